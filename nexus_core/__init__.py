@@ -1,0 +1,97 @@
+"""Nexus assembles what a language model reads, and knows where each piece came from.
+
+values/, errors     what everything speaks in
+text/, files/       safe text and safe files, by which anything enters or leaves
+config/             settings on disk
+hookspecs           the contract with plugins; host/ is the machine that holds both sides to it
+layers/             places on disk become texts; rendering/ turns sections into a prompt
+nexus               the facade over all of it
+plugin, testing/    what authors of plugins import, and what they test with
+cli/                the `nexus` command
+
+Everything named in __all__ is imported when it is first used, so that `import nexus_core` costs next to nothing.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from nexus_core._version import __version__
+    from nexus_core.errors import (
+        ClosedError,
+        ConfigError,
+        FileError,
+        MissingExtraError,
+        NexusError,
+        PluginError,
+        UnknownNameError,
+    )
+    from nexus_core.hookspecs import hookimpl
+    from nexus_core.nexus import Nexus
+    from nexus_core.values.command import Command
+    from nexus_core.values.layer import Layer, LayerText
+    from nexus_core.values.loaded import Loaded
+    from nexus_core.values.plugin import Extra, HookCall, PluginInfo, Problem
+    from nexus_core.values.request import Request
+    from nexus_core.values.section import Section
+    from nexus_core.values.source import Source
+
+_HOMES = {
+    "ClosedError": "errors",
+    "Command": "values.command",
+    "ConfigError": "errors",
+    "Extra": "values.plugin",
+    "FileError": "errors",
+    "HookCall": "values.plugin",
+    "Layer": "values.layer",
+    "LayerText": "values.layer",
+    "Loaded": "values.loaded",
+    "MissingExtraError": "errors",
+    "Nexus": "nexus",
+    "NexusError": "errors",
+    "PluginError": "errors",
+    "PluginInfo": "values.plugin",
+    "Problem": "values.plugin",
+    "Request": "values.request",
+    "Section": "values.section",
+    "Source": "values.source",
+    "UnknownNameError": "errors",
+    "__version__": "_version",
+    "hookimpl": "hookspecs",
+}
+
+__all__ = [
+    "ClosedError",
+    "Command",
+    "ConfigError",
+    "Extra",
+    "FileError",
+    "HookCall",
+    "Layer",
+    "LayerText",
+    "Loaded",
+    "MissingExtraError",
+    "Nexus",
+    "NexusError",
+    "PluginError",
+    "PluginInfo",
+    "Problem",
+    "Request",
+    "Section",
+    "Source",
+    "UnknownNameError",
+    "__version__",
+    "hookimpl",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - costs nothing until something is used
+
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

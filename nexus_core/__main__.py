@@ -1,0 +1,5 @@
+"""`python -m nexus_core` is `nexus`."""
+
+from nexus_core.cli import main
+
+main()

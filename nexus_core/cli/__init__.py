@@ -1,0 +1,34 @@
+"""The `nexus` command.
+
+run.py        arguments → exit code; the only place where an error becomes a message
+root.py       the root command and its list of core commands
+lazy.py       commands that are listed without being imported
+options.py    the options that every command understands
+shell.py      what a command has at hand: console, directory, Nexus
+<name>.py     one command group each
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> None:
+    """Run `nexus` with the arguments of this process and exit."""
+    _leave_workspace()
+    if sys.argv[1:] == ["--version"]:
+        from nexus_core._version import __version__  # noqa: PLC0415 - the answer needs nothing else
+
+        sys.stdout.write(f"nexus {__version__}\n")
+        return
+    from nexus_core.cli.run import run  # noqa: PLC0415 - after the workspace has left sys.path
+
+    sys.exit(run(sys.argv[1:]))
+
+
+def _leave_workspace() -> None:
+    # `python -m`, or an empty part of PYTHONPATH, puts the current directory on the path. It is a project's
+    # directory, and a file called json.py in it must not become our json.
+    here = os.path.realpath(os.curdir)
+    sys.path[:] = [entry for entry in sys.path if entry and os.path.realpath(entry) != here]

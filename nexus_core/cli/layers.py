@@ -1,0 +1,45 @@
+"""`nexus layers`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
+
+if TYPE_CHECKING:
+    from nexus_core.cli.shell import CommandShell
+    from nexus_core.values.layer import Layer, LayerText
+
+app = typer.Typer()
+
+
+@app.command(epilog="\b\nExamples:\n  nexus layers\n  nexus -C services/auth layers --json")
+def layers(ctx: typer.Context, json: Json = False) -> None:
+    """List the layers of a directory; later ones extend earlier ones."""
+    shell: CommandShell = ctx.obj
+    with shell.nexus() as nexus:
+        loaded = nexus.load()
+    found = [(layer, loaded.texts_of(layer)) for layer in loaded.layers]
+    if json:
+        shell.console.json({"schema": 1, "layers": [_describe(layer, texts) for layer, texts in found]})
+        return
+    rows = [(layer.name, str(layer.directory), _summary(texts), layer.plugin) for layer, texts in found]
+    shell.console.table([("LAYER", "DIRECTORY", "TEXTS", "FOUND BY"), *rows], styles=["bold"])
+
+
+def _describe(layer: Layer, texts: tuple[LayerText, ...]) -> dict[str, object]:
+    return {
+        "name": layer.name,
+        "scope": layer.scope,
+        "directory": str(layer.directory),
+        "plugin": layer.plugin,
+        "texts": [
+            {"path": str(text.path), "purpose": text.purpose, "characters": len(text.text)} for text in texts
+        ],
+    }
+
+
+def _summary(texts: tuple[LayerText, ...]) -> str:
+    return ", ".join(f"{text.path.name} ({len(text.text)} characters)" for text in texts) or "-"

@@ -1,0 +1,93 @@
+"""Commands that are listed without being imported, and imported when they run."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, ClassVar
+
+from typer import Typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from nexus_core.cli.options import shared_options
+from nexus_core.errors import PluginError, UnknownNameError
+from nexus_core.host.implementation import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from typer._click import Command as ClickCommand  # private, but it is what the methods we override are typed with
+    from typer._click import Context
+
+    from nexus_core.cli.shell import CommandShell
+    from nexus_core.values.command import Command
+
+_COMPLETION = {"install_completion", "show_completion"}
+
+
+class LazyGroup(TyperGroup):
+    """A group whose commands come from a table, then from plugins; only the one that runs is imported."""
+
+    core: ClassVar[Mapping[str, Command]] = {}
+
+    def list_commands(self, ctx: Context) -> list[str]:
+        """Core commands in their own order, then those of plugins, sorted."""
+        return [*self.core, *(name for name in _plugin_commands(ctx) if name not in self.core)]
+
+    def get_command(self, ctx: Context, cmd_name: str) -> ClickCommand | None:
+        """A stand-in with the name and the help line: enough for `--help` and completion."""
+        command = self._find(ctx, cmd_name)
+        return command and TyperCommand(command.name, help=command.help, rich_markup_mode=None)
+
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, ClickCommand | None, list[str]]:
+        """The command itself, imported now."""
+        name, rest = args[0], args[1:]
+        command = self._find(ctx, name)
+        if command is not None:
+            return name, load_command(command), rest
+        if ctx.resilient_parsing:  # completion asks about half-typed names
+            return None, None, rest
+        raise UnknownNameError("command", name, self.list_commands(ctx))
+
+    def _find(self, ctx: Context, name: str) -> Command | None:
+        return self.core.get(name) or _plugin_commands(ctx).get(name)
+
+
+def load_command(command: Command) -> ClickCommand:
+    """Import the Typer application of a command and make it one of ours."""
+    module, _, attribute = command.target.partition(":")
+    try:
+        app = getattr(import_module(module), attribute)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise PluginError(f"its command {command.name!r} {describe(error)}", plugin=module) from error
+    if not isinstance(app, Typer):
+        raise PluginError(f"{command.target} is a {type(app).__name__}, expected a typer.Typer", plugin=module)
+    loaded = get_command(app)
+    _adopt(loaded)
+    return loaded
+
+
+def _adopt(command: ClickCommand) -> None:
+    """Give a command and its subcommands the shared options, plain help, and no completion flags of their own."""
+    command.params = [param for param in command.params if param.name not in _COMPLETION]
+    taken = {option for param in command.params for option in param.opts}
+    command.params += [option for option in shared_options(hidden=True) if not taken.intersection(option.opts)]
+    if isinstance(command, TyperCommand | TyperGroup):
+        command.rich_markup_mode = None
+    if isinstance(command, TyperGroup):
+        for child in command.commands.values():
+            _adopt(child)
+
+
+def _plugin_commands(ctx: Context) -> dict[str, Command]:
+    """The commands of plugins; asked for once per run, and only when no core command answers."""
+    root = ctx.find_root()
+    if "nexus.commands" not in root.meta:
+        shell: CommandShell = root.obj
+        with shell.nexus() as nexus:
+            registry = nexus.host.commands()
+            root.meta["nexus.commands"] = {name: registry.get(name) for name in registry}
+    commands: dict[str, Command] = root.meta["nexus.commands"]
+    return commands

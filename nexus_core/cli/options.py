@@ -1,0 +1,63 @@
+"""The options that every command understands, before or after its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperOption
+
+if TYPE_CHECKING:
+    from nexus_core.cli.shell import CommandShell
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON with a versioned schema.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")]
+
+
+def shared_options(*, hidden: bool) -> list[TyperOption]:
+    """`-C`, `--debug` and `--trace-hooks`, to be added to a command; hidden where they would repeat the root's."""
+    return [
+        TyperOption(
+            param_decls=["-C", "--directory"],
+            type=str,
+            metavar="DIR",
+            callback=_set_directory,
+            expose_value=False,
+            hidden=hidden,
+            help="Work in DIR instead of the current directory.",
+        ),
+        _switch("--debug", "debug", "Show tracebacks.", hidden=hidden),
+        _switch("--trace-hooks", "trace_hooks", "Print every hook call: plugin, time, answers.", hidden=hidden),
+    ]
+
+
+def _switch(flag: str, attribute: str, text: str, *, hidden: bool) -> TyperOption:
+    def set_switch(ctx: typer.Context, _param: Any, value: bool) -> None:  # noqa: ANN401 - Typer's own type is private
+        if value:
+            setattr(_shell(ctx), attribute, True)
+
+    return TyperOption(
+        param_decls=[flag],
+        type=bool,
+        is_flag=True,
+        default=False,
+        callback=set_switch,
+        expose_value=False,
+        hidden=hidden,
+        help=text,
+    )
+
+
+def _set_directory(ctx: typer.Context, _param: Any, value: str | None) -> None:  # noqa: ANN401 - as above
+    if value is None:
+        return
+    directory = Path(value).expanduser().absolute()
+    if not directory.is_dir():
+        raise typer.BadParameter(f"{value!r} is not a directory")
+    _shell(ctx).cwd = directory
+
+
+def _shell(ctx: typer.Context) -> CommandShell:
+    shell: CommandShell = ctx.find_root().obj
+    return shell

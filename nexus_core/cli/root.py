@@ -1,0 +1,64 @@
+"""The root command: what `nexus` alone does, and the list of core commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nexus_core._version import __version__
+from nexus_core.cli.lazy import LazyGroup
+from nexus_core.cli.options import shared_options
+from nexus_core.values.command import Command
+
+if TYPE_CHECKING:
+    from typer._click import Command as ClickCommand  # private, but the only name of what Typer returns
+
+EXAMPLES = """
+\b
+Examples:
+  nexus show                     the prompt of this directory
+  nexus -C services/auth layers  what contributes to the prompt over there
+"""
+
+
+class RootGroup(LazyGroup):
+    """The core commands, in the order of the help page."""
+
+    core = {  # noqa: RUF012 - a table, never changed
+        command.name: command
+        for command in (
+            Command("status", "This directory in ten lines.", "nexus_core.cli.status:app"),
+            Command("show", "Print the labelled system prompt.", "nexus_core.cli.show:app"),
+            Command("layers", "List the layers that were found.", "nexus_core.cli.layers:app"),
+            Command("plugins", "List, inspect, make and check plugins.", "nexus_core.cli.plugins:app"),
+        )
+    }
+
+
+app = typer.Typer(cls=RootGroup, rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True, epilog=EXAMPLES)
+def nexus(
+    ctx: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+) -> None:
+    """Assemble what a language model reads, and show where each piece comes from.
+
+    Without a command: this directory in ten lines.
+    """
+    if version:
+        ctx.obj.console.text(f"nexus {__version__}")
+        raise typer.Exit
+    if ctx.invoked_subcommand is None:
+        from nexus_core.cli.status import print_status  # noqa: PLC0415 - other commands do not need it
+
+        print_status(ctx.obj, json=False)
+
+
+def root_command() -> ClickCommand:
+    """The root command with the options that every command understands."""
+    command = typer.main.get_command(app)
+    command.params += shared_options(hidden=False)
+    return command

@@ -1,0 +1,64 @@
+"""What a command has at hand."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nexus_core.nexus import Nexus
+from nexus_core.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nexus_core.text.console import Console
+    from nexus_core.values.plugin import HookCall, Problem
+
+
+class CommandShell:
+    """The console, the directory, and a Nexus on demand; commands find it in `ctx.obj`.
+
+    Attributes:
+        console: Where to print.
+        cwd: The directory the command is about.
+        debug: Whether errors show their traceback.
+        trace_hooks: Whether every answer to a hook is printed.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.cwd = Path.cwd()
+        self.debug = False
+        self.trace_hooks = False
+        self._reported: set[str] = set()
+
+    @contextmanager
+    def nexus(self) -> Iterator[Nexus]:
+        """Open a Nexus for `cwd`; problems with plugins are printed, and it is closed at the end."""
+        # A plugin that prints must not spoil the data on standard output; the console keeps the real one.
+        with (
+            redirect_stdout(sys.stderr),
+            Nexus(self.cwd, report=self._report, trace=self._trace if self.trace_hooks else None) as nexus,
+        ):
+            yield nexus
+
+    def _report(self, problem: Problem) -> None:
+        if str(problem) in self._reported:  # a command may open more than one Nexus
+            return
+        self._reported.add(str(problem))
+        self.console.warning(visible_line(str(problem)))
+        if self.debug and problem.cause is not None:
+            self.print_traceback(problem.cause)
+
+    def _trace(self, call: HookCall) -> None:
+        answers = "failed" if call.failed else f"{call.answers} answer{'' if call.answers == 1 else 's'}"
+        line = f"{call.hook:<24} {call.plugin:<20} {call.seconds * 1000:8.2f} ms  {answers}"
+        self.console.message(visible_line(line), style="dim")
+
+    def print_traceback(self, error: BaseException) -> None:
+        """Print where an exception came from."""
+        import traceback  # noqa: PLC0415 - only with --debug
+
+        self.console.message("".join(traceback.format_exception(error)))

@@ -1,0 +1,46 @@
+"""`nexus show`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.rendering.labelled import in_order, render_labelled
+
+if TYPE_CHECKING:
+    from nexus_core.cli.shell import CommandShell
+    from nexus_core.values.section import Section
+
+app = typer.Typer()
+
+
+@app.command(epilog="\b\nExamples:\n  nexus show\n  nexus -C services/auth show --json")
+def show(
+    ctx: typer.Context,
+    json: Json = False,
+    server: bool = typer.Option(False, "--server", help="As an agent behind an HTTP server would read it."),
+) -> None:
+    """Print the labelled system prompt of a directory."""
+    shell: CommandShell = ctx.obj
+    with shell.nexus() as nexus:
+        sections = nexus.sections(nexus.request(mode="server" if server else "repl"))
+    prompt = render_labelled(sections)
+    if json:
+        shell.console.json({"schema": 1, "prompt": prompt, "sections": list(map(_describe, in_order(sections)))})
+    else:
+        shell.console.text(prompt)
+
+
+def _describe(section: Section) -> dict[str, object]:
+    source = section.source
+    return {
+        "id": section.id,
+        "title": section.title,
+        "kind": section.kind,
+        "order": section.order,
+        "source": source and {"uri": source.uri, "layer": source.layer, "plugin": source.plugin},
+        "digest": section.digest,
+        "text": section.text,
+    }

@@ -1,0 +1,105 @@
+"""Every error that Nexus raises on purpose.
+
+NexusError                 something a person can put right; the message says what, where and how
+├── ConfigError            a settings file cannot be used
+├── FileError              a file cannot be read or written
+├── PluginError            a plugin broke its contract
+│   └── MissingExtraError  a plugin's optional dependencies are not installed
+├── UnknownNameError       a name that nothing answers to
+└── ClosedError            a Nexus was used after close()
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nexus_core.values.plugin import Extra
+
+
+class NexusError(Exception):
+    """Something a person can put right.
+
+    Args:
+        what: What happened, one sentence without a final period.
+        where: The file (with line and column if known), plugin or setting it is about.
+        hint: What to do about it.
+    """
+
+    def __init__(self, what: str, *, where: str | None = None, hint: str | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.hint = hint
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        if self.where:
+            lines.append(f"  at {self.where}")
+        if self.hint:
+            lines.append(f"  {self.hint}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Subclasses have constructors of their own; an error must still cross a process boundary.
+        return _rebuild, (type(self), self.args, self.__dict__)
+
+
+class ConfigError(NexusError):
+    """Raised when a settings file cannot be parsed or holds a value that is not allowed."""
+
+
+class FileError(NexusError):
+    """Raised when a file cannot be read or written."""
+
+
+class PluginError(NexusError):
+    """Raised when a bundled plugin, or any plugin under NEXUS_STRICT=1, breaks its contract."""
+
+    def __init__(self, what: str, *, plugin: str, hook: str | None = None, hint: str | None = None) -> None:
+        super().__init__(what, where=f"plugin {plugin!r}" + (f", {hook}" if hook else ""), hint=hint)
+        self.plugin = plugin
+        self.hook = hook
+
+
+class MissingExtraError(PluginError):
+    """Raised when something is asked of a plugin whose optional dependencies are not installed."""
+
+    def __init__(self, plugin: str, extra: Extra) -> None:
+        super().__init__(
+            f"{plugin} needs {extra.requirement}",
+            plugin=plugin,
+            hint=f"pip install '{extra.requirement}'",
+        )
+        self.extra = extra
+
+
+class UnknownNameError(NexusError):
+    """Raised when a plugin, hook, command or other named thing does not exist."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        nearest = did_you_mean(name, names)
+        hint = nearest or (f"known: {', '.join(names)}" if names else f"there is no {kind} at all")
+        super().__init__(f"unknown {kind} {name!r}", hint=hint)
+        self.kind = kind
+        self.name = name
+
+
+class ClosedError(NexusError):
+    """Raised when a Nexus is used after close()."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The sentence `did you mean 'x'?`, or "" when nothing known is near."""
+    nearest = get_close_matches(name, sorted(known), n=1)
+    return f"did you mean {nearest[0]!r}?" if nearest else ""
+
+
+def _rebuild(kind: type[NexusError], args: tuple[object, ...], state: dict[str, object]) -> NexusError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error

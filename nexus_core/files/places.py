@@ -1,0 +1,26 @@
+"""The directories that Nexus itself owns."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from nexus_core.errors import ConfigError
+
+
+def home_directory() -> Path:
+    """The user's own Nexus directory: `NEXUS_HOME` from the process environment, else `~/.nexus3`."""
+    configured = os.environ.get("NEXUS_HOME")
+    if configured:
+        return Path(configured).expanduser().absolute()
+    try:
+        return Path.home() / ".nexus3"
+    except RuntimeError:
+        raise ConfigError("no home directory can be found", hint="set NEXUS_HOME to a directory") from None
+
+
+def defaults_directory() -> Path:
+    """The defaults that ship with Nexus: inside the installed package, or beside it in a checkout."""
+    package = Path(__file__).parents[1]
+    installed = package / "defaults"
+    return installed if installed.is_dir() else package.parent / "defaults"

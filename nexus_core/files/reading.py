@@ -1,0 +1,57 @@
+"""Reads text files that somebody else wrote, without being led astray by them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING
+
+from nexus_core.errors import FileError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MAX_BYTES = 1024 * 1024
+"""The largest file that is read; real instruction files stay below 60 kB."""
+
+
+def read_text(path: Path, *, max_bytes: int = MAX_BYTES) -> str | None:
+    """The content of a UTF-8 file without its byte order mark, or None when there is no such file.
+
+    Raises:
+        FileError: It is not a regular file, larger than `max_bytes`, not UTF-8, or cannot be read.
+    """
+    data = read_bytes(path, max_bytes=max_bytes)
+    if data is None:
+        return None
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise FileError(
+            f"not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}",
+            where=str(path),
+            hint="save the file as UTF-8",
+        ) from None
+
+
+def read_bytes(path: Path, *, max_bytes: int = MAX_BYTES) -> bytes | None:
+    """The bytes of a regular file, or None when there is no such file; raises FileError otherwise."""
+    # Non-blocking, so that a FIFO placed under a familiar name cannot hang us before we look at it.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(path, flags)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise FileError(f"cannot read: {error.strerror}", where=str(path)) from error
+    with open(descriptor, "rb") as file:  # noqa: PTH123 - the descriptor that was checked, not the name again
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise FileError("not a regular file", where=str(path), hint="remove it or put a file in its place")
+        try:
+            data = file.read(max_bytes + 1)
+        except OSError as error:
+            raise FileError(f"cannot read: {error.strerror}", where=str(path)) from error
+    if len(data) > max_bytes:
+        raise FileError(f"larger than {max_bytes} bytes", where=str(path), hint="shorten or split the file")
+    return data

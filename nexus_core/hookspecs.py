@@ -1,0 +1,132 @@
+"""The contract between Nexus and its plugins: every hook, in the order of a run.
+
+A plugin is a module (or any object) with functions named as below and marked `@hookimpl`:
+
+    from nexus_core import Section, hookimpl
+
+    @hookimpl
+    def nexus_static_sections(request):
+        return [Section("motto", title="Motto", text="Measure twice, cut once.")]
+
+Name only the parameters you need. The second paragraph of each docstring says how answers are used:
+
+- Collects: every plugin is asked, all answers are taken and sorted, so order of installation never shows.
+- First answer wins: plugins are asked until one answers something other than None; installed plugins are
+  asked before bundled ones.
+- Announces: every plugin is told, nothing is returned.
+
+A `NexusError` raised in a hook reaches the user as it is. Any other exception, or an answer of the wrong
+type, costs the plugin that answer: Nexus names plugin and hook, and goes on (`NEXUS_STRICT=1` stops instead).
+Hook wrappers are refused, because they would change answers that carry another plugin's name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pluggy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nexus_core.values.command import Command
+    from nexus_core.values.layer import Layer, LayerText
+    from nexus_core.values.loaded import Loaded
+    from nexus_core.values.request import Request
+    from nexus_core.values.section import Section
+
+PROJECT = "nexus"
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+# ---- starting ---------------------------------------------------------------------------------------------
+
+
+@hookspec
+def nexus_commands() -> Iterable[Command]:
+    """Add command groups to the `nexus` command line.
+
+    Collects. Asked when the command line lists its commands or meets a name it does not know.
+
+    Returns:
+        Commands: a name, a help line, and where to import the `typer.Typer` from once it runs. Keep Typer out
+        of the module that implements this hook, so that other commands do not pay for it. Inside a command,
+        `ctx.obj` is a `nexus_core.plugin.Shell`.
+
+    Example:
+        @hookimpl
+        def nexus_commands():
+            return [Command("git", "What git says about this directory.", "nexus_git._cli:app")]
+    """
+
+
+# ---- discovering and reading layers -----------------------------------------------------------------------
+
+
+@hookspec
+def nexus_layers(request: Request) -> Iterable[Layer]:
+    """Find the places on disk that contribute to the prompt.
+
+    Collects. Asked once per load. Sorted by scope (defaults, global, ancestor, local), farthest first.
+
+    Args:
+        request: The directory to work in, the user's home, and how far up to look.
+
+    Returns:
+        Layers. Look, but do not read: texts are asked for afterwards, layer by layer.
+
+    Example:
+        @hookimpl
+        def nexus_layers(request):
+            policy = Path("/etc/acme-agents")
+            return [Layer("global:acme", policy, "global")] if policy.is_dir() else []
+    """
+
+
+@hookspec
+def nexus_layer_texts(layer: Layer) -> Iterable[LayerText]:
+    """Read the texts of one layer.
+
+    Collects. Asked once per load for each layer, including those found by other plugins. Texts keep the order
+    in which a plugin returns them; plugins are sorted by name.
+
+    Args:
+        layer: The place to read from.
+
+    Returns:
+        Texts, each marked as instructions or as documentation. Read with `nexus_core.plugin.read_text`, which
+        refuses what is not a plain, reasonably small text file.
+
+    Example:
+        @hookimpl
+        def nexus_layer_texts(layer):
+            path = layer.directory / "RULES.md"
+            text = read_text(path)
+            return [LayerText(path, text)] if text else []
+    """
+
+
+# ---- contributing to the prompt ---------------------------------------------------------------------------
+
+
+@hookspec
+def nexus_static_sections(request: Request, loaded: Loaded) -> Iterable[Section]:
+    """Contribute sections to the stable part of the prompt.
+
+    Collects. Asked once per load. Sorted by `Section.order`, then by id, then by plugin.
+
+    Args:
+        request: The circumstances: working directory, mode.
+        loaded: The layers that were found and their texts.
+
+    Returns:
+        Sections whose text depends only on the request and the machine. Providers cache this part of the
+        prompt, so a clock or a random number here costs money on every call.
+
+    Example:
+        @hookimpl
+        def nexus_static_sections(request):
+            return [Section("python", title="Python", text=f"Python {sys.version.split()[0]}")]
+    """

@@ -1,0 +1,58 @@
+"""Decides what happens when a plugin misbehaves: name it and go on, or stop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nexus_core.errors import PluginError
+from nexus_core.values.plugin import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nexus_core.host.candidates import Candidate
+
+
+class Blame:
+    """Keeps the problems of a run and reports each of them once.
+
+    Args:
+        strict: Whether every problem stops the run; those of bundled plugins always do.
+        report: Called with each new problem; the log is told when it is None.
+    """
+
+    def __init__(self, *, strict: bool, report: Callable[[Problem], None] | None) -> None:
+        self._strict = strict
+        self._report = report or _log
+        self._problems: dict[str, Problem] = {}
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What went wrong so far, in order."""
+        return tuple(self._problems.values())
+
+    def put_on(
+        self,
+        candidate: Candidate,
+        message: str,
+        *,
+        consequence: str,
+        hook: str | None = None,
+        cause: BaseException | None = None,
+    ) -> None:
+        """Report a problem and its consequence once, or raise a PluginError where going on would be wrong."""
+        if self._strict or candidate.is_bundled:
+            raise PluginError(message, plugin=candidate.label, hook=hook) from cause
+        self.note(Problem(plugin=candidate.label, hook=hook, message=f"{message}; {consequence}", cause=cause))
+
+    def note(self, problem: Problem) -> None:
+        """Report a problem once, whatever the policy."""
+        if str(problem) not in self._problems:
+            self._problems[str(problem)] = problem
+            self._report(problem)
+
+
+def _log(problem: Problem) -> None:
+    import logging  # noqa: PLC0415 - only a run with a problem pays for it
+
+    logging.getLogger("nexus_core").warning("%s", problem)

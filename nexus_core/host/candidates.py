@@ -1,0 +1,102 @@
+"""A plugin before it is loaded: who it claims to be and how to get at it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from nexus_core.values.command import Command
+    from nexus_core.values.plugin import Extra
+
+OWN_DISTRIBUTION = "nexus-core"
+
+Origin = Literal["bundled", "installed", "given"]
+"""Ships with Nexus, was found among the installed distributions, or was passed to `Nexus(plugins=…)`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A plugin that may be loaded.
+
+    Attributes:
+        name: Its name in `nexus plugins list` and in every provenance.
+        origin: How it came here; bundled plugins are held to a stricter standard.
+        distribution: The package it was installed with, "" if none.
+        version: That package's version.
+        load: Imports and returns the plugin.
+        hooks: The hooks it implements, when they are known without loading it.
+        constants: Answers that are known without loading it, by hook.
+        needs: The extra it cannot work without, when that is known without loading it.
+    """
+
+    name: str
+    origin: Origin
+    distribution: str = ""
+    version: str = ""
+    load: Callable[[], object]
+    hooks: tuple[str, ...] | None = None
+    constants: Mapping[str, object] = field(default_factory=dict)
+    needs: Extra | None = None
+
+    @property
+    def is_bundled(self) -> bool:
+        """Whether it ships with Nexus."""
+        return self.origin == "bundled"
+
+    @property
+    def label(self) -> str:
+        """Its name, with the distribution to blame."""
+        return f"{self.name} ({self.distribution} {self.version})" if self.distribution else self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundledPlugin:
+    """A row of the generated manifest: what is known of a bundled plugin without importing it."""
+
+    name: str
+    module: str
+    hooks: tuple[str, ...]
+    commands: tuple[Command, ...] = ()
+    needs: Extra | None = None
+
+
+def bundled_candidates(manifest: Iterable[BundledPlugin], version: str) -> list[Candidate]:
+    """The plugins that ship with Nexus, imported only when one of their hooks is called."""
+    return [
+        Candidate(
+            name=row.name,
+            origin="bundled",
+            distribution=OWN_DISTRIBUTION,
+            version=version,
+            load=lambda module=row.module: import_module(module),  # type: ignore[misc]
+            hooks=row.hooks,
+            constants={"nexus_commands": row.commands} if row.commands else {},
+            needs=row.needs,
+        )
+        for row in manifest
+    ]
+
+
+def given_candidates(plugins: Iterable[object]) -> list[Candidate]:
+    """The objects passed to `Nexus(plugins=…)`, each with a name of its own."""
+    candidates: list[Candidate] = []
+    for plugin in plugins:
+        name = given_name(plugin)
+        same = sum(candidate.name.partition("#")[0] == name for candidate in candidates)
+        candidates.append(
+            Candidate(
+                name=f"{name}#{same + 1}" if same else name,
+                origin="given",
+                load=lambda plugin=plugin: plugin,  # type: ignore[misc]
+            )
+        )
+    return candidates
+
+
+def given_name(plugin: object) -> str:
+    """What to call a plugin that nobody installed: the last part of its module's name, or its class."""
+    return str(getattr(plugin, "__name__", type(plugin).__name__)).rpartition(".")[2]

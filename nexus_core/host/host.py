@@ -1,0 +1,110 @@
+"""One typed method per hook: the rest of Nexus never touches an untyped call."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+from nexus_core import hookspecs
+from nexus_core.errors import did_you_mean
+from nexus_core.host.blame import Blame
+from nexus_core.host.loading import Loader
+from nexus_core.host.registry import Registry
+from nexus_core.values.plugin import Problem
+from nexus_core.values.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from nexus_core.host.answers import Answer
+    from nexus_core.host.candidates import Candidate
+    from nexus_core.host.policy import PluginPolicy
+    from nexus_core.values.command import Command
+    from nexus_core.values.layer import Layer, LayerText
+    from nexus_core.values.loaded import Loaded
+    from nexus_core.values.plugin import HookCall, PluginInfo
+    from nexus_core.values.request import Request
+    from nexus_core.values.section import Section
+
+
+class Host:
+    """The loaded plugins, and a method for each hook that asks them.
+
+    Args:
+        candidates: The plugins to load, those asked last in first-answer hooks first.
+        policy: Which of them may load, and what happens when one misbehaves.
+        report: Told about each problem once; the log is told when it is None.
+        trace: Told about every plugin's answer to every hook.
+    """
+
+    def __init__(
+        self,
+        candidates: Iterable[Candidate],
+        policy: PluginPolicy,
+        *,
+        report: Callable[[Problem], None] | None = None,
+        trace: Callable[[HookCall], None] | None = None,
+    ) -> None:
+        self._manager = pluggy.PluginManager(hookspecs.PROJECT)
+        self._manager.add_hookspecs(hookspecs)
+        self._blame = Blame(strict=policy.strict, report=report)
+        self.plugins: tuple[PluginInfo, ...] = Loader(self._manager, blame=self._blame, trace=trace).load(
+            candidates, disabled=policy.disabled
+        )
+        self._warn_about_typing_errors(policy.disabled)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What plugins did wrong so far and the run went on without."""
+        return self._blame.problems
+
+    def commands(self) -> Registry[Command]:
+        """Ask `nexus_commands`."""
+        registry: Registry[Command] = Registry("command")
+        for answer in self._ask("nexus_commands"):
+            for command in answer.items:
+                if owner := registry.add(command.name, command, answer.plugin):
+                    message = f"the command {command.name!r} is taken by plugin {owner!r}; it is left out"
+                    self._blame.note(Problem(plugin=answer.plugin, hook="nexus_commands", message=message))
+        return registry
+
+    def layers(self, request: Request) -> tuple[Layer, ...]:
+        """Ask `nexus_layers`; the most local layer comes last."""
+        answers: list[Answer[Layer]] = self._ask("nexus_layers", request=request)
+        found = [replace(layer, plugin=answer.plugin) for answer in answers for layer in answer.items]
+        return tuple(sorted(found, key=lambda layer: layer.sort_key))
+
+    def layer_texts(self, layer: Layer) -> tuple[LayerText, ...]:
+        """Ask `nexus_layer_texts`."""
+        answers: list[Answer[LayerText]] = self._ask("nexus_layer_texts", layer=layer)
+        return tuple(
+            replace(
+                text, layer=layer, source=Source(uri=str(text.path), layer=layer.name, plugin=answer.plugin)
+            )
+            for answer in answers
+            for text in answer.items
+        )
+
+    def static_sections(self, request: Request, loaded: Loaded) -> tuple[Section, ...]:
+        """Ask `nexus_static_sections`."""
+        answers: list[Answer[Section]] = self._ask("nexus_static_sections", request=request, loaded=loaded)
+        return tuple(_stamp(section, answer.plugin) for answer in answers for section in answer.items)
+
+    def _ask(self, hook: str, **arguments: object) -> list[Answer[Any]]:
+        answers: list[Answer[Any]] = getattr(self._manager.hook, hook)(**arguments)
+        # By name: the order in which plugins were installed or registered must never show.
+        return sorted(answers, key=lambda answer: answer.plugin)
+
+    def _warn_about_typing_errors(self, disabled: frozenset[str]) -> None:
+        # A name that is not installed here is fine (settings are shared between machines), a near miss is not.
+        names = {plugin.name for plugin in self.plugins}
+        for name in sorted(disabled - names):
+            if nearest := did_you_mean(name, names):
+                self._blame.note(Problem(plugin=name, hook=None, message=f"disabled, but not installed; {nearest}"))
+
+
+def _stamp(section: Section, plugin: str) -> Section:
+    source = section.source or Source(uri=f"plugin:{plugin}")
+    return replace(section, source=replace(source, plugin=plugin))

@@ -1,0 +1,88 @@
+"""One plugin's side of one hook: isolated from the others, checked, named and timed.
+
+pluggy stops at the first exception and returns answers without names. So it never gets to see a plugin's own
+functions: for each of them it is given a stand-in made here, which does not raise and answers with a name.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from nexus_core.errors import NexusError
+from nexus_core.host.answers import CHECKS, Answer, WrongAnswerError
+from nexus_core.host.contract import parameter_names
+from nexus_core.hookspecs import hookimpl
+from nexus_core.values.plugin import HookCall
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nexus_core.host.blame import Blame
+    from nexus_core.host.candidates import Candidate
+    from nexus_core.host.contract import Hook
+
+def stand_in(
+    candidate: Candidate,
+    hook: Hook,
+    find: Callable[[], Callable[..., object]],
+    *,
+    blame: Blame,
+    trace: Callable[[HookCall], None] | None,
+    **options: bool,
+) -> Callable[..., Answer[Any] | None]:
+    """The function that pluggy calls instead of a plugin's own.
+
+    Args:
+        candidate: Whose function it stands for.
+        hook: The hook it answers.
+        find: Returns the plugin's function; called when the hook is, so that it may import the plugin.
+        blame: Told about exceptions and wrong answers.
+        trace: Told about every call, if somebody wants to know.
+        options: `tryfirst`, `trylast`, as the plugin asked for.
+    """
+
+    @cache
+    def resolved() -> tuple[Callable[..., object], tuple[str, ...]]:
+        function = find()
+        return function, parameter_names(function)
+
+    def answer(*arguments: object) -> Answer[Any] | None:
+        started = perf_counter()
+        items: tuple[object, ...] | None = None
+        try:
+            function, wanted = resolved()
+            given = dict(zip(hook.parameters, arguments, strict=True))
+            items = CHECKS[hook.name](function(**{name: given[name] for name in wanted}))
+        except (KeyboardInterrupt, NexusError):
+            raise
+        except BaseException as error:  # noqa: BLE001 - sys.exit() and extension panics too must not stop the others
+            message = str(error) if isinstance(error, WrongAnswerError) else describe(error)
+            blame.put_on(candidate, message, consequence="its answer is left out", hook=hook.name, cause=error)
+        finally:
+            if trace is not None:
+                trace(_call(hook, candidate, perf_counter() - started, items))
+        return None if items is None else Answer(candidate.name, items)
+
+    # pluggy reads the parameters from the wrapped function: those of the hook, all of them.
+    answer.__wrapped__ = hook.specification  # type: ignore[attr-defined]
+    return hookimpl(**options)(answer)
+
+
+def describe(error: BaseException) -> str:
+    """An exception in half a sentence: its type, and its message if it has one."""
+    if isinstance(error, SystemExit):
+        return f"called sys.exit({error.code if error.code is not None else ''})"
+    message = str(error).partition("\n")[0]
+    return f"raised {type(error).__name__}" + (f": {message}" if message else "")
+
+
+def _call(hook: Hook, candidate: Candidate, seconds: float, items: tuple[object, ...] | None) -> HookCall:
+    return HookCall(
+        hook=hook.name,
+        plugin=candidate.name,
+        seconds=seconds,
+        answers=len(items or ()),
+        failed=items is None,
+    )

@@ -1,0 +1,80 @@
+"""What a plugin implements, and what is wrong with it."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from nexus_core.errors import did_you_mean
+from nexus_core.host.contract import hooks, parameter_names
+from nexus_core.hookspecs import PROJECT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_MARK = f"{PROJECT}_impl"
+_PREFIX = f"{PROJECT}_"
+
+
+def implementations(plugin: object) -> dict[str, Callable[..., object]]:
+    """The functions of a plugin that are marked `@hookimpl`, by the hook they say they implement."""
+    found = ((_hook_name(function, name), function) for name, function in _marked(plugin))
+    # An optional hook of another version of Nexus is neither called nor a fault.
+    return {name: function for name, function in found if name in hooks()}
+
+
+def faults(plugin: object) -> Iterator[str]:
+    """Every reason why a plugin cannot be registered, each a sentence that says what to change."""
+    if inspect.isclass(plugin):
+        yield f"{plugin.__name__} is a class; pass an instance: {plugin.__name__}()"
+        return
+    for name, function in _marked(plugin):
+        options = _options(function)
+        hook = hooks().get(_hook_name(function, name))
+        if hook is None:
+            if not options.get("optionalhook"):
+                yield _join(f"{_hook_name(function, name)} is not a hook", did_you_mean(name, hooks()))
+            continue
+        if options.get("wrapper") or options.get("hookwrapper"):
+            yield f"{name} is a hook wrapper; wrappers are not supported, answer the hook yourself"
+        if inspect.iscoroutinefunction(function):
+            yield f"{name} is async; write `def`, hooks are called synchronously"
+        for parameter in parameter_names(function):
+            if parameter not in hook.parameters:
+                yield _join(
+                    f"{name} asks for a parameter {parameter!r}, but the hook is {hook.signature}",
+                    did_you_mean(parameter, hook.parameters),
+                )
+
+
+def unmarked(plugin: object) -> Iterator[str]:
+    """Functions that are named like hooks but lack `@hookimpl`, and so are never called."""
+    marked = {name for name, _ in _marked(plugin)}
+    for name in dir(plugin):
+        if name.startswith(_PREFIX) and name not in marked:
+            if name in hooks():
+                yield f"{name} is not marked @hookimpl, so it is never called"
+            elif nearest := did_you_mean(name, hooks()):
+                yield f"{name} looks like a hook but is none; {nearest}"
+
+
+def _marked(plugin: object) -> Iterator[tuple[str, Callable[..., object]]]:
+    for name in dir(plugin):
+        if isinstance(inspect.getattr_static(plugin, name, None), property):
+            continue  # looking at a plugin must not run it
+        function = getattr(plugin, name, None)
+        if callable(function) and isinstance(getattr(function, _MARK, None), dict):
+            yield name, function
+
+
+def _options(function: Callable[..., object]) -> dict[str, Any]:
+    options: dict[str, Any] = getattr(function, _MARK)
+    return options
+
+
+def _hook_name(function: Callable[..., object], name: str) -> str:
+    return _options(function).get("specname") or name
+
+
+def _join(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)

@@ -1,0 +1,45 @@
+"""Named things that plugins contribute, with an answer for names that do not exist."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from nexus_core.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """A sorted map from name to value that knows which plugin each value came from.
+
+    Args:
+        kind: What the things are called in messages: "command", "renderer".
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._entries: dict[str, tuple[T, str]] = {}
+
+    def add(self, name: str, value: T, plugin: str) -> str | None:
+        """Add a value unless its name is taken; returns the plugin that has taken it, or None."""
+        taken = self._entries.setdefault(name, (value, plugin))
+        return None if taken[0] is value else taken[1]
+
+    def get(self, name: str) -> T:
+        """The value of that name; an UnknownNameError with the nearest name otherwise."""
+        try:
+            return self._entries[name][0]
+        except KeyError:
+            raise UnknownNameError(self.kind, name, self._entries) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._entries))
+
+    def __len__(self) -> int:
+        return len(self._entries)

@@ -1,0 +1,1 @@
+"""From a request to the layers on disk, their texts, and the sections those become."""

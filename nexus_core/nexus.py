@@ -1,0 +1,126 @@
+"""The facade: a place, its plugins, and what a model should read there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from nexus_core._version import __version__
+from nexus_core.config.early import read_early_settings
+from nexus_core.errors import ClosedError
+from nexus_core.files.places import defaults_directory, home_directory
+from nexus_core.host.bundled import BUNDLED
+from nexus_core.host.candidates import Candidate, bundled_candidates, given_candidates
+from nexus_core.host.host import Host
+from nexus_core.host.installed import installed_candidates
+from nexus_core.host.policy import read_policy
+from nexus_core.layers.loading import load_layers
+from nexus_core.layers.sections import layer_sections
+from nexus_core.rendering.labelled import render_labelled
+from nexus_core.values.loaded import Loaded
+from nexus_core.values.request import Mode, Request
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
+
+    from nexus_core.values.plugin import HookCall, PluginInfo, Problem
+    from nexus_core.values.section import Section
+
+
+class Nexus:
+    """Everything Nexus knows about one directory, through the plugins that are installed.
+
+    Args:
+        cwd: The directory the agent works in.
+        layers: Whether to look for layers on disk at all.
+        defaults: Whether the defaults that ship with Nexus stand in for a missing global layer.
+        plugins: Objects with hooks, in addition to the installed plugins.
+        disable: Names of plugins not to load.
+        report: Called with each problem a plugin causes; without it they go to the `nexus_core` logger.
+        trace: Called after every plugin's answer to a hook.
+
+    Raises:
+        ConfigError: The user's or the project's config.json cannot be used.
+        PluginError: One of `plugins` breaks the contract; or any plugin does, under NEXUS_STRICT=1.
+    """
+
+    def __init__(
+        self,
+        cwd: str | os.PathLike[str] = ".",
+        *,
+        layers: bool = True,
+        defaults: bool = True,
+        plugins: Iterable[object] = (),
+        disable: Iterable[str] = (),
+        report: Callable[[Problem], None] | None = None,
+        trace: Callable[[HookCall], None] | None = None,
+    ) -> None:
+        self.cwd = Path(cwd).absolute()
+        self.home = home_directory()
+        self._has_layers = layers
+        self._defaults = defaults_directory() if defaults else None
+        settings = read_early_settings(self.home, self.cwd / ".nexus3")
+        self._ancestor_depth = settings.ancestor_depth
+        policy = read_policy((*settings.disabled_plugins, *disable))
+        candidates: list[Candidate] = bundled_candidates(BUNDLED, __version__)
+        if not policy.only_bundled:
+            candidates += installed_candidates(outside=self.cwd)
+        candidates += given_candidates(plugins)
+        self._host: Host | None = Host(candidates, policy, report=report, trace=trace)
+
+    @property
+    def host(self) -> Host:
+        """The loaded plugins; raises ClosedError after `close()`."""
+        if self._host is None:
+            raise ClosedError("this Nexus is closed", hint="make a new one, or use it before close()")
+        return self._host
+
+    @property
+    def plugins(self) -> tuple[PluginInfo, ...]:
+        """Every plugin that was found, loaded or not, and why not."""
+        return self.host.plugins
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What plugins did wrong so far and the run went on without."""
+        return self.host.problems
+
+    def request(self, *, mode: Mode = "repl") -> Request:
+        """The circumstances that hooks are told about."""
+        return Request(
+            cwd=self.cwd,
+            home=self.home,
+            defaults=self._defaults,
+            ancestor_depth=self._ancestor_depth,
+            mode=mode,
+        )
+
+    def load(self, request: Request | None = None) -> Loaded:
+        """Find the layers of a request and read their texts, fresh from disk."""
+        if not self._has_layers:
+            return Loaded()
+        return load_layers(self.host, request or self.request())
+
+    def sections(self, request: Request | None = None, loaded: Loaded | None = None) -> tuple[Section, ...]:
+        """Everything that makes up the system prompt, each section with its source; reads what is not `loaded`."""
+        request = request or self.request()
+        loaded = loaded or self.load(request)
+        return layer_sections(loaded) + self.host.static_sections(request, loaded)
+
+    def system_prompt(self, *, mode: Mode = "repl") -> str:
+        """The labelled prompt: what a model should read first in this directory."""
+        return render_labelled(self.sections(self.request(mode=mode)))
+
+    def close(self) -> None:
+        """Let go of the plugins; a second call does nothing."""
+        self._host = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

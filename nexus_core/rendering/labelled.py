@@ -1,0 +1,33 @@
+"""The labelled prompt: every section under its heading, with the file it came from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nexus_core.values.section import Section
+
+TITLE = "# System Configuration"
+
+
+def in_order(sections: Iterable[Section]) -> list[Section]:
+    """The sections that have something to say, in the order in which the model reads them."""
+    return sorted((section for section in sections if section.text.strip()), key=_place)
+
+
+def render_labelled(sections: Iterable[Section]) -> str:
+    """Sections in their order as one Markdown text."""
+    return "\n\n".join([TITLE, *map(_render, in_order(sections))]) + "\n"
+
+
+def _place(section: Section) -> tuple[int, str, str]:
+    return section.order, section.id, section.source.plugin if section.source else ""
+
+
+def _render(section: Section) -> str:
+    body = section.text.strip("\n")
+    if section.source and section.source.is_file:
+        return f"## {section.title}\nSource: {section.source.uri}\n\n{body}"
+    return f"## {section.title}\n{body}"

@@ -1,0 +1,1 @@
+"""Safe text: what may reach a terminal, and the one console through which it gets there."""

@@ -1,0 +1,79 @@
+"""The one way out: data to standard output, messages to standard error, nothing that steers the terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Literal, TextIO
+
+from nexus_core.text.visible import visible, visible_json, visible_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Style = Literal["plain", "bold", "dim", "red", "green", "yellow"]
+
+_CODES: dict[Style, str] = {"plain": "", "bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
+_GAP = "  "
+
+
+class Console:
+    """Prints data and messages; colours only on a terminal, and only when NO_COLOR is not set.
+
+    Args:
+        out: Where data goes; standard output by default.
+        err: Where messages go; standard error by default.
+    """
+
+    def __init__(self, out: TextIO | None = None, err: TextIO | None = None) -> None:
+        self._out = out or sys.stdout
+        self._err = err or sys.stderr
+        for stream in (self._out, self._err):
+            _never_fail_to_encode(stream)
+
+    def text(self, text: str) -> None:
+        """Print text as data, with a newline at its end if it has none."""
+        self._write(self._out, visible(text))
+
+    def json(self, value: Mapping[str, object]) -> None:
+        """Print a value as a JSON document that loses nothing and steers nothing."""
+        import json  # noqa: PLC0415 - only commands that print JSON pay for it
+
+        self._write(self._out, visible_json(json.dumps(value, ensure_ascii=False, indent=2)))
+
+    def table(self, rows: Sequence[Sequence[str]], *, styles: Sequence[Style] = ()) -> None:
+        """Print rows as aligned columns; `styles` gives one style for each row, the first being the heading's."""
+        cells = [[visible_line(cell) for cell in row] for row in rows]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        for index, row in enumerate(cells):
+            line = _GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            style = styles[index] if index < len(styles) else "plain"
+            self._write(self._out, self._styled(line, style, self._out))
+
+    def message(self, text: str, *, style: Style = "plain") -> None:
+        """Print a message for the person at the terminal; it never mixes with data."""
+        self._write(self._err, self._styled(visible(text), style, self._err))
+
+    def warning(self, text: str) -> None:
+        """Print what went wrong and was worked around."""
+        self.message(f"Warning: {text}", style="yellow")
+
+    def error(self, text: str) -> None:
+        """Print why the command failed."""
+        self.message(f"Error: {text}", style="red")
+
+    @staticmethod
+    def _styled(line: str, style: Style, stream: TextIO) -> str:
+        if style == "plain" or os.environ.get("NO_COLOR") or not stream.isatty():
+            return line
+        return f"\x1b[{_CODES[style]}m{line}\x1b[0m"
+
+    @staticmethod
+    def _write(stream: TextIO, text: str) -> None:
+        stream.write(text if text.endswith("\n") else text + "\n")
+
+
+def _never_fail_to_encode(stream: TextIO) -> None:
+    # An ASCII locale must cost a character its looks, not the user the command.
+    if hasattr(stream, "reconfigure"):
+        stream.reconfigure(errors="backslashreplace")

@@ -1,0 +1,43 @@
+r"""Makes characters visible that would otherwise steer a terminal or hide in a text.
+
+A file may hold escape sequences that move the cursor, set the window title or reorder what is shown.
+Everything Nexus prints passes through here, so that such characters appear as `\x1b` or `\u202e`.
+"""
+
+from __future__ import annotations
+
+import re
+
+# C0 except tab and newline, DEL, C1, line and paragraph separators, bidi controls, surrogates that
+# stand for undecodable bytes, a byte order mark inside text, interlinear marks, and the Tags block.
+_STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f]"
+)
+
+
+def visible(text: str) -> str:
+    r"""`text` with every steering character written as an escape; newlines and tabs stay."""
+    return _STEERING.sub(_python_escape, text)
+
+
+def visible_line(text: str) -> str:
+    r"""As `visible`, and newlines and tabs too: the result is one line, whatever a name contains."""
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def visible_json(document: str) -> str:
+    r"""A JSON document with every steering character as a `\u` escape; it parses to the same value."""
+    return _STEERING.sub(_json_escape, document)
+
+
+def _python_escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code <= 0xFF:  # noqa: PLR2004 - what two hexadecimal digits can say
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004 - as above, four
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))

@@ -1,0 +1,25 @@
+"""Where a piece of the prompt comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The origin of a text; the host fills in the plugin, so a plugin need only say what it knows.
+
+    Attributes:
+        uri: The path of a file, or `plugin:<name>` for text that was computed.
+        layer: The name of the layer it was found in, "" when it belongs to none.
+        plugin: The name of the plugin that contributed it.
+    """
+
+    uri: str
+    layer: str = ""
+    plugin: str = ""
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the text was read from a file rather than computed."""
+        return not self.uri.startswith("plugin:")

@@ -1,0 +1,27 @@
+"""`nexus environment`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from nexus_core.plugin import Shell
+from nexus_plugins.environment._facts import environment_facts
+
+app = typer.Typer()
+
+
+@app.command(epilog="\b\nExamples:\n  nexus environment\n  nexus -C services/auth environment --json")
+def environment(
+    ctx: typer.Context,
+    json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON.")] = False,
+) -> None:
+    """What the model is told about this machine."""
+    shell: Shell = ctx.obj
+    with shell.nexus() as nexus:
+        facts = environment_facts(nexus.request())
+    if json:
+        shell.console.json({"schema": 1, "environment": facts})
+    else:
+        shell.console.table(list(facts.items()))
