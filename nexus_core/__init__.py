@@ -23,13 +23,16 @@ if TYPE_CHECKING:
         NexusError,
         PluginError,
         UnknownNameError,
+        UsageError,
     )
     from nexus_core.hookspecs import hookimpl
     from nexus_core.nexus import Nexus
     from nexus_core.values.command import Command
+    from nexus_core.values.events import HookCall, Problem
+    from nexus_core.values.extra import Extra
     from nexus_core.values.layer import Layer, LayerText
     from nexus_core.values.loaded import Loaded
-    from nexus_core.values.plugin import Extra, HookCall, PluginInfo, Problem
+    from nexus_core.values.plugin import PluginInfo
     from nexus_core.values.request import Request
     from nexus_core.values.section import Section
     from nexus_core.values.source import Source
@@ -38,9 +41,9 @@ _HOMES = {
     "ClosedError": "errors",
     "Command": "values.command",
     "ConfigError": "errors",
-    "Extra": "values.plugin",
+    "Extra": "values.extra",
     "FileError": "errors",
-    "HookCall": "values.plugin",
+    "HookCall": "values.events",
     "Layer": "values.layer",
     "LayerText": "values.layer",
     "Loaded": "values.loaded",
@@ -49,11 +52,12 @@ _HOMES = {
     "NexusError": "errors",
     "PluginError": "errors",
     "PluginInfo": "values.plugin",
-    "Problem": "values.plugin",
+    "Problem": "values.events",
     "Request": "values.request",
     "Section": "values.section",
     "Source": "values.source",
     "UnknownNameError": "errors",
+    "UsageError": "errors",
     "__version__": "_version",
     "hookimpl": "hookspecs",
 }
@@ -78,6 +82,7 @@ __all__ = [
     "Section",
     "Source",
     "UnknownNameError",
+    "UsageError",
     "__version__",
     "hookimpl",
 ]

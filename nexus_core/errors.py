@@ -5,7 +5,8 @@ NexusError                 something a person can put right; the message says wh
 ├── FileError              a file cannot be read or written
 ├── PluginError            a plugin broke its contract
 │   └── MissingExtraError  a plugin's optional dependencies are not installed
-├── UnknownNameError       a name that nothing answers to
+├── UsageError             something was asked for in a way that cannot be answered
+│   └── UnknownNameError   a name that nothing answers to
 └── ClosedError            a Nexus was used after close()
 """
 
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nexus_core.values.plugin import Extra
+    from nexus_core.values.extra import Extra
 
 
 class NexusError(Exception):
@@ -77,7 +78,11 @@ class MissingExtraError(PluginError):
         self.extra = extra
 
 
-class UnknownNameError(NexusError):
+class UsageError(NexusError):
+    """Raised when an argument is not acceptable; the hint says what would be."""
+
+
+class UnknownNameError(UsageError):
     """Raised when a plugin, hook, command or other named thing does not exist."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from nexus_core._version import __version__
 from nexus_core.config.early import read_early_settings
 from nexus_core.errors import ClosedError
-from nexus_core.files.places import defaults_directory, home_directory
+from nexus_core.files.places import defaults_directory, existing_directory, home_directory
 from nexus_core.host.bundled import BUNDLED
-from nexus_core.host.candidates import Candidate, bundled_candidates, given_candidates
+from nexus_core.host.candidates import given_candidates
 from nexus_core.host.host import Host
 from nexus_core.host.installed import installed_candidates
 from nexus_core.host.policy import read_policy
@@ -25,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
-    from nexus_core.values.plugin import HookCall, PluginInfo, Problem
+    from nexus_core.values.events import HookCall, Problem
+    from nexus_core.values.plugin import PluginInfo
     from nexus_core.values.section import Section
 
 
@@ -38,12 +37,14 @@ class Nexus:
         defaults: Whether the defaults that ship with Nexus stand in for a missing global layer.
         plugins: Objects with hooks, in addition to the installed plugins.
         disable: Names of plugins not to load.
+        strict: Whether the first problem with any plugin stops the run; NEXUS_STRICT=1 decides when None.
         report: Called with each problem a plugin causes; without it they go to the `nexus_core` logger.
         trace: Called after every plugin's answer to a hook.
 
     Raises:
+        FileError: There is no such directory.
         ConfigError: The user's or the project's config.json cannot be used.
-        PluginError: One of `plugins` breaks the contract; or any plugin does, under NEXUS_STRICT=1.
+        PluginError: One of `plugins` breaks the contract; or any plugin does, in a strict run.
     """
 
     def __init__(
@@ -54,17 +55,18 @@ class Nexus:
         defaults: bool = True,
         plugins: Iterable[object] = (),
         disable: Iterable[str] = (),
+        strict: bool | None = None,
         report: Callable[[Problem], None] | None = None,
         trace: Callable[[HookCall], None] | None = None,
     ) -> None:
-        self.cwd = Path(cwd).absolute()
+        self.cwd = existing_directory(cwd)
         self.home = home_directory()
         self._has_layers = layers
         self._defaults = defaults_directory() if defaults else None
         settings = read_early_settings(self.home, self.cwd / ".nexus3")
         self._ancestor_depth = settings.ancestor_depth
-        policy = read_policy((*settings.disabled_plugins, *disable))
-        candidates: list[Candidate] = bundled_candidates(BUNDLED, __version__)
+        policy = read_policy((*settings.disabled_plugins, *disable), strict=strict)
+        candidates = list(BUNDLED)
         if not policy.only_bundled:
             candidates += installed_candidates(outside=self.cwd)
         candidates += given_candidates(plugins)
@@ -106,7 +108,8 @@ class Nexus:
     def sections(self, request: Request | None = None, loaded: Loaded | None = None) -> tuple[Section, ...]:
         """Everything that makes up the system prompt, each section with its source; reads what is not `loaded`."""
         request = request or self.request()
-        loaded = loaded or self.load(request)
+        if loaded is None:
+            loaded = self.load(request)
         return layer_sections(loaded) + self.host.static_sections(request, loaded)
 
     def system_prompt(self, *, mode: Mode = "repl") -> str:

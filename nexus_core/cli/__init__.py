@@ -30,5 +30,8 @@ def main() -> None:
 def _leave_workspace() -> None:
     # `python -m`, or an empty part of PYTHONPATH, puts the current directory on the path. It is a project's
     # directory, and a file called json.py in it must not become our json.
-    here = os.path.realpath(os.curdir)
+    try:
+        here = os.path.realpath(os.curdir)
+    except OSError:  # it has been deleted; nothing can be imported from it either
+        return
     sys.path[:] = [entry for entry in sys.path if entry and os.path.realpath(entry) != here]

@@ -35,9 +35,7 @@ def _describe(layer: Layer, texts: tuple[LayerText, ...]) -> dict[str, object]:
         "scope": layer.scope,
         "directory": str(layer.directory),
         "plugin": layer.plugin,
-        "texts": [
-            {"path": str(text.path), "purpose": text.purpose, "characters": len(text.text)} for text in texts
-        ],
+        "texts": [{"path": str(text.path), "purpose": text.purpose, "characters": len(text.text)} for text in texts],
     }
 
 

@@ -37,7 +37,7 @@ class LazyGroup(TyperGroup):
     def get_command(self, ctx: Context, cmd_name: str) -> ClickCommand | None:
         """A stand-in with the name and the help line: enough for `--help` and completion."""
         command = self._find(ctx, cmd_name)
-        return command and TyperCommand(command.name, help=command.help, rich_markup_mode=None)
+        return None if command is None else TyperCommand(command.name, help=command.help, rich_markup_mode=None)
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, ClickCommand | None, list[str]]:
         """The command itself, imported now."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nexus_core.text.console import Console
-    from nexus_core.values.plugin import HookCall, Problem
+    from nexus_core.values.events import HookCall, Problem
 
 
 class CommandShell:
@@ -29,18 +29,19 @@ class CommandShell:
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self.cwd = Path.cwd()
+        self.cwd = Path()
         self.debug = False
         self.trace_hooks = False
         self._reported: set[str] = set()
 
     @contextmanager
-    def nexus(self) -> Iterator[Nexus]:
+    def nexus(self, *, strict: bool | None = None) -> Iterator[Nexus]:
         """Open a Nexus for `cwd`; problems with plugins are printed, and it is closed at the end."""
+        trace = self._trace if self.trace_hooks else None
         # A plugin that prints must not spoil the data on standard output; the console keeps the real one.
         with (
             redirect_stdout(sys.stderr),
-            Nexus(self.cwd, report=self._report, trace=self._trace if self.trace_hooks else None) as nexus,
+            Nexus(self.cwd, strict=strict, report=self._report, trace=trace) as nexus,
         ):
             yield nexus
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
+Server = Annotated[bool, typer.Option("--server", help="As an agent behind an HTTP server would read it.")]
+
 
 @app.command(epilog="\b\nExamples:\n  nexus show\n  nexus -C services/auth show --json")
 def show(
     ctx: typer.Context,
     json: Json = False,
-    server: bool = typer.Option(False, "--server", help="As an agent behind an HTTP server would read it."),
+    server: Server = False,
 ) -> None:
     """Print the labelled system prompt of a directory."""
     shell: CommandShell = ctx.obj

@@ -5,7 +5,18 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from nexus_core.errors import ConfigError
+from nexus_core.errors import ConfigError, FileError
+
+
+def existing_directory(path: str | os.PathLike[str]) -> Path:
+    """The directory as an absolute path; links in it are kept, because people know it by that name."""
+    try:
+        directory = Path(path).absolute()
+    except FileNotFoundError:
+        raise FileError("the current directory does not exist any more", hint="change to one that does") from None
+    if not directory.is_dir():
+        raise FileError("no such directory", where=str(directory))
+    return directory
 
 
 def home_directory() -> Path:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from nexus_core.values.command import Command
 from nexus_core.values.layer import Layer, LayerText
@@ -13,8 +12,7 @@ from nexus_core.values.section import Section
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Answer(Generic[T]):
+class Answer(NamedTuple, Generic[T]):
     """What one plugin answered to a hook that collects."""
 
     plugin: str

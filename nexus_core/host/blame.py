@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.errors import PluginError
-from nexus_core.values.plugin import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nexus_core.host.candidates import Candidate
+    from nexus_core.values.events import Problem
 
 
 class Blame:
@@ -43,10 +43,13 @@ class Blame:
         """Report a problem and its consequence once, or raise a PluginError where going on would be wrong."""
         if self._strict or candidate.is_bundled:
             raise PluginError(message, plugin=candidate.label, hook=hook) from cause
-        self.note(Problem(plugin=candidate.label, hook=hook, message=f"{message}; {consequence}", cause=cause))
+        self.note(candidate.label, f"{message}; {consequence}", hook=hook, cause=cause)
 
-    def note(self, problem: Problem) -> None:
+    def note(self, plugin: str, message: str, *, hook: str | None = None, cause: BaseException | None = None) -> None:
         """Report a problem once, whatever the policy."""
+        from nexus_core.values.events import Problem  # noqa: PLC0415 - a run without problems does not need it
+
+        problem = Problem(plugin=plugin, hook=hook, message=message, cause=cause)
         if str(problem) not in self._problems:
             self._problems[str(problem)] = problem
             self._report(problem)

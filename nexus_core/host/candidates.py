@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal
 
+from nexus_core._version import __version__
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from nexus_core.values.command import Command
-    from nexus_core.values.plugin import Extra
+    from nexus_core.values.extra import Extra
 
 OWN_DISTRIBUTION = "nexus-core"
 
@@ -53,32 +55,20 @@ class Candidate:
         return f"{self.name} ({self.distribution} {self.version})" if self.distribution else self.name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BundledPlugin:
-    """A row of the generated manifest: what is known of a bundled plugin without importing it."""
-
-    name: str
-    module: str
-    hooks: tuple[str, ...]
-    commands: tuple[Command, ...] = ()
-    needs: Extra | None = None
-
-
-def bundled_candidates(manifest: Iterable[BundledPlugin], version: str) -> list[Candidate]:
-    """The plugins that ship with Nexus, imported only when one of their hooks is called."""
-    return [
-        Candidate(
-            name=row.name,
-            origin="bundled",
-            distribution=OWN_DISTRIBUTION,
-            version=version,
-            load=lambda module=row.module: import_module(module),  # type: ignore[misc]
-            hooks=row.hooks,
-            constants={"nexus_commands": row.commands} if row.commands else {},
-            needs=row.needs,
-        )
-        for row in manifest
-    ]
+def bundled(
+    name: str, module: str, *, hooks: tuple[str, ...], commands: tuple[Command, ...] = (), needs: Extra | None = None
+) -> Candidate:
+    """A plugin that ships with Nexus: a row of the generated manifest, imported once one of its hooks is called."""
+    return Candidate(
+        name=name,
+        origin="bundled",
+        distribution=OWN_DISTRIBUTION,
+        version=__version__,
+        load=lambda: import_module(module),
+        hooks=hooks,
+        constants={"nexus_commands": commands} if commands else {},
+        needs=needs,
+    )
 
 
 def given_candidates(plugins: Iterable[object]) -> list[Candidate]:

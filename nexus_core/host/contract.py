@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core import hookspecs
 
@@ -13,8 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-@dataclass(frozen=True, slots=True)
-class Hook:
+class Hook(NamedTuple):
     """One hook of the contract."""
 
     name: str

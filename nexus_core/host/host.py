@@ -12,7 +12,6 @@ from nexus_core.errors import did_you_mean
 from nexus_core.host.blame import Blame
 from nexus_core.host.loading import Loader
 from nexus_core.host.registry import Registry
-from nexus_core.values.plugin import Problem
 from nexus_core.values.source import Source
 
 if TYPE_CHECKING:
@@ -22,9 +21,10 @@ if TYPE_CHECKING:
     from nexus_core.host.candidates import Candidate
     from nexus_core.host.policy import PluginPolicy
     from nexus_core.values.command import Command
+    from nexus_core.values.events import HookCall, Problem
     from nexus_core.values.layer import Layer, LayerText
     from nexus_core.values.loaded import Loaded
-    from nexus_core.values.plugin import HookCall, PluginInfo
+    from nexus_core.values.plugin import PluginInfo
     from nexus_core.values.request import Request
     from nexus_core.values.section import Section
 
@@ -67,7 +67,7 @@ class Host:
             for command in answer.items:
                 if owner := registry.add(command.name, command, answer.plugin):
                     message = f"the command {command.name!r} is taken by plugin {owner!r}; it is left out"
-                    self._blame.note(Problem(plugin=answer.plugin, hook="nexus_commands", message=message))
+                    self._blame.note(answer.plugin, message, hook="nexus_commands")
         return registry
 
     def layers(self, request: Request) -> tuple[Layer, ...]:
@@ -80,9 +80,7 @@ class Host:
         """Ask `nexus_layer_texts`."""
         answers: list[Answer[LayerText]] = self._ask("nexus_layer_texts", layer=layer)
         return tuple(
-            replace(
-                text, layer=layer, source=Source(uri=str(text.path), layer=layer.name, plugin=answer.plugin)
-            )
+            replace(text, layer=layer, source=Source(uri=str(text.path), layer=layer.name, plugin=answer.plugin))
             for answer in answers
             for text in answer.items
         )
@@ -102,7 +100,7 @@ class Host:
         names = {plugin.name for plugin in self.plugins}
         for name in sorted(disabled - names):
             if nearest := did_you_mean(name, names):
-                self._blame.note(Problem(plugin=name, hook=None, message=f"disabled, but not installed; {nearest}"))
+                self._blame.note(name, f"disabled, but not installed; {nearest}")
 
 
 def _stamp(section: Section, plugin: str) -> Section:

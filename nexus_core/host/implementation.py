@@ -11,10 +11,9 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.errors import NexusError
+from nexus_core.hookspecs import hookimpl
 from nexus_core.host.answers import CHECKS, Answer, WrongAnswerError
 from nexus_core.host.contract import parameter_names
-from nexus_core.hookspecs import hookimpl
-from nexus_core.values.plugin import HookCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     from nexus_core.host.blame import Blame
     from nexus_core.host.candidates import Candidate
     from nexus_core.host.contract import Hook
+    from nexus_core.values.events import HookCall
+
 
 def stand_in(
     candidate: Candidate,
@@ -30,7 +31,8 @@ def stand_in(
     *,
     blame: Blame,
     trace: Callable[[HookCall], None] | None,
-    **options: bool,
+    tryfirst: bool = False,
+    trylast: bool = False,
 ) -> Callable[..., Answer[Any] | None]:
     """The function that pluggy calls instead of a plugin's own.
 
@@ -40,7 +42,8 @@ def stand_in(
         find: Returns the plugin's function; called when the hook is, so that it may import the plugin.
         blame: Told about exceptions and wrong answers.
         trace: Told about every call, if somebody wants to know.
-        options: `tryfirst`, `trylast`, as the plugin asked for.
+        tryfirst: Whether the plugin wants to be asked before others, where the first answer wins.
+        trylast: Whether it wants to be asked after others.
     """
 
     @cache
@@ -67,7 +70,7 @@ def stand_in(
 
     # pluggy reads the parameters from the wrapped function: those of the hook, all of them.
     answer.__wrapped__ = hook.specification  # type: ignore[attr-defined]
-    return hookimpl(**options)(answer)
+    return hookimpl(tryfirst=tryfirst, trylast=trylast)(answer)
 
 
 def describe(error: BaseException) -> str:
@@ -79,6 +82,8 @@ def describe(error: BaseException) -> str:
 
 
 def _call(hook: Hook, candidate: Candidate, seconds: float, items: tuple[object, ...] | None) -> HookCall:
+    from nexus_core.values.events import HookCall  # noqa: PLC0415 - only a traced run needs it
+
     return HookCall(
         hook=hook.name,
         plugin=candidate.name,

@@ -6,8 +6,8 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.errors import did_you_mean
-from nexus_core.host.contract import hooks, parameter_names
 from nexus_core.hookspecs import PROJECT
+from nexus_core.host.contract import hooks, parameter_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -60,8 +60,9 @@ def unmarked(plugin: object) -> Iterator[str]:
 
 def _marked(plugin: object) -> Iterator[tuple[str, Callable[..., object]]]:
     for name in dir(plugin):
-        if isinstance(inspect.getattr_static(plugin, name, None), property):
-            continue  # looking at a plugin must not run it
+        # Looking at a plugin must not run it, so properties are passed over; a module has none.
+        if not inspect.ismodule(plugin) and isinstance(inspect.getattr_static(plugin, name, None), property):
+            continue
         function = getattr(plugin, name, None)
         if callable(function) and isinstance(getattr(function, _MARK, None), dict):
             yield name, function

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 GROUP = "nexus.plugins"
 
 _METADATA_SUFFIXES = (".dist-info", ".egg-info")
+_OWN_METADATA = f"{OWN_DISTRIBUTION.replace('-', '_')}-"
 
 
 def installed_candidates(*, outside: Path, search_path: Iterable[str] | None = None) -> list[Candidate]:
@@ -35,7 +36,6 @@ def installed_candidates(*, outside: Path, search_path: Iterable[str] | None = N
         (distribution.metadata["Name"], point.name): _candidate(distribution, point)
         # The first of two distributions with one name is the one Python imports.
         for distribution in reversed(list(_distributions(_installation_directories(entries, outside))))
-        if distribution.metadata["Name"] != OWN_DISTRIBUTION
         for point in distribution.entry_points.select(group=GROUP)
     }
     return [found[key] for key in sorted(found)]
@@ -69,11 +69,11 @@ def _distributions(directories: Iterable[str]) -> Iterator[Distribution]:
 
 def _mentioning(directory: str) -> Iterator[Path]:
     try:
-        names = sorted(os.listdir(directory))
+        names = sorted(os.listdir(directory))  # noqa: PTH208 - a Path for each of some thousand names is slow
     except OSError:  # not there, not a directory, not ours to read
         return
     for name in names:
-        if name.endswith(_METADATA_SUFFIXES):
+        if name.endswith(_METADATA_SUFFIXES) and not name.startswith(_OWN_METADATA):
             metadata = Path(directory, name)
             if _mentions_group(metadata / "entry_points.txt"):
                 yield metadata

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.errors import PluginError
+from nexus_core.hookspecs import PROJECT
 from nexus_core.host.contract import hooks
 from nexus_core.host.implementation import describe, stand_in
 from nexus_core.host.inspection import faults, implementations
-from nexus_core.hookspecs import PROJECT
-from nexus_core.values.plugin import Extra, PluginInfo
+from nexus_core.values.plugin import PluginInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -20,7 +19,8 @@ if TYPE_CHECKING:
 
     from nexus_core.host.blame import Blame
     from nexus_core.host.candidates import Candidate
-    from nexus_core.values.plugin import HookCall, Status
+    from nexus_core.values.events import HookCall
+    from nexus_core.values.plugin import Status
 
 
 class Loader:
@@ -67,7 +67,8 @@ class Loader:
         def find(name: str) -> Callable[..., object]:
             if name in candidate.constants:
                 return lambda: candidate.constants[name]
-            return implementations(candidate.load())[name]
+            function: Callable[..., object] = getattr(candidate.load(), name)
+            return function
 
         view = {name: self._stand_in(candidate, name, partial(find, name)) for name in names}
         self._manager.register(_View(view), name=candidate.name)
@@ -105,6 +106,10 @@ class Loader:
         return stand_in(candidate, hooks()[name], find, blame=self._blame, trace=self._trace, **options)
 
     def _lacks(self, candidate: Candidate, needs: Any) -> bool:  # noqa: ANN401 - a stranger's attribute
+        if needs is None:
+            return False
+        from nexus_core.values.extra import Extra  # noqa: PLC0415 - most plugins need none
+
         if not isinstance(needs, Extra) or all(map(_is_installed, needs.modules)):
             return False
         self._add_row(candidate, "needs-extra", hooks=candidate.hooks or (), error=f"needs {needs.requirement}")
@@ -133,13 +138,18 @@ class Loader:
 
 
 class _View:
-    """What pluggy gets to see of a plugin; unlike a namespace, two empty ones are not equal."""
+    """What pluggy gets to see of a plugin: its stand-ins and nothing else."""
 
     def __init__(self, functions: dict[str, Callable[..., object]]) -> None:
         self.__dict__.update(functions)
 
+    def __dir__(self) -> list[str]:
+        return list(self.__dict__)
+
 
 def _is_installed(module: str) -> bool:
+    from importlib.util import find_spec  # noqa: PLC0415 - as above
+
     # Only the top-level package: asking for a submodule would import its parents.
     return find_spec(module.partition(".")[0]) is not None
 

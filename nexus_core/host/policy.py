@@ -25,11 +25,13 @@ class PluginPolicy:
     strict: bool = False
 
 
-def read_policy(disabled: Iterable[str] = ()) -> PluginPolicy:
-    """The policy of this process: `disabled`, `NEXUS_PLUGINS=-name,…` or `none`, and `NEXUS_STRICT=1`."""
+def read_policy(disabled: Iterable[str] = (), *, strict: bool | None = None) -> PluginPolicy:
+    """The policy of this process: the arguments, with `NEXUS_PLUGINS=-name,…` or `none`, and `NEXUS_STRICT=1`."""
+    if strict is None:
+        strict = os.environ.get("NEXUS_STRICT", "") not in {"", "0"}
     words = [word.strip() for word in os.environ.get("NEXUS_PLUGINS", "").split(",")]
     return PluginPolicy(
         disabled=frozenset(disabled) | {word[1:] for word in words if word.startswith("-")},
         only_bundled="none" in words,
-        strict=os.environ.get("NEXUS_STRICT", "") not in {"", "0"},
+        strict=strict,
     )

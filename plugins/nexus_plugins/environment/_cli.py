@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nexus_core.plugin import Shell
 from nexus_plugins.environment._facts import environment_facts
+
+if TYPE_CHECKING:
+    from nexus_core.plugin import Shell
 
 app = typer.Typer()
 

@@ -1,0 +1,37 @@
+"""Finds the plugins to check and checks them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nexus_core.errors import UnknownNameError
+from nexus_core.host.bundled import BUNDLED
+from nexus_core.host.implementation import describe
+from nexus_core.host.installed import installed_candidates
+from nexus_core.testing.check import check_plugin
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from nexus_core.host.candidates import Candidate
+
+
+def check_installed(cwd: Path, names: Sequence[str]) -> dict[str, list[str]]:
+    """The findings for each named plugin; without names, for each that does not ship with Nexus."""
+    installed = {candidate.name: candidate for candidate in installed_candidates(outside=cwd)}
+    known = {candidate.name: candidate for candidate in BUNDLED} | installed
+    for name in names:
+        if name not in known:
+            raise UnknownNameError("plugin", name, known)
+    return {name: _check(known[name]) for name in (names or installed)}
+
+
+def _check(candidate: Candidate) -> list[str]:
+    try:
+        plugin = candidate.load()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a stranger's module may do anything when imported
+        return [f"it {describe(error)} while it was loaded"]
+    return check_plugin(plugin)

@@ -1,0 +1,141 @@
+"""`nexus plugins list|info|hooks|new|check`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path  # noqa: TC003 - Typer reads annotations at run time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nexus_core.cli.exits import CONFIGURATION, FINDINGS
+from nexus_core.cli.options import DryRun, Json  # noqa: TC001 - as Path
+from nexus_core.errors import UnknownNameError
+from nexus_core.host.contract import Hook, hooks
+from nexus_core.host.policy import read_policy
+
+if TYPE_CHECKING:
+    from nexus_core.cli.shell import CommandShell
+    from nexus_core.text.console import Style
+    from nexus_core.values.plugin import PluginInfo, Status
+
+app = typer.Typer(help="List, inspect, make and check plugins.", no_args_is_help=True)
+
+_STYLES: dict[Status, Style] = {"active": "plain", "disabled": "dim", "failed": "red", "needs-extra": "yellow"}
+
+
+def _plugin_names(ctx: typer.Context) -> list[str]:
+    with ctx.find_root().obj.nexus() as nexus:
+        return [plugin.name for plugin in nexus.plugins]
+
+
+def _hook_names() -> list[str]:
+    return list(hooks())
+
+
+PluginName = Annotated[str, typer.Argument(metavar="NAME", help="A plugin.", autocompletion=_plugin_names)]
+PluginNames = Annotated[
+    list[str] | None, typer.Argument(metavar="[NAME]...", help="Plugins.", autocompletion=_plugin_names)
+]
+HookName = Annotated[str | None, typer.Argument(metavar="[NAME]", help="A hook.", autocompletion=_hook_names)]
+
+
+@app.command("list", epilog="\b\nExamples:\n  nexus plugins list\n  nexus plugins list --json")
+def list_plugins(ctx: typer.Context, json: Json = False) -> None:
+    """List every plugin that was found, loaded or not."""
+    shell: CommandShell = ctx.obj
+    with shell.nexus(strict=False) as nexus:  # the list must show a broken plugin, not fail on it
+        plugins = nexus.plugins
+    if json:
+        shell.console.json({"schema": 1, "plugins": [asdict(plugin) for plugin in plugins]})
+    else:
+        rows = [("NAME", "STATUS", "FROM", "HOOKS"), *map(_row, plugins)]
+        shell.console.table(rows, styles=["bold", *(_STYLES[plugin.status] for plugin in plugins)])
+    if read_policy().strict and any(plugin.status == "failed" for plugin in plugins):
+        raise typer.Exit(CONFIGURATION)
+
+
+def _row(plugin: PluginInfo) -> tuple[str, str, str, str]:
+    origin = f"{plugin.distribution} {plugin.version}{' (bundled)' if plugin.bundled else ''}"
+    return plugin.name, plugin.status, origin, plugin.error or ", ".join(plugin.hooks)
+
+
+@app.command(epilog="\b\nExamples:\n  nexus plugins info environment\n  nexus plugins info environment --json")
+def info(ctx: typer.Context, name: PluginName, json: Json = False) -> None:
+    """Say everything that is known about one plugin."""
+    shell: CommandShell = ctx.obj
+    with shell.nexus(strict=False) as nexus:
+        plugins = {plugin.name: plugin for plugin in nexus.plugins}
+    if name not in plugins:
+        raise UnknownNameError("plugin", name, plugins)
+    plugin = plugins[name]
+    if json:
+        shell.console.json({"schema": 1, "plugin": asdict(plugin)})
+        return
+    facts = [("Name", plugin.name), ("Status", plugin.status), ("From", _row(plugin)[2])]
+    if plugin.error:
+        facts.append(("Error", plugin.error))
+    facts += [("Hook", f"{hooks()[hook].signature}: {hooks()[hook].purpose}") for hook in plugin.hooks]
+    shell.console.table(facts)
+
+
+@app.command("hooks", epilog="\b\nExamples:\n  nexus plugins hooks\n  nexus plugins hooks nexus_layers")
+def list_hooks(ctx: typer.Context, name: HookName = None, json: Json = False) -> None:
+    """Print the contract: every hook, or the reference of one."""
+    shell: CommandShell = ctx.obj
+    if name is not None and name not in hooks():
+        raise UnknownNameError("hook", name, hooks())
+    chosen = list(hooks().values()) if name is None else [hooks()[name]]
+    if json:
+        shell.console.json({"schema": 1, "hooks": [_describe(hook) for hook in chosen]})
+    elif name is not None:
+        shell.console.text(f"{chosen[0].signature}\n\n{chosen[0].reference}")
+    else:
+        rows = [("HOOK", "PURPOSE"), *((hook.signature, hook.purpose) for hook in chosen)]
+        shell.console.table(rows, styles=["bold"])
+
+
+def _describe(hook: Hook) -> dict[str, object]:
+    return {"name": hook.name, "parameters": list(hook.parameters), "reference": hook.reference}
+
+
+@app.command(epilog="\b\nExamples:\n  nexus plugins check\n  nexus plugins check hello --json")
+def check(ctx: typer.Context, names: PluginNames = None, json: Json = False) -> None:
+    """Hold plugins against the contract; without a name, all that do not ship with Nexus."""
+    from nexus_core.cli.plugin_check import check_installed  # noqa: PLC0415 - `list` need not import the checker
+
+    shell: CommandShell = ctx.obj
+    checked = check_installed(shell.cwd, names or [])
+    if json:
+        rows = [{"name": name, "findings": findings} for name, findings in checked.items()]
+        shell.console.json({"schema": 1, "plugins": rows})
+    for name, findings in checked.items() if not json else ():
+        shell.console.text(f"{name}: {'ok' if not findings else ''}".rstrip())
+        for finding in findings:
+            shell.console.text(f"  - {finding}")
+    if not checked:
+        shell.console.message("No plugin is installed besides the bundled ones; name one to check it.")
+    if any(checked.values()):
+        raise typer.Exit(FINDINGS)
+
+
+@app.command(epilog="\b\nExamples:\n  nexus plugins new git-status\n  nexus plugins new git-status --into ~/src")
+def new(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(help="Lower case letters, digits and hyphens.")],
+    into: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to make it; here by default.")] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Write a complete, installable plugin package."""
+    from nexus_core.cli.scaffold import scaffold  # noqa: PLC0415 - as above
+    from nexus_core.files.writing import write_tree  # noqa: PLC0415 - as above
+
+    shell: CommandShell = ctx.obj
+    package = scaffold(name)
+    root = (shell.cwd / into if into else shell.cwd) / package.distribution
+    if not dry_run:
+        write_tree(root, package.files)
+    for path in package.files:
+        shell.console.text(str(root / path))
+    if not dry_run:
+        shell.console.message(f"Next: pip install -e '{root}[test]' && pytest '{root}' && nexus show")

@@ -1,0 +1,97 @@
+"""Holds a plugin against the contract: its names, its signatures, and its answers on a small sample tree."""
+
+from __future__ import annotations
+
+import tempfile
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nexus_core.errors import NexusError
+from nexus_core.files.places import defaults_directory
+from nexus_core.host.candidates import given_candidates
+from nexus_core.host.host import Host
+from nexus_core.host.implementation import describe
+from nexus_core.host.inspection import faults, implementations, unmarked
+from nexus_core.host.policy import PluginPolicy
+from nexus_core.testing.trees import write_files
+from nexus_core.values.layer import Layer
+from nexus_core.values.loaded import Loaded
+from nexus_core.values.request import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nexus_core.values.command import Command
+    from nexus_core.values.events import Problem
+
+_SAMPLE = {
+    "home/NEXUS.md": "The user's own text.\n",
+    "company/.nexus3/NEXUS.md": "The company's text.\n",
+    "company/project/.nexus3/NEXUS.md": "The project's text.\n",
+    "company/project/README.md": "# Project\n",
+}
+
+
+def check_plugin(plugin: object) -> list[str]:
+    """Everything that is wrong with a plugin, each finding a sentence; an empty list means none.
+
+    The plugin's hooks are called on a small tree in a temporary directory, each of them twice, because the same
+    question must get the same answer.
+    """
+    findings = [*faults(plugin), *unmarked(plugin)]
+    if not findings and not implementations(plugin):
+        findings = ["it implements no hook; mark a function with @hookimpl"]
+    if not findings:
+        with tempfile.TemporaryDirectory() as scratch:
+            # Resolved, because some systems reach their temporary directory through a link.
+            findings = list(_check_answers(plugin, Path(scratch).resolve()))
+    return findings
+
+
+def _check_answers(plugin: object, root: Path) -> Iterator[str]:
+    problems: list[Problem] = []
+    request = _sample_request(write_files(root, _SAMPLE))
+    host = Host(given_candidates([plugin]), PluginPolicy(), report=problems.append)
+    try:
+        first, second = ask_every_hook(host, request), ask_every_hook(host, request)
+    except NexusError as error:
+        yield f"refused the sample tree: {error.what}"
+        return
+    for problem in problems:
+        yield f"{problem.hook}: {problem.message}"
+    for hook, answer in first.items():
+        if answer != second[hook]:
+            yield f"{hook}: the same question got two different answers"
+    commands: list[Command] = first["nexus_commands"]  # type: ignore[assignment]
+    for command in commands:
+        yield from _check_target(command)
+
+
+def ask_every_hook(host: Host, request: Request) -> dict[str, object]:
+    """The answers of a host's plugins to every hook of the contract, on one request."""
+    layers = host.layers(request)
+    # Layers of the sample itself, for plugins that read layers but find none.
+    sample = (Layer("global", request.home, "global"), Layer("local", request.cwd / ".nexus3", "local"))
+    texts = tuple(text for layer in (*layers, *sample) for text in host.layer_texts(layer))
+    registry = host.commands()
+    return {
+        "nexus_commands": [registry.get(name) for name in registry],
+        "nexus_layers": layers,
+        "nexus_layer_texts": texts,
+        "nexus_static_sections": host.static_sections(request, Loaded(layers=layers, texts=texts)),
+    }
+
+
+def _sample_request(root: Path) -> Request:
+    return Request(cwd=root / "company/project", home=root / "home", defaults=defaults_directory())
+
+
+def _check_target(command: Command) -> Iterator[str]:
+    module, _, attribute = command.target.partition(":")
+    try:
+        getattr(import_module(module), attribute)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a stranger's module may do anything when imported
+        yield f"nexus_commands: {command.target} cannot be imported: it {describe(error)}"

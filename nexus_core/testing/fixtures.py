@@ -1,0 +1,77 @@
+"""pytest fixtures that keep a test away from the user's own files and installed plugins."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from nexus_core.nexus import Nexus
+from nexus_core.testing.trees import write_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from nexus_core.values.events import Problem
+
+
+class MakeNexus(Protocol):
+    """The type of the `make_nexus` fixture."""
+
+    def __call__(
+        self,
+        *,
+        files: Mapping[str, str] = ...,
+        cwd: str = ...,
+        plugins: Iterable[object] = ...,
+        disable: Iterable[str] = ...,
+        defaults: bool = ...,
+    ) -> Nexus:
+        """A Nexus in a fresh directory that holds `files`."""
+
+
+@pytest.fixture
+def nexus_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home for Nexus; no installed plugin is loaded, and problems do not stop the run."""
+    home = tmp_path / "home" / ".nexus3"
+    home.mkdir(parents=True)
+    monkeypatch.setenv("NEXUS_HOME", str(home))
+    monkeypatch.setenv("NEXUS_PLUGINS", "none")
+    monkeypatch.delenv("NEXUS_STRICT", raising=False)
+    return home
+
+
+@pytest.fixture
+def nexus_problems() -> list[Problem]:
+    """The problems reported by the Nexus objects of `make_nexus`, in order."""
+    return []
+
+
+@pytest.fixture
+def make_nexus(tmp_path: Path, nexus_home: Path, nexus_problems: list[Problem]) -> Iterator[MakeNexus]:  # noqa: ARG001 - the home must be in place
+    """Make a Nexus in `tmp_path/work`; it is closed when the test ends.
+
+    Args of the fixture's function, all optional and by keyword:
+        files: What to write first, relative path to content.
+        cwd: The working directory below `tmp_path/work`.
+        plugins, disable, defaults: As for `Nexus`; defaults are off.
+    """
+    with ExitStack() as opened:
+
+        def make(
+            *,
+            files: Mapping[str, str] | None = None,
+            cwd: str = ".",
+            plugins: Iterable[object] = (),
+            disable: Iterable[str] = (),
+            defaults: bool = False,
+        ) -> Nexus:
+            work = write_files(tmp_path / "work", files or {})
+            directory = work / cwd
+            directory.mkdir(parents=True, exist_ok=True)
+            nexus = Nexus(directory, plugins=plugins, disable=disable, defaults=defaults, report=nexus_problems.append)
+            return opened.enter_context(nexus)
+
+        yield make
