@@ -6,8 +6,7 @@ it, because they are only found with it. `plugins.disabled` is the user's own de
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.errors import ConfigError
 from nexus_core.files.reading import read_text
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
 MAX_ANCESTOR_DEPTH = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlySettings:
+class EarlySettings(NamedTuple):
     """What is known before plugins are loaded."""
 
     ancestor_depth: int = DEFAULT_ANCESTOR_DEPTH

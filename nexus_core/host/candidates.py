@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from nexus_core._version import __version__
 
@@ -20,16 +20,15 @@ Origin = Literal["bundled", "installed", "given"]
 """Ships with Nexus, was found among the installed distributions, or was passed to `Nexus(plugins=…)`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A plugin that may be loaded.
 
     Attributes:
         name: Its name in `nexus plugins list` and in every provenance.
         origin: How it came here; bundled plugins are held to a stricter standard.
+        load: Imports and returns the plugin.
         distribution: The package it was installed with, "" if none.
         version: That package's version.
-        load: Imports and returns the plugin.
         hooks: The hooks it implements, when they are known without loading it.
         constants: Answers that are known without loading it, by hook.
         needs: The extra it cannot work without, when that is known without loading it.
@@ -37,11 +36,11 @@ class Candidate:
 
     name: str
     origin: Origin
+    load: Callable[[], object]
     distribution: str = ""
     version: str = ""
-    load: Callable[[], object]
     hooks: tuple[str, ...] | None = None
-    constants: Mapping[str, object] = field(default_factory=dict)
+    constants: Mapping[str, object] = MappingProxyType({})
     needs: Extra | None = None
 
     @property

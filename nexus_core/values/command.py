@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-
-_NAME = re.compile(r"[a-z][a-z0-9-]*")
-_TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +10,7 @@ class Command:
     """What `nexus` needs to list a command without importing it.
 
     Attributes:
-        name: The word typed after `nexus`: lower case, digits and hyphens.
+        name: The word typed after `nexus`: lower case letters, digits and hyphens, starting with a letter.
         help: One line for the list of commands.
         target: The `typer.Typer` to load when the command runs, as `package.module:attribute`.
     """
@@ -24,7 +20,8 @@ class Command:
     target: str
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
+        if self.name != self.name.lower() or not self.name.replace("-", "_").isidentifier():
             raise ValueError(f"Command.name must be lower case letters, digits and hyphens, not {self.name!r}")
-        if not _TARGET.fullmatch(self.target):
+        module, _, attribute = self.target.partition(":")
+        if not all(part.isidentifier() for part in (*module.split("."), attribute)):
             raise ValueError(f"Command.target must look like 'package.module:attribute', not {self.target!r}")
