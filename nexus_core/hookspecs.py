@@ -4,6 +4,7 @@ A plugin is a module (or any object) with functions named as below and marked `@
 
     from nexus_core import Section, hookimpl
 
+
     @hookimpl
     def nexus_static_sections(request):
         return [Section("motto", title="Motto", text="Measure twice, cut once.")]

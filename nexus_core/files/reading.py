@@ -44,14 +44,15 @@ def read_bytes(path: Path, *, max_bytes: int = MAX_BYTES) -> bytes | None:
         return None
     except OSError as error:
         raise FileError(f"cannot read: {error.strerror}", where=str(path)) from error
-    with open(descriptor, "rb") as file:  # noqa: PTH123 - the descriptor that was checked, not the name again
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise FileError("not a regular file", where=str(path), hint="remove it or put a file in its place")
-        try:
+        with open(descriptor, "rb", closefd=False) as file:
             data = file.read(max_bytes + 1)
-        except OSError as error:
-            raise FileError(f"cannot read: {error.strerror}", where=str(path)) from error
+    except OSError as error:
+        raise FileError(f"cannot read: {error.strerror}", where=str(path)) from error
+    finally:
+        os.close(descriptor)
     if len(data) > max_bytes:
         raise FileError(f"larger than {max_bytes} bytes", where=str(path), hint="shorten or split the file")
     return data

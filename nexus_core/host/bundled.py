@@ -7,14 +7,24 @@ BUNDLED = (
     bundled(
         "environment",
         "nexus_plugins.environment",
-        hooks=("nexus_commands", "nexus_static_sections"),
+        hooks=(
+            "nexus_commands",
+            "nexus_static_sections",
+        ),
         commands=(
-            Command("environment", "What the model is told about this machine.", "nexus_plugins.environment._cli:app"),
+            Command(
+                "environment",
+                "What the model is told about this machine.",
+                "nexus_plugins.environment._cli:app",
+            ),
         ),
     ),
     bundled(
         "file_layers",
         "nexus_plugins.file_layers",
-        hooks=("nexus_layers", "nexus_layer_texts"),
+        hooks=(
+            "nexus_layers",
+            "nexus_layer_texts",
+        ),
     ),
 )

@@ -20,7 +20,8 @@ class Command:
     target: str
 
     def __post_init__(self) -> None:
-        if self.name != self.name.lower() or not self.name.replace("-", "_").isidentifier():
+        is_word = self.name[:1].isalpha() and self.name.replace("-", "_").isidentifier()
+        if not is_word or self.name != self.name.lower():
             raise ValueError(f"Command.name must be lower case letters, digits and hyphens, not {self.name!r}")
         module, _, attribute = self.target.partition(":")
         if not all(part.isidentifier() for part in (*module.split("."), attribute)):

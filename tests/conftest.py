@@ -1,0 +1,93 @@
+"""What every test may use: an isolated home, a Nexus on demand, the command line, plugins installed for real."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from nexus_core.cli.run import run
+from nexus_core.testing import write_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytest_plugins = ["nexus_core.testing.fixtures"]
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+
+class Cli(Protocol):
+    def __call__(self, *arguments: str) -> Outcome: ...
+
+
+class InstallPlugin(Protocol):
+    def __call__(self, name: str, source: str, *, distribution: str = ..., version: str = ...) -> None: ...
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """The directory commands run in."""
+    directory = tmp_path / "work"
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture
+def cli(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    nexus_home: Path,  # noqa: ARG001 - the home must be in place
+    work: Path,
+) -> Cli:
+    """Run `nexus` in this process, in an empty directory."""
+    monkeypatch.chdir(work)
+
+    def call(*arguments: str) -> Outcome:
+        capsys.readouterr()
+        code = run(arguments)
+        captured = capsys.readouterr()
+        return Outcome(code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def install_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nexus_home: Path) -> Iterator[InstallPlugin]:  # noqa: ARG001 - as above
+    """Install a plugin as pip would: a module and its metadata in a directory of `sys.path`."""
+    site = tmp_path / "site-packages"
+    site.mkdir()
+    monkeypatch.syspath_prepend(site)
+    monkeypatch.delenv("NEXUS_PLUGINS")
+    before = set(sys.modules)
+
+    def install(name: str, source: str, *, distribution: str = "", version: str = "1.0") -> None:
+        distribution = distribution or f"nexus-{name}"
+        module = f"{distribution.replace('-', '_')}_{name}"
+        write_files(
+            site,
+            {
+                f"{module}.py": source,
+                f"{distribution.replace('-', '_')}-{version}.dist-info/METADATA": (
+                    f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n"
+                ),
+                f"{distribution.replace('-', '_')}-{version}.dist-info/entry_points.txt": (
+                    f"[nexus.plugins]\n{name} = {module}\n"
+                ),
+            },
+        )
+
+    yield install
+    for name in set(sys.modules) - before:
+        if str(site) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]

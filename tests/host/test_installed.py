@@ -1,0 +1,92 @@
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from nexus_core.host.installed import installed_candidates
+from nexus_core.testing import write_files
+
+
+def distribution(name: str, points: str, version: str = "1.0") -> dict[str, str]:
+    folder = f"{name.replace('-', '_')}-{version}.dist-info"
+    return {
+        f"{folder}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{folder}/entry_points.txt": points,
+    }
+
+
+def plugins(*names: str) -> str:
+    return "[nexus.plugins]\n" + "".join(f"{name} = module_{name}\n" for name in names)
+
+
+def test_plugins_are_sorted_by_distribution_and_name(tmp_path: Path) -> None:
+    site = write_files(tmp_path, distribution("zeta", plugins("b", "a")) | distribution("alpha", plugins("z")))
+
+    found = installed_candidates(outside=tmp_path / "work", search_path=[str(site)])
+
+    assert [(each.distribution, each.name) for each in found] == [("alpha", "z"), ("zeta", "a"), ("zeta", "b")]
+    assert {each.version for each in found} == {"1.0"}
+
+
+def test_other_entry_points_are_none_of_our_business(tmp_path: Path) -> None:
+    site = write_files(tmp_path, distribution("tool", "[console_scripts]\ntool = tool:main\n"))
+
+    assert installed_candidates(outside=tmp_path / "work", search_path=[str(site)]) == []
+
+
+def test_our_own_distribution_is_left_to_the_manifest(tmp_path: Path) -> None:
+    site = write_files(tmp_path, distribution("nexus-core", plugins("environment")))
+
+    assert installed_candidates(outside=tmp_path / "work", search_path=[str(site)]) == []
+
+
+def test_the_first_of_two_installations_of_one_distribution_counts(tmp_path: Path) -> None:
+    first = write_files(tmp_path / "first", distribution("git", plugins("git"), version="2.0"))
+    second = write_files(tmp_path / "second", distribution("git", plugins("git"), version="1.0"))
+
+    found = installed_candidates(outside=tmp_path / "work", search_path=[str(first), str(second)])
+
+    assert [each.version for each in found] == ["2.0"]
+
+
+def test_metadata_lying_in_the_working_directory_is_not_an_installation(tmp_path: Path) -> None:
+    project = write_files(tmp_path, distribution("evil", plugins("evil")))
+
+    assert installed_candidates(outside=project, search_path=[str(project)]) == []
+
+
+def test_a_link_to_the_working_directory_does_not_make_it_an_installation(tmp_path: Path) -> None:
+    project = write_files(tmp_path / "project", distribution("evil", plugins("evil")))
+    link = tmp_path / "link"
+    link.symlink_to(project)
+
+    assert installed_candidates(outside=project, search_path=[str(link)]) == []
+
+
+def test_metadata_lying_in_the_current_directory_is_not_an_installation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = write_files(tmp_path / "project", distribution("evil", plugins("evil")))
+    monkeypatch.chdir(project)
+
+    assert installed_candidates(outside=tmp_path, search_path=["", ".", str(project)]) == []
+
+
+def test_entries_that_are_not_directories_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "archive.zip").touch()
+
+    found = installed_candidates(
+        outside=tmp_path / "work", search_path=[str(tmp_path / "archive.zip"), str(tmp_path / "missing")]
+    )
+
+    assert found == []
+
+
+def test_an_environment_without_plugins_never_imports_the_metadata_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "importlib_metadata", None)  # importing it would raise
+    site = write_files(tmp_path, distribution("tool", "[console_scripts]\ntool = tool:main\n"))
+
+    assert installed_candidates(outside=tmp_path / "work", search_path=[str(site), os.curdir]) == []

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nexus_core import Extra, NexusError, PluginError, PluginInfo, Problem, Section, hookimpl
+from nexus_core.host.candidates import Candidate, bundled, given_candidates
+from nexus_core.host.host import Host
+from nexus_core.host.policy import PluginPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@hookimpl
+def nexus_static_sections() -> list[Section]:
+    return [Section("fine", title="Fine", text="fine")]
+
+
+FINE = SimpleNamespace(nexus_static_sections=nexus_static_sections)
+
+
+def installed(name: str, load: Callable[[], object] = lambda: FINE, distribution: str = "dist") -> Candidate:
+    return Candidate(name=name, origin="installed", load=load, distribution=distribution, version="1.0")
+
+
+def broken(error: BaseException) -> Callable[[], object]:
+    def load() -> object:
+        raise error
+
+    return load
+
+
+def rows(host: Host) -> dict[str, PluginInfo]:
+    return {plugin.name: plugin for plugin in host.plugins}
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ImportError("no module named x"), "raised ImportError: no module named x"),
+        (SystemExit(7), "called sys.exit(7)"),
+        (SystemExit(), "called sys.exit()"),
+        (RuntimeError(), "raised RuntimeError"),
+        (RecursionError("deep\nand long"), "raised RecursionError: deep while"),
+    ],
+)
+def test_a_plugin_that_cannot_be_loaded_is_named_and_the_others_go_on(error: BaseException, words: str) -> None:
+    problems: list[Problem] = []
+
+    host = Host([installed("bad", broken(error)), installed("good")], PluginPolicy(), report=problems.append)
+
+    assert rows(host)["bad"].status == "failed"
+    assert words in str(rows(host)["bad"].error)
+    assert rows(host)["good"].status == "active"
+    assert [problem.plugin for problem in problems] == ["bad (dist 1.0)"]
+    assert problems[0].cause is error
+
+
+def test_an_interrupt_while_loading_interrupts() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        Host([installed("bad", broken(KeyboardInterrupt()))], PluginPolicy())
+
+
+def test_a_faulty_plugin_is_left_out_whole() -> None:
+    @hookimpl
+    def nexus_layer() -> None: ...
+
+    faulty = SimpleNamespace(nexus_static_sections=nexus_static_sections, nexus_layer=nexus_layer)
+
+    host = Host([installed("faulty", lambda: faulty)], PluginPolicy(), report=lambda _: None)
+
+    assert rows(host)["faulty"].status == "failed"
+    assert rows(host)["faulty"].hooks == ()
+    assert "did you mean 'nexus_layers'?" in str(rows(host)["faulty"].error)
+
+
+def test_strictness_makes_a_broken_plugin_fatal() -> None:
+    with pytest.raises(PluginError, match="raised ImportError") as caught:
+        Host([installed("bad", broken(ImportError("x")))], PluginPolicy(strict=True))
+
+    assert caught.value.where == "plugin 'bad (dist 1.0)'"
+
+
+def test_a_broken_bundled_plugin_is_fatal_when_it_is_used() -> None:
+    host = Host([bundled("bad", "no_such_module_at_all", hooks=("nexus_commands",))], PluginPolicy())
+
+    with pytest.raises(PluginError, match="no_such_module_at_all"):
+        host.commands()
+
+
+def test_a_bundled_plugin_is_not_imported_before_one_of_its_hooks_is_called() -> None:
+    host = Host([bundled("bad", "no_such_module_at_all", hooks=("nexus_layers",))], PluginPolicy())
+
+    assert len(host.commands()) == 0
+    assert rows(host)["bad"].status == "active"
+
+
+def test_of_two_plugins_with_one_name_the_first_stays() -> None:
+    problems: list[Problem] = []
+
+    host = Host(
+        [installed("twin", distribution="alpha"), installed("twin", distribution="beta")],
+        PluginPolicy(),
+        report=problems.append,
+    )
+
+    assert [(row.distribution, row.status) for row in host.plugins] == [("alpha", "active"), ("beta", "failed")]
+    assert "taken by twin (alpha 1.0)" in str(problems[0])
+
+
+def test_a_disabled_plugin_is_listed_but_not_loaded() -> None:
+    host = Host([installed("off", broken(AssertionError()))], PluginPolicy(disabled=frozenset({"off"})))
+
+    assert rows(host)["off"].status == "disabled"
+
+
+def test_disabling_a_name_that_is_nearly_one_is_questioned() -> None:
+    problems: list[Problem] = []
+
+    Host([installed("git")], PluginPolicy(disabled=frozenset({"gitt", "elsewhere"})), report=problems.append)
+
+    assert [str(problem) for problem in problems] == ["plugin 'gitt': disabled, but not installed; did you mean 'git'?"]
+
+
+def test_a_bundled_plugin_whose_extra_is_missing_says_what_to_install() -> None:
+    needy = bundled(
+        "mcp", "no_such_module_at_all", hooks=("nexus_commands",), needs=Extra("mcp", modules=("no_such_sdk.client",))
+    )
+
+    host = Host([needy], PluginPolicy(strict=True))
+
+    assert (rows(host)["mcp"].status, rows(host)["mcp"].error) == ("needs-extra", "needs nexus-core[mcp]")
+    assert len(host.commands()) == 0
+
+
+def test_an_installed_plugin_may_need_an_extra_of_its_own() -> None:
+    needs = Extra("fast", modules=("no_such_library",), distribution="nexus-git")
+    plugin = SimpleNamespace(NEEDS=needs, nexus_static_sections=nexus_static_sections)
+
+    host = Host([installed("git", lambda: plugin)], PluginPolicy())
+
+    assert rows(host)["git"].error == "needs nexus-git[fast]"
+
+
+def test_a_plugin_whose_extra_is_installed_is_active() -> None:
+    needs = Extra("json", modules=("json",))
+
+    host = Host([bundled("json", "json", hooks=(), needs=needs)], PluginPolicy())
+
+    assert rows(host)["json"].status == "active"
+
+
+def test_hooks_are_listed_in_the_order_of_the_contract() -> None:
+    @hookimpl
+    def nexus_layers() -> list[object]:
+        return []
+
+    plugin = SimpleNamespace(nexus_static_sections=nexus_static_sections, nexus_layers=nexus_layers)
+
+    host = Host([installed("both", lambda: plugin)], PluginPolicy())
+
+    assert rows(host)["both"].hooks == ("nexus_layers", "nexus_static_sections")
+
+
+def test_plugins_without_hooks_do_not_get_in_each_others_way() -> None:
+    host = Host([installed("one", SimpleNamespace), installed("two", SimpleNamespace)], PluginPolicy())
+
+    assert [plugin.status for plugin in host.plugins] == ["active", "active"]
+
+
+def test_two_given_instances_of_one_class_get_names_of_their_own() -> None:
+    class Motto: ...
+
+    host = Host(given_candidates([Motto(), Motto(), Motto()]), PluginPolicy())
+
+    assert [plugin.name for plugin in host.plugins] == ["Motto", "Motto#2", "Motto#3"]
+
+
+def test_a_given_plugin_that_breaks_the_contract_is_an_error_at_once() -> None:
+    class Motto: ...
+
+    with pytest.raises(PluginError, match=r"pass an instance: Motto\(\)"):
+        Host(given_candidates([Motto]), PluginPolicy())
+
+
+def test_an_error_meant_for_the_user_while_loading_names_the_plugin_too() -> None:
+    problems: list[Problem] = []
+
+    Host([installed("bad", broken(NexusError("no licence")))], PluginPolicy(), report=problems.append)
+
+    assert "no licence" in str(problems[0])

@@ -1,0 +1,50 @@
+import pickle
+
+import pytest
+
+from nexus_core import ConfigError, Extra, MissingExtraError, NexusError, PluginError, UnknownNameError
+from nexus_core.errors import did_you_mean
+
+
+def test_a_message_says_what_where_and_what_to_do() -> None:
+    error = ConfigError("invalid JSON", where="config.json:3:1", hint="remove the comma")
+
+    assert str(error) == "invalid JSON\n  at config.json:3:1\n  remove the comma"
+
+
+def test_an_unknown_name_suggests_the_nearest() -> None:
+    assert "did you mean 'environment'?" in str(UnknownNameError("plugin", "enviroment", ["environment", "tagged"]))
+
+
+def test_an_unknown_name_far_from_all_lists_what_there_is() -> None:
+    assert "known: environment, tagged" in str(UnknownNameError("plugin", "xyz", ["tagged", "environment"]))
+
+
+def test_an_unknown_name_where_there_is_nothing_says_so() -> None:
+    assert "there is no renderer at all" in str(UnknownNameError("renderer", "xyz", []))
+
+
+def test_nothing_is_suggested_when_nothing_is_near() -> None:
+    assert did_you_mean("xyz", ["environment"]) == ""
+
+
+def test_a_missing_extra_says_what_to_install() -> None:
+    error = MissingExtraError("mcp", Extra("mcp", modules=("mcp",)))
+
+    assert "pip install 'nexus-core[mcp]'" in str(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        NexusError("what", where="where", hint="hint"),
+        PluginError("what", plugin="p", hook="h"),
+        MissingExtraError("mcp", Extra("mcp", modules=("mcp",))),
+        UnknownNameError("plugin", "a", ["ab"]),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_cross_a_process_boundary(error: NexusError) -> None:
+    copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+
+    assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))

@@ -1,0 +1,99 @@
+import io
+import json
+
+import pytest
+
+from nexus_core.plugin import Console
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_data_and_messages_go_to_different_streams() -> None:
+    out, err = io.StringIO(), io.StringIO()
+    console = Console(out, err)
+
+    console.text("data")
+    console.message("message")
+    console.warning("careful")
+    console.error("failed")
+
+    assert out.getvalue() == "data\n"
+    assert err.getvalue() == "message\nWarning: careful\nError: failed\n"
+
+
+def test_text_that_ends_in_a_newline_gets_no_second_one() -> None:
+    out = io.StringIO()
+
+    Console(out, io.StringIO()).text("data\n")
+
+    assert out.getvalue() == "data\n"
+
+
+def test_nothing_that_a_file_contains_reaches_the_terminal_as_a_control_sequence() -> None:
+    out, err = Terminal(), Terminal()
+    console = Console(out, err)
+    hostile = "\x1b]0;owned\x07\x9b31m"
+
+    console.text(hostile)
+    console.message(hostile)
+    console.table([[hostile, "x"]])
+    console.json({"key": hostile})
+
+    assert "\x1b" not in out.getvalue() + err.getvalue()
+    assert "\x9b" not in out.getvalue() + err.getvalue()
+
+
+def test_json_keeps_the_exact_value() -> None:
+    out = io.StringIO()
+    value = {"key": "\x1b[31m\u202eé"}
+
+    Console(out, io.StringIO()).json(value)
+
+    assert json.loads(out.getvalue()) == value
+
+
+def test_columns_are_aligned_and_lines_have_no_trailing_blanks() -> None:
+    out = io.StringIO()
+
+    Console(out, io.StringIO()).table([("NAME", "STATUS"), ("a", "active"), ("longer", "")])
+
+    assert out.getvalue() == "NAME    STATUS\na       active\nlonger\n"
+
+
+def test_a_newline_in_a_cell_does_not_start_a_row() -> None:
+    out = io.StringIO()
+
+    Console(out, io.StringIO()).table([("a\nb", "c")])
+
+    assert out.getvalue() == "a\\nb  c\n"
+
+
+def test_a_terminal_gets_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    err = Terminal()
+
+    Console(io.StringIO(), err).error("failed")
+
+    assert err.getvalue() == "\x1b[31mError: failed\x1b[0m\n"
+
+
+def test_no_color_is_honoured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    err = Terminal()
+
+    Console(io.StringIO(), err).error("failed")
+
+    assert err.getvalue() == "Error: failed\n"
+
+
+def test_a_stream_that_cannot_encode_a_character_shows_its_escape() -> None:
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding="ascii", newline="\n")
+
+    Console(out, io.StringIO()).text("日")
+    out.flush()
+
+    assert raw.getvalue() == b"\\u65e5\n"
