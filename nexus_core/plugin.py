@@ -22,11 +22,13 @@ class Shell(Protocol):
 
     Attributes:
         console: Where to print; data and messages kept apart, control characters made visible.
-        cwd: The directory the command is about (`-C DIR`, else the current one).
     """
 
     console: Console
-    cwd: Path
+
+    @property
+    def cwd(self) -> Path:
+        """The directory the command is about: `-C DIR`, else the current one."""
 
     def nexus(self) -> AbstractContextManager[Nexus]:
         """Open a Nexus for `cwd`; problems with plugins are printed, and it is closed at the end."""

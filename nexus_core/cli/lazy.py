@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from typer._click import Context
 
     from nexus_core.cli.shell import CommandShell
+    from nexus_core.host.registry import Registry
     from nexus_core.values.command import Command
 
+_COMMANDS = "nexus.commands"
 _COMPLETION = {"install_completion", "show_completion"}
 
 
@@ -32,7 +34,7 @@ class LazyGroup(TyperGroup):
 
     def list_commands(self, ctx: Context) -> list[str]:
         """Core commands in their own order, then those of plugins, sorted."""
-        return [*self.core, *(name for name in _plugin_commands(ctx) if name not in self.core)]
+        return [*self.core, *(name for name in self._all_commands(ctx) if name not in self.core)]
 
     def get_command(self, ctx: Context, cmd_name: str) -> ClickCommand | None:
         """A stand-in with the name and the help line: enough for `--help` and completion."""
@@ -50,7 +52,20 @@ class LazyGroup(TyperGroup):
         raise UnknownNameError("command", name, self.list_commands(ctx))
 
     def _find(self, ctx: Context, name: str) -> Command | None:
-        return self.core.get(name) or _plugin_commands(ctx).get(name)
+        if name in self.core:
+            return self.core[name]
+        commands = self._all_commands(ctx)
+        return commands.get(name) if name in commands else None
+
+    def _all_commands(self, ctx: Context) -> Registry[Command]:
+        # Asked for once per run, and only when no core command answers.
+        root = ctx.find_root()
+        if _COMMANDS not in root.meta:
+            shell: CommandShell = root.obj
+            with shell.nexus() as nexus:
+                root.meta[_COMMANDS] = nexus.host.commands(self.core.values())
+        commands: Registry[Command] = root.meta[_COMMANDS]
+        return commands
 
 
 def load_command(command: Command) -> ClickCommand:
@@ -79,15 +94,3 @@ def _adopt(command: ClickCommand) -> None:
     if isinstance(command, TyperGroup):
         for child in command.commands.values():
             _adopt(child)
-
-
-def _plugin_commands(ctx: Context) -> dict[str, Command]:
-    """The commands of plugins; asked for once per run, and only when no core command answers."""
-    root = ctx.find_root()
-    if "nexus.commands" not in root.meta:
-        shell: CommandShell = root.obj
-        with shell.nexus() as nexus:
-            registry = nexus.host.commands()
-            root.meta["nexus.commands"] = {name: registry.get(name) for name in registry}
-    commands: dict[str, Command] = root.meta["nexus.commands"]
-    return commands

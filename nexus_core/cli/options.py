@@ -52,10 +52,9 @@ def _switch(flag: str, attribute: str, text: str, *, hidden: bool) -> TyperOptio
 def _set_directory(ctx: typer.Context, _param: Any, value: str | None) -> None:  # noqa: ANN401 - as above
     if value is None:
         return
-    directory = Path(value).expanduser().absolute()
-    if not directory.is_dir():
+    if not Path(value).is_dir():
         raise typer.BadParameter(f"{value!r} is not a directory")
-    _shell(ctx).cwd = directory
+    _shell(ctx).change_directory(value)
 
 
 def _shell(ctx: typer.Context) -> CommandShell:

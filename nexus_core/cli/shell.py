@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager, redirect_stdout
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nexus_core.files.places import existing_directory
 from nexus_core.nexus import Nexus
 from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from nexus_core.text.console import Console
     from nexus_core.values.events import HookCall, Problem
@@ -22,17 +23,25 @@ class CommandShell:
 
     Attributes:
         console: Where to print.
-        cwd: The directory the command is about.
         debug: Whether errors show their traceback.
         trace_hooks: Whether every answer to a hook is printed.
     """
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self.cwd = Path()
+        self._directory = "."
         self.debug = False
         self.trace_hooks = False
         self._reported: set[str] = set()
+
+    @property
+    def cwd(self) -> Path:
+        """The directory the command is about, absolute."""
+        return existing_directory(self._directory)
+
+    def change_directory(self, directory: str) -> None:
+        """Make the command about another directory."""
+        self._directory = directory
 
     @contextmanager
     def nexus(self, *, strict: bool | None = None) -> Iterator[Nexus]:

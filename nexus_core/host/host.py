@@ -60,13 +60,15 @@ class Host:
         """What plugins did wrong so far and the run went on without."""
         return self._blame.problems
 
-    def commands(self) -> Registry[Command]:
-        """Ask `nexus_commands`."""
+    def commands(self, core: Iterable[Command] = ()) -> Registry[Command]:
+        """Ask `nexus_commands`; the names of `core` commands are taken already."""
         registry: Registry[Command] = Registry("command")
+        for command in core:
+            registry.add(command.name, command, "Nexus itself")
         for answer in self._ask("nexus_commands"):
             for command in answer.items:
-                if owner := registry.add(command.name, command, answer.plugin):
-                    message = f"the command {command.name!r} is taken by plugin {owner!r}; it is left out"
+                if owner := registry.add(command.name, command, f"plugin {answer.plugin!r}"):
+                    message = f"the command {command.name!r} is taken by {owner}; it is left out"
                     self._blame.note(answer.plugin, message, hook="nexus_commands")
         return registry
 

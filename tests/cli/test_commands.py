@@ -1,0 +1,247 @@
+"""Conventions that hold for every command."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nexus_core import __version__
+from nexus_core.cli.root import RootGroup
+from tests.conftest import Cli, InstallPlugin
+
+GIT = """
+from nexus_core import Command, hookimpl
+
+@hookimpl
+def nexus_commands():
+    return [Command("git", "What git says.", "nexus_git_cli:app")]
+"""
+
+GIT_CLI = """
+import typer
+
+app = typer.Typer()
+
+@app.command()
+def git(ctx: typer.Context, loud: bool = False):
+    ctx.obj.console.text(f"git in {ctx.obj.cwd.name}" + ("!" if loud else ""))
+"""
+
+
+@pytest.mark.parametrize("command", [[], ["show"], ["layers"], ["plugins", "list"], ["environment"]])
+def test_help_ends_with_two_examples(cli: Cli, command: list[str]) -> None:
+    outcome = cli(*command, "--help")
+
+    examples = outcome.out.rpartition("Examples:\n")[2].splitlines()
+    assert outcome.code == 0
+    assert len(examples) == 2
+    assert all(example.strip().startswith("nexus") for example in examples)
+
+
+def test_help_lists_every_command_with_one_line(cli: Cli) -> None:
+    out = cli("--help").out
+
+    for command in RootGroup.core.values():
+        assert f"{command.name} " in out
+        assert command.help in out
+    assert "environment  What the model is told" in out
+
+
+def test_an_unknown_command_suggests_the_nearest(cli: Cli) -> None:
+    outcome = cli("shwo")
+
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "did you mean 'show'?" in outcome.err
+
+
+def test_an_unknown_option_suggests_the_nearest(cli: Cli) -> None:
+    outcome = cli("show", "--jsn")
+
+    assert outcome.code == 2
+    assert "--json" in outcome.err
+
+
+def test_a_group_without_a_command_shows_its_help(cli: Cli) -> None:
+    outcome = cli("plugins")
+
+    assert outcome.code == 2
+    assert outcome.err.startswith("Usage: nexus plugins")
+
+
+def test_a_directory_that_does_not_exist_is_a_usage_error(cli: Cli) -> None:
+    outcome = cli("-C", "missing", "show")
+
+    assert outcome.code == 2
+    assert "'missing' is not a directory" in outcome.err
+
+
+def test_a_broken_configuration_exits_with_three(cli: Cli, work: Path) -> None:
+    (work / ".nexus3").mkdir()
+    (work / ".nexus3/config.json").write_text("{")
+
+    outcome = cli("show")
+
+    assert (outcome.code, outcome.out) == (3, "")
+    assert f"{work}/.nexus3/config.json:1:2" in outcome.err
+
+
+def test_the_version_is_printed(cli: Cli) -> None:
+    assert cli("--version").out == f"nexus {__version__}\n"
+
+
+def test_hooks_are_traced_on_standard_error(cli: Cli) -> None:
+    plain, traced = cli("show"), cli("--trace-hooks", "show")
+
+    lines = [line.split()[:2] for line in traced.err.splitlines()]
+    assert traced.out == plain.out
+    assert ["nexus_layers", "file_layers"] in lines
+    assert ["nexus_static_sections", "environment"] in lines
+    assert all(" ms  " in line for line in traced.err.splitlines())
+
+
+def test_a_defect_of_ours_is_one_line_and_no_traceback(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def explode(*_: object) -> None:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("nexus_core.cli.show.render_labelled", explode)
+
+    outcome = cli("show")
+
+    assert outcome.code == 1
+    assert "unexpected ZeroDivisionError: oops" in outcome.err
+    assert "Traceback" not in outcome.err
+    assert "Traceback" in cli("--debug", "show").err
+
+
+def test_an_interrupt_exits_with_130(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nexus_core.cli.show.render_labelled", interrupt)
+
+    outcome = cli("show")
+
+    assert (outcome.code, outcome.err) == (130, "Error: interrupted\n")
+
+
+def test_a_plugin_adds_a_command(cli: Cli, install_plugin: InstallPlugin, tmp_path: Path, work: Path) -> None:
+    install_plugin("git", GIT)
+    (tmp_path / "site-packages/nexus_git_cli.py").write_text(GIT_CLI)
+
+    assert cli("git", "--loud", "-C", str(work)).out == "git in work!\n"
+    assert "git          What git says." in cli("--help").out
+
+
+def test_a_plugins_command_is_not_imported_for_the_help_page(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("git", GIT)  # its command's module does not exist
+
+    outcome = cli("--help")
+
+    assert (outcome.code, outcome.err) == (0, "")
+
+
+def test_a_command_that_cannot_be_imported_names_its_module(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("git", GIT)
+
+    outcome = cli("git")
+
+    assert outcome.code == 3
+    assert "nexus_git_cli" in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+def test_a_command_that_is_no_typer_application_is_refused(
+    cli: Cli, install_plugin: InstallPlugin, tmp_path: Path
+) -> None:
+    install_plugin("git", GIT)
+    (tmp_path / "site-packages/nexus_git_cli.py").write_text("app = 42")
+
+    assert "expected a typer.Typer" in cli("git").err
+
+
+def test_a_plugin_cannot_replace_a_core_command_and_is_told_so(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("git", GIT.replace('"git"', '"show"'))
+
+    outcome = cli("--help")
+
+    assert "What git says." not in outcome.out
+    assert "the command 'show' is taken by Nexus itself" in outcome.err
+    assert cli("show").code == 0
+
+
+def test_a_problem_is_printed_once_even_when_two_nexus_objects_meet_it(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("bad", "raise ImportError('boom')")
+
+    assert cli("environment").err.count("boom") == 1
+
+
+def test_the_environment_command_prints_the_facts(cli: Cli, work: Path) -> None:
+    assert f"Working directory  {work}" in cli("environment").out
+    assert json.loads(cli("environment", "--json").out)["environment"]["Working directory"] == str(work)
+
+
+def nexus(*arguments: str, cwd: Path, **options: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "nexus_core", *arguments]
+    return subprocess.run(command, cwd=cwd, text=True, capture_output=True, check=False, **options)  # type: ignore[call-overload, no-any-return]
+
+
+def test_python_m_runs_the_same_program(cli: Cli, work: Path) -> None:
+    assert nexus("show", cwd=work).stdout == cli("show").out
+    assert nexus("--version", cwd=work).stdout == f"nexus {__version__}\n"
+
+
+@pytest.mark.parametrize("module", ["json", "pluggy", "typer", "typing", "dataclasses", "nexus_plugins"])
+def test_nothing_is_imported_from_the_working_directory(cli: Cli, work: Path, module: str) -> None:
+    (work / f"{module}.py").write_text("raise SystemExit('imported from the workspace')")
+
+    outcome = nexus("plugins", "list", "--json", cwd=work)
+
+    assert (outcome.returncode, outcome.stdout) == (0, cli("plugins", "list", "--json").out)
+
+
+def test_a_reader_that_leaves_early_is_no_error(work: Path, nexus_home: Path) -> None:  # noqa: ARG001 - the home must be in place
+    (work / ".nexus3").mkdir()
+    (work / ".nexus3/NEXUS.md").write_text("long line\n" * 50_000)
+    command = f"{sys.executable} -m nexus_core show | head -1; echo ${{PIPESTATUS[0]}}"
+
+    outcome = subprocess.run(["bash", "-c", command], cwd=work, text=True, capture_output=True, check=True)  # noqa: S607 - bash is bash
+
+    assert outcome.stdout == "# System Configuration\n0\n"
+    assert outcome.stderr == ""
+
+
+def test_an_ascii_terminal_gets_escapes_instead_of_an_error(work: Path, nexus_home: Path) -> None:  # noqa: ARG001 - as above
+    (work / ".nexus3").mkdir()
+    (work / ".nexus3/NEXUS.md").write_text("日本", encoding="utf-8")
+
+    outcome = nexus("show", cwd=work, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+
+    assert outcome.returncode == 0
+    assert "\\u65e5\\u672c" in outcome.stdout
+
+
+def test_a_deleted_working_directory_is_an_error_in_words(cli: Cli, work: Path) -> None:
+    work.rmdir()
+
+    outcome = cli("show")
+
+    assert (outcome.code, outcome.out) == (3, "")
+    assert "does not exist any more" in outcome.err
+
+
+def test_completion_offers_commands_and_plugins(work: Path, nexus_home: Path) -> None:  # noqa: ARG001 - as above
+    def complete(line: str) -> list[str]:
+        variables = {"_NEXUS_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+        return nexus(cwd=work, env={**os.environ, **variables}).stdout.split()
+
+    assert "show" in complete("nexus sh")
+    assert "environment" in complete("nexus plugins info env")
+
+
+def test_colours_are_for_terminals_only(cli: Cli) -> None:
+    assert isinstance(sys.stdout, io.TextIOBase)
+    assert "\x1b" not in cli("plugins", "list").out

@@ -1,0 +1,198 @@
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from nexus_core.host.contract import hooks
+from tests.conftest import Cli, InstallPlugin
+
+FINE = """
+from nexus_core import Section, hookimpl
+
+@hookimpl
+def nexus_static_sections():
+    return [Section("git", title="Git", text="clean")]
+"""
+
+
+@pytest.mark.acceptance("A-03")
+def test_the_list_has_a_row_for_every_plugin(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("git", FINE, version="2.1")
+
+    rows = [line.split() for line in cli("plugins", "list").out.splitlines()]
+
+    assert rows[1][:5] == ["environment", "active", "nexus-core", "0.1.0", "(bundled)"]
+    assert rows[3] == ["git", "active", "nexus-git", "2.1", "nexus_static_sections"]
+
+
+@pytest.mark.acceptance("A-03")
+def test_the_list_as_json(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("git", FINE, version="2.1")
+    install_plugin("bad", "raise ImportError('boom')")
+
+    document = json.loads(cli("plugins", "list", "--json").out)
+
+    assert document["schema"] == 1
+    assert [plugin["name"] for plugin in document["plugins"]] == ["environment", "file_layers", "bad", "git"]
+    assert document["plugins"][2:] == [
+        {
+            "name": "bad",
+            "distribution": "nexus-bad",
+            "version": "1.0",
+            "bundled": False,
+            "status": "failed",
+            "hooks": [],
+            "error": "raised ImportError: boom while it was loaded",
+        },
+        {
+            "name": "git",
+            "distribution": "nexus-git",
+            "version": "2.1",
+            "bundled": False,
+            "status": "active",
+            "hooks": ["nexus_static_sections"],
+            "error": None,
+        },
+    ]
+
+
+def test_a_strict_run_still_lists_the_broken_plugin(
+    cli: Cli, install_plugin: InstallPlugin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_plugin("bad", "raise ImportError('boom')")
+    monkeypatch.setenv("NEXUS_STRICT", "1")
+
+    outcome = cli("plugins", "list")
+
+    assert outcome.code == 3
+    assert "bad" in outcome.out
+
+
+def test_one_plugin_in_detail(cli: Cli) -> None:
+    outcome = cli("plugins", "info", "environment")
+
+    assert "nexus-core 0.1.0 (bundled)" in outcome.out
+    assert "nexus_static_sections(request, loaded): Contribute sections" in outcome.out
+
+
+def test_a_broken_plugin_in_detail_says_why(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("bad", "raise ImportError('boom')")
+
+    assert "raised ImportError: boom" in cli("plugins", "info", "bad").out
+    assert json.loads(cli("plugins", "info", "bad", "--json").out)["plugin"]["status"] == "failed"
+
+
+def test_an_unknown_plugin_suggests_the_nearest(cli: Cli) -> None:
+    outcome = cli("plugins", "info", "enviroment")
+
+    assert outcome.code == 2
+    assert "did you mean 'environment'?" in outcome.err
+
+
+def test_the_contract_lists_every_hook_in_order(cli: Cli) -> None:
+    lines = cli("plugins", "hooks").out.splitlines()
+
+    assert [line.partition("(")[0] for line in lines[1:]] == list(hooks())
+
+
+def test_the_reference_of_one_hook_is_its_docstring(cli: Cli) -> None:
+    out = cli("plugins", "hooks", "nexus_layers").out
+
+    assert out == f"nexus_layers(request)\n\n{hooks()['nexus_layers'].reference}\n"
+
+
+def test_the_contract_as_json(cli: Cli) -> None:
+    document = json.loads(cli("plugins", "hooks", "nexus_layers", "--json").out)
+
+    assert (document["schema"], document["hooks"][0]["parameters"]) == (1, ["request"])
+
+
+def test_an_unknown_hook_suggests_the_nearest(cli: Cli) -> None:
+    outcome = cli("plugins", "hooks", "nexus_layer")
+
+    assert (outcome.code, "did you mean 'nexus_layers'?" in outcome.err) == (2, True)
+
+
+def test_bundled_plugins_keep_the_contract(cli: Cli) -> None:
+    outcome = cli("plugins", "check", "environment", "file_layers")
+
+    assert (outcome.code, outcome.out) == (0, "environment: ok\nfile_layers: ok\n")
+
+
+def test_findings_are_listed_and_counted_as_failure(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("git", FINE)
+    install_plugin("sloppy", "def nexus_layers(): return []")
+
+    outcome = cli("plugins", "check")
+
+    assert outcome.code == 1
+    assert outcome.out == ("git: ok\nsloppy:\n  - nexus_layers is not marked @hookimpl, so it is never called\n")
+
+
+def test_a_plugin_that_cannot_be_imported_is_a_finding(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("bad", "import sys; sys.exit(7)")
+
+    outcome = cli("plugins", "check", "bad", "--json")
+
+    assert outcome.code == 1
+    assert json.loads(outcome.out)["plugins"] == [
+        {"name": "bad", "findings": ["it called sys.exit(7) while it was loaded"]}
+    ]
+
+
+def test_checking_nothing_says_so(cli: Cli, install_plugin: InstallPlugin) -> None:  # noqa: ARG001 - allows installed plugins
+    outcome = cli("plugins", "check")
+
+    assert (outcome.code, outcome.out) == (0, "")
+    assert "No plugin is installed" in outcome.err
+
+
+def test_checking_an_unknown_plugin_is_an_error(cli: Cli) -> None:
+    assert cli("plugins", "check", "enviroment").code == 2
+
+
+@pytest.mark.acceptance("A-04")
+def test_a_new_plugin_is_a_complete_package(cli: Cli, work: Path) -> None:
+    outcome = cli("plugins", "new", "git-status")
+
+    root = work / "nexus-git-status"
+    project = tomllib.loads((root / "pyproject.toml").read_text())
+    assert outcome.code == 0
+    assert sorted(outcome.out.splitlines()) == sorted(str(path) for path in root.rglob("*") if path.is_file())
+    assert project["project"]["entry-points"]["nexus.plugins"] == {"git_status": "nexus_git_status"}
+    assert "@hookimpl" in (root / "nexus_git_status/__init__.py").read_text()
+    assert "check_plugin" in (root / "tests/test_nexus_git_status.py").read_text()
+
+
+def test_a_dry_run_lists_and_writes_nothing(cli: Cli, work: Path) -> None:
+    outcome = cli("plugins", "new", "git-status", "--dry-run")
+
+    assert "pyproject.toml" in outcome.out
+    assert list(work.iterdir()) == []
+
+
+def test_a_new_plugin_goes_where_it_is_told(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+
+    cli("plugins", "new", "git", "--into", str(tmp_path / "src"))
+
+    assert (tmp_path / "src/nexus-git/pyproject.toml").is_file()
+
+
+def test_an_existing_directory_is_not_touched(cli: Cli, work: Path) -> None:
+    (work / "nexus-git").mkdir()
+
+    outcome = cli("plugins", "new", "git")
+
+    assert (outcome.code, list((work / "nexus-git").iterdir())) == (3, [])
+    assert "exists already" in outcome.err
+
+
+@pytest.mark.parametrize("name", ["Git", "git_status", "../git", "git-", "7up", "git status", "", "gît"])
+def test_a_name_that_cannot_be_a_package_is_refused(cli: Cli, work: Path, name: str) -> None:
+    outcome = cli("plugins", "new", name)
+
+    assert outcome.code == 2
+    assert "git-status" in outcome.err
+    assert list(work.iterdir()) == []

@@ -1,0 +1,55 @@
+import json
+from pathlib import Path
+
+from nexus_core.testing import write_files
+from tests.conftest import Cli
+
+
+def test_the_prompt_is_printed(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/NEXUS.md": "Be brief."})
+
+    outcome = cli("show")
+
+    assert outcome.code == 0
+    assert outcome.out.startswith("# System Configuration\n")
+    assert f"## Project Configuration\nSource: {work}/.nexus3/NEXUS.md\n\nBe brief.\n" in outcome.out
+    assert outcome.err == ""
+
+
+def test_json_has_a_schema_and_every_section_with_its_source(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/NEXUS.md": "Be brief."})
+
+    document = json.loads(cli("show", "--json").out)
+
+    assert document["schema"] == 1
+    assert document["prompt"].startswith("# System Configuration")
+    assert [section["source"] for section in document["sections"]][1:] == [
+        {"uri": f"{work}/.nexus3/NEXUS.md", "layer": "local", "plugin": "file_layers"},
+        {"uri": "plugin:environment", "layer": "", "plugin": "environment"},
+    ]
+
+
+def test_json_keeps_a_text_that_the_terminal_shows_escaped(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/NEXUS.md": "red: \x1b[31m"})
+
+    shown, document = cli("show").out, json.loads(cli("show", "--json").out)
+
+    assert "red: \\x1b[31m" in shown
+    assert "red: \x1b[31m" in document["prompt"]
+
+
+def test_a_server_reads_another_prompt(cli: Cli) -> None:
+    assert "Mode: HTTP JSON-RPC Server" in cli("show", "--server").out
+
+
+def test_another_directory_can_be_shown_from_here(cli: Cli, tmp_path: Path) -> None:
+    other = write_files(tmp_path / "other", {".nexus3/NEXUS.md": "Over there."})
+
+    before, after = cli("-C", str(other), "show"), cli("show", "-C", str(other))
+
+    assert "Over there." in before.out
+    assert before == after
+
+
+def test_the_same_directory_gives_the_same_bytes_twice(cli: Cli) -> None:
+    assert cli("show") == cli("show")

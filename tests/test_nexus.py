@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nexus_core import ClosedError, FileError, Layer, LayerText, Nexus, Section, hookimpl
+from nexus_core.testing import write_files
+
+if TYPE_CHECKING:
+    from nexus_core import Loaded, Problem, Request
+    from nexus_core.testing.fixtures import MakeNexus
+    from tests.conftest import InstallPlugin
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+class Motto:
+    @hookimpl
+    def nexus_static_sections(self, request: Request) -> list[Section]:
+        return [Section("motto", title="Motto", text=f"Measure twice in {request.cwd.name}.")]
+
+
+@pytest.mark.acceptance("P-01", "P-02", "P-03", "P-04", "A-01", "A-02")
+def test_the_whole_prompt_of_a_company_tree(
+    make_nexus: MakeNexus, nexus_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr("nexus_plugins.environment._facts.operating_system", lambda: "Linux")
+    monkeypatch.setenv("TERM_PROGRAM", "vscode")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    write_files(nexus_home, {"NEXUS.md": "Be brief.\n"})
+    files = {
+        "company/.nexus3/NEXUS.md": "You work at Acme Corp.\n",
+        "company/backend/.nexus3/NEXUS.md": "This is the backend monorepo.\n",
+        "company/backend/auth/.nexus3/NEXUS.md": "The auth service issues JWTs.\n",
+    }
+
+    prompt = make_nexus(files=files, cwd="company/backend/auth").system_prompt()
+
+    assert prompt.replace(str(tmp_path), "/home/user") == (GOLDEN / "company.md").read_text()
+
+
+def test_a_given_object_contributes_without_packaging(make_nexus: MakeNexus) -> None:
+    prompt = make_nexus(cwd="demo", plugins=[Motto()]).system_prompt()
+
+    assert "## Motto\nMeasure twice in demo." in prompt
+
+
+@pytest.mark.acceptance("A-03")
+def test_an_installed_package_contributes_by_being_installed(
+    install_plugin: InstallPlugin, make_nexus: MakeNexus
+) -> None:
+    install_plugin(
+        "git",
+        "from nexus_core import Section, hookimpl\n"
+        "@hookimpl\n"
+        "def nexus_static_sections(): return [Section('git', title='Git', text='clean')]\n",
+    )
+
+    assert "## Git\nclean" in make_nexus().system_prompt()
+
+
+@pytest.mark.acceptance("A-01")
+def test_a_plugin_can_replace_where_layers_are_looked_for(make_nexus: MakeNexus, tmp_path: Path) -> None:
+    class Policy:
+        """Layers from one place, texts under another name: what file_layers does, done differently."""
+
+        @hookimpl
+        def nexus_layers(self) -> list[Layer]:
+            return [Layer("global:policy", tmp_path / "policy", "global")]
+
+        @hookimpl
+        def nexus_layer_texts(self, layer: Layer) -> list[LayerText]:
+            path = layer.directory / "RULES.md"
+            return [LayerText(path, path.read_text())]
+
+    write_files(tmp_path / "policy", {"RULES.md": "No force pushes."})
+
+    prompt = make_nexus(plugins=[Policy()], disable=["file_layers", "environment"]).system_prompt()
+
+    assert prompt == (
+        f"# System Configuration\n\n## Global Configuration\nSource: {tmp_path}/policy/RULES.md\n\nNo force pushes.\n"
+    )
+
+
+def test_hooks_are_told_what_was_loaded(make_nexus: MakeNexus) -> None:
+    seen: list[Loaded] = []
+
+    class Curious:
+        @hookimpl
+        def nexus_static_sections(self, loaded: Loaded) -> None:
+            seen.append(loaded)
+
+    nexus = make_nexus(files={".nexus3/NEXUS.md": "hi"}, plugins=[Curious()])
+    nexus.system_prompt()
+
+    assert [text.text for text in seen[0].texts] == ["hi"]
+
+
+def test_layers_can_be_switched_off(make_nexus: MakeNexus, tmp_path: Path) -> None:
+    make_nexus(files={".nexus3/NEXUS.md": "hi"})
+
+    with Nexus(tmp_path / "work", layers=False) as nexus:
+        assert nexus.load().layers == ()
+        assert "## Environment" in nexus.system_prompt()
+
+
+def test_the_user_disables_a_plugin_in_the_home_configuration(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    write_files(nexus_home, {"config.json": '{"plugins": {"disabled": ["environment"]}}'})
+
+    nexus = make_nexus()
+
+    assert "## Environment" not in nexus.system_prompt()
+    assert {plugin.name: plugin.status for plugin in nexus.plugins}["environment"] == "disabled"
+
+
+def test_a_project_cannot_disable_a_plugin(make_nexus: MakeNexus) -> None:
+    files = {".nexus3/config.json": '{"plugins": {"disabled": ["environment"]}}'}
+
+    assert "## Environment" in make_nexus(files=files).system_prompt()
+
+
+def test_the_environment_disables_a_plugin(make_nexus: MakeNexus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEXUS_PLUGINS", "none,-environment")
+
+    assert "## Environment" not in make_nexus().system_prompt()
+
+
+def test_no_installed_plugin_is_imported_when_none_is_asked_for(
+    install_plugin: InstallPlugin, make_nexus: MakeNexus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_plugin("bomb", "raise AssertionError('imported')")
+    monkeypatch.setenv("NEXUS_PLUGINS", "none")
+
+    assert [plugin.name for plugin in make_nexus().plugins] == ["environment", "file_layers"]
+
+
+def test_problems_are_kept(make_nexus: MakeNexus, nexus_problems: list[Problem]) -> None:
+    class Broken:
+        @hookimpl
+        def nexus_static_sections(self) -> int:
+            return 42
+
+    nexus = make_nexus(plugins=[Broken()])
+    nexus.system_prompt()
+
+    assert nexus.problems == tuple(nexus_problems)
+    assert len(nexus_problems) == 1
+
+
+def test_a_closed_nexus_says_so(make_nexus: MakeNexus) -> None:
+    nexus = make_nexus()
+    nexus.close()
+    nexus.close()
+
+    with pytest.raises(ClosedError):
+        nexus.system_prompt()
+
+
+def test_leaving_the_block_closes(nexus_home: Path, tmp_path: Path) -> None:  # noqa: ARG001 - the home must be in place
+    with Nexus(tmp_path) as nexus:
+        pass
+
+    with pytest.raises(ClosedError):
+        nexus.load()
+
+
+def test_a_directory_that_does_not_exist_is_refused(nexus_home: Path, tmp_path: Path) -> None:  # noqa: ARG001 - as above
+    with pytest.raises(FileError, match="no such directory"):
+        Nexus(tmp_path / "missing")
+
+
+def test_two_nexus_objects_share_nothing(make_nexus: MakeNexus) -> None:
+    with_motto, without = make_nexus(plugins=[Motto()]), make_nexus()
+
+    assert "## Motto" in with_motto.system_prompt()
+    assert "## Motto" not in without.system_prompt()
