@@ -1,0 +1,131 @@
+"""The contract, its documentation and its generated data agree."""
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+import tomllib
+from types import SimpleNamespace
+
+import pytest
+
+from nexus_core import Command, Layer, LayerText, Section, hookimpl
+from nexus_core.host.bundled import BUNDLED
+from nexus_core.host.contract import Hook, hooks
+from nexus_core.host.inspection import faults, implementations
+from nexus_core.plugin import read_text
+from tests.conftest import ROOT
+
+REFERENCE = (ROOT / "docs/reference/hooks.md").read_text()
+ALL_HOOKS = pytest.mark.parametrize("hook", hooks().values(), ids=hooks())
+
+
+def entry_points() -> dict[str, str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    points: dict[str, str] = project["entry-points"]["nexus.plugins"]
+    return points
+
+
+def test_the_reference_has_one_heading_for_each_hook_with_its_exact_arguments() -> None:
+    headings = re.findall(r"^## (.+)$", REFERENCE, re.MULTILINE)
+
+    assert headings == [hook.signature for hook in hooks().values()]
+
+
+def test_every_documented_argument_is_one_of_the_hook() -> None:
+    for hook in hooks().values():
+        page = REFERENCE.partition(f"## {hook.signature}\n")[2].partition("\n## ")[0]
+
+        assert tuple(re.findall(r"^- `(\w+)`:", page, re.MULTILINE)) == hook.parameters
+
+
+@ALL_HOOKS
+def test_a_hook_says_what_it_is_for_and_how_answers_are_used(hook: Hook) -> None:
+    purpose, use, *_ = hook.reference.split("\n\n")
+
+    assert re.fullmatch(r"[A-Z].*\.", purpose)
+    assert use.startswith(("Collects. ", "First answer wins. ", "Announces. "))
+    assert "Returns:\n" in hook.reference or use.startswith("Announces")
+
+
+@ALL_HOOKS
+def test_a_hook_is_typed_completely(hook: Hook) -> None:
+    annotations = inspect.get_annotations(hook.specification)
+
+    assert set(annotations) == {*hook.parameters, "return"}
+
+
+@ALL_HOOKS
+def test_the_example_of_a_hook_keeps_the_contract(hook: Hook) -> None:
+    source = inspect.cleandoc(hook.reference.partition("Example:\n")[2])
+    names: dict[str, object] = {each.__name__: each for each in (Command, Layer, LayerText, Section, read_text)}
+    names["hookimpl"] = hookimpl
+
+    exec(compile(ast.parse(source), hook.name, "exec"), names)  # noqa: S102 - our own documentation
+
+    plugin = SimpleNamespace(**{hook.name: names[hook.name]})
+    assert list(faults(plugin)) == []
+    assert list(implementations(plugin)) == [hook.name]
+
+
+def test_the_generated_files_are_fresh() -> None:
+    command = [sys.executable, str(ROOT / "scripts/generate.py"), "--check"]
+
+    outcome = subprocess.run(command, text=True, capture_output=True, check=False)
+
+    assert (outcome.returncode, outcome.stdout) == (0, "")
+
+
+@pytest.mark.acceptance("A-02")
+def test_entry_points_plugin_folders_and_manifest_are_the_same_list() -> None:
+    folders = {path.parent.name for path in (ROOT / "plugins/nexus_plugins").glob("*/__init__.py")}
+    points = entry_points()
+
+    assert points == {name: f"nexus_plugins.{name}" for name in folders}
+    assert [candidate.name for candidate in BUNDLED] == sorted(folders)
+
+
+@pytest.mark.parametrize("candidate", BUNDLED, ids=lambda candidate: candidate.name)
+def test_a_bundled_plugin_is_what_the_manifest_says(candidate: object) -> None:
+    plugin = candidate.load()  # type: ignore[attr-defined]
+
+    functions = implementations(plugin)
+    assert tuple(name for name in hooks() if name in functions) == candidate.hooks  # type: ignore[attr-defined]
+    for name, constant in candidate.constants.items():  # type: ignore[attr-defined]
+        assert tuple(functions[name]()) == constant  # type: ignore[arg-type]
+    for function in functions.values():
+        options = function.nexus_impl  # type: ignore[attr-defined]
+        assert not options["tryfirst"] and not options["trylast"], "the manifest knows no order"  # noqa: PT018 - one rule
+
+
+@pytest.mark.parametrize("name", entry_points())
+def test_a_bundled_plugin_is_a_small_folder_with_a_readme(name: str) -> None:
+    folder = ROOT / "plugins/nexus_plugins" / name
+
+    assert len((folder / "__init__.py").read_text().splitlines()) <= 80
+    assert (folder / "README.md").read_text().startswith(f"# {name}\n")
+    assert (folder / "py.typed").is_file()
+
+
+def test_the_namespace_of_plugins_has_no_init_file() -> None:
+    assert not (ROOT / "plugins/nexus_plugins/__init__.py").exists()
+
+
+def test_the_import_contracts_name_every_plugin() -> None:
+    linter = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    plugins = set(entry_points().values())
+    contracts = {contract["name"]: contract for contract in linter["contracts"]}
+
+    assert set(linter["root_packages"]) == {"nexus_core", *plugins}
+    assert set(contracts["The core imports no plugin"]["forbidden_modules"]) == plugins
+    assert set(contracts["Plugins do not import each other"]["modules"]) == plugins
+
+
+def test_the_import_contracts_forbid_plugins_everything_that_is_not_public() -> None:
+    linter = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (order,) = (contract for contract in linter["contracts"] if contract["type"] == "layers")
+    (plugins,) = (contract for contract in linter["contracts"] if contract["name"].startswith("Plugins import nothing"))
+    modules = {module for layer in order["layers"] for module in layer.split(" | ")}
+
+    assert set(plugins["forbidden_modules"]) == {f"nexus_core.{each}" for each in modules - {"plugin", "testing"}}

@@ -1,0 +1,91 @@
+"""The public surface is a list, and this is what holds it."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import nexus_core
+import nexus_core.plugin
+import nexus_core.testing
+from tests.conftest import ROOT
+
+HEAVY = ["asyncio", "importlib_metadata", "json", "pluggy", "pydantic", "rich", "sqlite3", "tiktoken", "typer"]
+
+
+def test_the_public_names_are_sorted_and_few() -> None:
+    assert nexus_core.__all__ == sorted(nexus_core.__all__)
+    assert len(nexus_core.__all__) <= 40
+
+
+@pytest.mark.parametrize("name", nexus_core.__all__)
+def test_every_public_name_can_be_imported(name: str) -> None:
+    assert getattr(nexus_core, name) is not None
+
+
+def test_every_public_name_is_described_to_type_checkers() -> None:
+    tree = ast.parse(Path(nexus_core.__file__).read_text())
+    names = {
+        alias.name
+        for statement in tree.body
+        if isinstance(statement, ast.If)
+        for each in statement.body
+        if isinstance(each, ast.ImportFrom)
+        for alias in each.names
+    }
+
+    assert names == set(nexus_core.__all__)
+
+
+def test_an_unknown_attribute_is_the_usual_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'Nexsus'"):
+        _ = nexus_core.Nexsus  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("module", [nexus_core.plugin, nexus_core.testing])
+def test_what_plugin_authors_import_is_listed_and_sorted(module: object) -> None:
+    names: list[str] = module.__all__  # type: ignore[attr-defined]
+
+    assert names == sorted(names)
+    assert all(hasattr(module, name) for name in names)
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    for module in (nexus_core, nexus_core.plugin, nexus_core.testing):
+        for name in module.__all__:
+            if name not in {"__version__", "hookimpl"}:
+                assert getattr(module, name).__doc__, f"{module.__name__}.{name}"
+
+
+def loaded_by(code: str) -> set[str]:
+    command = [sys.executable, "-c", f"import sys\n{code}\nprint(*sys.modules)"]
+    return set(subprocess.run(command, text=True, capture_output=True, check=True).stdout.split())
+
+
+@pytest.mark.parametrize("module", HEAVY)
+def test_importing_nexus_core_loads_nothing_heavy(module: str) -> None:
+    assert module not in loaded_by("import nexus_core")
+
+
+def test_importing_nexus_core_loads_one_module() -> None:
+    before, after = loaded_by("pass"), loaded_by("import nexus_core")
+
+    assert after - before == {"nexus_core"}
+
+
+@pytest.mark.parametrize(
+    "module", ["typer", "pydantic", "sqlite3", "asyncio", "tiktoken", "importlib_metadata", "rich"]
+)
+def test_a_prompt_is_made_without_anything_heavy(module: str, tmp_path: Path) -> None:
+    code = f"import os; os.environ['NEXUS_HOME'] = {str(tmp_path)!r}; os.environ['NEXUS_PLUGINS'] = 'none'\n"
+
+    assert module not in loaded_by(code + f"from nexus_core import Nexus; Nexus({str(tmp_path)!r}).system_prompt()")
+
+
+def test_the_checkout_has_no_module_over_400_lines() -> None:
+    files = [path for folder in ("nexus_core", "plugins") for path in (ROOT / folder).rglob("*.py")]
+
+    assert [path.name for path in files if len(path.read_text().splitlines()) > 400] == []
+    assert len(files) > 40

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from nexus_core import Command, ConfigError, Layer, LayerText, Loaded, Request, Section, hookimpl
+from nexus_core.host.candidates import given_candidates
+from nexus_core.host.contract import hooks
+from nexus_core.host.host import Host
+from nexus_core.host.policy import PluginPolicy
+from nexus_core.testing import check_plugin, write_files
+from nexus_core.testing.check import ask_every_hook
+
+
+class Sections:
+    def __init__(self, answer: Any) -> None:
+        self._answer = answer
+
+    @hookimpl
+    def nexus_static_sections(self) -> Any:
+        return self._answer()
+
+
+def test_a_good_plugin_has_no_findings() -> None:
+    class Good:
+        @hookimpl
+        def nexus_layers(self, request: Request) -> list[Layer]:
+            return [Layer("global:team", request.home, "global")]
+
+        @hookimpl
+        def nexus_layer_texts(self, layer: Layer) -> list[LayerText]:
+            return [LayerText(layer.directory / "NEXUS.md", "text")]
+
+        @hookimpl
+        def nexus_static_sections(self, loaded: Loaded) -> list[Section]:
+            return [Section("n", title="N", text=str(len(loaded.texts)))]
+
+        @hookimpl
+        def nexus_commands(self) -> list[Command]:
+            return [Command("check", "help", "nexus_core.cli.show:app")]
+
+    assert check_plugin(Good()) == []
+
+
+def test_a_plugin_without_hooks_is_a_finding() -> None:
+    assert check_plugin(SimpleNamespace()) == ["it implements no hook; mark a function with @hookimpl"]
+
+
+def test_faults_are_findings() -> None:
+    (finding,) = check_plugin(SimpleNamespace(nexus_layers=list))
+
+    assert "not marked @hookimpl" in finding
+
+
+def test_an_exception_is_a_finding_with_its_hook() -> None:
+    def fail() -> None:
+        raise ValueError("boom")
+
+    assert check_plugin(Sections(fail)) == ["nexus_static_sections: raised ValueError: boom; its answer is left out"]
+
+
+def test_an_answer_of_the_wrong_type_is_a_finding() -> None:
+    (finding,) = check_plugin(Sections(lambda: 42))
+
+    assert "returned int, expected a list of Section" in finding
+
+
+def test_an_answer_that_changes_is_a_finding() -> None:
+    counter = itertools.count()
+
+    findings = check_plugin(Sections(lambda: [Section("n", title="N", text=str(next(counter)))]))
+
+    assert findings == ["nexus_static_sections: the same question got two different answers"]
+
+
+def test_refusing_the_sample_is_a_finding() -> None:
+    def refuse() -> None:
+        raise ConfigError("no remote")
+
+    assert check_plugin(Sections(refuse)) == ["refused the sample tree: no remote"]
+
+
+@pytest.mark.parametrize("target", ["no_such_module:app", "json:no_such_name"])
+def test_a_command_that_cannot_be_imported_is_a_finding(target: str) -> None:
+    class Commands:
+        @hookimpl
+        def nexus_commands(self) -> list[Command]:
+            return [Command("x", "help", target)]
+
+    (finding,) = check_plugin(Commands())
+
+    assert finding.startswith(f"nexus_commands: {target} cannot be imported")
+
+
+def test_every_hook_of_the_contract_is_asked(tmp_path: Path) -> None:
+    home = write_files(tmp_path, {"NEXUS.md": "x"})
+    host = Host(given_candidates([]), PluginPolicy())
+
+    assert ask_every_hook(host, Request(cwd=tmp_path, home=home)).keys() == hooks().keys()
