@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_core.errors import ConfigError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+ONLY_BUNDLED = "none"
 
 
 class PluginPolicy(NamedTuple):
@@ -24,12 +28,28 @@ class PluginPolicy(NamedTuple):
 
 
 def read_policy(disabled: Iterable[str] = (), *, strict: bool | None = None) -> PluginPolicy:
-    """The policy of this process: the arguments, with `NEXUS_PLUGINS=-name,…` or `none`, and `NEXUS_STRICT=1`."""
+    """The policy of this process: the arguments, with `NEXUS_PLUGINS=-name,…` or `none`, and `NEXUS_STRICT=1`.
+
+    Raises:
+        ConfigError: `NEXUS_PLUGINS` holds a word that means nothing.
+    """
+    words = _words(os.environ.get("NEXUS_PLUGINS", ""))
     if strict is None:
         strict = os.environ.get("NEXUS_STRICT", "") not in {"", "0"}
-    words = [word.strip() for word in os.environ.get("NEXUS_PLUGINS", "").split(",")]
     return PluginPolicy(
-        disabled=frozenset(disabled) | {word[1:] for word in words if word.startswith("-")},
-        only_bundled="none" in words,
+        disabled=frozenset(disabled) | {word[1:] for word in words if word != ONLY_BUNDLED},
+        only_bundled=ONLY_BUNDLED in words,
         strict=strict,
     )
+
+
+def _words(variable: str) -> list[str]:
+    words = [word.strip() for word in variable.split(",") if word.strip()]
+    for word in words:
+        if word != ONLY_BUNDLED and not (word.startswith("-") and word[1:]):
+            raise ConfigError(
+                f"{word!r} means nothing",
+                where="the environment variable NEXUS_PLUGINS",
+                hint=f"write '-{word.lstrip('-+')}' to disable a plugin, or 'none' to load bundled plugins only",
+            )
+    return words

@@ -1,5 +1,6 @@
 import pytest
 
+from nexus_core import ConfigError
 from nexus_core.host.policy import PluginPolicy, read_policy
 
 
@@ -17,6 +18,16 @@ def test_names_with_a_minus_are_disabled(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("NEXUS_PLUGINS", "-git, -mcp")
 
     assert read_policy(["tagged"]).disabled == {"git", "mcp", "tagged"}
+
+
+@pytest.mark.parametrize("value", ["git", "+git", "-", "none,all"])
+def test_a_word_that_means_nothing_is_an_error_with_an_example(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("NEXUS_PLUGINS", value)
+
+    with pytest.raises(ConfigError, match="to disable a plugin") as caught:
+        read_policy()
+
+    assert caught.value.where == "the environment variable NEXUS_PLUGINS"
 
 
 def test_none_leaves_the_bundled_plugins(monkeypatch: pytest.MonkeyPatch) -> None:

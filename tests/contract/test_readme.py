@@ -1,0 +1,82 @@
+"""What the documents show is what happens."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+README = (ROOT / "README.md").read_text()
+PLACE = "/home/you/nexus"
+
+
+def blocks(language: str, text: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def run(command: list[str], home: Path, **variables: str) -> str:
+    environment = {**os.environ, "NEXUS_HOME": str(home), "NEXUS_PLUGINS": "none"}
+    terminal = {"TERM_PROGRAM": "vscode", "TERM": "xterm-256color"}
+    outcome = subprocess.run(
+        command, cwd=ROOT, env=environment | terminal | variables, text=True, capture_output=True, check=True
+    )
+    return outcome.stdout
+
+
+@pytest.mark.parametrize("block", blocks("console"), ids=lambda block: block.splitlines()[0])
+def test_a_command_in_the_readme_prints_what_the_readme_says(block: str, tmp_path: Path) -> None:
+    line, _, expected = block.removeprefix("$ ").partition("\n")
+    words = shlex.split(line)
+    variables = dict(word.split("=", 1) for word in words if "=" in word)
+    command = [word for word in words if "=" not in word]
+
+    output = run([sys.executable, "-m", "nexus_core", *command[1:]], tmp_path, **variables)
+
+    assert output.replace(str(ROOT), PLACE) == expected
+
+
+def test_the_python_of_the_readme_lists_where_sections_come_from(tmp_path: Path) -> None:
+    output = run([sys.executable, "-c", blocks("python")[0]], tmp_path)
+
+    assert "Project Configuration from" in output
+    assert "Environment from plugin:environment" in output
+
+
+def test_the_plugin_of_the_readme_is_in_the_prompt(tmp_path: Path) -> None:
+    output = run([sys.executable, "-c", blocks("python")[1]], tmp_path)
+
+    assert f"## Motto\nMeasure twice in {ROOT.name}." in output
+
+
+def test_the_plugin_of_the_plugins_page_keeps_the_contract(tmp_path: Path) -> None:
+    (code,) = blocks("python", (ROOT / "plugins/README.md").read_text())
+    (tmp_path / "nexus_git.py").write_text(code)
+    check = "import nexus_git; from nexus_core.testing import check_plugin; print(check_plugin(nexus_git))"
+
+    assert run([sys.executable, "-c", check], tmp_path, PYTHONPATH=str(tmp_path)) == "[]\n"
+
+
+def test_the_readme_shows_the_thing_working_within_forty_lines() -> None:
+    head = README.splitlines()[:40]
+
+    assert any(line.startswith("$ ") and " show" in line for line in head)
+
+
+def test_every_link_of_the_documents_leads_somewhere() -> None:
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "plugins/README.md"]
+    links = [
+        (page, target)
+        for page in pages
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text())
+        if not target.startswith("http")
+    ]
+
+    assert links
+    assert [(page.name, target) for page, target in links if not (page.parent / target).exists()] == []
