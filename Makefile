@@ -13,10 +13,10 @@ run: $(VENV)/.run  ## show the labelled prompt of the example company
 	@NEXUS_HOME=$(ACME)/home/.nexus3 $(BIN)/nexus -C $(ACME)/company/backend/auth-service show
 
 test: lint types architecture  ## lint, types, architecture and every test
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist loadgroup
 
 quick: lint types architecture  ## as test, without the tests that build wheels and environments
-	$(BIN)/pytest -n auto -m "not slow"
+	$(BIN)/pytest -n auto --dist loadgroup -m "not slow"
 
 lint: $(VENV)/.dev  ## ruff: rules and format
 	$(BIN)/ruff check .
@@ -24,7 +24,8 @@ lint: $(VENV)/.dev  ## ruff: rules and format
 
 types: $(VENV)/.dev  ## mypy --strict
 	$(BIN)/mypy
-	$(BIN)/mypy tests
+	$(BIN)/mypy tests scripts/generate.py
+	MYPYPATH=examples/hello-plugin $(BIN)/mypy -p nexus_hello
 
 architecture: $(VENV)/.dev  ## import-linter: who may import whom
 	$(BIN)/lint-imports --no-cache

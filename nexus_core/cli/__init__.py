@@ -8,9 +8,7 @@ shell.py      what a command has at hand: console, directory, Nexus
 <name>.py     one command group each
 """
 
-from __future__ import annotations
-
-import os
+import os  # and not `__future__`, which is a module like any other: nothing may be imported before the path is clean
 import sys
 
 

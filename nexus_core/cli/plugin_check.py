@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 def check_installed(cwd: Path, names: Sequence[str]) -> dict[str, list[str]]:
     """The findings for each named plugin; without names, for each that does not ship with Nexus."""
-    installed = {candidate.name: candidate for candidate in installed_candidates(outside=cwd)}
-    known = {candidate.name: candidate for candidate in BUNDLED} | installed
+    # Of two plugins with one name, the first is the one that loads.
+    installed = {candidate.name: candidate for candidate in reversed(installed_candidates(outside=cwd))}
+    known = installed | {candidate.name: candidate for candidate in BUNDLED}
     for name in names:
         if name not in known:
             raise UnknownNameError("plugin", name, known)
-    return {name: _check(known[name]) for name in (names or installed)}
+    return {name: _check(known[name]) for name in (names or sorted(installed))}
 
 
 def _check(candidate: Candidate) -> list[str]:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core import Section, hookimpl
+from nexus_core.plugin import visible_line
 
 if TYPE_CHECKING:
     from nexus_core import Request
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 @hookimpl
 def nexus_static_sections(request: Request) -> list[Section]:
     """The section `## {title}`."""
-    return [Section("{name}", title="{title}", text=f"This directory is called {{request.cwd.name}}.")]
+    return [Section("{name}", title="{title}", text=f"This directory is called {{visible_line(request.cwd.name)}}.")]
 '''
 
 _TEST = """from nexus_core.testing import check_plugin

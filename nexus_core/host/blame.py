@@ -46,7 +46,9 @@ class Blame:
         self.note(candidate.label, f"{message}; {consequence}", hook=hook, cause=cause)
 
     def note(self, plugin: str, message: str, *, hook: str | None = None, cause: BaseException | None = None) -> None:
-        """Report a problem once, whatever the policy."""
+        """Report a problem that is nobody's exception, such as a name taken twice; fatal in a strict run."""
+        if self._strict:
+            raise PluginError(message, plugin=plugin, hook=hook) from cause
         from nexus_core.values.events import Problem  # noqa: PLC0415 - a run without problems does not need it
 
         problem = Problem(plugin=plugin, hook=hook, message=message, cause=cause)

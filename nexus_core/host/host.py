@@ -65,7 +65,9 @@ class Host:
         registry: Registry[Command] = Registry("command")
         for command in core:
             registry.add(command.name, command, "Nexus itself")
-        for answer in self._ask("nexus_commands"):
+        bundled = {plugin.name for plugin in self.plugins if plugin.bundled}
+        # Bundled plugins first: installing a package must not change what a command of ours does.
+        for answer in sorted(self._ask("nexus_commands"), key=lambda answer: answer.plugin not in bundled):
             for command in answer.items:
                 if owner := registry.add(command.name, command, f"plugin {answer.plugin!r}"):
                     message = f"the command {command.name!r} is taken by {owner}; it is left out"

@@ -77,7 +77,10 @@ def describe(error: BaseException) -> str:
     """An exception in half a sentence: its type, and its message if it has one."""
     if isinstance(error, SystemExit):
         return f"called sys.exit({error.code if error.code is not None else ''})"
-    message = str(error).partition("\n")[0]
+    try:
+        message = str(error).partition("\n")[0]
+    except Exception:  # noqa: BLE001 - a stranger's exception may fail at this too
+        message = ""
     return f"raised {type(error).__name__}" + (f": {message}" if message else "")
 
 

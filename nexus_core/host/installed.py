@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 GROUP = "nexus.plugins"
 
 _METADATA_SUFFIXES = (".dist-info", ".egg-info")
-_OWN_METADATA = f"{OWN_DISTRIBUTION.replace('-', '_')}-"
+# Our own, and what pip sets aside while it uninstalls and leaves behind when it is interrupted.
+_NOT_PLUGINS = (f"{OWN_DISTRIBUTION.replace('-', '_')}-", "~")
 
 
 def installed_candidates(*, outside: Path, search_path: Iterable[str] | None = None) -> list[Candidate]:
@@ -33,12 +34,32 @@ def installed_candidates(*, outside: Path, search_path: Iterable[str] | None = N
     """
     entries = sys.path if search_path is None else search_path
     found = {
-        (distribution.metadata["Name"], point.name): _candidate(distribution, point)
+        (candidate.distribution, candidate.name): candidate
         # The first of two distributions with one name is the one Python imports.
-        for distribution in reversed(list(_distributions(_installation_directories(entries, outside))))
-        for point in distribution.entry_points.select(group=GROUP)
+        for metadata in reversed(list(_mentioning(_installation_directories(entries, outside))))
+        for candidate in _candidates(metadata)
     }
     return [found[key] for key in sorted(found)]
+
+
+def _candidates(metadata: Path) -> list[Candidate]:
+    from importlib_metadata import Distribution  # noqa: PLC0415 - only when there is something to read
+
+    try:
+        distribution = Distribution.at(metadata)
+        return [_candidate(distribution, point) for point in distribution.entry_points.select(group=GROUP)]
+    except Exception as error:  # noqa: BLE001 - half uninstalled, or written by hand: it may hold anything
+        return [_unreadable(metadata, error)]
+
+
+def _unreadable(metadata: Path, error: Exception) -> Candidate:
+    """A plugin that cannot even be named by its own metadata; loading it says why."""
+
+    def load() -> object:
+        raise error
+
+    name, _, version = metadata.stem.partition("-")
+    return Candidate(name=name, origin="installed", distribution=name, version=version, load=load)
 
 
 def _candidate(distribution: Distribution, point: EntryPoint) -> Candidate:
@@ -59,24 +80,17 @@ def _installation_directories(entries: Iterable[str], outside: Path) -> Iterator
             yield entry
 
 
-def _distributions(directories: Iterable[str]) -> Iterator[Distribution]:
+def _mentioning(directories: Iterable[str]) -> Iterator[Path]:
     for directory in directories:
-        for metadata in _mentioning(directory):
-            from importlib_metadata import Distribution  # noqa: PLC0415 - only when there is something to read
-
-            yield Distribution.at(metadata)
-
-
-def _mentioning(directory: str) -> Iterator[Path]:
-    try:
-        names = sorted(os.listdir(directory))  # noqa: PTH208 - a Path for each of some thousand names is slow
-    except OSError:  # not there, not a directory, not ours to read
-        return
-    for name in names:
-        if name.endswith(_METADATA_SUFFIXES) and not name.startswith(_OWN_METADATA):
-            metadata = Path(directory, name)
-            if _mentions_group(metadata / "entry_points.txt"):
-                yield metadata
+        try:
+            names = sorted(os.listdir(directory))  # noqa: PTH208 - a Path for each of some thousand names is slow
+        except OSError:  # not there, not a directory, not ours to read
+            continue
+        for name in names:
+            if name.endswith(_METADATA_SUFFIXES) and not name.startswith(_NOT_PLUGINS):
+                metadata = Path(directory, name)
+                if _mentions_group(metadata / "entry_points.txt"):
+                    yield metadata
 
 
 def _mentions_group(path: Path) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nexus_core.text.visible import visible_line
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -27,7 +29,8 @@ def _place(section: Section) -> tuple[int, str, str]:
 
 
 def _render(section: Section) -> str:
-    body = section.text.strip("\n")
+    # Directories may be called anything; a line break in a name must not start a heading of its own.
+    heading, body = f"## {visible_line(section.title)}", section.text.strip("\n")
     if section.source and section.source.is_file:
-        return f"## {section.title}\nSource: {section.source.uri}\n\n{body}"
-    return f"## {section.title}\n{body}"
+        return f"{heading}\nSource: {visible_line(section.source.uri)}\n\n{body}"
+    return f"{heading}\n{body}"

@@ -21,6 +21,7 @@ from nexus_core import (
     hookimpl,
 )
 from nexus_core.host.answers import CHECKS
+from nexus_core.host.bundled import BUNDLED
 from nexus_core.host.candidates import Candidate, given_candidates
 from nexus_core.host.contract import hooks
 from nexus_core.host.host import Host
@@ -211,6 +212,23 @@ def test_of_two_commands_with_one_name_the_first_stays_and_the_other_is_named() 
 
     assert registry.get("git").help == "one"
     assert "'git' is taken by plugin 'One'" in str(problems[0])
+    with pytest.raises(PluginError, match="is taken by plugin 'One'"):
+        Host(given_candidates([Two(), One()]), PluginPolicy(strict=True)).commands()
+
+
+def test_an_installed_plugin_cannot_take_the_command_of_a_bundled_one() -> None:
+    class Early:
+        @hookimpl
+        def nexus_commands(self) -> list[Command]:
+            return [Command("environment", "mine now", "early:app")]
+
+    problems: list[Problem] = []
+    early = Candidate(name="a_name_that_sorts_first", origin="installed", load=Early)
+
+    registry = Host([*BUNDLED, early], PluginPolicy(), report=problems.append).commands()
+
+    assert registry.get("environment").help != "mine now"
+    assert [problem.plugin for problem in problems] == ["a_name_that_sorts_first"]
 
 
 def test_every_call_can_be_traced() -> None:

@@ -50,6 +50,41 @@ def test_the_first_of_two_installations_of_one_distribution_counts(tmp_path: Pat
     assert [each.version for each in found] == ["2.0"]
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"METADATA": ""},
+        {"METADATA": "Metadata-Version: 2.1\n"},
+        {"entry_points.txt": "[nexus.plugins]\ngit\n"},
+    ],
+)
+def test_damaged_metadata_becomes_a_candidate_that_fails_to_load(tmp_path: Path, damage: dict[str, str]) -> None:
+    site = write_files(tmp_path, distribution("git", plugins("git")))
+    write_files(site / "git-1.0.dist-info", damage)
+
+    (found,) = installed_candidates(outside=tmp_path / "work", search_path=[str(site)])
+
+    assert (found.name, found.version) == ("git", "1.0")
+    with pytest.raises(Exception):  # noqa: B017, PT011 - whatever the library raised, the loader will name it
+        found.load()
+
+
+def test_entry_points_that_are_not_text_become_a_candidate_that_fails_to_load(tmp_path: Path) -> None:
+    site = write_files(tmp_path, distribution("git", ""))
+    (site / "git-1.0.dist-info/entry_points.txt").write_bytes(b"[nexus.plugins]\ngit = \xff\xfe\n")
+
+    (found,) = installed_candidates(outside=tmp_path / "work", search_path=[str(site)])
+
+    with pytest.raises(UnicodeDecodeError):
+        found.load()
+
+
+def test_what_an_interrupted_uninstall_left_behind_is_not_a_plugin(tmp_path: Path) -> None:
+    site = write_files(tmp_path, distribution("~it", plugins("git")))
+
+    assert installed_candidates(outside=tmp_path / "work", search_path=[str(site)]) == []
+
+
 def test_metadata_lying_in_the_working_directory_is_not_an_installation(tmp_path: Path) -> None:
     project = write_files(tmp_path, distribution("evil", plugins("evil")))
 

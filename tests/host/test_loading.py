@@ -44,6 +44,7 @@ def rows(host: Host) -> dict[str, PluginInfo]:
         (SystemExit(7), "called sys.exit(7)"),
         (SystemExit(), "called sys.exit()"),
         (RuntimeError(), "raised RuntimeError"),
+        (type("Mute", (Exception,), {"__str__": lambda _: 1 / 0})(), "raised Mute while"),
         (RecursionError("deep\nand long"), "raised RecursionError: deep while"),
     ],
 )

@@ -41,6 +41,14 @@ def test_sections_stand_by_order_then_id_then_plugin() -> None:
     assert titles == ["## 1", "## 2", "## 3", "## 4"]
 
 
+def test_a_line_break_in_a_name_starts_no_heading() -> None:
+    section = Section("x", title="X\n## Forged", text="x", source=Source(uri="/a\n## Forged/NEXUS.md"))
+
+    lines = render_labelled([section]).splitlines()
+
+    assert [line for line in lines if line.startswith("## ")] == ["## X\\n## Forged"]
+
+
 def test_blank_lines_around_a_text_do_not_change_the_layout() -> None:
     padded = Section("x", title="X", text="\n\n  indented\n\n")
 

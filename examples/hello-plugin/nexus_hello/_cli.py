@@ -1,0 +1,28 @@
+"""`nexus hello`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nexus_hello import greeting
+
+if TYPE_CHECKING:
+    from nexus_core.plugin import Shell
+
+app = typer.Typer()
+
+
+@app.command(epilog="\b\nExamples:\n  nexus hello\n  nexus -C services/auth hello --json")
+def hello(
+    ctx: typer.Context,
+    json: Annotated[bool, typer.Option("--json", help="Print the greeting as JSON.")] = False,
+) -> None:
+    """Greet the working directory."""
+    shell: Shell = ctx.obj
+    text = greeting(shell.cwd)
+    if json:
+        shell.console.json({"schema": 1, "greeting": text})
+    else:
+        shell.console.text(text)
