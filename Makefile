@@ -24,7 +24,7 @@ lint: $(VENV)/.dev  ## ruff: rules and format
 
 types: $(VENV)/.dev  ## mypy --strict
 	$(BIN)/mypy
-	$(BIN)/mypy tests scripts/generate.py
+	$(BIN)/mypy tests scripts benchmarks
 	MYPYPATH=examples/hello-plugin $(BIN)/mypy -p nexus_hello
 
 architecture: $(VENV)/.dev  ## import-linter: who may import whom

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -29,6 +30,8 @@ def run(arguments: Sequence[str]) -> int:
         command.main(args=list(arguments), prog_name=_PROGRAM, complete_var=_COMPLETION, obj=shell)
     try:
         with command.make_context(_PROGRAM, list(arguments), obj=shell) as ctx:
+            gc.freeze()  # what has been imported stays until the end
+            gc.enable()
             command.invoke(ctx)
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - a traceback helps us, not the person at the terminal
