@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from nexus_core.values.command import Command
     from nexus_core.values.events import HookCall, Problem
     from nexus_core.values.extra import Extra
-    from nexus_core.values.layer import Layer, LayerText
+    from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.plugin import PluginInfo
     from nexus_core.values.request import Request
@@ -45,6 +45,7 @@ _HOMES = {
     "FileError": "errors",
     "HookCall": "values.events",
     "Layer": "values.layer",
+    "LayerConfig": "values.layer",
     "LayerText": "values.layer",
     "Loaded": "values.loaded",
     "MissingExtraError": "errors",
@@ -55,6 +56,7 @@ _HOMES = {
     "Problem": "values.events",
     "Request": "values.request",
     "Section": "values.section",
+    "Skipped": "values.layer",
     "Source": "values.source",
     "UnknownNameError": "errors",
     "UsageError": "errors",
@@ -70,6 +72,7 @@ __all__ = [
     "FileError",
     "HookCall",
     "Layer",
+    "LayerConfig",
     "LayerText",
     "Loaded",
     "MissingExtraError",
@@ -80,6 +83,7 @@ __all__ = [
     "Problem",
     "Request",
     "Section",
+    "Skipped",
     "Source",
     "UnknownNameError",
     "UsageError",

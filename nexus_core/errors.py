@@ -50,7 +50,21 @@ class NexusError(Exception):
 
 
 class ConfigError(NexusError):
-    """Raised when a settings file cannot be parsed or holds a value that is not allowed."""
+    """Raised when a settings file cannot be parsed or holds a value that is not allowed.
+
+    Args:
+        what, where, hint: As for every error.
+        report: The whole message with an excerpt of the file, for errors that know their line.
+    """
+
+    def __init__(
+        self, what: str, *, where: str | None = None, hint: str | None = None, report: str | None = None
+    ) -> None:
+        super().__init__(what, where=where, hint=hint)
+        self.report = report
+
+    def __str__(self) -> str:
+        return self.report or super().__str__()
 
 
 class FileError(NexusError):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from nexus_core.values.command import Command
-    from nexus_core.values.layer import Layer, LayerText
+    from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.request import Request
     from nexus_core.values.section import Section
@@ -67,7 +67,7 @@ def nexus_commands() -> Iterable[Command]:
 
 
 @hookspec
-def nexus_layers(request: Request) -> Iterable[Layer]:
+def nexus_layers(request: Request) -> Iterable[Layer | Skipped]:
     """Find the places on disk that contribute to the prompt.
 
     Collects. Asked once per load. Sorted by scope (defaults, global, ancestor, local), farthest first.
@@ -76,7 +76,8 @@ def nexus_layers(request: Request) -> Iterable[Layer]:
         request: The directory to work in, the user's home, and how far up to look.
 
     Returns:
-        Layers. Look, but do not read: texts are asked for afterwards, layer by layer.
+        Layers, and `Skipped` for places that were looked at in vain, so that `nexus layers` can say why something
+        is missing. Look, but do not read: texts and settings are asked for afterwards, layer by layer.
 
     Example:
         @hookimpl
@@ -87,7 +88,29 @@ def nexus_layers(request: Request) -> Iterable[Layer]:
 
 
 @hookspec
-def nexus_layer_texts(layer: Layer) -> Iterable[LayerText]:
+def nexus_layer_config(layer: Layer) -> Iterable[LayerConfig | Skipped]:
+    """Read the settings of one layer.
+
+    Collects. Asked once per load for each layer, before its texts. Plugins are sorted by name; what a later layer says
+    extends what an earlier one said.
+
+    Args:
+        layer: The place to read from.
+
+    Returns:
+        One `LayerConfig` for each file, with the line and column of every setting. Nexus merges, checks and guards
+        them: settings that start programs or open connections take effect only where the user trusts them.
+
+    Example:
+        @hookimpl
+        def nexus_layer_config(layer):
+            document = read_json(layer.directory / "limits.json")
+            return [LayerConfig(document.path, {"budget": document.value})] if document else []
+    """
+
+
+@hookspec
+def nexus_layer_texts(layer: Layer) -> Iterable[LayerText | Skipped]:
     """Read the texts of one layer.
 
     Collects. Asked once per load for each layer, including those found by other plugins. Texts keep the order
@@ -97,8 +120,9 @@ def nexus_layer_texts(layer: Layer) -> Iterable[LayerText]:
         layer: The place to read from.
 
     Returns:
-        Texts, each marked as instructions or as documentation. Read with `nexus_core.plugin.read_text`, which
-        refuses what is not a plain, reasonably small text file.
+        Texts, each marked as instructions or as documentation, and `Skipped` for files that were looked at in vain.
+        Documentation is used where a layer has no instructions, or always if the user wants it. Read with
+        `nexus_core.plugin.read_text`, which refuses what is not a plain, reasonably small text file.
 
     Example:
         @hookimpl

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from nexus_core.config.early import read_early_settings
-from nexus_core.errors import ClosedError
+from nexus_core.errors import ClosedError, UsageError
 from nexus_core.files.places import defaults_directory, existing_directory, home_directory
 from nexus_core.host.bundled import BUNDLED
 from nexus_core.host.candidates import given_candidates
@@ -14,7 +15,7 @@ from nexus_core.host.installed import installed_candidates
 from nexus_core.host.policy import read_policy
 from nexus_core.layers.loading import load_layers
 from nexus_core.layers.sections import layer_sections
-from nexus_core.rendering.labelled import render_labelled
+from nexus_core.rendering.labelled import in_order, render_labelled
 from nexus_core.values.loaded import Loaded
 from nexus_core.values.request import Mode, Request
 
@@ -33,6 +34,7 @@ class Nexus:
 
     Args:
         cwd: The directory the agent works in.
+        home: The user's own directory; by default `NEXUS_HOME`, else `~/.nexus3`.
         layers: Whether to look for layers on disk at all.
         defaults: Whether the defaults that ship with Nexus stand in for a missing global layer.
         plugins: Objects with hooks, in addition to the installed plugins.
@@ -51,6 +53,7 @@ class Nexus:
         self,
         cwd: str | os.PathLike[str] = ".",
         *,
+        home: str | os.PathLike[str] | None = None,
         layers: bool = True,
         defaults: bool = True,
         plugins: Iterable[object] = (),
@@ -60,11 +63,13 @@ class Nexus:
         trace: Callable[[HookCall], None] | None = None,
     ) -> None:
         self.cwd = existing_directory(cwd)
-        self.home = home_directory()
+        self.home = home_directory() if home is None else Path(home).absolute()
         self._has_layers = layers
         self._defaults = defaults_directory() if defaults else None
         settings = read_early_settings(self.home, self.cwd / ".nexus3")
         self._ancestor_depth = settings.ancestor_depth
+        if isinstance(disable, str):
+            raise UsageError(f"disable must be a list of names, not {disable!r}", hint=f"write disable=[{disable!r}]")
         policy = read_policy((*settings.disabled_plugins, *disable), strict=strict)
         candidates = list(BUNDLED)
         if not policy.only_bundled:
@@ -106,11 +111,11 @@ class Nexus:
         return load_layers(self.host, request or self.request())
 
     def sections(self, request: Request | None = None, loaded: Loaded | None = None) -> tuple[Section, ...]:
-        """Everything that makes up the system prompt, each section with its source; reads what is not `loaded`."""
+        """What makes up the system prompt, in its order, each section with its source; reads what is not `loaded`."""
         request = request or self.request()
         if loaded is None:
             loaded = self.load(request)
-        return layer_sections(loaded) + self.host.static_sections(request, loaded)
+        return tuple(in_order([*layer_sections(loaded), *self.host.static_sections(request, loaded)]))
 
     def system_prompt(self, *, mode: Mode = "repl") -> str:
         """The labelled prompt: what a model should read first in this directory."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
 from nexus_core.cli.run import run
+from nexus_core.host.installed import installed_candidates
 from nexus_core.testing import write_files
 
 if TYPE_CHECKING:
@@ -69,6 +71,10 @@ def install_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nexus_home: 
     site.mkdir()
     monkeypatch.syspath_prepend(site)
     monkeypatch.delenv("NEXUS_PLUGINS")
+    # Whatever else is installed beside Nexus is not part of a test.
+    only_here = partial(installed_candidates, search_path=[str(site)])
+    monkeypatch.setattr("nexus_core.nexus.installed_candidates", only_here)
+    monkeypatch.setattr("nexus_core.cli.plugin_check.installed_candidates", only_here)
     before = set(sys.modules)
 
     def install(name: str, source: str, *, distribution: str = "", version: str = "1.0") -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nexus_core import ClosedError, FileError, Layer, LayerText, Nexus, Section, hookimpl
+from nexus_core import ClosedError, FileError, Layer, LayerText, Nexus, Section, UsageError, hookimpl
 from nexus_core.testing import write_files
 
 if TYPE_CHECKING:
@@ -80,8 +80,9 @@ def test_a_plugin_can_replace_where_layers_are_looked_for(make_nexus: MakeNexus,
 
     prompt = make_nexus(plugins=[Policy()], disable=["file_layers", "environment"]).system_prompt()
 
+    source = tmp_path / "policy/RULES.md"
     assert prompt == (
-        f"# System Configuration\n\n## Global Configuration\nSource: {tmp_path}/policy/RULES.md\n\nNo force pushes.\n"
+        f"# System Configuration\n\n## Global Configuration (policy)\nSource: {source}\n\nNo force pushes.\n"
     )
 
 
@@ -148,6 +149,31 @@ def test_problems_are_kept(make_nexus: MakeNexus, nexus_problems: list[Problem])
 
     assert nexus.problems == tuple(nexus_problems)
     assert len(nexus_problems) == 1
+
+
+def test_sections_come_in_the_order_of_the_prompt(make_nexus: MakeNexus) -> None:
+    titles = [section.title for section in make_nexus(plugins=[Motto()]).sections()]
+
+    assert titles == ["Motto", "Environment"]
+
+
+def test_home_can_be_given(tmp_path: Path, nexus_home: Path) -> None:
+    write_files(nexus_home, {"NEXUS.md": "from the environment"})
+    own = write_files(tmp_path / "own", {"NEXUS.md": "from the argument"})
+
+    prompt = Nexus(tmp_path, home=own).system_prompt()
+
+    assert ("from the argument" in prompt, "from the environment" in prompt) == (True, False)
+
+
+def test_a_lone_name_to_disable_is_refused_with_the_right_way(tmp_path: Path, nexus_home: Path) -> None:
+    with pytest.raises(UsageError, match=r"write disable=\['environment'\]"):
+        Nexus(tmp_path, home=nexus_home, disable="environment")
+
+
+def test_a_mode_that_means_nothing_is_refused(make_nexus: MakeNexus) -> None:
+    with pytest.raises(ValueError, match=r"Request.mode must be one of repl, server, not 'foo'"):
+        make_nexus().system_prompt(mode="foo")  # type: ignore[arg-type]
 
 
 def test_a_closed_nexus_says_so(make_nexus: MakeNexus) -> None:

@@ -31,10 +31,13 @@ def main() -> None:
 
 
 def _leave_workspace() -> None:
-    # `python -m`, or an empty part of PYTHONPATH, puts the current directory on the path. It is a project's
-    # directory, and a file called json.py in it must not become our json.
+    # `python -m`, or an empty part of PYTHONPATH, puts the current directory before the standard library. It is a
+    # project's directory, and a file called json.py in it must not become our json. Behind the standard library it
+    # stands because somebody installed it there (`pip install -e .`), and may stay.
     try:
         here = os.path.realpath(os.curdir)
     except OSError:  # it has been deleted; nothing can be imported from it either
         return
-    sys.path[:] = [entry for entry in sys.path if entry and os.path.realpath(entry) != here]
+    library = os.path.dirname(os.__file__)  # noqa: PTH120 - pathlib is not imported yet, on purpose
+    before = sys.path.index(library) if library in sys.path else len(sys.path)
+    sys.path[:before] = [entry for entry in sys.path[:before] if entry and os.path.realpath(entry) != here]

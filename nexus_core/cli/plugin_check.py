@@ -19,13 +19,19 @@ if TYPE_CHECKING:
 
 def check_installed(cwd: Path, names: Sequence[str]) -> dict[str, list[str]]:
     """The findings for each named plugin; without names, for each that does not ship with Nexus."""
-    # Of two plugins with one name, the first is the one that loads.
-    installed = {candidate.name: candidate for candidate in reversed(installed_candidates(outside=cwd))}
-    known = installed | {candidate.name: candidate for candidate in BUNDLED}
+    installed = installed_candidates(outside=cwd)
+    owners: dict[str, Candidate] = {}
+    refused: dict[str, list[str]] = {}
+    for candidate in (*BUNDLED, *installed):
+        owner = owners.setdefault(candidate.name, candidate)
+        if owner is not candidate:
+            taken = f"{candidate.label} cannot load: the name is taken by {owner.label}"
+            refused.setdefault(candidate.name, []).append(taken)
     for name in names:
-        if name not in known:
-            raise UnknownNameError("plugin", name, known)
-    return {name: _check(known[name]) for name in (names or sorted(installed))}
+        if name not in owners:
+            raise UnknownNameError("plugin", name, owners)
+    chosen = names or sorted({candidate.name for candidate in installed})
+    return {name: [*_check(owners[name]), *refused.get(name, [])] for name in chosen}
 
 
 def _check(candidate: Candidate) -> list[str]:

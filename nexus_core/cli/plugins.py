@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path  # noqa: TC003 - Typer reads annotations at run time
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -65,7 +66,8 @@ def info(ctx: typer.Context, name: PluginName, json: Json = False) -> None:
     """Say everything that is known about one plugin."""
     shell: CommandShell = ctx.obj
     with shell.nexus(strict=False) as nexus:
-        plugins = {plugin.name: plugin for plugin in nexus.plugins}
+        # Of two plugins with one name the first is the one that loads; the list shows both.
+        plugins = {plugin.name: plugin for plugin in reversed(nexus.plugins)}
     if name not in plugins:
         raise UnknownNameError("plugin", name, plugins)
     plugin = plugins[name]
@@ -137,5 +139,8 @@ def new(
         write_tree(root, package.files)
     for path in package.files:
         shell.console.text(str(root / path))
-    if not dry_run:
-        shell.console.message(f"Next: pip install -e '{root}[test]' && pytest '{root}' && nexus show")
+    if dry_run:
+        shell.console.message("Nothing was written.")
+    else:
+        place = quote(str(root))
+        shell.console.message(f"Next: pip install -e {place}'[test]' && pytest {place} && nexus show")

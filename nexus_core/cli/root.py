@@ -8,7 +8,7 @@ import typer
 
 from nexus_core._version import __version__
 from nexus_core.cli.lazy import LazyGroup
-from nexus_core.cli.options import shared_options
+from nexus_core.cli.options import Json, shared_options
 from nexus_core.values.command import Command
 
 if TYPE_CHECKING:
@@ -36,12 +36,13 @@ class RootGroup(LazyGroup):
     }
 
 
-app = typer.Typer(cls=RootGroup, rich_markup_mode=None)
+app = typer.Typer(cls=RootGroup, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
 
 
 @app.callback(invoke_without_command=True, epilog=EXAMPLES)
 def nexus(
     ctx: typer.Context,
+    json: Json = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
 ) -> None:
     """Assemble what a language model reads, and show where each piece comes from.
@@ -54,7 +55,7 @@ def nexus(
     if ctx.invoked_subcommand is None:
         from nexus_core.cli.status import print_status  # noqa: PLC0415 - other commands do not need it
 
-        print_status(ctx.obj, json=False)
+        print_status(ctx.obj, json=json)
 
 
 def root_command() -> ClickCommand:

@@ -63,7 +63,10 @@ def _message(error: BaseException) -> tuple[str, int]:
         return error.format_message() + hint, error.exit_code
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         return "interrupted", INTERRUPTED
-    return f"unexpected {type(error).__name__}: {error}\n  this is a defect; --debug shows where it happened", FINDINGS
+    return (
+        f"unexpected {type(error).__name__}: {error}\n  this is a defect of Nexus or of a plugin; --debug shows where",
+        FINDINGS,
+    )
 
 
 def _exit_code(error: NexusError) -> int:

@@ -9,8 +9,12 @@ import tomli_w
 
 from nexus_core._version import __version__
 from nexus_core.errors import UsageError
+from nexus_core.host.bundled import BUNDLED
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+# Their distributions or packages would be called like ours, or their plugins could not load beside ours.
+_TAKEN = {"core", "plugins", *(candidate.name for candidate in BUNDLED)}
 
 _MODULE = '''"""{title}: adds a section to the prompt."""
 
@@ -56,7 +60,7 @@ A plugin for Nexus (`nexus-core`) that adds the section `{title}` to the prompt.
 
     pip install -e '.[test]'
     nexus plugins list      # {name} is active
-    nexus show              # ends with its section
+    nexus show              # has the section {title}
     pytest
 
 The hook is in `{module}/__init__.py`; `nexus plugins hooks` prints all the others.
@@ -78,6 +82,8 @@ def scaffold(name: str) -> PluginPackage:
             f"{name!r} cannot be the name of a plugin",
             hint="use lower case letters, digits and single hyphens, starting with a letter: git-status",
         )
+    if name.replace("-", "_") in _TAKEN:
+        raise UsageError(f"{name!r} is taken: it would replace a part of Nexus", hint="choose another name")
     distribution, module = f"nexus-{name}", f"nexus_{name.replace('-', '_')}"
     words = {
         "distribution": distribution,

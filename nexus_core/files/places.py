@@ -9,9 +9,9 @@ from nexus_core.errors import ConfigError, FileError
 
 
 def existing_directory(path: str | os.PathLike[str]) -> Path:
-    """The directory as an absolute path; links in it are kept, because people know it by that name."""
+    """The directory without links and `..`, so that one place has one name, however it is reached."""
     try:
-        directory = Path(path).absolute()
+        directory = Path(path).resolve()
     except FileNotFoundError:
         raise FileError("the current directory does not exist any more", hint="change to one that does") from None
     if not directory.is_dir():

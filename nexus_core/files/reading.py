@@ -54,5 +54,6 @@ def read_bytes(path: Path, *, max_bytes: int = MAX_BYTES) -> bytes | None:
     finally:
         os.close(descriptor)
     if len(data) > max_bytes:
-        raise FileError(f"larger than {max_bytes} bytes", where=str(path), hint="shorten or split the file")
+        limit = "1 MiB" if max_bytes == MAX_BYTES else f"{max_bytes} bytes"
+        raise FileError(f"larger than {limit}", where=str(path), hint="shorten the file")
     return data

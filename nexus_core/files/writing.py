@@ -21,6 +21,8 @@ def write_tree(root: Path, files: Mapping[str, str]) -> None:
     """
     if os.path.lexists(root):
         raise FileError("exists already", where=str(root), hint="choose another name or remove it first")
+    if not root.parent.is_dir():
+        raise FileError("no such directory", where=str(root.parent), hint="make it first")
     try:
         # Beside its destination, because only a rename within one file system is atomic.
         with tempfile.TemporaryDirectory(prefix=f".{root.name}-", dir=root.parent) as scratch:

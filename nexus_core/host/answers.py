@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Generic, NamedTuple, TypeVar
 
 from nexus_core.values.command import Command
-from nexus_core.values.layer import Layer, LayerText
+from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
 from nexus_core.values.section import Section
 
 T = TypeVar("T")
@@ -23,18 +23,18 @@ class WrongAnswerError(TypeError):
     """Raised when a plugin's answer is not what the hook asks for; says what it was instead."""
 
 
-def items_of(kind: type[T]) -> Callable[[object], tuple[T, ...]]:
-    """A check that turns an iterable of `kind`, or None, into a tuple."""
-    expected = f"expected a list of {kind.__name__}"
+def items_of(*kinds: type) -> Callable[[object], tuple[object, ...]]:
+    """A check that turns an iterable of such values, or None, into a tuple."""
+    expected = f"expected a list of {' or '.join(kind.__name__ for kind in kinds)}"
 
-    def check(answer: object) -> tuple[T, ...]:
+    def check(answer: object) -> tuple[object, ...]:
         if answer is None:
             return ()
         if not isinstance(answer, Iterable) or isinstance(answer, (str, bytes)):
             raise WrongAnswerError(f"returned {type(answer).__name__}, {expected}")
         items = tuple(answer)
         for item in items:
-            if not isinstance(item, kind):
+            if not isinstance(item, kinds):
                 raise WrongAnswerError(f"returned a list with {type(item).__name__} in it, {expected}")
         return items
 
@@ -43,7 +43,8 @@ def items_of(kind: type[T]) -> Callable[[object], tuple[T, ...]]:
 
 CHECKS: dict[str, Callable[[object], tuple[object, ...]]] = {
     "nexus_commands": items_of(Command),
-    "nexus_layers": items_of(Layer),
-    "nexus_layer_texts": items_of(LayerText),
+    "nexus_layers": items_of(Layer, Skipped),
+    "nexus_layer_config": items_of(LayerConfig, Skipped),
+    "nexus_layer_texts": items_of(LayerText, Skipped),
     "nexus_static_sections": items_of(Section),
 }

@@ -12,6 +12,7 @@ from nexus_core.errors import did_you_mean
 from nexus_core.host.blame import Blame
 from nexus_core.host.loading import Loader
 from nexus_core.host.registry import Registry
+from nexus_core.values.layer import Skipped
 from nexus_core.values.source import Source
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from nexus_core.host.policy import PluginPolicy
     from nexus_core.values.command import Command
     from nexus_core.values.events import HookCall, Problem
-    from nexus_core.values.layer import Layer, LayerText
+    from nexus_core.values.layer import Layer, LayerConfig, LayerText
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.plugin import PluginInfo
     from nexus_core.values.request import Request
@@ -74,25 +75,40 @@ class Host:
                     self._blame.note(answer.plugin, message, hook="nexus_commands")
         return registry
 
-    def layers(self, request: Request) -> tuple[Layer, ...]:
+    def layers(self, request: Request) -> tuple[list[Layer], list[Skipped]]:
         """Ask `nexus_layers`; the most local layer comes last."""
-        answers: list[Answer[Layer]] = self._ask("nexus_layers", request=request)
-        found = [replace(layer, plugin=answer.plugin) for answer in answers for layer in answer.items]
-        return tuple(sorted(found, key=lambda layer: layer.sort_key))
+        layers: list[Layer] = []
+        skipped: list[Skipped] = []
+        for answer in self._ask("nexus_layers", request=request):
+            for item in answer.items:
+                (skipped if isinstance(item, Skipped) else layers).append(replace(item, plugin=answer.plugin))
+        return sorted(layers, key=lambda layer: layer.sort_key), skipped
 
-    def layer_texts(self, layer: Layer) -> tuple[LayerText, ...]:
+    def layer_config(self, layer: Layer) -> tuple[list[LayerConfig], list[Skipped]]:
+        """Ask `nexus_layer_config`."""
+        return self._ask_about(layer, "nexus_layer_config")
+
+    def layer_texts(self, layer: Layer) -> tuple[list[LayerText], list[Skipped]]:
         """Ask `nexus_layer_texts`."""
-        answers: list[Answer[LayerText]] = self._ask("nexus_layer_texts", layer=layer)
-        return tuple(
-            replace(text, layer=layer, source=Source(uri=str(text.path), layer=layer.name, plugin=answer.plugin))
-            for answer in answers
-            for text in answer.items
-        )
+        return self._ask_about(layer, "nexus_layer_texts")
 
     def static_sections(self, request: Request, loaded: Loaded) -> tuple[Section, ...]:
         """Ask `nexus_static_sections`."""
         answers: list[Answer[Section]] = self._ask("nexus_static_sections", request=request, loaded=loaded)
         return tuple(_stamp(section, answer.plugin) for answer in answers for section in answer.items)
+
+    def _ask_about(self, layer: Layer, hook: str) -> tuple[list[Any], list[Skipped]]:
+        """What a hook finds in a layer, each stamped with where it comes from, and what it found wanting."""
+        found: list[Any] = []
+        skipped: list[Skipped] = []
+        for answer in self._ask(hook, layer=layer):
+            for item in answer.items:
+                if isinstance(item, Skipped):
+                    skipped.append(replace(item, layer=item.layer or layer.name, plugin=answer.plugin))
+                else:
+                    source = Source(uri=str(item.path), layer=layer.name, plugin=answer.plugin)
+                    found.append(replace(item, layer=layer, source=source))
+        return found, skipped
 
     def _ask(self, hook: str, **arguments: object) -> list[Answer[Any]]:
         answers: list[Answer[Any]] = getattr(self._manager.hook, hook)(**arguments)

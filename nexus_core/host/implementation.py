@@ -54,6 +54,7 @@ def stand_in(
     def answer(*arguments: object) -> Answer[Any] | None:
         started = perf_counter()
         items: tuple[object, ...] | None = None
+        failed = False
         try:
             function, wanted = resolved()
             given = dict(zip(hook.parameters, arguments, strict=True))
@@ -61,11 +62,13 @@ def stand_in(
         except (KeyboardInterrupt, NexusError):
             raise
         except BaseException as error:  # noqa: BLE001 - sys.exit() and extension panics too must not stop the others
+            failed = True
             message = str(error) if isinstance(error, WrongAnswerError) else describe(error)
             blame.put_on(candidate, message, consequence="its answer is left out", hook=hook.name, cause=error)
         finally:
             if trace is not None:
-                trace(_call(hook, candidate, perf_counter() - started, items))
+                trace(_call(hook, candidate, perf_counter() - started, items, failed=failed))
+        # None goes back to pluggy as None, which then asks the next plugin where the first answer wins.
         return None if items is None else Answer(candidate.name, items)
 
     # pluggy reads the parameters from the wrapped function: those of the hook, all of them.
@@ -84,7 +87,9 @@ def describe(error: BaseException) -> str:
     return f"raised {type(error).__name__}" + (f": {message}" if message else "")
 
 
-def _call(hook: Hook, candidate: Candidate, seconds: float, items: tuple[object, ...] | None) -> HookCall:
+def _call(
+    hook: Hook, candidate: Candidate, seconds: float, items: tuple[object, ...] | None, *, failed: bool
+) -> HookCall:
     from nexus_core.values.events import HookCall  # noqa: PLC0415 - only a traced run needs it
 
     return HookCall(
@@ -92,5 +97,5 @@ def _call(hook: Hook, candidate: Candidate, seconds: float, items: tuple[object,
         plugin=candidate.name,
         seconds=seconds,
         answers=len(items or ()),
-        failed=items is None,
+        failed=failed,
     )

@@ -12,6 +12,8 @@ from nexus_core.host.contract import hooks, parameter_names
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+NO_HOOK = "it implements no hook; mark a function with @hookimpl"
+
 _MARK = f"{PROJECT}_impl"
 _PREFIX = f"{PROJECT}_"
 

@@ -9,7 +9,7 @@ from nexus_core.errors import PluginError
 from nexus_core.hookspecs import PROJECT
 from nexus_core.host.contract import hooks
 from nexus_core.host.implementation import describe, stand_in
-from nexus_core.host.inspection import faults, implementations
+from nexus_core.host.inspection import NO_HOOK, faults, implementations, unmarked
 from nexus_core.values.plugin import PluginInfo
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Loader:
 
     def _refuse_duplicate(self, candidate: Candidate) -> None:
         owner = self._owners[candidate.name]
-        self._fail(candidate, f"its name is taken by {owner.label}; rename it or disable the other")
+        self._fail(candidate, f"its name is taken by {owner.label}; it needs another one")
 
     def _register_unloaded(self, candidate: Candidate, names: tuple[str, ...]) -> None:
         if self._lacks(candidate, candidate.needs):
@@ -78,8 +78,10 @@ class Loader:
         try:
             plugin = candidate.load()
             needs = getattr(plugin, "NEEDS", None)
-            found = tuple(faults(plugin))
+            found = list(faults(plugin))
             functions = implementations(plugin)
+            if candidate.origin == "given" and not found:
+                found = [*unmarked(plugin)] or ([] if functions else [NO_HOOK])
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - a plugin may call sys.exit() when imported

@@ -11,30 +11,38 @@ if TYPE_CHECKING:
     from nexus_core.values.loaded import Loaded
 
 FIRST_ORDER = 100
-LAST_ORDER = 199
+TITLED_ORDER = 200
+LAST_ORDER = 299
 
 _TITLES: dict[Scope, str] = {
     "defaults": "Default Configuration",
     "global": "Global Configuration",
-    "ancestor": "Ancestor Configuration ({name})",
+    "ancestor": "Ancestor Configuration",
     "local": "Project Configuration",
 }
 
 
 def layer_sections(loaded: Loaded) -> tuple[Section, ...]:
-    """One section for each layer text, in the order of the layers; blank texts contribute nothing."""
+    """One section for each layer text, in the order of the layers; blank texts contribute nothing.
+
+    Texts with a title of their own follow those that speak for their layer.
+    """
     texts = [text for text in loaded.texts if text.text.strip()]
     return tuple(
         Section(
             id=f"layer-{index:03}",
-            title=_title(text.layer) if text.layer else "Configuration",
+            title=text.title or _title(text.layer),
             text=text.text,
-            order=min(FIRST_ORDER + index, LAST_ORDER),
+            order=min((TITLED_ORDER if text.title else FIRST_ORDER) + index, LAST_ORDER),
             source=text.source,
         )
         for index, text in enumerate(texts)
     )
 
 
-def _title(layer: Layer) -> str:
-    return _TITLES[layer.scope].format(name=layer.name.partition(":")[2] or layer.name)
+def _title(layer: Layer | None) -> str:
+    if layer is None:
+        return "Configuration"
+    # `global` is plainly that; `ancestor:company` and `global:policy` say which one.
+    own_name = layer.name.partition(":")[2] or layer.name
+    return _TITLES[layer.scope] + (f" ({own_name})" if own_name != layer.scope else "")

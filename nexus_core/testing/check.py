@@ -12,7 +12,7 @@ from nexus_core.files.places import defaults_directory
 from nexus_core.host.candidates import given_candidates
 from nexus_core.host.host import Host
 from nexus_core.host.implementation import describe
-from nexus_core.host.inspection import faults, implementations, unmarked
+from nexus_core.host.inspection import NO_HOOK, faults, implementations, unmarked
 from nexus_core.host.policy import PluginPolicy
 from nexus_core.testing.trees import write_files
 from nexus_core.values.layer import Layer
@@ -41,7 +41,7 @@ def check_plugin(plugin: object) -> list[str]:
     """
     findings = [*faults(plugin), *unmarked(plugin)]
     if not findings and not implementations(plugin):
-        findings = ["it implements no hook; mark a function with @hookimpl"]
+        findings = [NO_HOOK]
     if not findings:
         with tempfile.TemporaryDirectory() as scratch:
             # Resolved, because some systems reach their temporary directory through a link.
@@ -70,16 +70,22 @@ def _check_answers(plugin: object, root: Path) -> Iterator[str]:
 
 def ask_every_hook(host: Host, request: Request) -> dict[str, object]:
     """The answers of a host's plugins to every hook of the contract, on one request."""
-    layers = host.layers(request)
+    layers, skipped = host.layers(request)
     # Layers of the sample itself, for plugins that read layers but find none.
-    sample = (Layer("global", request.home, "global"), Layer("local", request.cwd / ".nexus3", "local"))
-    texts = tuple(text for layer in (*layers, *sample) for text in host.layer_texts(layer))
+    sample = [
+        Layer("global", request.home, "global"),
+        Layer("local", request.cwd / ".nexus3", "local", root=request.cwd),
+    ]
+    configs = [host.layer_config(layer) for layer in (*layers, *sample)]
+    texts = [host.layer_texts(layer) for layer in (*layers, *sample)]
+    loaded = Loaded(layers=tuple(layers), texts=tuple(text for found, _ in texts for text in found))
     registry = host.commands()
     return {
         "nexus_commands": [registry.get(name) for name in registry],
-        "nexus_layers": layers,
+        "nexus_layers": (layers, skipped),
+        "nexus_layer_config": configs,
         "nexus_layer_texts": texts,
-        "nexus_static_sections": host.static_sections(request, Loaded(layers=layers, texts=texts)),
+        "nexus_static_sections": host.static_sections(request, loaded),
     }
 
 
@@ -90,8 +96,11 @@ def _sample_request(root: Path) -> Request:
 def _check_target(command: Command) -> Iterator[str]:
     module, _, attribute = command.target.partition(":")
     try:
-        getattr(import_module(module), attribute)
+        app = getattr(import_module(module), attribute)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - a stranger's module may do anything when imported
         yield f"nexus_commands: {command.target} cannot be imported: it {describe(error)}"
+        return
+    if type(app).__name__ != "Typer":  # by name, because Typer is imported by the command line only
+        yield f"nexus_commands: {command.target} is a {type(app).__name__}, expected a typer.Typer"

@@ -40,6 +40,9 @@ def nexus_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("NEXUS_HOME", str(home))
     monkeypatch.setenv("NEXUS_PLUGINS", "none")
     monkeypatch.delenv("NEXUS_STRICT", raising=False)
+    # What the environment section says must not depend on the terminal the tests are started from.
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.delenv("TERM_PROGRAM", raising=False)
     return home
 
 

@@ -1,11 +1,14 @@
-"""Places on disk that contribute to the prompt, and the texts found there."""
+"""Places on disk that contribute to the prompt, and what is found there."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
+from nexus_core.values.checks import require_absolute, require_one_of, require_type, require_words
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from nexus_core.values.source import Source
@@ -17,17 +20,20 @@ Purpose = Literal["instructions", "documentation"]
 """Whether a text tells the agent what to do, or merely describes something."""
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
+PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A directory that contributes texts and settings.
+    """A place that contributes texts and settings.
 
     Attributes:
         name: `defaults`, `global`, `ancestor:<dirname>`, `local`, or a name of your own.
-        directory: The directory that holds the layer's files, absolute.
+        directory: The directory that holds the layer's own files, absolute; it need not exist.
         scope: How near it is to the work; it decides the order.
         distance: How many levels above the working directory it lies; the farthest ancestor comes first.
+        root: The project directory that it is about, when that is not `directory` itself.
+        only_rules: Whether nothing but workspace rules is read here, because it lies beyond `ancestor_depth`.
         plugin: The plugin that found it; stamped by the host.
     """
 
@@ -35,13 +41,27 @@ class Layer:
     directory: Path
     scope: Scope
     distance: int = 0
+    root: Path | None = None
+    only_rules: bool = False
     plugin: str = ""
 
     def __post_init__(self) -> None:
-        if self.scope not in SCOPES:
-            raise ValueError(f"Layer.scope must be one of {', '.join(SCOPES)}, not {self.scope!r}")
-        if not self.name:
-            raise ValueError("Layer.name must not be empty")
+        require_words(self.name, "Layer.name")
+        require_absolute(self.directory, "Layer.directory")
+        require_one_of(self.scope, "Layer.scope", SCOPES)
+        require_type(self.distance, "Layer.distance", int)
+        if self.root is not None:
+            require_absolute(self.root, "Layer.root")
+
+    @property
+    def project(self) -> Path:
+        """The directory that the layer is about."""
+        return self.root or self.directory
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it belongs to the user or to Nexus, rather than to a project that came from somewhere."""
+        return self.scope in {"defaults", "global"}
 
     @property
     def sort_key(self) -> tuple[int, int, str, str, str]:
@@ -55,8 +75,10 @@ class LayerText:
 
     Attributes:
         path: The file, absolute.
-        text: Its content, decoded.
+        text: Its content, decoded, with its imports in place.
         purpose: Whether it instructs or documents.
+        title: A heading of its own; without one the text stands under the heading of its layer.
+        imports: The files whose content was put in place of an import.
         layer: The layer it belongs to; stamped by the host.
         source: Where it comes from; stamped by the host.
     """
@@ -64,5 +86,57 @@ class LayerText:
     path: Path
     text: str
     purpose: Purpose = "instructions"
+    title: str = ""
+    imports: tuple[Path, ...] = ()
     layer: Layer | None = None
     source: Source | None = None
+
+    def __post_init__(self) -> None:
+        require_absolute(self.path, "LayerText.path")
+        require_type(self.text, "LayerText.text", str)
+        require_one_of(self.purpose, "LayerText.purpose", PURPOSES)
+        require_type(self.title, "LayerText.title", str)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerConfig:
+    """The settings of a layer, as one file has them.
+
+    Attributes:
+        path: The file, absolute.
+        settings: What it says, before validation.
+        positions: The line and column of every setting, by JSON pointer ("" is the whole).
+        layer: The layer it belongs to; stamped by the host.
+        source: Where it comes from; stamped by the host.
+    """
+
+    path: Path
+    settings: Mapping[str, object]
+    positions: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    layer: Layer | None = None
+    source: Source | None = None
+
+    def __post_init__(self) -> None:
+        require_absolute(self.path, "LayerConfig.path")
+        require_type(self.settings, "LayerConfig.settings", dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A place that was looked at and contributes nothing.
+
+    Attributes:
+        path: The file or directory.
+        reason: Why, in a few words: "not there", "blank", "anybody may write to it".
+        layer: The name of the layer it would have belonged to.
+        plugin: The plugin that looked; stamped by the host.
+    """
+
+    path: Path
+    reason: str
+    layer: str = ""
+    plugin: str = ""
+
+    def __post_init__(self) -> None:
+        require_absolute(self.path, "Skipped.path")
+        require_words(self.reason, "Skipped.reason")

@@ -6,15 +6,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nexus_core.values.layer import Layer, LayerText
+    from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The layers of a request in order of precedence (the last one is the most local), and their texts."""
+    """What was found for a request.
+
+    Attributes:
+        layers: In order of precedence; the last one is the most local.
+        texts: What the layers have to say, in the same order.
+        configs: What the layers set, in the same order, before it is merged.
+        skipped: Places that were looked at and contribute nothing, and why.
+    """
 
     layers: tuple[Layer, ...] = ()
     texts: tuple[LayerText, ...] = ()
+    configs: tuple[LayerConfig, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
 
     def texts_of(self, layer: Layer) -> tuple[LayerText, ...]:
         """The texts that were found in `layer`."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
+
+from nexus_core.values.checks import require_absolute, require_one_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
 Mode = Literal["repl", "server"]
 """How the agent is driven: by a person at a prompt, or by programs over HTTP."""
 
+MODES: tuple[Mode, ...] = get_args(Mode)
 DEFAULT_ANCESTOR_DEPTH = 2
 
 
@@ -31,3 +34,8 @@ class Request:
     defaults: Path | None = None
     ancestor_depth: int = DEFAULT_ANCESTOR_DEPTH
     mode: Mode = "repl"
+
+    def __post_init__(self) -> None:
+        require_absolute(self.cwd, "Request.cwd")
+        require_absolute(self.home, "Request.home")
+        require_one_of(self.mode, "Request.mode", MODES)

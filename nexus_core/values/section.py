@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, get_args
 
-if TYPE_CHECKING:
-    from nexus_core.values.source import Source
+from nexus_core.values.checks import require_one_of, require_type, require_words
+from nexus_core.values.source import Source
 
 Kind = Literal["workspace", "persona", "session", "memory", "event"]
 """What a section is about."""
 
+KINDS: tuple[Kind, ...] = get_args(Kind)
 DEFAULT_ORDER = 500
 
 
@@ -19,10 +20,10 @@ class Section:
     """One titled text that a plugin puts before the model.
 
     Sections stand in ascending `order`; equal orders are sorted by `id`, then by plugin. Layer texts
-    use 100 to 199 and the environment uses 600, so that the default lands between them.
+    use 100 to 299 and the environment uses 600, so that the default lands between them.
 
     Attributes:
-        id: A short stable name, unique within its plugin; it is used to sort and to refer to it.
+        id: A short stable name, by which it is sorted and referred to.
         title: The heading the model sees.
         text: The body. A section with a blank body is left out.
         kind: What the section is about.
@@ -38,14 +39,12 @@ class Section:
     source: Source | None = None
 
     def __post_init__(self) -> None:
-        for field in ("id", "title", "text"):
-            value = getattr(self, field)
-            if not isinstance(value, str):
-                raise ValueError(f"Section.{field} must be a str, not {type(value).__name__}")  # noqa: TRY004 - see the package's docstring
-        if not self.id:
-            raise ValueError("Section.id must not be empty")
-        if not isinstance(self.order, int):
-            raise ValueError(f"Section.order must be an int, not {type(self.order).__name__}")  # noqa: TRY004 - as above
+        require_words(self.id, "Section.id")
+        require_words(self.title, "Section.title")
+        require_type(self.text, "Section.text", str)
+        require_one_of(self.kind, "Section.kind", KINDS)
+        require_type(self.order, "Section.order", int)
+        require_type(self.source, "Section.source", Source, type(None))
 
     @property
     def digest(self) -> str:

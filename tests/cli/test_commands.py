@@ -11,6 +11,7 @@ import pytest
 
 from nexus_core import __version__
 from nexus_core.cli.root import RootGroup
+from nexus_core.testing import write_files
 from tests.conftest import Cli, InstallPlugin
 
 GIT = """
@@ -77,6 +78,24 @@ def test_a_directory_that_does_not_exist_is_a_usage_error(cli: Cli) -> None:
 
     assert outcome.code == 2
     assert "'missing' is not a directory" in outcome.err
+
+
+def test_a_directory_reached_by_way_of_its_child_is_the_same_directory(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/NEXUS.md": "work", "child/.nexus3/NEXUS.md": "child"})
+
+    assert cli("-C", "child/..", "show") == cli("show")
+
+
+def test_a_directory_reached_through_a_link_is_the_same_directory(cli: Cli, work: Path, tmp_path: Path) -> None:
+    write_files(tmp_path, {"company/.nexus3/NEXUS.md": "company", "company/project/.nexus3/NEXUS.md": "project"})
+    (work / "link").symlink_to(tmp_path / "company/project")
+
+    assert cli("-C", "link", "show") == cli("-C", str(tmp_path / "company/project"), "show")
+
+
+def test_the_short_form_of_help_is_understood(cli: Cli) -> None:
+    assert cli("-h") == cli("--help")
+    assert cli("show", "-h") == cli("show", "--help")
 
 
 def test_a_broken_configuration_exits_with_three(cli: Cli, work: Path) -> None:
@@ -181,7 +200,7 @@ def test_a_problem_is_printed_once_even_when_two_nexus_objects_meet_it(cli: Cli,
 
 def test_the_environment_command_prints_the_facts(cli: Cli, work: Path) -> None:
     assert f"Working directory  {work}" in cli("environment").out
-    assert json.loads(cli("environment", "--json").out)["environment"]["Working directory"] == str(work)
+    assert json.loads(cli("environment", "--json").out)["environment"]["working_directory"] == str(work)
 
 
 def nexus(*arguments: str, cwd: Path, **options: object) -> subprocess.CompletedProcess[str]:
@@ -201,6 +220,20 @@ def test_nothing_is_imported_from_the_working_directory(cli: Cli, work: Path, mo
     outcome = nexus("plugins", "list", "--json", cwd=work)
 
     assert (outcome.returncode, outcome.stdout) == (0, cli("plugins", "list", "--json").out)
+
+
+def test_a_project_that_is_installed_in_place_keeps_its_modules(work: Path, nexus_home: Path) -> None:  # noqa: ARG001 - the home must be in place
+    (work / "installed_in_place.py").touch()
+    code = (
+        "import sys; sys.path.append(sys.argv.pop()); sys.argv.append('--version')\n"
+        "from nexus_core.cli import main; main(); import installed_in_place"
+    )
+
+    outcome = subprocess.run(
+        [sys.executable, "-P", "-c", code, str(work)], cwd=work, text=True, capture_output=True, check=False
+    )
+
+    assert (outcome.returncode, outcome.stderr) == (0, "")
 
 
 def test_a_reader_that_leaves_early_is_no_error(work: Path, nexus_home: Path) -> None:  # noqa: ARG001 - the home must be in place

@@ -141,6 +141,16 @@ def test_a_plugin_that_cannot_be_imported_is_a_finding(cli: Cli, install_plugin:
     ]
 
 
+def test_a_plugin_whose_name_is_taken_is_a_finding(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("environment", FINE, distribution="nexus-other")
+
+    outcome = cli("plugins", "check")
+
+    assert outcome.code == 1
+    assert "environment (nexus-other 1.0) cannot load: the name is taken by environment (nexus-core" in outcome.out
+    assert "nexus-core" in cli("plugins", "info", "environment").out
+
+
 def test_checking_nothing_says_so(cli: Cli, install_plugin: InstallPlugin) -> None:  # noqa: ARG001 - allows installed plugins
     outcome = cli("plugins", "check")
 
@@ -169,6 +179,7 @@ def test_a_dry_run_lists_and_writes_nothing(cli: Cli, work: Path) -> None:
     outcome = cli("plugins", "new", "git-status", "--dry-run")
 
     assert "pyproject.toml" in outcome.out
+    assert outcome.err == "Nothing was written.\n"
     assert list(work.iterdir()) == []
 
 
@@ -187,6 +198,14 @@ def test_an_existing_directory_is_not_touched(cli: Cli, work: Path) -> None:
 
     assert (outcome.code, list((work / "nexus-git").iterdir())) == (3, [])
     assert "exists already" in outcome.err
+
+
+@pytest.mark.parametrize("name", ["core", "plugins", "environment", "file-layers"])
+def test_a_name_that_would_replace_a_part_of_nexus_is_refused(cli: Cli, work: Path, name: str) -> None:
+    outcome = cli("plugins", "new", name)
+
+    assert (outcome.code, list(work.iterdir())) == (2, [])
+    assert "is taken" in outcome.err
 
 
 @pytest.mark.parametrize("name", ["Git", "git_status", "../git", "git-", "7up", "git status", "", "gît"])

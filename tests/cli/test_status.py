@@ -16,8 +16,20 @@ def test_nexus_alone_is_the_status_in_at_most_ten_lines(cli: Cli, work: Path) ->
 def test_json_has_a_schema(cli: Cli, work: Path) -> None:
     document = json.loads(cli("status", "--json").out)
 
+    assert cli("--json") == cli("status", "--json")
     assert (document["schema"], document["directory"]) == (1, str(work))
     assert document["plugins_active"] == ["environment", "file_layers"]
+
+
+def test_sections_are_listed_in_the_order_of_the_prompt(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin(
+        "zebra",
+        "from nexus_core import Section, hookimpl\n"
+        "@hookimpl\n"
+        "def nexus_static_sections(): return [Section('z', title='Zebra', text='z', order=1)]\n",
+    )
+
+    assert json.loads(cli("status", "--json").out)["sections"][0] == "Zebra"
 
 
 def test_what_went_wrong_is_in_the_status(cli: Cli, install_plugin: InstallPlugin) -> None:

@@ -43,5 +43,7 @@ def test_a_failure_half_way_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_a_parent_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="cannot write"):
+    with pytest.raises(FileError, match="no such directory") as caught:
         write_tree(tmp_path / "missing" / "new", {"a": "A"})
+
+    assert caught.value.where == str(tmp_path / "missing")

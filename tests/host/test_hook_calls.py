@@ -17,14 +17,17 @@ from nexus_core import (
     Problem,
     Request,
     Section,
+    Skipped,
     Source,
     hookimpl,
 )
 from nexus_core.host.answers import CHECKS
+from nexus_core.host.blame import Blame
 from nexus_core.host.bundled import BUNDLED
 from nexus_core.host.candidates import Candidate, given_candidates
 from nexus_core.host.contract import hooks
 from nexus_core.host.host import Host
+from nexus_core.host.implementation import stand_in
 from nexus_core.host.policy import PluginPolicy
 
 if TYPE_CHECKING:
@@ -173,24 +176,30 @@ def test_a_plugin_cannot_pass_for_another() -> None:
 def test_layers_are_stamped_and_sorted() -> None:
     class Finder:
         @hookimpl
-        def nexus_layers(self, request: Request) -> list[Layer]:
-            return [Layer("local", request.cwd, "local"), Layer("global", request.home, "global")]
+        def nexus_layers(self, request: Request) -> list[Layer | Skipped]:
+            return [
+                Layer("local", request.cwd, "local"),
+                Skipped(request.cwd / ".git", "not there"),
+                Layer("global", request.home, "global"),
+            ]
 
-    found = Host(given_candidates([Finder()]), PluginPolicy()).layers(REQUEST)
+    found, skipped = Host(given_candidates([Finder()]), PluginPolicy()).layers(REQUEST)
 
+    assert skipped == [Skipped(Path("/work/.git"), "not there", plugin="Finder")]
     assert [(layer.name, layer.plugin) for layer in found] == [("global", "Finder"), ("local", "Finder")]
 
 
 def test_texts_are_stamped_with_layer_and_source() -> None:
     class Reader:
         @hookimpl
-        def nexus_layer_texts(self, layer: Layer) -> list[LayerText]:
-            return [LayerText(layer.directory / "RULES.md", "rules")]
+        def nexus_layer_texts(self, layer: Layer) -> list[LayerText | Skipped]:
+            return [LayerText(layer.directory / "RULES.md", "rules"), Skipped(layer.directory / "X.md", "blank")]
 
     layer = Layer("local", Path("/work/.nexus3"), "local")
 
-    (text,) = Host(given_candidates([Reader()]), PluginPolicy()).layer_texts(layer)
+    (text,), skipped = Host(given_candidates([Reader()]), PluginPolicy()).layer_texts(layer)
 
+    assert skipped == [Skipped(Path("/work/.nexus3/X.md"), "blank", layer="local", plugin="Reader")]
     assert text.layer == layer
     assert text.source == Source(uri="/work/.nexus3/RULES.md", layer="local", plugin="Reader")
 
@@ -229,6 +238,16 @@ def test_an_installed_plugin_cannot_take_the_command_of_a_bundled_one() -> None:
 
     assert registry.get("environment").help != "mine now"
     assert [problem.plugin for problem in problems] == ["a_name_that_sorts_first"]
+
+
+def test_none_from_a_stand_in_lets_pluggy_ask_the_next_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CHECKS, "nexus_layers", lambda answer: answer)  # as a hook would where the first answer wins
+    candidate = Candidate(name="silent", origin="installed", load=object)
+    blame = Blame(strict=True, report=None)
+
+    ask = stand_in(candidate, hooks()["nexus_layers"], lambda: lambda: None, blame=blame, trace=None)
+
+    assert ask(REQUEST) is None
 
 
 def test_every_call_can_be_traced() -> None:

@@ -173,7 +173,9 @@ def test_plugins_without_hooks_do_not_get_in_each_others_way() -> None:
 
 
 def test_two_given_instances_of_one_class_get_names_of_their_own() -> None:
-    class Motto: ...
+    class Motto:
+        @hookimpl
+        def nexus_static_sections(self) -> None: ...
 
     host = Host(given_candidates([Motto(), Motto(), Motto()]), PluginPolicy())
 
@@ -185,6 +187,19 @@ def test_a_given_plugin_that_breaks_the_contract_is_an_error_at_once() -> None:
 
     with pytest.raises(PluginError, match=r"pass an instance: Motto\(\)"):
         Host(given_candidates([Motto]), PluginPolicy())
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (5, "implements no hook"),
+        ("nexus_git", "implements no hook"),
+        (SimpleNamespace(nexus_layers=list), "not marked @hookimpl"),
+    ],
+)
+def test_a_given_object_that_can_do_nothing_is_an_error_at_once(given: object, words: str) -> None:
+    with pytest.raises(PluginError, match=words):
+        Host(given_candidates([given]), PluginPolicy())
 
 
 def test_an_error_meant_for_the_user_while_loading_names_the_plugin_too() -> None:

@@ -96,6 +96,26 @@ def test_a_command_that_cannot_be_imported_is_a_finding(target: str) -> None:
     assert finding.startswith(f"nexus_commands: {target} cannot be imported")
 
 
+def test_a_command_that_is_no_typer_application_is_a_finding() -> None:
+    class Commands:
+        @hookimpl
+        def nexus_commands(self) -> list[Command]:
+            return [Command("x", "help", "json:loads")]
+
+    assert check_plugin(Commands()) == ["nexus_commands: json:loads is a function, expected a typer.Typer"]
+
+
+def test_a_value_with_a_wrong_field_is_a_finding() -> None:
+    class Finder:
+        @hookimpl
+        def nexus_layers(self) -> list[Layer]:
+            return [Layer("x", "/tmp", "local")]  # type: ignore[arg-type]  # noqa: S108 - the wrong type is the point
+
+    (finding,) = check_plugin(Finder())
+
+    assert "Layer.directory must be Path, not str" in finding
+
+
 def test_every_hook_of_the_contract_is_asked(tmp_path: Path) -> None:
     home = write_files(tmp_path, {"NEXUS.md": "x"})
     host = Host(given_candidates([]), PluginPolicy())

@@ -1,12 +1,19 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from nexus_core import Layer, LayerText, Loaded
+from nexus_core import Layer, LayerConfig, LayerText, Loaded, Skipped
+
+# Untyped, to be given what a type checker would refuse.
+A_LAYER: Any = Layer
+A_TEXT: Any = LayerText
+A_CONFIG: Any = LayerConfig
+A_SKIP: Any = Skipped
 
 
 def test_layers_sort_from_defaults_to_local_with_the_farthest_ancestor_first() -> None:
-    here = Path("here")
+    here = Path("/here")
     local = Layer("local", here, "local")
     parent = Layer("ancestor:parent", here, "ancestor", distance=1)
     grandparent = Layer("ancestor:grandparent", here, "ancestor", distance=2)
@@ -20,17 +27,38 @@ def test_layers_sort_from_defaults_to_local_with_the_farthest_ancestor_first() -
 
 def test_an_unknown_scope_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match="defaults, global, ancestor, local, not 'team'"):
-        Layer("team", Path("here"), "team")  # type: ignore[arg-type]
+        Layer("team", Path("/here"), "team")  # type: ignore[arg-type]
 
 
-def test_a_layer_without_a_name_is_refused() -> None:
-    with pytest.raises(ValueError, match="must not be empty"):
-        Layer("", Path("here"), "local")
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: A_LAYER("", Path("/here"), "local"), "Layer.name must not be empty"),
+        (lambda: A_LAYER("x", "/here", "local"), "Layer.directory must be Path, not str"),
+        (lambda: A_LAYER("x", Path("here"), "local"), "Layer.directory must be an absolute path, not 'here'"),
+        (lambda: A_LAYER("x", Path("/here"), "local", distance="1"), "Layer.distance must be int, not str"),
+        (lambda: A_LAYER("x", Path("/here"), "local", root=Path("up")), "Layer.root must be an absolute path"),
+        (lambda: A_TEXT(Path("/a"), None), "LayerText.text must be str, not NoneType"),
+        (lambda: A_TEXT(Path("/a"), b"abc"), "LayerText.text must be str, not bytes"),
+        (lambda: A_TEXT("/a", "abc"), "LayerText.path must be Path, not str"),
+        (lambda: A_TEXT(Path("/a"), "abc", "zzz"), "LayerText.purpose must be one of instructions, documentation"),
+        (lambda: A_CONFIG(Path("/a"), []), "LayerConfig.settings must be dict, not list"),
+        (lambda: A_SKIP(Path("/a"), ""), "Skipped.reason must not be empty"),
+    ],
+)
+def test_a_value_that_would_fail_later_is_refused_where_it_is_made(make: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+def test_a_layer_is_about_its_root_or_else_its_directory() -> None:
+    assert Layer("global", Path("/home"), "global").project == Path("/home")
+    assert Layer("local", Path("/work/.nexus3"), "local", root=Path("/work")).project == Path("/work")
 
 
 def test_loaded_finds_the_texts_of_one_layer() -> None:
-    one, two = Layer("global", Path("one"), "global"), Layer("local", Path("two"), "local")
-    text = LayerText(Path("two/NEXUS.md"), "hi", layer=two)
+    one, two = Layer("global", Path("/one"), "global"), Layer("local", Path("/two"), "local")
+    text = LayerText(Path("/two/NEXUS.md"), "hi", layer=two)
 
     loaded = Loaded(layers=(one, two), texts=(text,))
 

@@ -13,17 +13,27 @@ def test_a_section_needs_only_an_id_a_title_and_a_text() -> None:
 def test_a_section_refuses_what_is_not_text(field: str) -> None:
     fields = {"id": "git", "title": "Git", "text": "clean", field: None}
 
-    with pytest.raises(ValueError, match=f"Section.{field} must be a str, not NoneType"):
+    with pytest.raises(ValueError, match=f"Section.{field} must be str, not NoneType"):
         Section(**fields)  # type: ignore[arg-type]
 
 
-def test_a_section_refuses_an_empty_id() -> None:
-    with pytest.raises(ValueError, match="must not be empty"):
-        Section("", title="Git", text="clean")
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"id": ""}, "Section.id must not be empty"),
+        ({"title": ""}, "Section.title must not be empty"),
+        ({"kind": "zzz"}, "Section.kind must be one of workspace, persona, session, memory, event, not 'zzz'"),
+        ({"order": True}, "Section.order must be int, not bool"),
+        ({"source": "/etc/motd"}, "Section.source must be Source or None, not str"),
+    ],
+)
+def test_a_section_refuses_what_it_could_not_show(fields: dict[str, object], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Section(**{"id": "git", "title": "Git", "text": "clean", **fields})  # type: ignore[arg-type]
 
 
 def test_a_section_refuses_an_order_that_cannot_be_sorted() -> None:
-    with pytest.raises(ValueError, match=r"Section.order must be an int, not str"):
+    with pytest.raises(ValueError, match=r"Section.order must be int, not str"):
         Section("git", title="Git", text="clean", order="first")  # type: ignore[arg-type]
 
 

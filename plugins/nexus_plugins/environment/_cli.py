@@ -24,6 +24,7 @@ def environment(
     with shell.nexus() as nexus:
         facts = environment_facts(nexus.request())
     if json:
-        shell.console.json({"schema": 1, "environment": facts})
+        keys = {name.lower().replace(" ", "_"): value for name, value in facts.items()}
+        shell.console.json({"schema": 1, "environment": keys})
     else:
         shell.console.table(list(facts.items()))
