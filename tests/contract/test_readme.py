@@ -63,6 +63,16 @@ def test_the_plugin_of_the_plugins_page_keeps_the_contract(tmp_path: Path) -> No
     assert run([sys.executable, "-c", check], tmp_path, PYTHONPATH=str(tmp_path)) == "[]\n"
 
 
+def test_the_examples_of_the_testing_page_pass(tmp_path: Path) -> None:
+    plain, with_pytest = blocks("python", (ROOT / "docs/how-to/test-a-plugin.md").read_text())
+    (tmp_path / "test_motto.py").write_text(with_pytest)
+
+    run([sys.executable, "-c", plain], tmp_path)
+    output = run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)], tmp_path)
+
+    assert "1 passed" in output
+
+
 def test_the_readme_shows_the_thing_working_within_forty_lines() -> None:
     head = README.splitlines()[:40]
 
