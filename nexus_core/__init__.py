@@ -28,13 +28,16 @@ if TYPE_CHECKING:
     from nexus_core.hookspecs import hookimpl
     from nexus_core.nexus import Nexus
     from nexus_core.values.command import Command
+    from nexus_core.values.declarations import InitFile, MergePolicy, PluginSettings
     from nexus_core.values.events import HookCall, Problem
     from nexus_core.values.extra import Extra
+    from nexus_core.values.finding import Finding
     from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.plugin import PluginInfo
     from nexus_core.values.request import Request
     from nexus_core.values.section import Section
+    from nexus_core.values.servers import MCPServerConfig, MCPServerWithOrigin
     from nexus_core.values.source import Source
 
 _HOMES = {
@@ -43,16 +46,22 @@ _HOMES = {
     "ConfigError": "errors",
     "Extra": "values.extra",
     "FileError": "errors",
+    "Finding": "values.finding",
     "HookCall": "values.events",
+    "InitFile": "values.declarations",
     "Layer": "values.layer",
     "LayerConfig": "values.layer",
     "LayerText": "values.layer",
     "Loaded": "values.loaded",
+    "MCPServerConfig": "values.servers",
+    "MCPServerWithOrigin": "values.servers",
+    "MergePolicy": "values.declarations",
     "MissingExtraError": "errors",
     "Nexus": "nexus",
     "NexusError": "errors",
     "PluginError": "errors",
     "PluginInfo": "values.plugin",
+    "PluginSettings": "values.declarations",
     "Problem": "values.events",
     "Request": "values.request",
     "Section": "values.section",
@@ -70,16 +79,22 @@ __all__ = [
     "ConfigError",
     "Extra",
     "FileError",
+    "Finding",
     "HookCall",
+    "InitFile",
     "Layer",
     "LayerConfig",
     "LayerText",
     "Loaded",
+    "MCPServerConfig",
+    "MCPServerWithOrigin",
+    "MergePolicy",
     "MissingExtraError",
     "Nexus",
     "NexusError",
     "PluginError",
     "PluginInfo",
+    "PluginSettings",
     "Problem",
     "Request",
     "Section",

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from nexus_core.values.command import Command
+    from nexus_core.values.declarations import InitFile, InitScope, MergePolicy, PluginSettings
+    from nexus_core.values.finding import Finding
     from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.request import Request
@@ -60,6 +62,59 @@ def nexus_commands() -> Iterable[Command]:
         @hookimpl
         def nexus_commands():
             return [Command("git", "What git says about this directory.", "nexus_git._cli:app")]
+    """
+
+
+@hookspec
+def nexus_init_files(scope: InitScope) -> Iterable[InitFile]:
+    """Say what `nexus init` writes into a new `.nexus3` directory.
+
+    Collects. Asked once per `nexus init`. Of two files with one name, the first plugin's is used.
+
+    Args:
+        scope: `local` for a project, `global` for the user's own directory.
+
+    Returns:
+        Files by their name inside the directory. What they say must load.
+
+    Example:
+        @hookimpl
+        def nexus_init_files(scope):
+            return [InitFile("RULES.md", "Be kind.")] if scope == "local" else []
+    """
+
+
+@hookspec
+def nexus_settings() -> Iterable[PluginSettings]:
+    """Declare what may stand under `plugins.<name>` in config.json.
+
+    Collects. Asked once per load. `<name>` is the plugin's own name.
+
+    Returns:
+        One `PluginSettings`: the model that checks the settings, and which of them are active. Without it nothing that
+        stands there is checked.
+
+    Example:
+        @hookimpl
+        def nexus_settings():
+            return [PluginSettings("nexus_git._settings:GitSettings", active=("command",))]
+    """
+
+
+@hookspec
+def nexus_merge_policies() -> Iterable[MergePolicy]:
+    """Say how the lists of several layers become one.
+
+    Collects. Asked once per load. Lists without a policy are joined; of two policies for one key, that of the plugin
+    whose name comes first is used.
+
+    Returns:
+        Policies by the dotted name of a key.
+
+    Example:
+        @hookimpl
+        def nexus_merge_policies():
+            return [MergePolicy("plugins.git.remotes", "unique")]
     """
 
 
@@ -98,14 +153,15 @@ def nexus_layer_config(layer: Layer) -> Iterable[LayerConfig | Skipped]:
         layer: The place to read from.
 
     Returns:
-        One `LayerConfig` for each file, with the line and column of every setting. Nexus merges, checks and guards
-        them: settings that start programs or open connections take effect only where the user trusts them.
+        One `LayerConfig` for each file, able to say where each setting stands. Nexus merges, checks and guards them:
+        settings that start programs or open connections take effect only where the user trusts them.
 
     Example:
         @hookimpl
         def nexus_layer_config(layer):
-            document = read_json(layer.directory / "limits.json")
-            return [LayerConfig(document.path, {"budget": document.value})] if document else []
+            path = layer.directory / "config.json"
+            document = read_json(path, empty={})
+            return [LayerConfig(path, document.value, document.position)] if document else []
     """
 
 
@@ -154,4 +210,28 @@ def nexus_static_sections(request: Request, loaded: Loaded) -> Iterable[Section]
         @hookimpl
         def nexus_static_sections(request):
             return [Section("python", title="Python", text=f"Python {sys.version.split()[0]}")]
+    """
+
+
+# ---- looking after it -------------------------------------------------------------------------------------
+
+
+@hookspec
+def nexus_diagnose(request: Request, loaded: Loaded) -> Iterable[Finding]:
+    """Look for trouble in what was loaded.
+
+    Collects. Asked by `nexus doctor`. Sorted by file, line and code.
+
+    Args:
+        request: The circumstances: working directory, home.
+        loaded: The layers that were found, their texts and settings.
+
+    Returns:
+        Findings, each with a code of your own, the file and the line.
+
+    Example:
+        @hookimpl
+        def nexus_diagnose(loaded):
+            loud = [text.path for text in loaded.texts if text.text.isupper()]
+            return [Finding("shouting", "written in capitals only", path) for path in loud]
     """

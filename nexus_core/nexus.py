@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from nexus_core.config.early import read_early_settings
+from nexus_core.config.remembered import ensure_valid
 from nexus_core.errors import ClosedError, UsageError
 from nexus_core.files.places import defaults_directory, existing_directory, home_directory
 from nexus_core.host.bundled import BUNDLED
@@ -13,9 +14,9 @@ from nexus_core.host.candidates import given_candidates
 from nexus_core.host.host import Host
 from nexus_core.host.installed import installed_candidates
 from nexus_core.host.policy import read_policy
+from nexus_core.layers.context import LoadedContext
 from nexus_core.layers.loading import load_layers
-from nexus_core.layers.sections import layer_sections
-from nexus_core.rendering.labelled import in_order, render_labelled
+from nexus_core.layers.sections import active_configuration, layer_sections
 from nexus_core.values.loaded import Loaded
 from nexus_core.values.request import Mode, Request
 
@@ -67,7 +68,6 @@ class Nexus:
         self._has_layers = layers
         self._defaults = defaults_directory() if defaults else None
         settings = read_early_settings(self.home, self.cwd / ".nexus3")
-        self._ancestor_depth = settings.ancestor_depth
         if isinstance(disable, str):
             raise UsageError(f"disable must be a list of names, not {disable!r}", hint=f"write disable=[{disable!r}]")
         policy = read_policy((*settings.disabled_plugins, *disable), strict=strict)
@@ -96,30 +96,49 @@ class Nexus:
 
     def request(self, *, mode: Mode = "repl") -> Request:
         """The circumstances that hooks are told about."""
-        return Request(
-            cwd=self.cwd,
-            home=self.home,
-            defaults=self._defaults,
-            ancestor_depth=self._ancestor_depth,
-            mode=mode,
-        )
+        return self._request_for(self.cwd, mode)
 
     def load(self, request: Request | None = None) -> Loaded:
-        """Find the layers of a request and read their texts, fresh from disk."""
+        """Find the layers of a request and read their settings and texts, fresh from disk.
+
+        Raises:
+            ConfigError: A settings file is malformed, or sets something that is not allowed.
+            FileError: A text cannot be read.
+        """
         if not self._has_layers:
             return Loaded()
-        return load_layers(self.host, request or self.request())
+        loaded = load_layers(self.host, request or self.request())
+        ensure_valid(loaded.settings, {name: declared.model for name, declared in self.host.settings().items()})
+        return loaded
 
-    def sections(self, request: Request | None = None, loaded: Loaded | None = None) -> tuple[Section, ...]:
-        """What makes up the system prompt, in its order, each section with its source; reads what is not `loaded`."""
-        request = request or self.request()
-        if loaded is None:
-            loaded = self.load(request)
-        return tuple(in_order([*layer_sections(loaded), *self.host.static_sections(request, loaded)]))
+    def context(self, *, mode: Mode = "repl") -> LoadedContext:
+        """Everything that makes up the system prompt here, loaded once: prompt, sections, settings, servers."""
+        return self._context_for(self.request(mode=mode))
+
+    def sections(self, *, mode: Mode = "repl") -> tuple[Section, ...]:
+        """What makes up the system prompt, in its order, each section with its source."""
+        return self.context(mode=mode).sections
 
     def system_prompt(self, *, mode: Mode = "repl") -> str:
         """The labelled prompt: what a model should read first in this directory."""
-        return render_labelled(self.sections(self.request(mode=mode)))
+        return self.context(mode=mode).system_prompt
+
+    def _request_for(self, cwd: Path, mode: Mode) -> Request:
+        settings = read_early_settings(self.home, cwd / ".nexus3")
+        return Request(
+            cwd=cwd, home=self.home, defaults=self._defaults, ancestor_depth=settings.ancestor_depth, mode=mode
+        )
+
+    def _context_for(self, request: Request) -> LoadedContext:
+        loaded = self.load(request)
+        static = self.host.static_sections(request, loaded)
+        return LoadedContext(
+            cwd=request.cwd,
+            loaded=loaded,
+            layer_sections=layer_sections(loaded),
+            other_sections=(*static, active_configuration(loaded.settings)),
+            load_for=lambda cwd: self._context_for(self._request_for(existing_directory(cwd), request.mode)),
+        )
 
     def close(self) -> None:
         """Let go of the plugins; a second call does nothing."""

@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from nexus_core.config.documents import read_document as read_json
+from nexus_core.config.documents import setting_error
+from nexus_core.files.admission import (
+    Admission,
+    accepted_owners,
+    is_foreign,
+    real_path,
+    repository_root,
+)
+from nexus_core.files.places import defaults_directory
 from nexus_core.files.reading import read_bytes, read_text
 from nexus_core.text.console import Console
 from nexus_core.text.visible import visible, visible_line
@@ -12,9 +22,34 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from nexus_core.config.schema import Strict
     from nexus_core.nexus import Nexus
 
-__all__ = ["Console", "Shell", "read_bytes", "read_text", "visible", "visible_line"]
+__all__ = [
+    "Admission",
+    "Console",
+    "Shell",
+    "Strict",
+    "accepted_owners",
+    "defaults_directory",
+    "is_foreign",
+    "read_bytes",
+    "read_json",
+    "read_text",
+    "real_path",
+    "repository_root",
+    "setting_error",
+    "visible",
+    "visible_line",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name != "Strict":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from nexus_core.config.schema import Strict  # noqa: PLC0415 - pydantic only for those who declare settings
+
+    return Strict
 
 
 class Shell(Protocol):

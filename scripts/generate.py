@@ -73,9 +73,7 @@ def _row(name: str, module: str) -> str:
         "    bundled(",
         f"        {_quote(name)},",
         f"        {_quote(module)},",
-        "        hooks=(",
-        *(f"            {_quote(hook)}," for hook in hooks() if hook in functions),
-        "        ),",
+        *_tuple("hooks", [hook for hook in hooks() if hook in functions]),
     ]
     if "nexus_commands" in functions:
         lines.append("        commands=(")
@@ -87,6 +85,13 @@ def _row(name: str, module: str) -> str:
         modules = "".join(f"{_quote(each)}, " for each in needs.modules)
         lines.append(f"        needs=Extra({_quote(needs.name)}, modules=({modules.rstrip()})),")
     return "\n".join([*lines, "    ),"])
+
+
+def _tuple(name: str, words: list[str]) -> list[str]:
+    # The formatter writes a tuple of one on one line.
+    if len(words) == 1:
+        return [f"        {name}=({_quote(words[0])},),"]
+    return [f"        {name}=(", *(f"            {_quote(word)}," for word in words), "        ),"]
 
 
 def _quote(text: str) -> str:

@@ -78,11 +78,14 @@ def test_a_plugin_can_replace_where_layers_are_looked_for(make_nexus: MakeNexus,
 
     write_files(tmp_path / "policy", {"RULES.md": "No force pushes."})
 
-    prompt = make_nexus(plugins=[Policy()], disable=["file_layers", "environment"]).system_prompt()
+    nexus = make_nexus(plugins=[Policy()], disable=["file_layers", "environment", "mcp", "readme_fallback"])
+
+    prompt = nexus.system_prompt()
 
     source = tmp_path / "policy/RULES.md"
     assert prompt == (
         f"# System Configuration\n\n## Global Configuration (policy)\nSource: {source}\n\nNo force pushes.\n"
+        "\n## Active Configuration\nPermission level: trusted\n"
     )
 
 
@@ -135,7 +138,7 @@ def test_no_installed_plugin_is_imported_when_none_is_asked_for(
     install_plugin("bomb", "raise AssertionError('imported')")
     monkeypatch.setenv("NEXUS_PLUGINS", "none")
 
-    assert [plugin.name for plugin in make_nexus().plugins] == ["environment", "file_layers"]
+    assert all(plugin.bundled for plugin in make_nexus().plugins)
 
 
 def test_problems_are_kept(make_nexus: MakeNexus, nexus_problems: list[Problem]) -> None:
@@ -154,7 +157,7 @@ def test_problems_are_kept(make_nexus: MakeNexus, nexus_problems: list[Problem])
 def test_sections_come_in_the_order_of_the_prompt(make_nexus: MakeNexus) -> None:
     titles = [section.title for section in make_nexus(plugins=[Motto()]).sections()]
 
-    assert titles == ["Motto", "Environment"]
+    assert titles == ["Motto", "Environment", "Active Configuration"]
 
 
 def test_home_can_be_given(tmp_path: Path, nexus_home: Path) -> None:

@@ -31,6 +31,9 @@ class RootGroup(LazyGroup):
             Command("status", "This directory in ten lines.", "nexus_core.cli.status:app"),
             Command("show", "Print the labelled system prompt.", "nexus_core.cli.show:app"),
             Command("layers", "List the layers that were found.", "nexus_core.cli.layers:app"),
+            Command("explain", "Say where something comes from, or why it is not there.", "nexus_core.cli.explain:app"),
+            Command("config", "Show, change and check settings.", "nexus_core.cli.config:app"),
+            Command("trust", "Decide what a project may start or connect to.", "nexus_core.cli.trust:app"),
             Command("plugins", "List, inspect, make and check plugins.", "nexus_core.cli.plugins:app"),
         )
     }

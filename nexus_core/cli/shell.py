@@ -11,11 +11,12 @@ from nexus_core.nexus import Nexus
 from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from nexus_core.text.console import Console
     from nexus_core.values.events import HookCall, Problem
+    from nexus_core.values.finding import Finding
 
 
 class CommandShell:
@@ -66,6 +67,11 @@ class CommandShell:
         answers = "failed" if call.failed else f"{call.answers} answer{'' if call.answers == 1 else 's'}"
         line = f"{call.hook:<24} {call.plugin:<20} {call.seconds * 1000:8.2f} ms  {answers}"
         self.console.message(visible_line(line), style="dim")
+
+    def warn_about(self, findings: Iterable[Finding]) -> None:
+        """Print what a person should know about what was loaded."""
+        for finding in findings:
+            self.console.warning(visible_line(str(finding)))
 
     def print_traceback(self, error: BaseException) -> None:
         """Print where an exception came from."""

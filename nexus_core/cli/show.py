@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
-from nexus_core.rendering.labelled import in_order, render_labelled
 
 if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
@@ -27,10 +26,11 @@ def show(
     """Print the labelled system prompt of a directory."""
     shell: CommandShell = ctx.obj
     with shell.nexus() as nexus:
-        sections = nexus.sections(nexus.request(mode="server" if server else "repl"))
-    prompt = render_labelled(sections)
+        context = nexus.context(mode="server" if server else "repl")
+        prompt, sections = context.system_prompt, context.sections
+    shell.warn_about(context.loaded.findings)
     if json:
-        shell.console.json({"schema": 1, "prompt": prompt, "sections": list(map(_describe, in_order(sections)))})
+        shell.console.json({"schema": 1, "prompt": prompt, "sections": list(map(_describe, sections))})
     else:
         shell.console.text(prompt)
 

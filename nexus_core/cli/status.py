@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import typer
 
 from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
-from nexus_core.rendering.labelled import render_labelled
 
 if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
@@ -33,18 +32,17 @@ def print_status(shell: CommandShell, *, json: bool) -> None:
 
 
 def _facts(nexus: Nexus) -> dict[str, object]:
-    loaded = nexus.load()
-    sections = nexus.sections(loaded=loaded)
+    context = nexus.context()
     plugins = nexus.plugins
     return {
         "directory": str(nexus.cwd),
         "home": str(nexus.home),
-        "layers": [layer.name for layer in loaded.layers],
-        "sections": [section.title for section in sections],
-        "prompt_characters": len(render_labelled(sections)),
+        "layers": [layer.name for layer in context.loaded.layers],
+        "sections": [section.title for section in context.sections],
+        "prompt_characters": len(context.system_prompt),
         "plugins_active": [plugin.name for plugin in plugins if plugin.status == "active"],
         "plugins_inactive": [f"{plugin.name} ({plugin.status})" for plugin in plugins if plugin.status != "active"],
-        "warnings": [str(problem) for problem in nexus.problems],
+        "warnings": [*map(str, nexus.problems), *map(str, context.loaded.findings)],
     }
 
 

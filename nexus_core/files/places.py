@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from nexus_core.errors import ConfigError, FileError
@@ -28,6 +29,15 @@ def home_directory() -> Path:
         return Path.home() / ".nexus3"
     except RuntimeError:
         raise ConfigError("no home directory can be found", hint="set NEXUS_HOME to a directory") from None
+
+
+def cache_directory() -> Path:
+    """Where things are kept that can be made again: `XDG_CACHE_HOME`, else the system's usual place."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    if base:
+        return Path(base) / "nexus"
+    usual = "Library/Caches" if sys.platform == "darwin" else ".cache"
+    return Path(os.path.expanduser("~")) / usual / "nexus"  # noqa: PTH111 - does not raise where there is no home
 
 
 def defaults_directory() -> Path:

@@ -1,4 +1,4 @@
-"""Writes whole trees of files or nothing at all."""
+"""Writes whole files and whole trees, or nothing at all."""
 
 from __future__ import annotations
 
@@ -34,3 +34,51 @@ def write_tree(root: Path, files: Mapping[str, str]) -> None:
             staged.rename(root)
     except OSError as error:
         raise FileError(f"cannot write: {error.strerror}", where=str(root)) from error
+
+
+def write_text_atomically(path: Path, text: str, *, mode: int = 0o600) -> None:
+    """Make `text` the content of a file, as UTF-8: a reader, or a crash at any moment, finds the old file or the new.
+
+    Args:
+        path: The file; its directory must exist.
+        text: Its new content.
+        mode: Its permissions, whatever the umask.
+
+    Raises:
+        FileError: It is a link, or it cannot be written.
+    """
+    if path.is_symlink():
+        raise FileError("is a link", where=str(path), hint="put the file itself in its place")
+    try:
+        _replace(path, text.encode(), mode)
+    except UnicodeEncodeError as error:
+        raise FileError(f"cannot write: {error.reason}", where=str(path)) from error
+    except OSError as error:
+        raise FileError(f"cannot write: {error.strerror}", where=str(path)) from error
+
+
+def _replace(path: Path, data: bytes, mode: int) -> None:
+    # Beside its destination, for the same reason; nobody else can open it until it has its mode.
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.chmod(file.fileno() if os.chmod in os.supports_fd else temporary, mode)  # noqa: PTH101 - by descriptor
+            os.fsync(file.fileno())
+        os.replace(temporary, path)  # noqa: PTH105 - both are names here
+    except BaseException:  # also an interrupt leaves nothing behind
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    _sync_directory(path.parent)
+
+
+def _sync_directory(directory: Path) -> None:
+    if os.name == "nt":  # directories cannot be opened there
+        return
+    # Without this, a power failure could bring the old file back.
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Generic, NamedTuple, TypeVar
 
 from nexus_core.values.command import Command
+from nexus_core.values.declarations import InitFile, MergePolicy, PluginSettings
+from nexus_core.values.finding import Finding
 from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
 from nexus_core.values.section import Section
 
@@ -43,8 +45,12 @@ def items_of(*kinds: type) -> Callable[[object], tuple[object, ...]]:
 
 CHECKS: dict[str, Callable[[object], tuple[object, ...]]] = {
     "nexus_commands": items_of(Command),
+    "nexus_init_files": items_of(InitFile),
+    "nexus_settings": items_of(PluginSettings),
+    "nexus_merge_policies": items_of(MergePolicy),
     "nexus_layers": items_of(Layer, Skipped),
     "nexus_layer_config": items_of(LayerConfig, Skipped),
     "nexus_layer_texts": items_of(LayerText, Skipped),
     "nexus_static_sections": items_of(Section),
+    "nexus_diagnose": items_of(Finding),
 }

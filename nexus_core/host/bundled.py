@@ -24,7 +24,22 @@ BUNDLED = (
         "nexus_plugins.file_layers",
         hooks=(
             "nexus_layers",
+            "nexus_layer_config",
             "nexus_layer_texts",
         ),
+    ),
+    bundled(
+        "mcp",
+        "nexus_plugins.mcp",
+        hooks=(
+            "nexus_merge_policies",
+            "nexus_layer_config",
+            "nexus_static_sections",
+        ),
+    ),
+    bundled(
+        "readme_fallback",
+        "nexus_plugins.readme_fallback",
+        hooks=("nexus_layer_texts",),
     ),
 )

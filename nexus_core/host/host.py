@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from nexus_core.host.candidates import Candidate
     from nexus_core.host.policy import PluginPolicy
     from nexus_core.values.command import Command
+    from nexus_core.values.declarations import InitScope, ListPolicy, PluginSettings
     from nexus_core.values.events import HookCall, Problem
+    from nexus_core.values.finding import Finding
     from nexus_core.values.layer import Layer, LayerConfig, LayerText
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.plugin import PluginInfo
@@ -75,6 +77,30 @@ class Host:
                     self._blame.note(answer.plugin, message, hook="nexus_commands")
         return registry
 
+    def init_files(self, scope: InitScope) -> dict[str, str]:
+        """Ask `nexus_init_files`: contents by name, sorted."""
+        files: dict[str, str] = {}
+        for answer in self._ask("nexus_init_files", scope=scope):
+            for file in answer.items:
+                files.setdefault(file.name, file.text)
+        return dict(sorted(files.items()))
+
+    def settings(self) -> dict[str, PluginSettings]:
+        """Ask `nexus_settings`: what each plugin says about its own settings."""
+        return {answer.plugin: item for answer in self._ask("nexus_settings") for item in answer.items[:1]}
+
+    def active_settings(self) -> tuple[str, ...]:
+        """The settings of plugins that take effect in a project only after approval, as dotted names."""
+        return tuple(f"plugins.{name}.{key}" for name, declared in self.settings().items() for key in declared.active)
+
+    def merge_policies(self) -> dict[str, ListPolicy]:
+        """Ask `nexus_merge_policies`: policies by JSON pointer."""
+        policies: dict[str, ListPolicy] = {}
+        for answer in self._ask("nexus_merge_policies"):
+            for item in answer.items:
+                policies.setdefault("/" + item.key.replace(".", "/"), item.policy)
+        return policies
+
     def layers(self, request: Request) -> tuple[list[Layer], list[Skipped]]:
         """Ask `nexus_layers`; the most local layer comes last."""
         layers: list[Layer] = []
@@ -96,6 +122,12 @@ class Host:
         """Ask `nexus_static_sections`."""
         answers: list[Answer[Section]] = self._ask("nexus_static_sections", request=request, loaded=loaded)
         return tuple(_stamp(section, answer.plugin) for answer in answers for section in answer.items)
+
+    def diagnose(self, request: Request, loaded: Loaded) -> list[Finding]:
+        """Ask `nexus_diagnose`; sorted by file, line and code."""
+        answers: list[Answer[Finding]] = self._ask("nexus_diagnose", request=request, loaded=loaded)
+        found = [finding for answer in answers for finding in answer.items]
+        return sorted(found, key=lambda finding: (str(finding.path or ""), finding.line, finding.column, finding.code))
 
     def _ask_about(self, layer: Layer, hook: str) -> tuple[list[Any], list[Skipped]]:
         """What a hook finds in a layer, each stamped with where it comes from, and what it found wanting."""

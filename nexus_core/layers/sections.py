@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.values.section import Section
+from nexus_core.values.source import Source
 
 if TYPE_CHECKING:
     from nexus_core.values.layer import Layer, Scope
     from nexus_core.values.loaded import Loaded
+    from nexus_core.values.settings import Settings
 
 FIRST_ORDER = 100
 TITLED_ORDER = 200
 LAST_ORDER = 299
+ACTIVE_ORDER = 700
 
 _TITLES: dict[Scope, str] = {
     "defaults": "Default Configuration",
@@ -46,3 +49,20 @@ def _title(layer: Layer | None) -> str:
     # `global` is plainly that; `ancestor:company` and `global:policy` say which one.
     own_name = layer.name.partition(":")[2] or layer.name
     return _TITLES[layer.scope] + (f" ({own_name})" if own_name != layer.scope else "")
+
+
+def active_configuration(settings: Settings) -> Section:
+    """The section `Active Configuration`: the model, its window and the permission level, as far as they are set."""
+    model, window = settings.get("provider.model"), settings.get("provider.context_window")
+    lines = [
+        f"Model: {model}" if model else "",
+        f"Context window: {window} tokens" if window else "",
+        f"Permission level: {settings.get('permissions.level', 'trusted')}",
+    ]
+    return Section(
+        "active-configuration",
+        title="Active Configuration",
+        text="\n".join(filter(None, lines)),
+        order=ACTIVE_ORDER,
+        source=Source(uri="settings:"),
+    )

@@ -21,14 +21,15 @@ def in_order(sections: Iterable[Section]) -> list[Section]:
 
 def render_labelled(sections: Iterable[Section]) -> str:
     """Sections in their order as one Markdown text."""
-    return "\n\n".join([TITLE, *map(_render, in_order(sections))]) + "\n"
+    return "\n\n".join([TITLE, *map(render_section, in_order(sections))]) + "\n"
 
 
 def _place(section: Section) -> tuple[int, str, str]:
     return section.order, section.id, section.source.plugin if section.source else ""
 
 
-def _render(section: Section) -> str:
+def render_section(section: Section) -> str:
+    """One section: its heading, its source if that is a file, its text."""
     # Directories may be called anything; a line break in a name must not start a heading of its own.
     heading, body = f"## {visible_line(section.title)}", section.text.strip("\n")
     if section.source and section.source.is_file:

@@ -82,10 +82,14 @@ def ask_every_hook(host: Host, request: Request) -> dict[str, object]:
     registry = host.commands()
     return {
         "nexus_commands": [registry.get(name) for name in registry],
+        "nexus_init_files": [host.init_files("local"), host.init_files("global")],
+        "nexus_settings": host.settings(),
+        "nexus_merge_policies": host.merge_policies(),
         "nexus_layers": (layers, skipped),
         "nexus_layer_config": configs,
         "nexus_layer_texts": texts,
         "nexus_static_sections": host.static_sections(request, loaded),
+        "nexus_diagnose": host.diagnose(request, loaded),
     }
 
 

@@ -39,6 +39,7 @@ def nexus_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home.mkdir(parents=True)
     monkeypatch.setenv("NEXUS_HOME", str(home))
     monkeypatch.setenv("NEXUS_PLUGINS", "none")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("NEXUS_STRICT", raising=False)
     # What the environment section says must not depend on the terminal the tests are started from.
     monkeypatch.setenv("TERM", "dumb")

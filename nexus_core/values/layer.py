@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from nexus_core.values.checks import require_absolute, require_one_of, require_type, require_words
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from nexus_core.values.source import Source
@@ -98,6 +98,10 @@ class LayerText:
         require_type(self.title, "LayerText.title", str)
 
 
+def _nowhere(_pointer: str) -> tuple[int, int]:
+    return 0, 0
+
+
 @dataclass(frozen=True, slots=True)
 class LayerConfig:
     """The settings of a layer, as one file has them.
@@ -105,14 +109,14 @@ class LayerConfig:
     Attributes:
         path: The file, absolute.
         settings: What it says, before validation.
-        positions: The line and column of every setting, by JSON pointer ("" is the whole).
+        position: Gives the line and column of a setting by its JSON pointer ("" is the whole); (0, 0) is unknown.
         layer: The layer it belongs to; stamped by the host.
         source: Where it comes from; stamped by the host.
     """
 
     path: Path
     settings: Mapping[str, object]
-    positions: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    position: Callable[[str], tuple[int, int]] = field(default=_nowhere, compare=False)
     layer: Layer | None = None
     source: Source | None = None
 

@@ -5,8 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nexus_core.values.settings import Settings
+
 if TYPE_CHECKING:
+    from nexus_core.values.finding import Finding
     from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
+    from nexus_core.values.servers import MCPServerWithOrigin
+    from nexus_core.values.trust import ActivePart
+
+_NOTHING_SET = Settings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,15 +22,23 @@ class Loaded:
 
     Attributes:
         layers: In order of precedence; the last one is the most local.
-        texts: What the layers have to say, in the same order.
-        configs: What the layers set, in the same order, before it is merged.
+        texts: What the layers have to say, in the same order, made safe.
+        configs: What the files of the layers set and were allowed to set, in the same order.
+        settings: All of that merged, each value with where it comes from.
+        servers: The MCP servers among the settings.
+        active: What a project wants to start or connect to, and what the user decided about it.
         skipped: Places that were looked at and contribute nothing, and why.
+        findings: What a person should know about all this.
     """
 
     layers: tuple[Layer, ...] = ()
     texts: tuple[LayerText, ...] = ()
     configs: tuple[LayerConfig, ...] = ()
+    settings: Settings = _NOTHING_SET
+    servers: tuple[MCPServerWithOrigin, ...] = ()
+    active: tuple[ActivePart, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     def texts_of(self, layer: Layer) -> tuple[LayerText, ...]:
         """The texts that were found in `layer`."""

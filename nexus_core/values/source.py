@@ -10,7 +10,7 @@ class Source:
     """The origin of a text; the host fills in the plugin, so a plugin need only say what it knows.
 
     Attributes:
-        uri: The path of a file, or `plugin:<name>` for text that was computed.
+        uri: The path of a file; `plugin:<name>` for text that a plugin computed, `settings:` for merged settings.
         layer: The name of the layer it was found in, "" when it belongs to none.
         plugin: The name of the plugin that contributed it.
     """
@@ -22,4 +22,4 @@ class Source:
     @property
     def is_file(self) -> bool:
         """Whether the text was read from a file rather than computed."""
-        return not self.uri.startswith("plugin:")
+        return not self.uri.startswith(("plugin:", "settings:"))

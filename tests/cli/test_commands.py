@@ -126,23 +126,23 @@ def test_a_defect_of_ours_is_one_line_and_no_traceback(cli: Cli, monkeypatch: py
     def explode(*_: object) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("nexus_core.cli.show.render_labelled", explode)
+    monkeypatch.setattr("nexus_core.cli.show._describe", explode)
 
-    outcome = cli("show")
+    outcome = cli("show", "--json")
 
     assert outcome.code == 1
     assert "unexpected ZeroDivisionError: oops" in outcome.err
     assert "Traceback" not in outcome.err
-    assert "Traceback" in cli("--debug", "show").err
+    assert "Traceback" in cli("--debug", "show", "--json").err
 
 
 def test_an_interrupt_exits_with_130(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("nexus_core.cli.show.render_labelled", interrupt)
+    monkeypatch.setattr("nexus_core.cli.show._describe", interrupt)
 
-    outcome = cli("show")
+    outcome = cli("show", "--json")
 
     assert (outcome.code, outcome.err) == (130, "Error: interrupted\n")
 

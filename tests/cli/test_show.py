@@ -23,14 +23,14 @@ def test_json_has_a_schema_and_every_section_with_its_source(cli: Cli, work: Pat
 
     assert document["schema"] == 1
     assert document["prompt"].startswith("# System Configuration")
-    assert [section["source"] for section in document["sections"]][1:] == [
+    assert [section["source"] for section in document["sections"]][1:3] == [
         {"uri": f"{work}/.nexus3/NEXUS.md", "layer": "local", "plugin": "file_layers"},
         {"uri": "plugin:environment", "layer": "", "plugin": "environment"},
     ]
 
 
-def test_json_keeps_a_text_that_the_terminal_shows_escaped(cli: Cli, work: Path) -> None:
-    write_files(work, {".nexus3/NEXUS.md": "red: \x1b[31m"})
+def test_json_keeps_a_text_that_the_terminal_shows_escaped(cli: Cli, nexus_home: Path) -> None:
+    write_files(nexus_home, {"NEXUS.md": "red: \x1b[31m"})
 
     shown, document = cli("show").out, json.loads(cli("show", "--json").out)
 

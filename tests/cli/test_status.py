@@ -18,7 +18,7 @@ def test_json_has_a_schema(cli: Cli, work: Path) -> None:
 
     assert cli("--json") == cli("status", "--json")
     assert (document["schema"], document["directory"]) == (1, str(work))
-    assert document["plugins_active"] == ["environment", "file_layers"]
+    assert document["plugins_active"] == ["environment", "file_layers", "mcp", "readme_fallback"]
 
 
 def test_sections_are_listed_in_the_order_of_the_prompt(cli: Cli, install_plugin: InstallPlugin) -> None:

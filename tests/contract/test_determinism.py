@@ -53,7 +53,7 @@ def test_the_order_in_which_plugins_are_registered_never_shows(tmp_path: Path) -
     write_files(tmp_path, {f"home/{name}/NEXUS.md": name for name in ("alpha", "beta", "gamma", "delta")})
     request = Request(cwd=tmp_path, home=tmp_path / "home")
     generator = random.Random(7)  # noqa: S311 - a shuffle to be repeated, not a secret
-    orders = [generator.sample(candidates(), k=6) for _ in range(50)]
+    orders = [generator.sample(candidates(), k=len(candidates())) for _ in range(50)]
 
     prompts = {prompt(order, request) for order in orders}
 

@@ -10,11 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from nexus_core import Command, Layer, LayerText, Section, hookimpl
+import nexus_core
 from nexus_core.host.bundled import BUNDLED
 from nexus_core.host.contract import Hook, hooks
 from nexus_core.host.inspection import faults, implementations
-from nexus_core.plugin import read_text
 from tests.conftest import ROOT
 
 REFERENCE = (ROOT / "docs/reference/hooks.md").read_text()
@@ -59,8 +58,7 @@ def test_a_hook_is_typed_completely(hook: Hook) -> None:
 @ALL_HOOKS
 def test_the_example_of_a_hook_keeps_the_contract(hook: Hook) -> None:
     source = inspect.cleandoc(hook.reference.partition("Example:\n")[2])
-    names: dict[str, object] = {each.__name__: each for each in (Command, Layer, LayerText, Section, read_text)}
-    names["hookimpl"] = hookimpl
+    names: dict[str, object] = {name: getattr(nexus_core, name) for name in nexus_core.__all__}
 
     exec(compile(ast.parse(source), hook.name, "exec"), names)  # noqa: S102 - our own documentation
 

@@ -10,7 +10,7 @@ import pytest
 from nexus_core import Request
 from nexus_core.values.request import Mode
 from nexus_plugins.environment import nexus_static_sections
-from nexus_plugins.environment._facts import operating_system, terminal
+from nexus_plugins.environment._facts import linux_distribution, operating_system, terminal
 
 
 def text(mode: Mode = "repl", cwd: str = "/work") -> str:
@@ -22,6 +22,7 @@ def text(mode: Mode = "repl", cwd: str = "/work") -> str:
 def linux(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(release="6.1.0-amd64"))
+    monkeypatch.setattr("nexus_plugins.environment._facts.linux_distribution", lambda: "")
     monkeypatch.setenv("TERM_PROGRAM", "vscode")
     monkeypatch.setenv("TERM", "xterm-256color")
 
@@ -45,7 +46,44 @@ def test_linux_inside_windows_is_named_as_such(monkeypatch: pytest.MonkeyPatch) 
     assert operating_system() == "Linux (WSL2 on Windows)"
 
 
-@pytest.mark.parametrize(("platform", "name"), [("darwin", "macOS"), ("win32", "Windows"), ("freebsd14", "freebsd14")])
+@pytest.mark.acceptance("P-09")
+def test_a_linux_distribution_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nexus_plugins.environment._facts.linux_distribution", lambda: "Debian GNU/Linux 12")
+
+    assert operating_system() == "Linux (Debian GNU/Linux 12)"
+
+
+@pytest.mark.acceptance("P-09")
+@pytest.mark.parametrize(
+    ("release", "name"),
+    [
+        ('PRETTY_NAME="Debian 12 (bookworm)"\nNAME="Debian GNU/Linux"\nVERSION_ID="12"\n', "Debian GNU/Linux 12"),
+        ("NAME=Gentoo\nID=gentoo\n", "Gentoo"),
+        ("# nothing here\n\n", ""),
+        ("NAME='x\x1b[31m'\n", "x\\x1b[31m"),
+    ],
+)
+def test_a_distribution_is_called_as_it_calls_itself(tmp_path: Path, release: str, name: str) -> None:
+    path = tmp_path / "os-release"
+    path.write_text(release)
+
+    assert linux_distribution(path) == name
+
+
+def test_a_system_without_a_release_file_is_plainly_linux(tmp_path: Path) -> None:
+    assert linux_distribution(tmp_path / "os-release") == ""
+    assert linux_distribution(tmp_path) == ""
+
+
+@pytest.mark.acceptance("P-09")
+def test_macos_is_named_with_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr("platform.mac_ver", lambda: ("14.5", ("", "", ""), ""))
+
+    assert operating_system() == "macOS 14.5"
+
+
+@pytest.mark.parametrize(("platform", "name"), [("win32", "Windows"), ("freebsd14", "freebsd14")])
 def test_other_systems_have_their_usual_names(monkeypatch: pytest.MonkeyPatch, platform: str, name: str) -> None:
     monkeypatch.setattr(sys, "platform", platform)
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nexus_core.plugin import visible_line
+from nexus_core import NexusError
+from nexus_core.plugin import read_text, visible_line
 
 if TYPE_CHECKING:
     from nexus_core import Request
 
 _MODES = {"repl": "Interactive REPL", "server": "HTTP JSON-RPC Server"}
-_SYSTEMS = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
+OS_RELEASE = Path("/etc/os-release")
 
 
 def environment_facts(request: Request) -> dict[str, str]:
@@ -28,11 +30,29 @@ def environment_facts(request: Request) -> dict[str, str]:
 
 
 def operating_system() -> str:
-    """The name of the system; Linux inside Windows is named as such."""
-    name = next((name for prefix, name in _SYSTEMS.items() if sys.platform.startswith(prefix)), sys.platform)
-    if name == "Linux" and "microsoft" in os.uname().release.lower():
-        return "Linux (WSL2 on Windows)"
-    return name
+    """The name of the system, with its distribution or version; Linux inside Windows is named as such."""
+    system: str = sys.platform  # a variable, because type checkers take the attribute for a constant
+    if system.startswith("linux"):
+        if "microsoft" in os.uname().release.lower():
+            return "Linux (WSL2 on Windows)"
+        distribution = linux_distribution()
+        return f"Linux ({distribution})" if distribution else "Linux"
+    if system == "darwin":
+        import platform  # noqa: PLC0415 - other systems need not import it
+
+        return f"macOS {platform.mac_ver()[0]}".strip()
+    return "Windows" if system == "win32" else system
+
+
+def linux_distribution(release: Path = OS_RELEASE) -> str:
+    """The distribution and its version, as it names itself; "" where it does not."""
+    try:
+        lines = (read_text(release) or "").splitlines()
+    except NexusError:  # a curious file is no reason to have no prompt
+        return ""
+    facts = dict(line.split("=", 1) for line in lines if "=" in line)
+    words = [facts.get(key, "").strip("\"'") for key in ("NAME", "VERSION_ID")]
+    return visible_line(" ".join(word for word in words if word))
 
 
 def terminal() -> str:

@@ -1,29 +1,37 @@
 """Layers as directories: `.nexus3` in the user's home, above the working directory, and in it.
 
-The text of a layer is its `NEXUS.md`.
+The texts of a layer are its `NEXUS.md` and the workspace rules that other tools read (`AGENTS.md`, `CLAUDE.md`,
+`GEMINI.md`); its settings are in its `config.json`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nexus_core import LayerText, hookimpl
-from nexus_core.plugin import read_text
+from nexus_core import hookimpl
 from nexus_plugins.file_layers._discovery import find_layers
 
 if TYPE_CHECKING:
-    from nexus_core import Layer, Request
+    from nexus_core import Layer, LayerConfig, LayerText, Request, Skipped
 
 
 @hookimpl
-def nexus_layers(request: Request) -> list[Layer]:
-    """The defaults or the user's own layer, then the ancestors, then the working directory's."""
-    return find_layers(request)
+def nexus_layers(request: Request) -> list[Layer | Skipped]:
+    """The defaults where they are needed, the user's own layer, the ancestors, and the working directory."""
+    return list(find_layers(request))
 
 
 @hookimpl
-def nexus_layer_texts(layer: Layer) -> list[LayerText]:
-    """The layer's NEXUS.md, if it has one."""
-    path = layer.directory / "NEXUS.md"
-    text = read_text(path)
-    return [] if text is None else [LayerText(path, text)]
+def nexus_layer_config(layer: Layer) -> list[LayerConfig | Skipped]:
+    """What the layer's config.json says."""
+    from nexus_plugins.file_layers._settings import read_settings  # noqa: PLC0415 - not needed to list layers
+
+    return [] if layer.only_rules else [read_settings(layer)]
+
+
+@hookimpl
+def nexus_layer_texts(layer: Layer) -> list[LayerText | Skipped]:
+    """The layer's NEXUS.md, and the rules of the directory that it is about."""
+    from nexus_plugins.file_layers._texts import read_texts  # noqa: PLC0415 - as above
+
+    return list(read_texts(layer))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import islice
+import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nexus_core import Layer
+from nexus_core import Layer, Skipped
+from nexus_core.plugin import accepted_owners, is_foreign, repository_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,34 +17,97 @@ if TYPE_CHECKING:
 
 DIRECTORY = ".nexus3"
 TEXT = "NEXUS.md"
+SETTINGS = "config.json"
+RULES = ("AGENTS.md", "CLAUDE.md", "GEMINI.md")
+"""The workspace rules of other tools; a directory contributes the first that it has."""
+
+OWN = "your own directory, read as global"
 
 
-def find_layers(request: Request) -> list[Layer]:
-    """Every layer that exists for a request; the user's own directory counts once, as `global`."""
-    layers = [*_base_layers(request), *_ancestor_layers(request)]
-    local = request.cwd / DIRECTORY
-    if _contributes(local, request):
-        layers.append(Layer("local", local, "local"))
-    return layers
+def find_layers(request: Request) -> Iterator[Layer | Skipped]:
+    """Every layer for a request, farthest first, and the places where one could have been."""
+    yield from _base_layers(request)
+    yield from _ancestors(request)
+    yield from _local(request)
+
+
+def is_replaced(layer: Layer, name: str) -> bool:
+    """Whether a file of the defaults is not read, because the user has one of that name."""
+    return layer.scope == "defaults" and layer.root is not None and _is_file(layer.root / name)
 
 
 def _base_layers(request: Request) -> Iterator[Layer]:
-    # The defaults stand in for a missing file of the user's own; they are never mixed with it.
-    if request.defaults is not None and not (request.home / TEXT).is_file():
-        yield Layer("defaults", request.defaults, "defaults")
-    if request.home.is_dir():
+    # Which file stands in is decided when it is read; the defaults' root tells where the user's own would be.
+    if request.defaults is not None and not all(_is_file(request.home / name) for name in (TEXT, SETTINGS)):
+        yield Layer("defaults", request.defaults, "defaults", root=request.home)
+    if _is_directory(request.home):
         yield Layer("global", request.home, "global")
 
 
-def _ancestor_layers(request: Request) -> Iterator[Layer]:
+def _ancestors(request: Request) -> Iterator[Layer | Skipped]:
+    repository = repository_root(request.cwd)
+    for distance, place in reversed(list(_levels(request, repository))):
+        layer = Layer(f"ancestor:{place.name}", place / DIRECTORY, "ancestor", distance=distance, root=place)
+        reason = _objection(layer, request)
+        if not reason:
+            yield layer
+            continue
+        if distance <= request.ancestor_depth or _is_directory(layer.directory):
+            yield Skipped(layer.directory, reason, layer=layer.name)
+        if _is_within(place, repository) and any(_is_file(place / name) for name in RULES):
+            yield replace(layer, only_rules=True)
+
+
+def _levels(request: Request, repository: Path | None) -> Iterator[tuple[int, Path]]:
+    """The directories above the working directory that may be layers or have rules, nearest first."""
     # Levels are counted, not hits; the root of the file system is never a layer.
-    for distance, parent in enumerate(islice(request.cwd.parents, request.ancestor_depth), start=1):
-        if parent == parent.parent:
+    for distance, place in enumerate(request.cwd.parents, start=1):
+        if place == place.parent or not (distance <= request.ancestor_depth or _is_within(place, repository)):
             return
-        directory = parent / DIRECTORY
-        if _contributes(directory, request):
-            yield Layer(f"ancestor:{parent.name}", directory, "ancestor", distance=distance)
+        yield distance, place
 
 
-def _contributes(directory: Path, request: Request) -> bool:
-    return directory.is_dir() and not (request.home.is_dir() and directory.samefile(request.home))
+def _objection(layer: Layer, request: Request) -> str:
+    """Why a level above the working directory is no layer, in a few words; "" when it is one."""
+    if _is_users_own(layer, request):
+        return OWN
+    if not _is_directory(layer.directory) and not _is_file(layer.project / TEXT):
+        return "not there"
+    if layer.distance > request.ancestor_depth:
+        return f"farther up than context.ancestor_depth ({request.ancestor_depth})"
+    # Anybody may make directories in a place like /tmp, above the work of others.
+    if is_foreign(accepted_owners(request.cwd), layer.directory):
+        return "belongs to somebody else"
+    return ""
+
+
+def _local(request: Request) -> Iterator[Layer | Skipped]:
+    layer = Layer("local", request.cwd / DIRECTORY, "local", root=request.cwd)
+    if _is_users_own(layer, request):
+        yield Skipped(layer.directory, OWN, layer=layer.name)
+        layer = replace(layer, only_rules=True)
+    yield layer
+
+
+def _is_users_own(layer: Layer, request: Request) -> bool:
+    return any(_is_same(place, request.home) for place in (layer.directory, layer.project))
+
+
+def _is_within(place: Path, repository: Path | None) -> bool:
+    return repository is not None and place.is_relative_to(repository)
+
+
+# Unlike the methods of Path, these never fail: a place that cannot be looked at is no layer.
+def _is_file(path: Path) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113 - as above
+
+
+def _is_directory(path: Path) -> bool:
+    return os.path.isdir(path)  # noqa: PTH112 - as above
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    try:
+        return path.samefile(other)
+    except OSError:
+        return False

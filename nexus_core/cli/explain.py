@@ -1,0 +1,45 @@
+"""`nexus explain`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nexus_core.cli.exits import FINDINGS
+from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.layers.explaining import Explanation
+from nexus_core.layers.explaining import explain as find_explanations
+
+if TYPE_CHECKING:
+    from nexus_core.cli.shell import CommandShell
+
+app = typer.Typer()
+
+Query = Annotated[
+    str, typer.Argument(metavar="X", help="A setting (provider.model), a file, or a piece of the prompt.")
+]
+
+
+@app.command(epilog='\b\nExamples:\n  nexus explain provider.model\n  nexus explain "Never log a token"')
+def explain(ctx: typer.Context, query: Query, json: Json = False) -> None:
+    """Say where something comes from and what it overrode, or why it is not there."""
+    shell: CommandShell = ctx.obj
+    with shell.nexus() as nexus:
+        found = find_explanations(nexus.context(), query)
+    found = found or _default(query)
+    if json:
+        shell.console.json({"schema": 1, "explanations": [each._asdict() for each in found]})
+    elif found:
+        shell.console.table([(each.subject, each.place or "-", each.remark) for each in found])
+    if not found:
+        shell.console.message(f"Nothing in the prompt or the settings here has to do with {query!r}.")
+        raise typer.Exit(FINDINGS)
+
+
+def _default(query: str) -> list[Explanation]:
+    from nexus_core.config.keys import default_of, known_keys  # noqa: PLC0415 - only where nothing else is found
+
+    if query not in known_keys():
+        return []
+    return [Explanation(query, "", f"nobody set it; the default is {default_of(query)!r}")]

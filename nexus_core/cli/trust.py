@@ -1,0 +1,186 @@
+"""`nexus trust status|allow|deny|diff`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nexus_core.cli.exits import FINDINGS
+from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.errors import ConfigError, UnknownNameError, UsageError
+from nexus_core.trust.comparison import compare
+from nexus_core.trust.fingerprint import effect, one_line
+from nexus_core.trust.store import TrustStore
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from nexus_core.cli.shell import CommandShell
+    from nexus_core.text.console import Style
+    from nexus_core.values.trust import ActivePart, Decision
+
+app = typer.Typer(help="Decide what the settings of a project may do.", no_args_is_help=True)
+
+_STYLES: dict[Decision, Style] = {"allowed": "green", "denied": "dim", "pending": "yellow", "changed": "red"}
+_OPEN = frozenset[str]({"pending", "changed"})
+
+
+def _known_pointers(ctx: typer.Context) -> list[str]:
+    return [part.pointer for part in _load(ctx.find_root().obj)[0]]
+
+
+Pointers = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[POINTER]...", help="Settings, as `status` names them.", autocompletion=_known_pointers),
+]
+Pointer = Annotated[str | None, typer.Argument(metavar="[POINTER]", help="A setting.", autocompletion=_known_pointers)]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; only with POINTER or --all.")]
+
+
+@app.command(epilog="\b\nExamples:\n  nexus trust status\n  nexus -C services/auth trust status --json")
+def status(ctx: typer.Context, json: Json = False) -> None:
+    """List what the project's settings would start, connect to or set, and what you decided."""
+    shell: CommandShell = ctx.obj
+    parts, store = _load(shell)
+    if store.problem:
+        shell.console.warning(one_line(store.problem))
+    if json:
+        shell.console.json({"schema": 1, "parts": [_describe(part) for part in parts]})
+    elif parts:
+        rows = [(part.decision, one_line(part.pointer), _where(part), _what(part)) for part in parts]
+        heading = ("DECISION", "SETTING", "WHERE", "WOULD")
+        shell.console.table([heading, *rows], styles=["bold", *(_STYLES[part.decision] for part in parts)])
+    else:
+        shell.console.message("No setting here needs your approval.")
+    if any(part.decision in _OPEN for part in parts):
+        shell.console.message("Decide with: nexus trust allow, nexus trust deny")
+
+
+@app.command(epilog="\b\nExamples:\n  nexus trust allow\n  nexus trust allow mcp_servers/github --yes")
+def allow(
+    ctx: typer.Context,
+    pointers: Pointers = None,
+    everything: Annotated[bool, typer.Option("--all", help="All that is neither allowed nor denied.")] = False,
+    yes: Yes = False,
+) -> None:
+    """Allow settings exactly as they are now, after showing all of what they would do."""
+    shell: CommandShell = ctx.obj
+    parts, store = _load(shell)
+    wanted = _choose(parts, pointers, everything=everything, undecided=_OPEN)
+    chosen = [part for part in wanted if part.decision != "allowed"]
+    if not chosen:
+        shell.console.message("Nothing to allow." if not wanted else "Allowed already.")
+        return
+    store.check()  # before somebody answers in vain
+    is_certain = yes and (everything or bool(pointers))
+    if not is_certain and not _is_terminal():
+        raise ConfigError(
+            "there is no terminal to ask on, so nothing was allowed",
+            hint="look at `nexus trust status`, then name the settings (or --all) together with --yes",
+        )
+    for part in chosen:
+        _show(shell, part)
+        if is_certain or _agrees(shell):
+            store.allow([part])
+            shell.console.message(f"Allowed {one_line(part.pointer)}.")
+        else:
+            shell.console.message(f"Left {one_line(part.pointer)} as it was.")
+
+
+@app.command(epilog="\b\nExamples:\n  nexus trust deny mcp_servers/github\n  nexus trust deny --all")
+def deny(
+    ctx: typer.Context,
+    pointers: Pointers = None,
+    everything: Annotated[bool, typer.Option("--all", help="All that is not denied yet.")] = False,
+) -> None:
+    """Deny settings, whatever they will be changed to."""
+    shell: CommandShell = ctx.obj
+    parts, store = _load(shell)
+    if not pointers and not everything:
+        raise UsageError("nothing to deny was named", hint="name settings as `nexus trust status` does, or say --all")
+    wanted = _choose(parts, pointers, everything=everything, undecided={*_OPEN, "allowed"})
+    chosen = [part for part in wanted if part.decision != "denied"]
+    store.deny(chosen)
+    for part in chosen:
+        shell.console.message(f"Denied {one_line(part.pointer)} in {_where(part)}.")
+    if not chosen:
+        shell.console.message("Nothing to deny." if not wanted else "Denied already.")
+
+
+@app.command(epilog="\b\nExamples:\n  nexus trust diff\n  nexus trust diff mcp_servers/github")
+def diff(ctx: typer.Context, pointer: Pointer = None) -> None:
+    """Show what changed in settings since you allowed them; exits with 1 if something did."""
+    shell: CommandShell = ctx.obj
+    parts, store = _load(shell)
+    lines: list[str] = []
+    for part in _choose(parts, [pointer] if pointer else None, everything=False, undecided=_OPEN):
+        approved = store.approved_content(part)
+        if part.decision == "changed" and approved is not None:
+            name = f"{one_line(part.pointer)} in {_where(part)}"
+            lines += compare(approved, part.content, approved_name=f"allowed {name}", present_name=f"present {name}")
+    if not lines:
+        shell.console.message("Nothing differs from what you allowed.")
+        return
+    shell.console.text("\n".join(lines))
+    raise typer.Exit(FINDINGS)
+
+
+def _load(shell: CommandShell) -> tuple[tuple[ActivePart, ...], TrustStore]:
+    with shell.nexus() as nexus:
+        return nexus.load().active, TrustStore(nexus.home, workspace=nexus.cwd)
+
+
+def _choose(
+    parts: Sequence[ActivePart], pointers: Sequence[str] | None, *, everything: bool, undecided: Collection[str]
+) -> list[ActivePart]:
+    """The parts that were named, in order; without names, those whose decision is among `undecided`."""
+    if not pointers:
+        return [part for part in parts if part.decision in undecided]
+    if everything:
+        raise UsageError("settings were named, and --all besides", hint="leave out one of them")
+    known = {part.pointer for part in parts}
+    names = {name if name.startswith("/") else f"/{name}" for name in pointers}
+    unknown = sorted(names - known)
+    if unknown:
+        raise UnknownNameError("active setting", one_line(unknown[0]), map(one_line, known))
+    return [part for part in parts if part.pointer in names]
+
+
+def _show(shell: CommandShell, part: ActivePart) -> None:
+    shell.console.message(f"{one_line(part.pointer)} in {_where(part)}", style="bold")
+    shell.console.message(f"  This would {effect(part.content)}: {one_line(part.summary)}")
+    if part.decision == "changed":
+        shell.console.message("  You allowed something else here before; `nexus trust diff` shows what changed.")
+    if part.decision == "denied":
+        shell.console.message("  You denied it before.")
+
+
+def _is_terminal() -> bool:
+    # The question is printed on standard error; who cannot see it cannot answer it. A closed input is None.
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _agrees(shell: CommandShell) -> bool:
+    shell.console.message("  Allow it? [y/N]")
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+def _where(part: ActivePart) -> str:
+    return one_line(f"{part.path}:{part.line}")
+
+
+def _what(part: ActivePart) -> str:
+    return f"{effect(part.content)} {one_line(part.summary)}"
+
+
+def _describe(part: ActivePart) -> dict[str, object]:
+    return {
+        "decision": part.decision,
+        "pointer": part.pointer,
+        "layer": part.layer,
+        "path": str(part.path),
+        "line": part.line,
+        "summary": part.summary,
+    }

@@ -1,0 +1,324 @@
+"""One parser for JSON and JSON with comments; it remembers where every value stands.
+
+The wording and place of its errors are those of the json module of Python 3.13, so that they can be looked up and do
+not change with the interpreter. Stricter than that module: no NaN or Infinity, no key twice in one object, no lone
+surrogates, no number out of range, at most 64 levels and 100,000 values.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from functools import cached_property
+from math import isfinite
+from typing import NamedTuple
+
+MAX_DEPTH = 64
+MAX_VALUES = 100_000
+"""How many values a document may hold: without a limit, 1 MiB of `[0,0,0,…` takes seconds and 150 MiB to remember."""
+
+JsonValue = dict[str, "JsonValue"] | list["JsonValue"] | str | int | float | bool | None
+"""What a document may hold."""
+
+# Few patterns, because each takes a tenth of a millisecond at every start; the rare things do without.
+_BLANK = re.compile(r"[ \t\n\r]*")
+_LINE = re.compile(r"[^\n\r]*")
+_CHUNK = re.compile(r'[^"\\\x00-\x1f]*')
+_NUMBER = re.compile(r"(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+_BLANKS = frozenset(" \t\n\r")
+_HEX_DIGITS = frozenset("0123456789abcdefABCDEF")
+_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_LITERALS: dict[str, tuple[str, bool | None]] = {"t": ("true", True), "f": ("false", False), "n": ("null", None)}
+_LONGEST_INTEGER = 4000  # digits; Python refuses to convert much longer ones
+_LONGEST_INDEX = 9  # digits
+_LONGEST_QUOTE = 40  # characters of a key that an error repeats
+
+
+class Position(NamedTuple):
+    """A place in a text; the first line and the first column are 1."""
+
+    line: int
+    column: int
+
+
+class Span(NamedTuple):
+    """Where a value stands: the offset of its key (its own if it has none), of its start, and of its end.
+
+    `inner` has the spans of its members. A flat map by pointer would repeat a long key for each value below it.
+    """
+
+    key: int
+    start: int
+    end: int
+    inner: dict[str, Span] | list[Span] | None = None
+
+    def member(self, token: str) -> Span | None:
+        """The span of a member by its key or index, or None when there is no such member."""
+        if isinstance(self.inner, dict):
+            return self.inner.get(token)
+        index = array_index(token)
+        if self.inner is None or index is None or index >= len(self.inner):
+            return None
+        return self.inner[index]
+
+
+class JsonSyntaxError(ValueError):
+    """Raised when a text is not JSON; says why and at which offset."""
+
+    def __init__(self, message: str, offset: int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.offset = offset
+
+
+class Lines:
+    """Turns offsets of a text into lines and columns."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *(match.end() for match in re.finditer(r"\r\n|\n|\r", self.text))]
+
+    def position(self, offset: int) -> Position:
+        """The line and column of an offset."""
+        line = bisect_right(self._starts, offset)
+        return Position(line, offset - self._starts[line - 1] + 1)
+
+    def line(self, number: int) -> str | None:
+        """The text of a line without its end, or None when there is no such line."""
+        if not 1 <= number <= len(self._starts):
+            return None
+        end = self._starts[number] if number < len(self._starts) else len(self.text)
+        return self.text[self._starts[number - 1] : end].rstrip("\r\n")
+
+
+class JsonDocument(NamedTuple):
+    """A parsed text: its value, the span of the whole with those of all values inside, and its lines."""
+
+    value: JsonValue
+    root: Span
+    lines: Lines
+
+    def span(self, pointer: str) -> Span | None:
+        """Where the value of a pointer stands, or None when there is no such value."""
+        span, missing = self._follow(pointer)
+        return None if missing else span
+
+    def position(self, pointer: str) -> Position:
+        """The line and column of a pointer: of its key if it has one, and of what it should be in if it is missing."""
+        return self.lines.position(self._follow(pointer)[0].key)
+
+    def _follow(self, pointer: str) -> tuple[Span, bool]:
+        span = self.root
+        for token in split_pointer(pointer):
+            member = span.member(token)
+            if member is None:
+                return span, True
+            span = member
+        return span, False
+
+
+def parse_json(text: str, *, comments: bool = False) -> JsonDocument:
+    """Parse a text; with `comments`, `//`, `/* */` and trailing commas are allowed.
+
+    Raises:
+        JsonSyntaxError: The text is not what was asked for.
+    """
+    value, root = _Parser(text, comments=comments).parse()
+    return JsonDocument(value, root, Lines(text))
+
+
+def is_blank(text: str, *, comments: bool = False) -> bool:
+    """Whether a text holds nothing at all, or with `comments` nothing but comments."""
+    return _Parser(text, comments=comments).skip(0) == len(text)
+
+
+def pointer_to(parent: str, key: str | int) -> str:
+    """The JSON pointer of a member of `parent`."""
+    return f"{parent}/{str(key).replace('~', '~0').replace('/', '~1')}"
+
+
+def split_pointer(pointer: str) -> list[str]:
+    """The keys and indexes that a JSON pointer goes through; raises ValueError when it is none."""
+    if not pointer:
+        return []
+    if not pointer.startswith("/") or pointer.count("~") != pointer.count("~0") + pointer.count("~1"):
+        raise ValueError(f"not a JSON pointer: {pointer!r}")
+    return [token.replace("~1", "/").replace("~0", "~") for token in pointer[1:].split("/")]
+
+
+def array_index(token: str) -> int | None:
+    """The index that a token of a pointer means in an array, or None when it means none."""
+    is_plain = token.isascii() and token.isdecimal() and len(token) < _LONGEST_INDEX
+    return int(token) if is_plain and str(int(token)) == token else None
+
+
+class _Parser:
+    def __init__(self, text: str, *, comments: bool) -> None:
+        self._text = text
+        self._comments = comments
+        self._values = 0
+
+    def parse(self) -> tuple[JsonValue, Span]:
+        start = self.skip(0)
+        value, span = self._value(start, start, 0)
+        rest = self.skip(span.end)
+        if rest < len(self._text):
+            raise JsonSyntaxError("Extra data", rest)
+        return value, span
+
+    def skip(self, offset: int) -> int:
+        """The offset of the next character that is neither blank nor comment."""
+        while True:
+            if self._text[offset : offset + 1] in _BLANKS:
+                offset = _BLANK.match(self._text, offset).end()  # type: ignore[union-attr] # it matches nothing too
+            if not self._comments or not self._text.startswith(("//", "/*"), offset):
+                return offset
+            offset = self._comment_end(offset)
+
+    def _comment_end(self, opening: int) -> int:
+        if self._text.startswith("//", opening):
+            return _LINE.match(self._text, opening).end()  # type: ignore[union-attr] # as above
+        closing = self._text.find("*/", opening + 2)
+        if closing < 0:
+            raise JsonSyntaxError("Unterminated comment starting at", opening)
+        return closing + 2
+
+    def _value(self, offset: int, key: int, depth: int) -> tuple[JsonValue, Span]:
+        value: JsonValue
+        self._values += 1
+        if self._values > MAX_VALUES:
+            raise JsonSyntaxError(f"More than {MAX_VALUES} values", offset)
+        first = self._text[offset : offset + 1]
+        if first in ("{", "[") and depth >= MAX_DEPTH:
+            raise JsonSyntaxError(f"Nested deeper than {MAX_DEPTH} levels", offset)
+        if first == "{":
+            value, end, members = self._object(offset, depth + 1)
+            return value, Span(key, offset, end, members)
+        if first == "[":
+            value, end, items = self._array(offset, depth + 1)
+            return value, Span(key, offset, end, items)
+        value, end = self._string(offset) if first == '"' else self._scalar(offset)
+        return value, Span(key, offset, end)
+
+    def _object(self, opening: int, depth: int) -> tuple[dict[str, JsonValue], int, dict[str, Span]]:
+        members: dict[str, JsonValue] = {}
+        spans: dict[str, Span] = {}
+        offset = self.skip(opening + 1)
+        if self._text.startswith("}", offset):
+            return members, offset + 1, spans
+        while True:
+            key_offset = offset
+            key, offset = self._key(offset, spans)
+            members[key], spans[key] = self._value(offset, key_offset, depth)
+            offset, closed = self._after_member(spans[key].end, "}", "object")
+            if closed:
+                return members, offset, spans
+
+    def _key(self, offset: int, known: dict[str, Span]) -> tuple[str, int]:
+        """A key, and the offset of its value."""
+        if not self._text.startswith('"', offset):
+            raise JsonSyntaxError("Expecting property name enclosed in double quotes", offset)
+        key, end = self._string(offset)
+        if key in known:
+            quoted = repr(key if len(key) <= _LONGEST_QUOTE else f"{key[:_LONGEST_QUOTE]}…")
+            first = Lines(self._text).position(known[key].key).line
+            raise JsonSyntaxError(f"Duplicate key {quoted}, already on line {first}", offset)
+        colon = self.skip(end)
+        if not self._text.startswith(":", colon):
+            raise JsonSyntaxError("Expecting ':' delimiter", colon)
+        return key, self.skip(colon + 1)
+
+    def _array(self, opening: int, depth: int) -> tuple[list[JsonValue], int, list[Span]]:
+        items: list[JsonValue] = []
+        spans: list[Span] = []
+        offset = self.skip(opening + 1)
+        if self._text.startswith("]", offset):
+            return items, offset + 1, spans
+        while True:
+            item, span = self._value(offset, offset, depth)
+            items.append(item)
+            spans.append(span)
+            offset, closed = self._after_member(span.end, "]", "array")
+            if closed:
+                return items, offset, spans
+
+    def _after_member(self, end: int, closing: str, kind: str) -> tuple[int, bool]:
+        """Past the comma or the closing bracket after a member, and whether it was the latter."""
+        offset = self.skip(end)
+        found = self._text[offset : offset + 1]
+        if found == closing:
+            return offset + 1, True
+        if found != ",":
+            raise JsonSyntaxError("Expecting ',' delimiter", offset)
+        after = self.skip(offset + 1)
+        if not self._text.startswith(closing, after):
+            return after, False
+        if not self._comments:
+            raise JsonSyntaxError(f"Illegal trailing comma before end of {kind}", offset)
+        return after + 1, True
+
+    def _string(self, opening: int) -> tuple[str, int]:
+        parts: list[str] = []
+        offset = opening + 1
+        while True:
+            chunk = _CHUNK.match(self._text, offset)
+            assert chunk is not None  # noqa: S101 - it matches nothing too
+            parts.append(chunk[0])
+            offset = chunk.end()
+            stop = self._text[offset : offset + 2]
+            if stop.startswith('"'):
+                return "".join(parts), offset + 1
+            if stop in ("", "\\"):
+                raise JsonSyntaxError("Unterminated string starting at", opening)
+            if not stop.startswith("\\"):
+                raise JsonSyntaxError("Invalid control character at", offset)
+            character, offset = self._escape(offset)
+            parts.append(character)
+
+    def _escape(self, backslash: int) -> tuple[str, int]:
+        letter = self._text[backslash + 1]
+        if letter in _ESCAPES:
+            return _ESCAPES[letter], backslash + 2
+        if letter != "u":
+            raise JsonSyntaxError("Invalid \\escape", backslash)
+        code = self._code_unit(backslash)
+        if not 0xD800 <= code <= 0xDFFF:  # noqa: PLR2004 - the surrogates
+            return chr(code), backslash + 6
+        low = backslash + 6
+        if code < 0xDC00 and self._text.startswith("\\u", low):  # noqa: PLR2004 - a high surrogate
+            second = self._code_unit(low)
+            if 0xDC00 <= second <= 0xDFFF:  # noqa: PLR2004 - a low one
+                return chr(0x10000 + ((code - 0xD800) << 10) + second - 0xDC00), low + 6
+        raise JsonSyntaxError("Lone surrogate in \\uXXXX escape", backslash)
+
+    def _code_unit(self, backslash: int) -> int:
+        digits = self._text[backslash + 2 : backslash + 6]
+        # Each one looked at, because int() would take a sign, a space or an underscore too.
+        if len(digits) < 4 or not _HEX_DIGITS.issuperset(digits):  # noqa: PLR2004 - XXXX
+            raise JsonSyntaxError("Invalid \\uXXXX escape", backslash + 1)
+        return int(digits, 16)
+
+    def _scalar(self, offset: int) -> tuple[JsonValue, int]:
+        word, value = _LITERALS.get(self._text[offset : offset + 1], ("", None))
+        if word and self._text.startswith(word, offset):
+            return value, offset + len(word)
+        match = _NUMBER.match(self._text, offset)
+        if match is None:
+            raise JsonSyntaxError("Expecting value", offset)
+        return self._number(match), match.end()
+
+    def _number(self, match: re.Match[str]) -> int | float:
+        whole, fraction, exponent = match.groups()
+        if fraction is None and exponent is None:
+            # The length first: Python's own limit may be switched off, and then a long integer takes minutes.
+            if len(whole) <= _LONGEST_INTEGER:
+                try:
+                    return int(whole)
+                except ValueError:  # a limit that is lower than usual
+                    pass
+        elif isfinite(number := float(match[0])):
+            return number
+        raise JsonSyntaxError("Number out of range", match.start())

@@ -1,0 +1,48 @@
+"""The names of all settings, their defaults, and their schema for editors."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+
+@cache
+def _defaults() -> dict[str, object]:
+    from nexus_core.config.schema import Config  # noqa: PLC0415 - pydantic is imported only where it is needed
+
+    return dict(_flatten(Config().model_dump(), ""))
+
+
+def known_keys() -> list[str]:
+    """Every setting and group of settings by its dotted name, sorted."""
+    return sorted(_defaults())
+
+
+def default_of(key: str) -> object:
+    """The value of a setting that nobody set; None for one that is not known."""
+    return _defaults().get(key)
+
+
+def pointer_of(key: str) -> str:
+    """The JSON pointer of a dotted name."""
+    return "/" + key.replace(".", "/")
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of config.json; keys that begin with `_` are comments."""
+    from nexus_core.config.schema import Config  # noqa: PLC0415 - as above
+
+    schema = Config.model_json_schema()
+    for part in (schema, *schema.get("$defs", {}).values()):
+        part["patternProperties"] = {"^_": {"description": "A comment."}}
+    schema["properties"]["$schema"] = {"type": "string"}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _flatten(value: dict[str, Any], prefix: str) -> list[tuple[str, object]]:
+    found: list[tuple[str, object]] = []
+    for key, item in value.items():
+        found.append((prefix + key, item))
+        if isinstance(item, dict):
+            found += _flatten(item, f"{prefix}{key}.")
+    return found

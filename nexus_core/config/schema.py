@@ -1,0 +1,149 @@
+"""What config.json may say. Imported only where settings are checked, because pydantic takes its time."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from nexus_core.values.request import DEFAULT_ANCESTOR_DEPTH
+
+Ratio = Annotated[float, Field(gt=0, le=1)]
+Tokens = Annotated[int, Field(ge=0)]
+
+
+class Strict(BaseModel):
+    """A group of settings that refuses what it does not know; plugins derive theirs from it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
+
+
+class ProviderConfig(Strict):
+    """Which model is called, and how."""
+
+    model: str | None = Field(default=None, description="The model's name, as its provider calls it.")
+    provider: str | None = Field(default=None, description="Who serves it: anthropic, openai, gemini, …")
+    base_url: str | None = Field(default=None, description="Another address of the same API. Only in your own config.")
+    api_key_env: str | None = Field(
+        default=None, description="The environment variable that holds the key. Only in your own config."
+    )
+    context_window: Annotated[int, Field(gt=0)] | None = Field(
+        default=None, description="The model's window in tokens, where Nexus does not know it."
+    )
+    options: dict[str, Any] = Field(default_factory=dict, description="Handed to the provider as they are.")
+
+
+class ToolPermissions(Strict):
+    """Which tools an agent may be given."""
+
+    allow: list[str] | None = Field(default=None, description="Only these; absent means all.")
+    deny: list[str] = Field(default_factory=list, description="Never these. A project may add, not take away.")
+
+
+class PermissionsConfig(Strict):
+    """How much an agent may do; a project may only tighten it."""
+
+    level: Literal["yolo", "trusted", "sandboxed"] = Field(default="trusted", description="From loosest to tightest.")
+    tools: ToolPermissions = Field(default_factory=ToolPermissions, description="Tools by name.")
+
+
+class ContextConfig(Strict):
+    """What is read from disk, and how much of a conversation is kept."""
+
+    ancestor_depth: Annotated[int, Field(ge=0, le=10)] = Field(
+        default=DEFAULT_ANCESTOR_DEPTH,
+        description="How many levels above the working directory may contribute a layer.",
+    )
+    include_readme: bool = Field(default=False, description="Read README.md beside NEXUS.md.")
+    readme_as_fallback: bool = Field(default=True, description="Read README.md where a layer has no instructions.")
+    max_tokens: Tokens = Field(default=8000, description="The budget of a conversation manager.")
+    reserve_tokens: Tokens = Field(default=2000, description="What of it is kept free for the answer.")
+    truncation_strategy: Literal["oldest_first", "middle_out"] = Field(
+        default="oldest_first", description="What is left out when it does not fit."
+    )
+
+
+class BudgetConfig(Strict):
+    """What is kept free in the model's window."""
+
+    reserve_response: Tokens = Field(default=8000, description="Tokens for the answer.")
+    reserve_tools: Tokens = Field(default=8000, description="Tokens for tool definitions.")
+
+
+class TruncationConfig(Strict):
+    """What is left out when a conversation does not fit."""
+
+    strategy: str = Field(default="oldest_first", description="The name of a strategy.")
+    tool_result_tokens: Tokens = Field(default=8000, description="A longer tool result is sent as its head and tail.")
+
+
+class CompactionConfig(Strict):
+    """When earlier turns are summarised, and how much stays."""
+
+    enabled: bool = Field(default=True, description="Whether to summarise at all.")
+    trigger_ratio: Ratio = Field(default=1.0, description="Summarise above this share of the available window.")
+    trigger_tokens: Tokens | None = Field(default=None, description="Or above this many tokens.")
+    trigger_turns: Annotated[int, Field(gt=0)] | None = Field(default=None, description="Or after this many turns.")
+    target_ratio: Ratio = Field(default=0.6, description="The share to come down to.")
+    overflow_ratio: Ratio = Field(default=0.4, description="The share to come down to after a provider refused.")
+    keep_turns: Annotated[int, Field(ge=1)] = Field(default=3, description="Turns that are never summarised.")
+    recent_preserve_ratio: Ratio = Field(default=0.25, description="Share of the budget for recent messages.")
+    summary_budget_ratio: Ratio = Field(default=0.25, description="Share of the budget for the summary.")
+    redact_secrets: bool = Field(default=True, description="Mask secrets in what a summariser reads.")
+    fidelity: Literal["warn", "reinject", "off"] = Field(default="warn", description="What to do about lost facts.")
+
+
+class SummaryConfig(Strict):
+    """Who writes summaries."""
+
+    chain: list[str] = Field(default_factory=list, description="Summarisers by name, in the order they are tried.")
+    command: list[str] | None = Field(default=None, description="A program that reads a prompt and prints a summary.")
+    model: str | None = Field(default=None, description="The model that summarises; the session's own otherwise.")
+    timeout_seconds: Annotated[float, Field(gt=0)] = Field(default=120.0, description="How long one may take.")
+
+
+class LedgerConfig(Strict):
+    """Where conversations are kept. Only in your own config."""
+
+    url: str | None = Field(default=None, description="sqlite:///path or postgresql://…; under home otherwise.")
+
+
+class SkillsConfig(Strict):
+    """Which skills are offered."""
+
+    enabled: list[str] | None = Field(default=None, description="Only these; absent means all.")
+    disabled: list[str] = Field(default_factory=list, description="Never these.")
+
+
+class ServerConfig(Strict):
+    """An MCP server."""
+
+    name: Annotated[str, Field(min_length=1)]
+    type: Literal["stdio", "http", "sse"] | None = None
+    command: list[str] | str | None = None
+    args: list[str] = Field(default_factory=list)
+    url: str | None = None
+    env: dict[str, str] = Field(default_factory=dict)
+    headers: dict[str, str] = Field(default_factory=dict)
+    cwd: str | None = None
+    enabled: bool = True
+
+
+class Config(Strict):
+    """Everything that config.json may say."""
+
+    provider: ProviderConfig = Field(default_factory=ProviderConfig)
+    permissions: PermissionsConfig = Field(default_factory=PermissionsConfig)
+    context: ContextConfig = Field(default_factory=ContextConfig)
+    budget: BudgetConfig = Field(default_factory=BudgetConfig)
+    truncation: TruncationConfig = Field(default_factory=TruncationConfig)
+    compaction: CompactionConfig = Field(default_factory=CompactionConfig)
+    summary: SummaryConfig = Field(default_factory=SummaryConfig)
+    ledger: LedgerConfig = Field(default_factory=LedgerConfig)
+    skills: SkillsConfig = Field(default_factory=SkillsConfig)
+    mcp_servers: list[ServerConfig] = Field(
+        default_factory=list, description="Servers; mcp.json beside config.json is the place for them."
+    )
+    plugins: dict[str, Any] = Field(
+        default_factory=dict, description="Settings of plugins by name, and `disabled`: names not to load."
+    )

@@ -1,0 +1,166 @@
+"""Keeps a project's settings within what a project may decide.
+
+Some settings are the user's own whatever a project says: where credentials, prompts and conversations go. Permissions
+a project may only tighten. And what starts a program or opens a connection waits until the user has approved it.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nexus_core.config.json_parser import pointer_to
+from nexus_core.trust.fingerprint import describe_server, server_content, setting_content
+from nexus_core.values.finding import Finding
+from nexus_core.values.trust import ActivePart
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from nexus_core.values.layer import LayerConfig
+    from nexus_core.values.trust import Decision
+
+LEVELS = ("yolo", "trusted", "sandboxed")
+"""Permission levels from the loosest to the tightest."""
+
+PROTECTED = (
+    "home",
+    "ledger",
+    "plugins.disabled",
+    "provider.api_key_env",
+    "provider.base_url",
+    "provider.options",
+    "telemetry",
+    "trust",
+)
+"""What a project never decides, trusted or not."""
+
+ACTIVE = ("summary.command",)
+"""What takes effect in a project only after approval; servers and the settings of plugins come on top."""
+
+
+class Guarded(NamedTuple):
+    """Settings that may be merged, what was held back, and the active parts with the user's decisions."""
+
+    configs: list[LayerConfig]
+    findings: list[Finding]
+    active: list[ActivePart]
+
+
+def guard_configs(
+    configs: Iterable[LayerConfig], decide: Callable[[ActivePart], Decision], active: Sequence[str] = ()
+) -> Guarded:
+    """Take out of every project's settings what it may not decide, or may not decide yet.
+
+    Args:
+        configs: In order of precedence, the most local last.
+        decide: Says what the user has decided about an active part.
+        active: Further settings, as dotted names, that take effect only after approval.
+    """
+    guard = _Guard(decide, (*ACTIVE, *active))
+    guarded = [guard.check(config) for config in configs]
+    return Guarded(guarded, guard.findings, guard.parts)
+
+
+class _Guard:
+    def __init__(self, decide: Callable[[ActivePart], Decision], active: Sequence[str]) -> None:
+        self._decide = decide
+        self._active = active
+        self._level = LEVELS[1]
+        self._allowed: list[str] | None = None
+        self.findings: list[Finding] = []
+        self.parts: list[ActivePart] = []
+
+    def check(self, config: LayerConfig) -> LayerConfig:
+        if config.layer is not None and config.layer.is_own:
+            self._remember(config)
+            return config
+        settings: dict[str, Any] = copy.deepcopy(dict(config.settings))
+        for dotted in PROTECTED:
+            if _take(settings, dotted) is not None:
+                self._find(config, dotted, "protected-setting", f"{dotted} is your own decision, not a project's")
+        self._tighten(config, settings)
+        for dotted in self._active:
+            value = _get(settings, dotted)
+            if value is None:
+                continue
+            pointer = _pointer(dotted)
+            part = self._judge(config, pointer, pointer, setting_content(pointer, value), f"{dotted} = {value!r}")
+            if part.decision != "allowed":
+                _take(settings, dotted)
+        self._judge_servers(config, settings)
+        return replace(config, settings=settings)
+
+    def _remember(self, config: LayerConfig) -> None:
+        self._level = _known_level(_get(config.settings, "permissions.level"), self._level)
+        allowed = _get(config.settings, "permissions.tools.allow")
+        if isinstance(allowed, list):
+            self._allowed = allowed
+
+    def _tighten(self, config: LayerConfig, settings: dict[str, Any]) -> None:
+        level = _known_level(_get(settings, "permissions.level"), self._level)
+        if LEVELS.index(level) < LEVELS.index(self._level):
+            _take(settings, "permissions.level")
+            message = f"permissions.level {level!r} is looser than {self._level!r}; a project may only tighten it"
+            self._find(config, "permissions.level", "looser-permission", message)
+        else:
+            self._level = level
+        denied = _get(settings, "permissions.tools.deny")
+        if isinstance(denied, dict):  # $replace or $remove
+            _take(settings, "permissions.tools.deny")
+            message = "permissions.tools.deny may only grow in a project"
+            self._find(config, "permissions.tools.deny", "looser-permission", message)
+        allowed = _get(settings, "permissions.tools.allow")
+        if isinstance(allowed, list):
+            inherited = self._allowed
+            self._allowed = [tool for tool in allowed if inherited is None or tool in inherited]
+            settings["permissions"]["tools"]["allow"] = {"$replace": self._allowed}
+
+    def _judge_servers(self, config: LayerConfig, settings: dict[str, Any]) -> None:
+        servers = settings.get("mcp_servers")
+        for index, server in enumerate(servers if isinstance(servers, list) else []):
+            if isinstance(server, dict) and isinstance(server.get("name"), str):
+                root = config.layer.project if config.layer else config.path.parent
+                name = pointer_to("/mcp_servers", server["name"])
+                place = pointer_to("/mcp_servers", index)
+                self._judge(config, name, place, server_content(server, root), describe_server(server))
+
+    def _judge(self, config: LayerConfig, pointer: str, place: str, content: str, summary: str) -> ActivePart:
+        """Record an active part with the user's decision; `place` is where it stands in the file."""
+        part = ActivePart(
+            path=config.path.resolve(),
+            layer=config.layer.name if config.layer else "",
+            pointer=pointer,
+            line=config.position(place)[0],
+            summary=summary,
+            content=content,
+        )
+        self.parts.append(replace(part, decision=self._decide(part)))
+        return self.parts[-1]
+
+    def _find(self, config: LayerConfig, dotted: str, code: str, message: str) -> None:
+        line, column = config.position(_pointer(dotted))
+        self.findings.append(Finding(code, f"{message}; it is ignored", config.path, line, column))
+
+
+def _get(settings: Any, dotted: str) -> Any:  # noqa: ANN401 - any JSON value
+    for key in dotted.split("."):
+        if not isinstance(settings, dict) or key not in settings:
+            return None
+        settings = settings[key]
+    return settings
+
+
+def _take(settings: dict[str, Any], dotted: str) -> Any:  # noqa: ANN401 - as above
+    *path, last = dotted.split(".")
+    parent = _get(settings, ".".join(path)) if path else settings
+    return parent.pop(last, None) if isinstance(parent, dict) else None
+
+
+def _pointer(dotted: str) -> str:
+    return "/" + dotted.replace(".", "/")
+
+
+def _known_level(level: object, otherwise: str) -> str:
+    return level if isinstance(level, str) and level in LEVELS else otherwise

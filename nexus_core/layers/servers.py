@@ -1,0 +1,52 @@
+"""The MCP servers among the merged settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nexus_core.config.json_parser import pointer_to
+from nexus_core.values.servers import MCPServerConfig, MCPServerWithOrigin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from nexus_core.values.settings import Settings
+    from nexus_core.values.trust import ActivePart
+
+
+def find_servers(settings: Settings, active: Iterable[ActivePart]) -> tuple[MCPServerWithOrigin, ...]:
+    """The servers in the order of their layers; one that is among the `active` parts must have been allowed."""
+    decisions = {(part.path, part.pointer): part.decision for part in active}
+    return tuple(_servers(settings, decisions))
+
+
+def _servers(settings: Settings, decisions: Mapping[tuple[Path, str], str]) -> Iterator[MCPServerWithOrigin]:
+    entries = settings.value.get("mcp_servers", [])
+    for index, entry in enumerate(entries if isinstance(entries, list) else []):
+        if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+            continue
+        origin = settings.origins[pointer_to("/mcp_servers", index)][0]
+        key = (origin.path.resolve(), pointer_to("/mcp_servers", entry["name"]))
+        yield MCPServerWithOrigin(
+            config=_server(entry),
+            origin=origin.layer,
+            source_path=origin.path,
+            line=origin.line,
+            approved=decisions.get(key, "allowed") == "allowed",
+        )
+
+
+def _server(entry: dict[str, Any]) -> MCPServerConfig:
+    command = entry.get("command", ())
+    words = (command, *entry.get("args", ())) if isinstance(command, str) else tuple(command)
+    return MCPServerConfig(
+        name=entry["name"],
+        type=entry.get("type", "stdio" if words else "http"),
+        command=words,
+        url=entry.get("url", ""),
+        env=entry.get("env", {}),
+        headers=entry.get("headers", {}),
+        cwd=entry.get("cwd", ""),
+        enabled=entry.get("enabled", True),
+    )

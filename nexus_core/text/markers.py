@@ -1,0 +1,147 @@
+r"""Nexus's own structural lines, and the one way to keep a text from forging them.
+
+The model tells instructions from quoted content by headings, tags and fences that Nexus writes. A file, a tool
+result or a person may hold the same lines; `neutralise` puts a backslash into those, which Markdown shows as the
+literal text, and leaves everything else as it is. Letter case, extra white space, full-width forms and hidden
+characters make no difference: what a model takes for a marker is one.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from nexus_core.text.hidden import bare
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# One row for each marker; "…" stands for anything. A marker fills its line, unless its row ends in "…".
+HEADINGS = (
+    "# System Configuration",
+    "## Default Configuration",
+    "## Global Configuration",
+    "## Ancestor Configuration (…)",
+    "## Project Configuration",
+    "## Subagent Configuration",
+    "## Workspace Rules (…)",
+    "## Environment",
+    "## Active Configuration",
+    "## MCP Servers",
+    "## Active MCP Servers",
+)
+TAGS = (
+    "[CORE_IDENTITY]",
+    "[CAPABILITIES]",
+    "[SHARED_MEMORY]",
+    "[SHARED_MEMORY count=…]",
+    "[FRIENDS_INFO]",
+    "[THIS_MOMENT]",
+)
+FENCES = ("--- BEGIN DOCUMENTATION…", "--- END DOCUMENTATION…")
+SUMMARIES = ("[CONTEXT SUMMARY…", "[Previous conversation summary]…", "[Session started:…")
+# Elements count anywhere in a line, opened or closed.
+ELEMENTS = ("human_input", "current_time")
+
+_LINES = (*HEADINGS, *TAGS, *FENCES, *SUMMARIES)
+# The characters that Unicode (NFKC) takes for # [ < > and, generously, for a hyphen.
+_HASH, _LESS, _MORE = "#\uff03\ufe5f", "<\uff1c\ufe64", ">\uff1e\ufe65"
+_DASH = "\\-\u2010-\u2015\u2212\ufe58\ufe63\uff0d"
+_OPENERS = f"{_HASH}\\[\uff3b\ufe47{_DASH}"
+_RULER = f"[{_DASH}]{{3,}}"
+# Longer than any marker, however it is spaced: no more of a line needs to be compared.
+_LONGEST = 96
+
+
+@cache
+def _candidate() -> re.Pattern[str]:
+    # Finds every text with a marker, and few without: an opening character that is wide; or a plain one, then the
+    # words of a row, or plain letters up to a character that is not plain. No opening character is run over twice.
+    words = "|".join(dict.fromkeys(_words(row) for row in (*_LINES, *ELEMENTS)))
+    return re.compile(
+        f"[<{_OPENERS}\uff1c\ufe64]"
+        "(?:(?<=[\ufe47-\uff3b])|(?:(?<=[#\\[])|(?<=<)[\n\r\t /]*+|(?<=[^\t\n\r -,.-~][^#<\\[]))"
+        f"[\t ]*+(?:(?ai:{words})|[A-Za-z_\t ]*+[^\t\n\r -~]))"
+    )
+
+
+def _words(row: str) -> str:
+    letters = row.lstrip("#-[ ")
+    end = next((at for at, letter in enumerate(letters) if not (letter.isalpha() or letter in "_ ")), len(letters))
+    return letters[:end].rstrip().translate({ord(" "): "[\t ]++", ord("_"): "[\n\r\t ]*+_[\n\r\t ]*+"})
+
+
+def neutralise(text: str) -> str:
+    """`text` with a backslash in each line or element that only Nexus may write; the same object if it has none."""
+    points = _points(text)
+    if not points:
+        return text
+    return "\\".join(text[start:end] for start, end in pairwise([0, *points, len(text)]))
+
+
+def forged(text: str) -> list[tuple[int, str]]:
+    """The lines that `neutralise` would change, each with its number, from 1."""
+    lines: dict[int, str] = {}
+    number, seen = 1, 0
+    for point in _points(text):
+        number += text.count("\n", seen, point)
+        seen = point
+        if number not in lines:
+            start, end = text.rfind("\n", 0, point) + 1, text.find("\n", point)
+            lines[number] = text[start : end if end >= 0 else None].rstrip("\r")
+    return list(lines.items())
+
+
+def _points(text: str) -> list[int]:
+    # Where a backslash goes.
+    if _candidate().search(text) is None:
+        return []
+    return sorted([*_line_points(text), *_element_points(text)])
+
+
+def _line_points(text: str) -> Iterator[int]:
+    # Compiled (and kept) by `re` on demand: few texts get here. What precedes a marker may be invisible; a hyphen
+    # before a blank is a bullet.
+    opening = re.compile(f"[^!-~{_OPENERS}]*+[{_OPENERS}](?<!-(?=[\t -,.-~]))")
+    offset = 0
+    for line in text.splitlines(keepends=True):
+        if (found := opening.match(line)) and _is_marker(line):
+            yield offset + found.end() - 1
+        offset += len(line)
+
+
+def _element_points(text: str) -> Iterator[int]:
+    elements = {_fold(slash + name) for name in ELEMENTS for slash in ("", "/")}
+    for found in re.finditer(f"[{_LESS}]([^{_LESS}{_MORE}]*+)[{_MORE}]", text):
+        name = " ".join(bare(found[1]).split())
+        if len(name) <= _LONGEST and _fold(name) in elements:
+            yield found.start(1)
+
+
+def _is_marker(line: str) -> bool:
+    plain = re.sub(_RULER, "---", " ".join(bare(line).split()))
+    if plain[0] in _HASH:
+        plain = plain.rstrip(f"{_HASH} ")  # Markdown allows a heading to be closed: ## Title ##
+    # The two ends are enough, and normalising a long line could take time in the square of its length.
+    head, tail = _fold(plain[:_LONGEST]), plain[-_LONGEST:]
+    whole, open_ended = _rows()
+    if head in whole:
+        return len(plain) <= _LONGEST
+    return any(head.startswith(start) and _fold(tail).endswith(end) for start, end in open_ended)
+
+
+@cache
+def _rows() -> tuple[frozenset[str], tuple[tuple[str, str], ...]]:
+    whole = frozenset(_fold(row) for row in _LINES if "…" not in row)
+    parts = (row.partition("…") for row in _LINES if "…" in row)
+    return whole, tuple((_fold(start), _fold(end)) for start, _, end in parts)
+
+
+def _fold(text: str) -> str:
+    import unicodedata  # noqa: PLC0415 - a text without candidates does not need its tables
+
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    # White space beside punctuation says nothing.
+    return re.sub(r" (?=[^\w -]|_|---)|(?:(?<=[^\w -])|(?<=_)|(?<=---)) ", "", folded)

@@ -1,0 +1,73 @@
+"""What plugins declare about settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from nexus_core.values.checks import require_one_of, require_type, require_words
+
+ListPolicy = Literal["join", "replace", "unique", "by-name"]
+"""How two lists under one key become one: all items, the later ones, each item once, or the later of each name."""
+
+LIST_POLICIES: tuple[ListPolicy, ...] = get_args(ListPolicy)
+
+
+@dataclass(frozen=True, slots=True)
+class PluginSettings:
+    """What may stand under `plugins.<name>` in config.json.
+
+    Attributes:
+        model: A pydantic model to check it with, as `package.module:Class`; imported when there is something to check.
+            Derive it from `nexus_core.plugin.Strict`.
+        active: Settings that start a program, open a connection or name code to load; in a project they take effect
+            only after the user has approved them.
+    """
+
+    model: str
+    active: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        require_words(self.model, "PluginSettings.model")
+        if ":" not in self.model:
+            raise ValueError(f"PluginSettings.model must look like 'package.module:Class', not {self.model!r}")
+
+
+InitScope = Literal["local", "global"]
+"""Whether a project or the user's own directory is being set up."""
+
+
+@dataclass(frozen=True, slots=True)
+class InitFile:
+    """A file that `nexus init` writes.
+
+    Attributes:
+        name: Its path inside `.nexus3`.
+        text: Its content.
+    """
+
+    name: str
+    text: str
+
+    def __post_init__(self) -> None:
+        require_words(self.name, "InitFile.name")
+        if self.name.startswith(("/", "\\")) or ".." in self.name.split("/"):
+            raise ValueError(f"InitFile.name must stay inside the directory, not {self.name!r}")
+        require_type(self.text, "InitFile.text", str)
+
+
+@dataclass(frozen=True, slots=True)
+class MergePolicy:
+    """How the lists of several layers under one key become one.
+
+    Attributes:
+        key: The key's dotted name: `mcp_servers`.
+        policy: `join` (the default elsewhere), `replace`, `unique` or `by-name`.
+    """
+
+    key: str
+    policy: ListPolicy
+
+    def __post_init__(self) -> None:
+        require_words(self.key, "MergePolicy.key")
+        require_one_of(self.policy, "MergePolicy.policy", LIST_POLICIES)

@@ -1,0 +1,45 @@
+"""Merged settings, each with the places it comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A place where a setting was made: file, line and column (0 when unknown), and layer."""
+
+    path: Path
+    line: int
+    column: int
+    layer: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}" if self.line else str(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What all layers together set.
+
+    Attributes:
+        value: The merged settings, before defaults are filled in.
+        origins: By JSON pointer, where a value comes from: the winner first, then what it overrode, nearest first.
+    """
+
+    value: Mapping[str, object] = field(default_factory=dict)
+    origins: Mapping[str, tuple[Origin, ...]] = field(default_factory=dict)
+
+    def get(self, dotted: str, default: object = None) -> object:
+        """The value of `provider.model`, or `default` where nobody set it."""
+        value: object = self.value
+        for key in dotted.split("."):
+            if not isinstance(value, dict) or key not in value:
+                return default
+            value = value[key]
+        return value

@@ -1,0 +1,173 @@
+"""Puts the content of other files in the place of `@path`, as other tools do it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from nexus_core import FileError, Skipped
+from nexus_core.plugin import read_bytes, real_path, repository_root
+from nexus_plugins.file_layers._tokens import find_tokens
+
+if TYPE_CHECKING:
+    from nexus_core import Layer
+    from nexus_core.plugin import Admission
+
+MAX_DEPTH = 5
+MAX_FILES = 64
+MAX_BYTES = 4 * 1024 * 1024
+
+
+MAX_LOOKUPS = 4_000
+"""How many words after an @ are looked up; without a limit, a file of nothing else would take ten seconds."""
+
+
+class Expanded(NamedTuple):
+    """A text with its imports in place, the files they came from, and the imports that were left as they are."""
+
+    text: str
+    imports: tuple[Path, ...]
+    skipped: tuple[Skipped, ...]
+
+
+def expand_imports(path: Path, text: str, layer: Layer, admission: Admission) -> Expanded:
+    """Put the content of every file that a text imports in the place of the import.
+
+    What is not the name of a file stays as it is, so that handles and decorators survive.
+
+    Raises:
+        FileError: A file imports itself, directly or not, a file cannot be read, or there is too much to import.
+    """
+    importer = _Importer(path, text, layer, admission)
+    expanded = importer.expand(text, (real_path(path),))
+    return Expanded(expanded, tuple(importer.imports), tuple(importer.skipped))
+
+
+class _Importer:
+    def __init__(self, path: Path, text: str, layer: Layer, admission: Admission) -> None:
+        self._path = path
+        self._layer = layer
+        self._admission = admission
+        self._size = len(text.encode())
+        self._lookups = 0
+        self._not_text: set[Path] = set()
+        # Dictionaries for their order: each file is imported, and each reason given, once.
+        self.imports: dict[Path, None] = {}
+        self.skipped: dict[Skipped, None] = {}
+
+    def expand(self, text: str, chain: tuple[Path, ...]) -> str:
+        """The text of the last file of `chain`, each file of which imports the next."""
+        reach = self._reach(chain[-1], is_text=len(chain) == 1)
+        pieces: list[str] = []
+        position = 0
+        for token in find_tokens(text):
+            self._lookups += 1
+            if self._lookups > MAX_LOOKUPS:
+                self._skip(self._path, f"more than {MAX_LOOKUPS} words after an @; the others stay as they are")
+                break
+            content = self._content(token.path, chain, reach)
+            if content is not None:
+                pieces += text[position : token.start], content
+                position = token.end
+        return "".join([*pieces, text[position:]])
+
+    def _reach(self, importer: Path, *, is_text: bool) -> _Reach:
+        if not self._layer.is_own:
+            return _Reach((self._admission.root,))
+        directory = real_path(self._layer.directory)
+        if is_text or importer.is_relative_to(directory):
+            home = _home()
+            # Links in the user's home are the user's own doing, wherever they lead.
+            return _Reach((home, real_path(home), self._layer.directory, directory, importer.parent), links=True)
+        # A project that the user imports from must not get the user's reach.
+        return _Reach((repository_root(importer.parent) or importer.parent,))
+
+    def _content(self, written: str, chain: tuple[Path, ...], reach: _Reach) -> str | None:
+        """What to put in the place of an import; None leaves it as it is."""
+        path = _named_path(written, chain[-1].parent)
+        if not self._is_importable(path, reach):
+            return None
+        real = real_path(path)
+        if real in chain:
+            circle = " -> ".join(map(str, (*chain[chain.index(real) :], real)))
+            raise FileError(f"imports form a circle: {circle}", where=str(chain[-1]), hint="remove one of the imports")
+        if real in self.imports:
+            self._skip(path, "imported already")
+            return ""
+        if len(chain) > MAX_DEPTH:
+            self._skip(path, f"imports nested deeper than {MAX_DEPTH}")
+            return None
+        text = self._read(path, real)
+        return None if text is None else self.expand(text, (*chain, real)).rstrip("\n")
+
+    def _is_importable(self, path: Path, reach: _Reach) -> bool:
+        # Most words after an @ are not meant as files; those that plainly are deserve an answer.
+        if not reach.has_name(path):
+            # Not even looked at: that alone may open a connection where directories are mounted on demand.
+            return self._skip(path, reach.objection) if path.suffix else False
+        try:
+            mode = path.stat().st_mode
+        except (OSError, ValueError):
+            return self._skip(path, "import not there") if path.suffix == ".md" else False
+        if stat.S_ISDIR(mode):
+            return False
+        if not reach.has_file(path):
+            return self._skip(path, reach.objection)
+        if reason := self._admission.distrust(path):
+            return self._skip(path, reason)
+        return stat.S_ISREG(mode) or self._skip(path, "not a regular file")
+
+    def _read(self, path: Path, real: Path) -> str | None:
+        if len(self.imports) == MAX_FILES:
+            self._refuse(f"imports more than {MAX_FILES} files")
+        if real in self._not_text:
+            return None
+        data = read_bytes(real) or b""
+        self._size += len(data)
+        if self._size > MAX_BYTES:
+            self._refuse(f"larger than {MAX_BYTES >> 20} MiB with its imports")
+        try:
+            text = data.decode("utf-8-sig").replace("\r\n", "\n")
+        except UnicodeDecodeError:
+            self._not_text.add(real)
+            self._skip(path, "not UTF-8")
+            return None
+        self.imports[real] = None
+        return text
+
+    def _skip(self, path: Path, reason: str) -> Literal[False]:
+        self.skipped[Skipped(path, reason)] = None
+        return False
+
+    def _refuse(self, what: str) -> None:
+        raise FileError(what, where=str(self._path), hint="import less")
+
+
+class _Reach(NamedTuple):
+    """The directories that a file may import from, and whether links in them may lead elsewhere."""
+
+    roots: tuple[Path, ...]
+    links: bool = False
+
+    @property
+    def objection(self) -> str:
+        return f"import leads outside {self.roots[0]}"
+
+    def has_name(self, path: Path) -> bool:
+        return any(map(path.is_relative_to, self.roots))
+
+    def has_file(self, path: Path) -> bool:
+        return self.links or self.has_name(real_path(path))
+
+
+def _named_path(written: str, directory: Path) -> Path:
+    if written.startswith("~/"):
+        return Path(os.path.normpath(_home() / written[2:]))
+    # Without `..`, so that what is checked is what is read, whatever links lie on the way.
+    return Path(os.path.normpath(directory / written))
+
+
+def _home() -> Path:
+    return Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() fails without a home

@@ -1,0 +1,39 @@
+"""Reads the config.json of a layer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nexus_core import LayerConfig, Skipped
+from nexus_core.plugin import Admission, read_json, real_path, setting_error
+from nexus_plugins.file_layers._discovery import SETTINGS, is_replaced
+
+if TYPE_CHECKING:
+    from nexus_core import Layer
+
+
+def read_settings(layer: Layer) -> LayerConfig | Skipped:
+    """What a layer's config.json says, or why it says nothing.
+
+    Raises:
+        ConfigError: It is not JSON, or not a JSON object; the report shows where.
+        FileError: It is larger than 1 MiB, not a regular file, or cannot be read.
+    """
+    path = layer.directory / SETTINGS
+    if is_replaced(layer, SETTINGS):
+        return Skipped(path, f"your own {SETTINGS} takes its place")
+    if reason := Admission(layer).objection(path):
+        return Skipped(path, reason)
+    document = read_json(real_path(path), empty={})
+    if document is None:
+        return Skipped(path, "not there")
+    if not isinstance(document.value, dict):
+        raise setting_error(
+            path,
+            document.lines,
+            document.position(""),
+            title=f"Invalid configuration in {path}",
+            message="a configuration must be a JSON object",
+            closing="Write { … } around the settings and try again.",
+        )
+    return LayerConfig(path, document.value, document.position)

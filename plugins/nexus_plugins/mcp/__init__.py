@@ -1,0 +1,37 @@
+"""MCP servers as a layer names them: `mcp.json`, in any of the shapes that other tools have made common.
+
+Nothing is started or connected here, and no reference such as `${TOKEN}` is resolved.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nexus_core import MergePolicy, Section, hookimpl
+from nexus_plugins.mcp._reader import SETTING, read_layer
+from nexus_plugins.mcp._table import server_table
+
+if TYPE_CHECKING:
+    from nexus_core import Layer, LayerConfig, Loaded, Skipped
+
+ORDER = 800
+
+
+@hookimpl
+def nexus_merge_policies() -> list[MergePolicy]:
+    """Of two servers with one name, the more local definition wins entirely."""
+    return [MergePolicy(SETTING, "by-name")]
+
+
+@hookimpl
+def nexus_layer_config(layer: Layer) -> list[LayerConfig | Skipped]:
+    """The servers in the layer's mcp.json as the setting `mcp_servers`, and whatever in the file was not used."""
+    return [] if layer.only_rules else read_layer(layer)
+
+
+@hookimpl
+def nexus_static_sections(loaded: Loaded) -> list[Section]:
+    """The section `## MCP Servers`, a table of what there is and whether it may be used."""
+    if not loaded.servers:
+        return []
+    return [Section("mcp-servers", title="MCP Servers", text=server_table(loaded.servers), order=ORDER)]

@@ -1,0 +1,124 @@
+"""The fields of an MCP server: the names they go by in the files of different tools, and what their values may be.
+
+What is said about a field names it and its server, never its value, because a value may be a password.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_KINDS = {dict: "an object", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
+_TYPES = {"stdio": "stdio", "http": "http", "streamablehttp": "http", "sse": "sse"}
+_LONGEST_NAME = 60  # characters of a name that a message repeats
+
+
+class ShapeError(Exception):
+    """Raised when something cannot be meant; says where (a JSON pointer), what is wrong and what to do."""
+
+    def __init__(self, pointer: str, what: str, hint: str | None = None) -> None:
+        super().__init__(what)
+        self.pointer = pointer
+        self.what = what
+        self.hint = hint
+
+
+def member(pointer: str, key: str | int) -> str:
+    """The JSON pointer of a member of what `pointer` means."""
+    return f"{pointer}/{str(key).replace('~', '~0').replace('/', '~1')}"
+
+
+def is_comment(key: str) -> bool:
+    """Whether a key is there for people or editors only."""
+    return key.startswith("_") or key == "$schema"
+
+
+def quoted(name: str) -> str:
+    """A name from a file as messages show it: in quotes, in one line, not too long."""
+    return repr(name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…")
+
+
+def kind(value: object) -> str:
+    """What sort of value it is, in words."""
+    return _KINDS.get(type(value), "null")
+
+
+# ---- values: each function gets what is written, what to call it, and where it stands ---------------------
+
+
+def _text(value: object, what: str, place: str) -> str:
+    if not isinstance(value, str):
+        raise ShapeError(place, f"{what} must be text, not {kind(value)}")
+    return value
+
+
+def _word(value: object, what: str, place: str) -> str:
+    # Ports and switches are often written as numbers and booleans; a program gets them as JSON spells them.
+    if isinstance(value, bool | int | float):
+        return str(value).lower()
+    return _text(value, what, place)
+
+
+def _words(value: object, what: str, place: str) -> list[str]:
+    if not isinstance(value, list):
+        raise ShapeError(place, f"{what} must be a list, not {kind(value)}")
+    return [_word(item, f"item {n} in {what}", member(place, n - 1)) for n, item in enumerate(value, start=1)]
+
+
+def _command(value: object, what: str, place: str) -> list[str]:
+    # Text is the name of one program, blanks and all: to split it would be to guess at the rules of a shell.
+    if isinstance(value, str):
+        return [value] if value.strip() else []
+    if not isinstance(value, list):
+        raise ShapeError(place, f"{what} must be a list or text, not {kind(value)}")
+    words = _words(value, what, place)
+    return words if words and words[0].strip() else []
+
+
+def _address(value: object, what: str, place: str) -> str:
+    return _text(value, what, place).strip()
+
+
+def _table(value: object, what: str, place: str) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise ShapeError(place, f"{what} must be an object, not {kind(value)}")
+    written = ((name, each) for name, each in value.items() if each is not None)
+    return {name: _word(each, f"{quoted(name)} in {what}", member(place, name)) for name, each in written}
+
+
+def _flag(value: object, what: str, place: str) -> bool:
+    if not isinstance(value, bool):
+        raise ShapeError(place, f"{what} must be true or false, not {kind(value)}")
+    return value
+
+
+def _opposite(value: object, what: str, place: str) -> bool:
+    return not _flag(value, what, place)
+
+
+def _type(value: object, what: str, place: str) -> str:
+    # `streamable-http`, `streamableHttp` and `streamable_http` are all in use.
+    word = _text(value, what, place).lower().replace("-", "").replace("_", "")
+    if word not in _TYPES:
+        raise ShapeError(place, f"{what} is none that is known", "write stdio, http or sse")
+    return _TYPES[word]
+
+
+FIELDS: dict[str, tuple[str, Callable[[object, str, str], Any]]] = {
+    "name": ("name", _text),
+    "type": ("type", _type),
+    "transport": ("type", _type),
+    "command": ("command", _command),
+    "args": ("args", _words),
+    "url": ("url", _address),
+    "httpUrl": ("url", _address),
+    "env": ("env", _table),
+    "environment": ("env", _table),
+    "headers": ("headers", _table),
+    "cwd": ("cwd", _text),
+    "enabled": ("enabled", _flag),
+    "disabled": ("enabled", _opposite),
+}
+"""By the name in a file: the name in Nexus, and what makes the value of it."""

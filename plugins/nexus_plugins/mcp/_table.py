@@ -1,0 +1,27 @@
+"""The servers as the model reads about them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nexus_core.plugin import visible_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nexus_core import MCPServerWithOrigin
+
+
+def server_table(servers: Iterable[MCPServerWithOrigin]) -> str:
+    """A Markdown table: server, type, origin and status, in the order of the layers."""
+    rows = [
+        (server.config.name, "stdio" if server.config.type == "stdio" else "http", server.origin, server.status)
+        for server in servers
+    ]
+    lines = [f"| {' | '.join(map(_cell, row))} |" for row in rows]
+    return "\n".join(["| Server | Type | Origin | Status |", "|--------|------|--------|--------|", *lines])
+
+
+def _cell(text: str) -> str:
+    # A name may hold anything; it must not end its cell or its line.
+    return visible_line(text).replace("|", "\\|")

@@ -1,0 +1,445 @@
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from nexus_core.cli.root import RootGroup
+from nexus_core.nexus import Nexus
+from nexus_core.trust.fingerprint import describe_server, server_content, setting_content
+from nexus_core.trust.store import TrustStore
+from nexus_core.values.command import Command
+from nexus_core.values.trust import ActivePart
+from tests.conftest import Cli, Outcome
+
+TOKEN = "ghp_planted0in0env"  # noqa: S105 - planted, to be looked for
+BEARER = "planted-in-headers"
+
+GITHUB: dict[str, object] = {
+    "name": "github",
+    "command": ["npx", "-y", "server-github"],
+    "env": {"GITHUB_TOKEN": TOKEN},
+}
+REMOTE: dict[str, object] = {
+    "name": "remote",
+    "url": "https://mcp.example.com/v1",
+    "headers": {"Authorization": BEARER},
+}
+
+Servers = list[dict[str, object]]
+
+
+@pytest.fixture
+def servers(monkeypatch: pytest.MonkeyPatch, work: Path) -> Servers:
+    """The servers of the project; a test changes them as somebody would change its mcp.json."""
+    servers: Servers = [GITHUB, REMOTE]
+    monkeypatch.setattr(
+        RootGroup, "core", {**RootGroup.core, "trust": Command("trust", "Trust.", "nexus_core.cli.trust:app")}
+    )
+
+    def load(nexus: Nexus) -> SimpleNamespace:
+        store = TrustStore(nexus.home, workspace=nexus.cwd)
+        parts = [_part(work, line, server) for line, server in enumerate(servers, start=3)]
+        return SimpleNamespace(active=tuple(replace(part, decision=store.decide(part)) for part in parts))
+
+    monkeypatch.setattr(Nexus, "load", load)
+    return servers
+
+
+def _part(work: Path, line: int, server: dict[str, object]) -> ActivePart:
+    return ActivePart(
+        path=work / ".nexus3/mcp.json",
+        layer="local",
+        pointer=f"/mcp_servers/{server['name']}",
+        line=line,
+        summary=describe_server(server),
+        content=server_content(server, work),
+    )
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Sit at a terminal and type this."""
+
+    def type_in(text: str) -> None:
+        monkeypatch.setattr(sys, "stdin", Terminal(text))
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+        monkeypatch.setenv("NO_COLOR", "1")
+
+    return type_in
+
+
+def decisions(cli: Cli) -> dict[str, str]:
+    parts = json.loads(cli("trust", "status", "--json").out)["parts"]
+    return {part["pointer"].rpartition("/")[2]: part["decision"] for part in parts}
+
+
+# ---- status -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("servers")
+def test_the_status_says_what_each_setting_would_do_and_where_it_stands(cli: Cli, work: Path) -> None:
+    outcome = cli("trust", "status")
+
+    heading, github, remote = outcome.out.splitlines()
+    assert outcome.code == 0
+    assert heading.split() == ["DECISION", "SETTING", "WHERE", "WOULD"]
+    assert github.split(maxsplit=3) == [
+        "pending",
+        "/mcp_servers/github",
+        f"{work}/.nexus3/mcp.json:3",
+        "run npx -y server-github; environment: GITHUB_TOKEN",
+    ]
+    assert remote.endswith("connect to https://mcp.example.com/v1; headers: Authorization")
+
+
+@pytest.mark.usefixtures("servers")
+def test_the_status_as_json(cli: Cli, work: Path) -> None:
+    outcome = cli("trust", "status", "--json")
+
+    assert json.loads(outcome.out)["schema"] == 1
+    assert json.loads(outcome.out)["parts"][1] == {
+        "decision": "pending",
+        "pointer": "/mcp_servers/remote",
+        "layer": "local",
+        "path": f"{work}/.nexus3/mcp.json",
+        "line": 4,
+        "summary": "https://mcp.example.com/v1; headers: Authorization",
+    }
+
+
+def test_a_project_without_active_settings_has_nothing_to_approve(cli: Cli, servers: Servers) -> None:
+    servers.clear()
+
+    outcome = cli("trust", "status")
+
+    assert (outcome.code, outcome.out) == (0, "")
+    assert outcome.err == "No setting here needs your approval.\n"
+
+
+@pytest.mark.usefixtures("servers")
+def test_a_store_that_cannot_be_used_is_said_and_trusts_nothing(cli: Cli, nexus_home: Path) -> None:
+    cli("trust", "allow", "--all", "--yes")
+    (nexus_home / "trust.json").chmod(0o666)
+
+    outcome = cli("trust", "status")
+
+    assert outcome.code == 0
+    assert outcome.out.count("pending") == 2
+    assert f"others may write to the trust store ({nexus_home}/trust.json); nothing is trusted" in outcome.err
+
+
+# ---- allow ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("servers")
+def test_on_a_terminal_each_setting_is_shown_and_asked_about(
+    cli: Cli, answer: Callable[[str], None], work: Path
+) -> None:
+    answer("y\nn\n")
+
+    outcome = cli("trust", "allow")
+
+    assert (outcome.code, outcome.out) == (0, "")
+    assert outcome.err.splitlines() == [
+        f"/mcp_servers/github in {work}/.nexus3/mcp.json:3",
+        "  This would run: npx -y server-github; environment: GITHUB_TOKEN",
+        "  Allow it? [y/N]",
+        "Allowed /mcp_servers/github.",
+        f"/mcp_servers/remote in {work}/.nexus3/mcp.json:4",
+        "  This would connect to: https://mcp.example.com/v1; headers: Authorization",
+        "  Allow it? [y/N]",
+        "Left /mcp_servers/remote as it was.",
+    ]
+    assert decisions(cli) == {"github": "allowed", "remote": "pending"}
+
+
+@pytest.mark.usefixtures("servers")
+@pytest.mark.parametrize("text", ["", "\n", "n\n", "x\n", "no\n", "yolo\n"])
+def test_anything_but_yes_is_no(cli: Cli, answer: Callable[[str], None], text: str) -> None:
+    answer(text)
+
+    cli("trust", "allow", "mcp_servers/github")
+
+    assert decisions(cli)["github"] == "pending"
+
+
+@pytest.mark.usefixtures("servers")
+@pytest.mark.parametrize("arguments", [[], ["--yes"], ["--all"], ["mcp_servers/github"]])
+def test_without_a_terminal_and_a_clear_word_nothing_is_allowed(cli: Cli, arguments: list[str]) -> None:
+    outcome = cli("trust", "allow", *arguments)
+
+    assert (outcome.code, outcome.out) == (3, "")
+    assert "no terminal to ask on" in outcome.err
+    assert decisions(cli) == {"github": "pending", "remote": "pending"}
+
+
+@pytest.mark.usefixtures("servers")
+@pytest.mark.parametrize("pointer", ["mcp_servers/github", "/mcp_servers/github"])
+def test_a_named_setting_is_shown_and_allowed_without_asking(cli: Cli, pointer: str) -> None:
+    outcome = cli("trust", "allow", pointer, "--yes")
+
+    assert outcome.code == 0
+    assert "This would run: npx -y server-github; environment: GITHUB_TOKEN" in outcome.err
+    assert decisions(cli) == {"github": "allowed", "remote": "pending"}
+
+
+@pytest.mark.usefixtures("servers")
+def test_all_allows_what_is_undecided_and_leaves_what_was_denied(cli: Cli) -> None:
+    cli("trust", "deny", "mcp_servers/remote")
+
+    cli("trust", "allow", "--all", "--yes")
+
+    assert decisions(cli) == {"github": "allowed", "remote": "denied"}
+
+
+@pytest.mark.usefixtures("servers")
+def test_a_denied_setting_can_be_allowed_by_name(cli: Cli) -> None:
+    cli("trust", "deny", "--all")
+
+    outcome = cli("trust", "allow", "mcp_servers/remote", "--yes")
+
+    assert "You denied it before." in outcome.err
+    assert decisions(cli) == {"github": "denied", "remote": "allowed"}
+
+
+@pytest.mark.usefixtures("servers")
+@pytest.mark.parametrize(
+    ("arguments", "words"), [(["--all"], "Nothing to allow."), (["mcp_servers/github"], "Allowed already.")]
+)
+def test_nothing_to_do_is_said(cli: Cli, arguments: list[str], words: str) -> None:
+    cli("trust", "allow", "--all", "--yes")
+
+    outcome = cli("trust", "allow", *arguments)
+
+    assert (outcome.code, outcome.err) == (0, f"{words}\n")
+
+
+@pytest.mark.usefixtures("servers")
+@pytest.mark.parametrize("command", [["allow", "--yes"], ["deny"], ["diff"]])
+def test_an_unknown_setting_suggests_the_nearest(cli: Cli, command: list[str]) -> None:
+    outcome = cli("trust", *command, "mcp_servers/githb")
+
+    assert outcome.code == 2
+    assert "unknown active setting '/mcp_servers/githb'" in outcome.err
+    assert "did you mean '/mcp_servers/github'?" in outcome.err
+
+
+@pytest.mark.usefixtures("servers")
+@pytest.mark.parametrize("command", ["allow", "deny"])
+def test_names_and_all_contradict_each_other(cli: Cli, command: str) -> None:
+    outcome = cli("trust", command, "mcp_servers/github", "--all")
+
+    assert outcome.code == 2
+    assert decisions(cli)["github"] == "pending"
+
+
+@pytest.mark.usefixtures("servers")
+@pytest.mark.parametrize("command", [["allow", "--all", "--yes"], ["deny", "--all"]])
+def test_a_store_that_cannot_be_used_stops_before_anything_is_asked(
+    cli: Cli, nexus_home: Path, command: list[str]
+) -> None:
+    (nexus_home / "trust.json").write_text("damaged")
+
+    outcome = cli("trust", *command)
+
+    assert outcome.code == 3
+    assert "the trust store is damaged" in outcome.err
+    assert "This would" not in outcome.err
+    assert (nexus_home / "trust.json").read_text() == "damaged"
+
+
+@pytest.mark.usefixtures("servers")
+def test_a_home_inside_the_workspace_can_allow_nothing(cli: Cli, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEXUS_HOME", str(work / "home"))
+
+    outcome = cli("trust", "allow", "--all", "--yes")
+
+    assert outcome.code == 3
+    assert "inside the project" in outcome.err
+    assert not (work / "home").exists()
+
+
+def test_hidden_characters_are_shown_to_whoever_is_asked(cli: Cli, servers: Servers) -> None:
+    servers[:] = [{"name": "a\u200bb\n\x1b[2K", "command": ["node", "\u202ex", "\x1b[1A"]}]
+
+    outcomes = [cli("trust", "status"), cli("trust", "allow", "--all", "--yes"), cli("trust", "deny", "--all")]
+
+    text = "".join(outcome.out + outcome.err for outcome in outcomes)
+    assert not {"\x1b", "\u200b", "\u202e"} & set(text)
+    assert "/mcp_servers/a\\u200bb\\n\\x1b[2K in " in text
+    assert "This would run: node '\\u202ex' '\\x1b[1A'" in text
+
+
+# ---- deny and diff ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("servers")
+def test_a_setting_is_denied_without_asking(cli: Cli, work: Path) -> None:
+    outcome = cli("trust", "deny", "mcp_servers/github")
+
+    assert (outcome.code, outcome.out) == (0, "")
+    assert outcome.err == f"Denied /mcp_servers/github in {work}/.nexus3/mcp.json:3.\n"
+    assert decisions(cli) == {"github": "denied", "remote": "pending"}
+
+
+@pytest.mark.usefixtures("servers")
+def test_denying_all_takes_back_what_was_allowed(cli: Cli) -> None:
+    cli("trust", "allow", "--all", "--yes")
+
+    cli("trust", "deny", "--all")
+
+    assert set(decisions(cli).values()) == {"denied"}
+
+
+@pytest.mark.usefixtures("servers")
+def test_denying_nothing_is_a_usage_error(cli: Cli) -> None:
+    outcome = cli("trust", "deny")
+
+    assert outcome.code == 2
+    assert "--all" in outcome.err
+
+
+@pytest.mark.usefixtures("servers")
+def test_denying_twice_is_said(cli: Cli) -> None:
+    cli("trust", "deny", "mcp_servers/github")
+
+    outcome = cli("trust", "deny", "mcp_servers/github")
+
+    assert (outcome.code, outcome.err) == (0, "Denied already.\n")
+
+
+@pytest.mark.usefixtures("servers")
+def test_without_a_change_there_is_no_difference(cli: Cli) -> None:
+    cli("trust", "allow", "mcp_servers/github", "--yes")
+
+    outcome = cli("trust", "diff")
+
+    assert (outcome.code, outcome.out) == (0, "")
+    assert outcome.err == "Nothing differs from what you allowed.\n"
+
+
+@pytest.mark.parametrize("pointer", [[], ["mcp_servers/github"]])
+def test_a_changed_setting_is_shown_against_what_was_allowed(cli: Cli, servers: Servers, pointer: list[str]) -> None:
+    cli("trust", "allow", "mcp_servers/github", "--yes")
+    servers[0] = {**GITHUB, "command": ["npx", "-y", "server-evil"]}
+
+    outcome = cli("trust", "diff", *pointer)
+
+    assert outcome.code == 1
+    assert '-    "server-github"\n' in outcome.out
+    assert '+    "server-evil"\n' in outcome.out
+    assert decisions(cli)["github"] == "changed"
+
+
+def test_a_changed_setting_that_was_not_named_is_not_compared(cli: Cli, servers: Servers) -> None:
+    cli("trust", "allow", "--all", "--yes")
+    servers[0] = {**GITHUB, "command": ["npx", "-y", "server-evil"]}
+
+    outcome = cli("trust", "diff", "mcp_servers/remote")
+
+    assert (outcome.code, outcome.out) == (0, "")
+
+
+def test_allowing_a_change_says_that_it_is_one(cli: Cli, servers: Servers) -> None:
+    cli("trust", "allow", "--all", "--yes")
+    servers[0] = {**GITHUB, "command": ["npx", "-y", "server-evil"]}
+
+    outcome = cli("trust", "allow", "--all", "--yes")
+
+    assert "You allowed something else here before" in outcome.err
+    assert "remote" not in outcome.err
+    assert decisions(cli)["github"] == "allowed"
+
+
+# ---- conventions ------------------------------------------------------------------------------------------
+
+
+def test_no_command_prints_a_secret(cli: Cli, servers: Servers, nexus_home: Path) -> None:
+    outcomes: list[Outcome] = [cli("trust", "status"), cli("trust", "status", "--json")]
+    outcomes.append(cli("trust", "allow", "--all", "--yes"))
+    servers[:] = [
+        {**GITHUB, "env": {"GITHUB_TOKEN": f"{TOKEN}2"}},
+        {**REMOTE, "headers": {"Authorization": f"{BEARER}2"}},
+    ]
+    outcomes += [cli("--debug", "trust", *command) for command in (["diff"], ["allow"], ["deny", "--all"], ["status"])]
+
+    text = "".join(outcome.out + outcome.err for outcome in outcomes)
+    store = (nexus_home / "trust.json").read_text()
+    assert "GITHUB_TOKEN" in text
+    assert '+    "GITHUB_TOKEN": "sha256:' in text
+    for secret in (TOKEN, BEARER):
+        assert secret not in text
+        assert secret not in store
+
+
+@pytest.mark.usefixtures("servers")
+@pytest.mark.parametrize("command", ["status", "allow", "deny", "diff"])
+def test_help_ends_with_two_examples(cli: Cli, command: str) -> None:
+    outcome = cli("trust", command, "--help")
+
+    examples = outcome.out.rpartition("Examples:\n")[2].splitlines()
+    assert outcome.code == 0
+    assert len(examples) == 2
+    assert all(example.strip().startswith("nexus") for example in examples)
+
+
+@pytest.mark.usefixtures("servers")
+def test_a_setting_that_is_no_server_is_told_as_one_that_sets(
+    cli: Cli, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = setting_content("/plugins/git", {"fetch": True})
+    part = replace(_part(work, 3, GITHUB), pointer="/plugins/git", summary="fetch\u200b =\ntrue", content=content)
+    monkeypatch.setattr(Nexus, "load", lambda _: SimpleNamespace(active=(part,)))
+
+    outcome = cli("trust", "allow", "--all", "--yes")
+
+    assert "This would set: fetch\\u200b =\\ntrue\n" in outcome.err
+
+
+ON_A_TERMINAL = """
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from nexus_core.cli.root import RootGroup
+from nexus_core.cli.run import run
+from nexus_core.nexus import Nexus
+from nexus_core.values.command import Command
+from nexus_core.values.trust import ActivePart
+
+RootGroup.core = {**RootGroup.core, "trust": Command("trust", "Trust.", "nexus_core.cli.trust:app")}
+part = ActivePart(path=Path.cwd() / "mcp.json", layer="local", pointer="/x", line=1, summary="node", content="{}")
+Nexus.load = lambda self: SimpleNamespace(active=(part,))
+sys.exit(run(["trust", "allow"]))
+"""
+
+
+@pytest.mark.parametrize(("typed", "is_allowed"), [(b"y\n", True), (b"\n", False), (b"\x04", False)])
+def test_a_real_terminal_is_asked(work: Path, nexus_home: Path, typed: bytes, is_allowed: bool) -> None:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", ON_A_TERMINAL], cwd=work, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs
+    )
+    os.close(theirs)
+    shown = b""
+    while b"[y/N]" not in shown:
+        shown += os.read(ours, 1024)
+
+    os.write(ours, typed)
+    out, _ = process.communicate(timeout=30)
+    os.close(ours)
+
+    assert (process.returncode, out) == (0, b"")
+    assert (nexus_home / "trust.json").exists() == is_allowed

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nexus_core import Layer, LayerConfig
+from nexus_core.config.json_parser import parse_json
+from nexus_core.config.merging import deep_merge, merge_configs
+from nexus_core.values.declarations import ListPolicy
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text("abc", max_size=3),
+    lambda children: st.lists(children, max_size=3) | st.dictionaries(st.sampled_from("abcd"), children, max_size=3),
+    max_leaves=12,
+)
+OBJECTS = st.dictionaries(st.sampled_from("abcd"), JSON, max_size=4)
+
+
+def config(name: str, text: str) -> LayerConfig:
+    document = parse_json(text)
+    value: Any = document.value
+    layer = Layer(name, Path("/") / name, "local")
+    return LayerConfig(Path("/") / name / "config.json", value, document.position, layer=layer)
+
+
+def merged(*texts: str, policies: dict[str, ListPolicy] | None = None) -> Any:
+    return merge_configs([config(f"l{i}", text) for i, text in enumerate(texts)], policies)
+
+
+@pytest.mark.acceptance("F-01", "F-04")
+def test_objects_merge_key_by_key_and_absent_keys_keep_their_value() -> None:
+    settings = merged('{"provider": {"model": "a", "timeout": 1}}', '{"provider": {"model": "b"}}')
+
+    assert settings.value == {"provider": {"model": "b", "timeout": 1}}
+
+
+@pytest.mark.acceptance("F-02")
+def test_lists_are_joined_base_first() -> None:
+    assert merged('{"a": [1, 2]}', '{"a": [2, 3]}').value == {"a": [1, 2, 2, 3]}
+
+
+@pytest.mark.acceptance("F-03")
+@pytest.mark.parametrize(("base", "over"), [("1", "2"), ("[1]", '"x"'), ('{"x": 1}', "[1]"), ("1", "null")])
+def test_anything_else_is_overridden(base: str, over: str) -> None:
+    assert merged(f'{{"a": {base}}}', f'{{"a": {over}}}').value == parse_json(f'{{"a": {over}}}').value
+
+
+@pytest.mark.acceptance("F-14")
+def test_comments_are_dropped_at_any_depth() -> None:
+    settings = merged('{"_comment": "x", "$schema": "y", "a": {"_why": 1, "b": 2}, "l": [{"_c": 1}]}')
+
+    assert settings.value == {"a": {"b": 2}, "l": [{}]}
+
+
+def test_a_list_can_be_replaced_from_within_a_file() -> None:
+    settings = merged('{"a": [1, 2]}', '{"a": {"$replace": [3]}}')
+
+    assert settings.value == {"a": [3]}
+    assert [origin.layer for origin in settings.origins["/a"]] == ["l1", "l0"]
+    assert [origin.layer for origin in settings.origins["/a/0"]] == ["l1"]
+
+
+def test_items_can_be_taken_out_of_an_inherited_list() -> None:
+    settings = merged('{"a": ["x", "y", "z"]}', '{"a": {"$remove": ["y"]}}')
+
+    assert settings.value == {"a": ["x", "z"]}
+    assert str(settings.origins["/a/1"][0]) == "/l0/config.json:1"
+
+
+def test_removing_from_nothing_leaves_an_empty_list() -> None:
+    assert merged('{"a": {"$remove": ["y"]}}').value == {"a": []}
+
+
+@pytest.mark.parametrize(
+    ("policy", "result"),
+    [("join", [1, 2, 2, 3]), ("replace", [2, 3]), ("unique", [1, 2, 3])],
+)
+def test_a_key_may_have_a_policy_of_its_own(policy: ListPolicy, result: list[int]) -> None:
+    assert merged('{"a": [1, 2]}', '{"a": [2, 3]}', policies={"/a": policy}).value == {"a": result}
+
+
+def test_of_two_items_with_one_name_the_later_wins_entirely() -> None:
+    settings = merged(
+        '{"s": [{"name": "a", "x": 1}, {"name": "b"}]}', '{"s": [{"name": "a", "y": 2}]}', policies={"/s": "by-name"}
+    )
+
+    assert settings.value == {"s": [{"name": "b"}, {"name": "a", "y": 2}]}
+    assert settings.origins["/s/0/name"][0].layer == "l0"
+    assert settings.origins["/s/1/y"][0].layer == "l1"
+    assert "/s/1/x" not in settings.origins
+
+
+def test_what_has_a_name_is_kept_to_the_letter() -> None:
+    text = '{"s": [{"name": "a", "env": {"_TOKEN": "1", "$replace": ["x"]}}]}'
+
+    for texts in ([text], ['{"s": []}', text]):
+        settings = merged(*texts, policies={"/s": "by-name"})
+        assert settings.value == parse_json(text).value
+
+
+def test_every_value_knows_its_line_and_what_it_overrode() -> None:
+    settings = merged('{\n  "a": {"b": 1}\n}', '{"a": {"b": 2}}', '{\n\n"a": {"b": 3}}')
+
+    winner, *overridden = settings.origins["/a/b"]
+    assert (str(winner), winner.column, winner.layer) == ("/l2/config.json:3", 7, "l2")
+    assert [origin.layer for origin in overridden] == ["l1", "l0"]
+
+
+def test_items_of_a_joined_list_know_their_own_files() -> None:
+    settings = merged('{"a": ["x"]}', '{"a": ["y"]}')
+
+    assert [settings.origins[f"/a/{i}"][0].layer for i in (0, 1)] == ["l0", "l1"]
+
+
+def test_a_value_is_found_by_its_dotted_name() -> None:
+    settings = merged('{"provider": {"model": "a"}}')
+
+    assert settings.get("provider.model") == "a"
+    assert settings.get("provider.nothing", 7) == 7
+    assert settings.get("provider.model.deeper") is None
+
+
+@pytest.mark.acceptance("F-05")
+@given(OBJECTS, OBJECTS)
+def test_merging_changes_neither_input(base: dict[str, object], override: dict[str, object]) -> None:
+    before = copy.deepcopy((base, override))
+
+    deep_merge(base, override)
+    merge_configs([LayerConfig(Path("/a"), base), LayerConfig(Path("/b"), override)])
+
+    assert (base, override) == before
+
+
+@given(OBJECTS, OBJECTS, OBJECTS)
+def test_both_ways_to_merge_agree(
+    first: dict[str, object], second: dict[str, object], third: dict[str, object]
+) -> None:
+    configs = [LayerConfig(Path("/x"), each) for each in (first, second, third)]
+
+    assert merge_configs(configs).value == deep_merge(deep_merge(first, second), third)
+
+
+@given(st.lists(OBJECTS, max_size=4))
+def test_every_value_of_the_result_has_an_origin(objects: list[dict[str, object]]) -> None:
+    settings = merge_configs([LayerConfig(Path("/x"), each) for each in objects])
+
+    def pointers(value: object, pointer: str) -> list[str]:
+        if isinstance(value, dict):
+            below = [each for key, item in value.items() for each in pointers(item, f"{pointer}/{key}")]
+        elif isinstance(value, list):
+            below = [each for i, item in enumerate(value) for each in pointers(item, f"{pointer}/{i}")]
+        else:
+            below = []
+        return [pointer, *below] if pointer else below
+
+    assert sorted(settings.origins) == sorted(pointers(settings.value, ""))

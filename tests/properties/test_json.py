@@ -1,0 +1,300 @@
+"""The JSON parser beside Python's own, and edits beside the same change to the value."""
+
+import copy
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from nexus_core.config.editing import remove_value, set_value
+from nexus_core.config.json_parser import JsonSyntaxError, JsonValue, Lines, Position, parse_json, pointer_to
+
+ANY_CHARACTER = st.characters(exclude_categories=["Cs"])
+# Without a slash or a quote, so that what looks like a comment in a text is one.
+PLAIN = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="/*"), max_size=4)
+BLANKS = ["", "", " ", "\n", "\t", "\r\n", "\n    "]
+COMMENTS = ["// line\n", " /* block */ ", "/* two\nlines */", "// ,\r\n", "/**/"]
+FRAGMENTS = [
+    *'{}[],:"\\/*-+.eEuntf019 \n\t\x00',
+    "null",
+    "NaN",
+    "-Infinity",
+    "\\u0041",
+    "\\ud83d\\ude00",
+    "\\ud800",
+    '"a":',
+]
+APPEND = "-"
+STRICTER = ("Duplicate key", "Lone surrogate", "Number out of range", "Nested deeper", "More than")
+# A busy machine is no fault of what is tested.
+UNHURRIED = settings(deadline=None)
+
+
+def values(text: st.SearchStrategy[str] = PLAIN) -> st.SearchStrategy[Any]:
+    numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    return st.recursive(
+        st.none() | st.booleans() | numbers | text,
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(text, inner, max_size=4),
+        max_leaves=10,
+    )
+
+
+@st.composite
+def laid_out(draw: st.DrawFn, value: Any, *, comments: bool) -> str:
+    """A text for a value with blanks, and maybe comments and trailing commas, wherever they may be."""
+
+    def gap() -> str:
+        return draw(st.sampled_from(BLANKS + COMMENTS if comments else BLANKS))
+
+    def joined(members: list[str], brackets: str) -> str:
+        trailing = f",{gap()}" if comments and members and draw(st.booleans()) else ""
+        return f"{brackets[0]}{gap()}{','.join(members)}{trailing}{brackets[1]}"
+
+    def write(item: Any) -> str:
+        if isinstance(item, list):
+            return joined([f"{gap()}{write(each)}{gap()}" for each in item], "[]")
+        if isinstance(item, dict):
+            written = [f"{gap()}{json.dumps(key)}{gap()}:{gap()}{write(each)}{gap()}" for key, each in item.items()]
+            return joined(written, "{}")
+        return json.dumps(item)
+
+    return gap() + write(value) + gap()
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> tuple[str, Any, bool]:
+    """A text, its value, and whether it has comments."""
+    value, comments = draw(values()), draw(st.booleans())
+    if draw(st.booleans()):
+        return json.dumps(value, indent=draw(st.sampled_from([None, 2, "\t"]))), value, comments
+    return draw(laid_out(value, comments=comments)), value, comments
+
+
+@st.composite
+def mutations(draw: st.DrawFn) -> str:
+    text = json.dumps(draw(values(st.text(ANY_CHARACTER, max_size=4))), ensure_ascii=draw(st.booleans()))
+    for _ in range(draw(st.integers(1, 3))):
+        start = draw(st.integers(0, len(text)))
+        end = start + draw(st.integers(0, 2))
+        text = text[:start] + draw(st.sampled_from(["", *FRAGMENTS])) + text[end:]
+    return text
+
+
+def members(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
+    """Every pointer into a value with what is there."""
+    yield pointer, value
+    if isinstance(value, dict | list):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from members(item, pointer_to(pointer, key))
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are equal to JSON; to Python, 1, 1.0 and True are too."""
+    return json.dumps(one) == json.dumps(other)
+
+
+def read_strictly(text: str) -> Any:
+    """What Python's json says without its extensions."""
+
+    def refuse(constant: str) -> NoReturn:
+        raise ValueError(constant)
+
+    return json.loads(text, parse_constant=refuse)
+
+
+@UNHURRIED
+@given(values(st.text(ANY_CHARACTER)), st.booleans(), st.sampled_from([None, 0, 2, "\t"]))
+def test_what_python_writes_is_read_back(value: Any, ascii_only: bool, indent: int | str | None) -> None:
+    text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
+
+    assert same(parse_json(text).value, value)
+    assert same(parse_json(text, comments=True).value, value)
+
+
+@UNHURRIED
+@given(documents())
+def test_comments_and_layout_change_no_value(document: tuple[str, Any, bool]) -> None:
+    text, value, comments = document
+
+    assert same(parse_json(text, comments=comments).value, value)
+
+
+@UNHURRIED
+@given(mutations())
+@example('{"a":1,"a":2}')
+@example("[1,]")
+@example('"\\u0041')
+def test_a_damaged_text_is_taken_or_refused_as_by_python(text: str) -> None:
+    try:
+        ours, refusal = parse_json(text).value, None
+    except JsonSyntaxError as error:
+        ours, refusal = None, error
+    assume(refusal is None or not refusal.message.startswith(STRICTER))
+
+    try:
+        theirs, expected = read_strictly(text), None
+    except ValueError as error:
+        theirs, expected = None, error
+
+    assert same(ours, theirs)
+    assert (refusal is None) == (expected is None)
+
+
+@UNHURRIED
+@given(mutations())
+@example("[1 2]")
+def test_a_damaged_text_is_refused_with_the_message_and_at_the_place_of_python(text: str) -> None:
+    try:
+        read_strictly(text)
+    except json.JSONDecodeError as error:
+        expected = error
+    except ValueError:
+        return  # not a number
+    else:
+        return
+
+    try:
+        parse_json(text)
+    except JsonSyntaxError as error:
+        refusal = error
+    else:
+        raise AssertionError(expected)
+
+    if refusal.message.startswith(STRICTER) or (refusal.message.startswith("Illegal") and sys.version_info < (3, 13)):
+        return
+    # Python's own takes an escape at the very end of a text for an incomplete one.
+    if expected.msg == "Invalid \\uXXXX escape" and expected.pos + len("uXXXX") == len(text):
+        return
+    assert (refusal.message, refusal.offset) == (expected.msg, expected.pos)
+
+
+@UNHURRIED
+@given(documents())
+def test_every_value_stands_where_its_span_says(document: tuple[str, Any, bool]) -> None:
+    text, value, comments = document
+
+    parsed = parse_json(text, comments=comments)
+
+    for pointer, item in members(value):
+        span = parsed.span(pointer)
+        assert span is not None
+        assert same(parse_json(text[span.start : span.end], comments=comments).value, item)
+        assert text[span.key] == '"' if span.key != span.start else text[span.start] not in " \t\r\n/"
+
+
+@UNHURRIED
+@given(st.text(st.sampled_from("a\n\r\t𝄞\u2028")), st.data())
+def test_a_position_is_what_one_gets_by_counting(text: str, data: st.DataObject) -> None:
+    offset = data.draw(st.integers(0, len(text)))
+    assume(text[offset - 1 : offset + 1] != "\r\n")
+
+    before = text[:offset].replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+    assert Lines(text).position(offset) == Position(len(before), len(before[-1]) + 1)
+
+
+def changed(value: Any, tokens: list[str], new: Any) -> Any:
+    """A copy of a value with another one in it."""
+    if not tokens:
+        return new
+    value = copy.copy(value)
+    token, rest = tokens[0], tokens[1:]
+    if isinstance(value, list):
+        index = len(value) if token == APPEND else int(token)
+        value[index:] = [changed({} if index == len(value) else value[index], rest, new), *value[index + 1 :]]
+    else:
+        value[token] = changed(value.get(token, {}), rest, new)
+    return value
+
+
+def unescaped(pointer: str) -> list[str]:
+    return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
+
+
+def without(value: Any, tokens: list[str]) -> Any:
+    value = copy.copy(value)
+    key = int(tokens[0]) if isinstance(value, list) else tokens[0]
+    if tokens[1:]:
+        value[key] = without(value[key], tokens[1:])
+    else:
+        del value[key]
+    return value
+
+
+def count_comments(text: str) -> list[int]:
+    return [text.count(comment.strip()) for comment in COMMENTS]
+
+
+@UNHURRIED
+@given(documents(), values(), st.data())
+def test_a_value_is_replaced_and_every_other_byte_stays(
+    document: tuple[str, Any, bool], new: JsonValue, data: st.DataObject
+) -> None:
+    text, value, comments = document
+    pointer = data.draw(st.sampled_from([pointer for pointer, _ in members(value)]))
+    span = parse_json(text, comments=comments).span(pointer)
+    assert span is not None
+
+    edited = set_value(text, pointer, new, comments=comments)
+
+    assert same(parse_json(edited, comments=comments).value, changed(value, unescaped(pointer), new))
+    assert edited.startswith(text[: span.start])
+    assert edited.endswith(text[span.end :])
+
+
+@UNHURRIED
+@given(documents(), values(), PLAIN, st.lists(PLAIN.filter(lambda token: token != APPEND), max_size=2), st.data())
+def test_a_value_is_added_and_every_other_byte_stays(
+    document: tuple[str, Any, bool], new: JsonValue, key: str, below: list[str], data: st.DataObject
+) -> None:
+    text, value, comments = document
+    containers = [(pointer, item) for pointer, item in members(value) if isinstance(item, dict | list)]
+    assume(containers)
+    pointer, container = data.draw(st.sampled_from(containers))
+    assume(isinstance(container, list) or key not in container)
+    pointer = pointer_to(pointer, APPEND if isinstance(container, list) else key)
+    for token in below:
+        pointer = pointer_to(pointer, token)
+
+    edited = set_value(text, pointer, new, comments=comments)
+
+    assert same(parse_json(edited, comments=comments).value, changed(value, unescaped(pointer), new))
+    rest = iter(edited)
+    # Blanks aside, because those in an empty object are moved when something comes into it.
+    assert all(character in rest for character in "".join(text.split()))
+
+
+@UNHURRIED
+@given(documents(), st.data())
+def test_a_value_is_removed_and_the_comments_beside_it_stay(
+    document: tuple[str, Any, bool], data: st.DataObject
+) -> None:
+    text, value, comments = document
+    pointers = [pointer for pointer, _ in members(value) if pointer]
+    assume(pointers)
+    pointer = data.draw(st.sampled_from(pointers))
+    span = parse_json(text, comments=comments).span(pointer)
+    assert span is not None
+
+    edited = remove_value(text, pointer, comments=comments)
+
+    assert same(parse_json(edited, comments=comments).value, without(value, unescaped(pointer)))
+    rest = iter(text)
+    assert all(character in rest for character in edited)
+    outside = text[: span.key] + text[span.end :]
+    assert count_comments(edited) == count_comments(outside)
+
+
+@UNHURRIED
+@given(documents(), values(), PLAIN)
+def test_what_was_added_can_be_removed_again(document: tuple[str, Any, bool], new: JsonValue, key: str) -> None:
+    text, value, comments = document
+    assume(isinstance(value, dict) and key not in value)
+    pointer = pointer_to("", key)
+
+    edited = remove_value(set_value(text, pointer, new, comments=comments), pointer, comments=comments)
+
+    assert same(parse_json(edited, comments=comments).value, value)

@@ -1,0 +1,266 @@
+import re
+import time
+import unicodedata
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nexus_core.text.hidden import bare, find_hidden, strip_hidden
+from nexus_core.text.markers import ELEMENTS, FENCES, HEADINGS, SUMMARIES, TAGS, forged, neutralise
+
+ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))
+
+
+def from_pieces(pieces: list[str]) -> st.SearchStrategy[str]:
+    return st.lists(st.one_of(st.sampled_from(pieces), st.text(max_size=2)), max_size=24).map("".join)
+
+
+# Never needed, wherever they stand.
+ALWAYS_HIDDEN = (
+    "\x00\x1b\x7f\x85\x9b\u00ad\u034f\u115f\u1160\u180e\u200b\u2028\u2029\u202a\u202e\u2060\u2064\u2066\u2069"
+    "\u3164\uffa0\U000e0001\U000e0100\U000e01ef"
+)
+TAG_LETTERS = [chr(0xE0000 + ord(letter)) for letter in "gbenscwlx"]
+FLAG = "\U0001f3f4" + "".join(chr(0xE0000 + ord(letter)) for letter in "gbeng") + "\U000e007f"
+SOMETIMES_HIDDEN = [
+    *"\r\n\u200c\u200d\u200e\u200f\u061c\ufeff\ufe00\ufe0e\ufe0f\u180b\u17b4\U000e007f",
+    *TAG_LETTERS,
+    FLAG,
+]
+VISIBLE = [*"a1# \t!", "\u0645", "\u05d0", "\u0915\u094d", "\u26a0", "\U0001f469", "\U0001f3f4", "\u65e5", "\u1820"]
+HIDING_TEXT = st.one_of(ANY_TEXT, from_pieces([*ALWAYS_HIDDEN, *SOMETIMES_HIDDEN, *VISIBLE]))
+
+
+@given(HIDING_TEXT)
+def test_nothing_hidden_is_left_after_taking_it_out(text: str) -> None:
+    assert find_hidden(strip_hidden(text)) == []
+
+
+@given(HIDING_TEXT)
+def test_taking_out_twice_changes_nothing_more(text: str) -> None:
+    stripped = strip_hidden(text)
+
+    assert strip_hidden(stripped) is stripped
+
+
+@given(HIDING_TEXT)
+def test_what_is_never_needed_is_always_taken_out(text: str) -> None:
+    assert not set(ALWAYS_HIDDEN).intersection(strip_hidden(text))
+
+
+@given(HIDING_TEXT)
+def test_no_visible_character_is_taken_out(text: str) -> None:
+    assert bare(strip_hidden(text)) == bare(text)
+
+
+@given(HIDING_TEXT)
+def test_something_is_found_exactly_when_something_is_taken_out(text: str) -> None:
+    assert (find_hidden(text) == []) == (strip_hidden(text) == text)
+
+
+@given(HIDING_TEXT)
+def test_a_place_is_that_of_a_character_that_could_hide(text: str) -> None:
+    lines = text.split("\n")
+
+    places = [(hidden.line, hidden.column) for hidden in find_hidden(text)]
+
+    assert places == sorted(set(places))
+    assert [bare(lines[line - 1][column - 1]) for line, column in places] == [""] * len(places)
+
+
+WHOLE_LINES = [*HEADINGS, *TAGS, *FENCES, *SUMMARIES]
+MARKERS = [marker.replace("\u2026", "x") for marker in WHOLE_LINES] + [
+    f"<{slash}{element}>" for element in ELEMENTS for slash in ("", "/")
+]
+PIECES = [
+    *MARKERS,
+    *re.findall(r"\w+|\W", " ".join(MARKERS)),
+    *(
+        "\n",
+        "\r",
+        "\r\n",
+        "\u2028",
+        "\x0c",
+        "\t",
+        "\u00a0",
+        "\u3000",
+        "\u200b",
+        "\x00",
+        "\\",
+        "\uff03",
+        "\uff3b",
+        "\uff1c",
+    ),
+    *(
+        "\uff1e",
+        "\uff3d",
+        "\uff0d",
+        "\u2014",
+        "\uff0f",
+        "\uff3f",
+        "\u00e9",
+        "system",
+        "ENVIRONMENT",
+        "(",
+        ")",
+        "# #",
+        "---",
+    ),
+]
+MARKED_TEXT = from_pieces(PIECES)
+# Written apart from the tables of the module, so that the two check each other.
+STRUCTURE = re.compile(
+    r"#system configuration ?#*"
+    r"|##(?:(?:default|global|project|subagent|active) configuration|environment|(?:active )?mcp servers)#*"
+    r"|##(?:ancestor configuration|workspace rules)\(.*\)#*"
+    r"|\[(?:core_identity|capabilities|shared_memory(?: count=.*)?|friends_info|this_moment)\]"
+    r"|-{3,} ?(?:begin|end) documentation.*"
+    r"|\[(?:context summary|previous conversation summary\]|session started:).*"
+)
+ELEMENT = re.compile(r"</?(?:human_input|current_time)>")
+
+
+def as_a_model_reads(text: str) -> str:
+    plain = re.sub(r"\s+", " ", unicodedata.normalize("NFKC", bare(text)).lower()).strip()
+    return re.sub(r" ?([^\w\s-]|_) ?", r"\1", re.sub("[\u2010-\u2015\u2212]", "-", plain))
+
+
+def has_structure(text: str) -> bool:
+    lines = [as_a_model_reads(line) for line in text.splitlines()]
+    return any(map(STRUCTURE.fullmatch, lines)) or ELEMENT.search(as_a_model_reads(text)) is not None
+
+
+@given(MARKED_TEXT)
+def test_no_structure_survives(text: str) -> None:
+    assert not has_structure(neutralise(text))
+
+
+@given(MARKED_TEXT)
+def test_a_text_without_structure_comes_back_as_the_same_object(text: str) -> None:
+    assert has_structure(text) or neutralise(text) is text
+
+
+@given(MARKED_TEXT)
+def test_neutralising_twice_changes_nothing_more(text: str) -> None:
+    neutral = neutralise(text)
+
+    assert neutralise(neutral) is neutral
+
+
+@given(MARKED_TEXT)
+def test_nothing_but_backslashes_is_added(text: str) -> None:
+    assert neutralise(text).replace("\\", "") == text.replace("\\", "")
+
+
+@given(ANY_TEXT)
+def test_a_text_that_opens_nothing_comes_back_as_the_same_object(text: str) -> None:
+    closed = re.sub("[#\\[<\\-\u2010-\u2015\u2212\ufe47\ufe58\ufe5f\ufe63\ufe64\uff03\uff0d\uff1c\uff3b]", "", text)
+
+    assert neutralise(closed) is closed
+
+
+@given(st.one_of(ANY_TEXT, MARKED_TEXT))
+def test_lines_are_called_forged_exactly_when_they_change(text: str) -> None:
+    changed = [
+        number
+        for number, (old, new) in enumerate(zip(text.split("\n"), neutralise(text).split("\n"), strict=True), start=1)
+        if old != new
+    ]
+
+    assert [number for number, _ in forged(text)] == changed
+
+
+def full_width(character: str) -> str:
+    return chr(ord(character) + 0xFEE0) if "!" <= character <= "~" else character
+
+
+@given(st.sampled_from(MARKERS), st.data())
+def test_no_disguise_hides_a_marker(marker: str, data: st.DataObject) -> None:
+    letters = st.sampled_from([str.lower, str.upper, full_width])
+    gaps = st.sampled_from(["", "\u200b", "\u00ad", "\U000e0041", "\x00", "\ufe0f"])
+
+    disguised = "".join(data.draw(letters)(character) + data.draw(gaps) for character in marker)
+
+    assert neutralise(disguised) != disguised
+
+
+HIDDEN_PUMPS = [
+    *(
+        "\u200b",
+        "\U000e0041",
+        "\U000e0141",
+        "\ufe0f",
+        "\ufeff",
+        "\r",
+        "\r\n",
+        "\u2028",
+        "a\u200d",
+        "a\u200f",
+        "\n\u200b",
+    ),
+    *("\u0645\u200f", "\u0645\u200c", "\u26a0\ufe0f", "\U0001f469\u200d", f"{FLAG}\u200b", "\u200b\r\n", "\u202ea\n"),
+]
+MARKER_PUMPS = [
+    *(
+        "<",
+        "#",
+        "[",
+        "-",
+        "<a",
+        "# ",
+        "[ ",
+        "[\t",
+        "< ",
+        "<\n",
+        "- ",
+        "---",
+        "--- ",
+        "<>",
+        "\n",
+        " ",
+        "a",
+        "\r",
+        "\u200b",
+    ),
+    *(
+        "#\u00e9",
+        "# \u00e9\n",
+        "<\u00e9",
+        "\u2028#",
+        "\u200b#",
+        "\uff03",
+        "\uff1c/",
+        "\u2014",
+        "\u0301\u0327",
+        "\u00e9",
+    ),
+    *("# system ", "<human_", "<human_input", "<human_input>", "<human_input>\n", "## Environment\n", "[CORE_"),
+    *("[CONTEXT SUMMARY", "[CONTEXT SUMMARY\n", "--- BEGIN ", "--- BEGIN DOCUMENTATION\n"),
+]
+# After "#\u00e9" every line is compared; before that, few are.
+MARKER_STARTS = ["", "#\u00e9\n", "# ", "<", "## Workspace Rules ("]
+
+
+def seconds(function: Callable[[str], object], text: str) -> float:
+    start = time.process_time()
+    function(text)
+    return time.process_time() - start
+
+
+@pytest.mark.parametrize(
+    ("function", "start", "pump"),
+    [
+        *((function, "", pump) for function in (find_hidden, strip_hidden) for pump in HIDDEN_PUMPS),
+        *((neutralise, start, pump) for start in MARKER_STARTS for pump in MARKER_PUMPS),
+        *((forged, "", pump) for pump in MARKER_PUMPS),
+    ],
+)
+def test_four_times_the_text_takes_about_four_times_the_time(
+    function: Callable[[str], object], start: str, pump: str
+) -> None:
+    text = (start + pump * 100_000)[:100_000]
+
+    # Linear is 4, the square is 16. A millisecond for what the clock cannot tell, three attempts for a busy machine.
+    assert any(seconds(function, text) < 8 * seconds(function, text[:25_000]) + 0.001 for _ in range(3))
