@@ -17,16 +17,25 @@ app = typer.Typer()
 
 @app.command(epilog="\b\nExamples:\n  nexus layers\n  nexus -C services/auth layers --json")
 def layers(ctx: typer.Context, json: Json = False) -> None:
-    """List the layers of a directory; later ones extend earlier ones."""
+    """List the layers of a directory, later ones extending earlier ones, and every place that was looked at in vain."""
     shell: CommandShell = ctx.obj
     with shell.nexus() as nexus:
         loaded = nexus.load()
+    shell.warn_about(loaded.findings)
     found = [(layer, loaded.texts_of(layer)) for layer in loaded.layers]
     if json:
-        shell.console.json({"schema": 1, "layers": [_describe(layer, texts) for layer, texts in found]})
+        layers = [_describe(layer, texts) for layer, texts in found]
+        skipped = [
+            {"path": str(each.path), "reason": each.reason, "layer": each.layer, "plugin": each.plugin}
+            for each in loaded.skipped
+        ]
+        shell.console.json({"schema": 1, "layers": layers, "skipped": skipped})
         return
-    rows = [(layer.name, str(layer.directory), _summary(texts), layer.plugin) for layer, texts in found]
+    rows = [(layer.name, str(layer.project), _summary(texts), layer.plugin) for layer, texts in found]
     shell.console.table([("LAYER", "DIRECTORY", "TEXTS", "FOUND BY"), *rows], styles=["bold"])
+    shell.console.text("")
+    places = [(each.reason, str(each.path)) for each in loaded.skipped]
+    shell.console.table([("SKIPPED BECAUSE", "PLACE"), *places], styles=["bold"])
 
 
 def _describe(layer: Layer, texts: tuple[LayerText, ...]) -> dict[str, object]:
@@ -34,6 +43,7 @@ def _describe(layer: Layer, texts: tuple[LayerText, ...]) -> dict[str, object]:
         "name": layer.name,
         "scope": layer.scope,
         "directory": str(layer.directory),
+        "project": str(layer.project),
         "plugin": layer.plugin,
         "texts": [{"path": str(text.path), "purpose": text.purpose, "characters": len(text.text)} for text in texts],
     }

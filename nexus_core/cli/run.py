@@ -12,7 +12,7 @@ import typer
 from nexus_core.cli.exits import CONFIGURATION, FINDINGS, INTERRUPTED, MISSING_EXTRA, OK, USAGE
 from nexus_core.cli.root import root_command
 from nexus_core.cli.shell import CommandShell
-from nexus_core.errors import MissingExtraError, NexusError, UsageError
+from nexus_core.errors import ConfigError, MissingExtraError, NexusError, UsageError
 from nexus_core.text.console import Console
 
 if TYPE_CHECKING:
@@ -50,7 +50,10 @@ def _explain(shell: CommandShell, error: BaseException) -> int:
     if shell.debug:
         shell.print_traceback(error)
     message, code = _message(error)
-    shell.console.error(message)
+    if isinstance(error, ConfigError) and error.report:
+        shell.console.message(error.report, style="red")  # it says itself what kind of error it is
+    else:
+        shell.console.error(message)
     return code
 
 

@@ -7,16 +7,20 @@ a project may only tighten. And what starts a program or opens a connection wait
 from __future__ import annotations
 
 import copy
+import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.config.json_parser import pointer_to
+from nexus_core.errors import ConfigError
+from nexus_core.text.visible import visible_line
 from nexus_core.trust.fingerprint import describe_server, server_content, setting_content
 from nexus_core.values.finding import Finding
 from nexus_core.values.trust import ActivePart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
 
     from nexus_core.values.layer import LayerConfig
     from nexus_core.values.trust import Decision
@@ -86,7 +90,8 @@ class _Guard:
             if value is None:
                 continue
             pointer = _pointer(dotted)
-            part = self._judge(config, pointer, pointer, setting_content(pointer, value), f"{dotted} = {value!r}")
+            content = setting_content(pointer, value, root=_root(config))
+            part = self._judge(config, pointer, pointer, content, _summary(dotted, value))
             if part.decision != "allowed":
                 _take(settings, dotted)
         self._judge_servers(config, settings)
@@ -118,13 +123,21 @@ class _Guard:
             settings["permissions"]["tools"]["allow"] = {"$replace": self._allowed}
 
     def _judge_servers(self, config: LayerConfig, settings: dict[str, Any]) -> None:
-        servers = settings.get("mcp_servers")
-        for index, server in enumerate(servers if isinstance(servers, list) else []):
-            if isinstance(server, dict) and isinstance(server.get("name"), str):
-                root = config.layer.project if config.layer else config.path.parent
-                name = pointer_to("/mcp_servers", server["name"])
-                place = pointer_to("/mcp_servers", index)
-                self._judge(config, name, place, server_content(server, root), describe_server(server))
+        servers = settings.get("mcp_servers", [])
+        if not isinstance(servers, list):  # $replace, $remove: the servers of others are not a project's to change
+            del settings["mcp_servers"]
+            self._find(config, "mcp_servers", "protected-setting", "a project may only add mcp_servers, as a list")
+            return
+        names: set[str] = set()
+        for index, server in enumerate(servers):
+            if not isinstance(server, dict) or not isinstance(server.get("name"), str):
+                continue
+            name, place = pointer_to("/mcp_servers", server["name"]), pointer_to("/mcp_servers", index)
+            if server["name"] in names:  # one approval could otherwise be taken for two
+                line, _ = config.position(place)
+                raise ConfigError(f"two servers are called {server['name']!r}", where=f"{config.path}:{line}")
+            names.add(server["name"])
+            self._judge(config, name, place, server_content(server, _root(config)), describe_server(server))
 
     def _judge(self, config: LayerConfig, pointer: str, place: str, content: str, summary: str) -> ActivePart:
         """Record an active part with the user's decision; `place` is where it stands in the file."""
@@ -156,6 +169,18 @@ def _take(settings: dict[str, Any], dotted: str) -> Any:  # noqa: ANN401 - as ab
     *path, last = dotted.split(".")
     parent = _get(settings, ".".join(path)) if path else settings
     return parent.pop(last, None) if isinstance(parent, dict) else None
+
+
+def _root(config: LayerConfig) -> Path:
+    return config.layer.project if config.layer else config.path.parent
+
+
+def _summary(dotted: str, value: Any) -> str:  # noqa: ANN401 - as above
+    # Only what would run or be connected to is shown; any other value may be a secret.
+    if dotted.rpartition(".")[2] not in {"command", "args", "url"}:
+        return dotted
+    words = [str(word) for word in value] if isinstance(value, list) else [str(value)]
+    return visible_line(f"{dotted} = {shlex.join(words)}")
 
 
 def _pointer(dotted: str) -> str:

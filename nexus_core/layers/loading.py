@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.config.merging import merge_configs
+from nexus_core.files.admission import repository_root
 from nexus_core.layers.guarding import guard_configs
 from nexus_core.layers.servers import find_servers
 from nexus_core.layers.texts import choose_texts
 from nexus_core.trust.store import TrustStore
+from nexus_core.values.finding import Finding
 from nexus_core.values.loaded import Loaded
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ def load_layers(host: Host, request: Request) -> Loaded:
     """What the plugins find for a request; nothing is cached, so a second call sees changed files."""
     layers, skipped = host.layers(request)
     configs = _read_configs(host, layers, skipped)
-    store = TrustStore(request.home, workspace=request.cwd)
+    store = TrustStore(request.home, workspace=repository_root(request.cwd) or request.cwd)
     guarded = guard_configs(configs, store.decide, host.active_settings())
     settings = merge_configs(guarded.configs, host.merge_policies())
     chosen = choose_texts(_read_texts(host, layers, skipped), settings)
@@ -30,11 +32,15 @@ def load_layers(host: Host, request: Request) -> Loaded:
         texts=tuple(chosen.texts),
         configs=tuple(guarded.configs),
         settings=settings,
-        servers=find_servers(settings, guarded.active),
+        servers=find_servers(settings, guarded.configs, guarded.active),
         active=tuple(guarded.active),
         skipped=(*skipped, *chosen.skipped),
-        findings=(*guarded.findings, *chosen.findings),
+        findings=(*_store_findings(store), *guarded.findings, *chosen.findings),
     )
+
+
+def _store_findings(store: TrustStore) -> list[Finding]:
+    return [Finding("trust-store", store.problem)] if store.problem else []
 
 
 def _read_configs(host: Host, layers: list[Layer], skipped: list[Skipped]) -> list[LayerConfig]:

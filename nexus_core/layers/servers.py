@@ -8,20 +8,24 @@ from nexus_core.config.json_parser import pointer_to
 from nexus_core.values.servers import MCPServerConfig, MCPServerWithOrigin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from nexus_core.values.layer import LayerConfig
     from nexus_core.values.settings import Settings
     from nexus_core.values.trust import ActivePart
 
 
-def find_servers(settings: Settings, active: Iterable[ActivePart]) -> tuple[MCPServerWithOrigin, ...]:
-    """The servers in the order of their layers; one that is among the `active` parts must have been allowed."""
-    decisions = {(part.path, part.pointer): part.decision for part in active}
-    return tuple(_servers(settings, decisions))
+def find_servers(
+    settings: Settings, configs: Iterable[LayerConfig], active: Iterable[ActivePart]
+) -> tuple[MCPServerWithOrigin, ...]:
+    """The servers in the order of their layers; one is approved if it is the user's own or has been allowed."""
+    own = {config.path for config in configs if config.layer is not None and config.layer.is_own}
+    allowed = {(part.path, part.pointer) for part in active if part.decision == "allowed"}
+    return tuple(_servers(settings, own, allowed))
 
 
-def _servers(settings: Settings, decisions: Mapping[tuple[Path, str], str]) -> Iterator[MCPServerWithOrigin]:
+def _servers(settings: Settings, own: set[Path], allowed: set[tuple[Path, str]]) -> Iterator[MCPServerWithOrigin]:
     entries = settings.value.get("mcp_servers", [])
     for index, entry in enumerate(entries if isinstance(entries, list) else []):
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
@@ -33,7 +37,7 @@ def _servers(settings: Settings, decisions: Mapping[tuple[Path, str], str]) -> I
             origin=origin.layer,
             source_path=origin.path,
             line=origin.line,
-            approved=decisions.get(key, "allowed") == "allowed",
+            approved=origin.path in own or key in allowed,
         )
 
 

@@ -105,7 +105,7 @@ def test_a_broken_configuration_exits_with_three(cli: Cli, work: Path) -> None:
     outcome = cli("show")
 
     assert (outcome.code, outcome.out) == (3, "")
-    assert f"{work}/.nexus3/config.json:1:2" in outcome.err
+    assert f"Configuration Error: Invalid JSON in {work}/.nexus3/config.json\n\n  Line 1, Column 2: " in outcome.err
 
 
 def test_the_version_is_printed(cli: Cli) -> None:

@@ -8,12 +8,22 @@ from tests.conftest import Cli
 def test_every_layer_has_a_row(cli: Cli, work: Path, nexus_home: Path) -> None:
     write_files(work, {".nexus3/NEXUS.md": "hi"})
 
-    lines = cli("layers").out.splitlines()
+    lines = cli("layers").out.partition("\n\n")[0].splitlines()
 
     assert lines[0].split() == ["LAYER", "DIRECTORY", "TEXTS", "FOUND", "BY"]
     assert [line.split()[0] for line in lines[1:]] == ["defaults", "global", "local"]
     assert lines[2].split() == ["global", str(nexus_home), "-", "file_layers"]
     assert "NEXUS.md (2 characters)" in lines[3]
+
+
+def test_every_place_that_was_looked_at_in_vain_is_listed_with_the_reason(cli: Cli, work: Path) -> None:
+    write_files(work, {"NEXUS.md": " ", ".nexus3/config.json": ""})
+
+    rows = cli("layers").out.partition("\n\n")[2].splitlines()
+
+    assert rows[0].split() == ["SKIPPED", "BECAUSE", "PLACE"]
+    assert any(row.split() == ["blank", str(work / "NEXUS.md")] for row in rows)
+    assert any(row.split() == ["not", "there", str(work / ".nexus3/mcp.json")] for row in rows)
 
 
 def test_json_says_the_same(cli: Cli, work: Path) -> None:
@@ -26,6 +36,10 @@ def test_json_says_the_same(cli: Cli, work: Path) -> None:
         "name": "local",
         "scope": "local",
         "directory": f"{work}/.nexus3",
+        "project": str(work),
         "plugin": "file_layers",
         "texts": [{"path": f"{work}/.nexus3/NEXUS.md", "purpose": "instructions", "characters": 2}],
     }
+    assert {"path": f"{work}/README.md", "reason": "not there", "layer": "local", "plugin": "readme_fallback"} in (
+        document["skipped"]
+    )

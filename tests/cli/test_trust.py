@@ -11,11 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from nexus_core.cli.root import RootGroup
 from nexus_core.nexus import Nexus
 from nexus_core.trust.fingerprint import describe_server, server_content, setting_content
 from nexus_core.trust.store import TrustStore
-from nexus_core.values.command import Command
 from nexus_core.values.trust import ActivePart
 from tests.conftest import Cli, Outcome
 
@@ -40,9 +38,6 @@ Servers = list[dict[str, object]]
 def servers(monkeypatch: pytest.MonkeyPatch, work: Path) -> Servers:
     """The servers of the project; a test changes them as somebody would change its mcp.json."""
     servers: Servers = [GITHUB, REMOTE]
-    monkeypatch.setattr(
-        RootGroup, "core", {**RootGroup.core, "trust": Command("trust", "Trust.", "nexus_core.cli.trust:app")}
-    )
 
     def load(nexus: Nexus) -> SimpleNamespace:
         store = TrustStore(nexus.home, workspace=nexus.cwd)
@@ -413,13 +408,10 @@ ON_A_TERMINAL = """
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from nexus_core.cli.root import RootGroup
 from nexus_core.cli.run import run
 from nexus_core.nexus import Nexus
-from nexus_core.values.command import Command
 from nexus_core.values.trust import ActivePart
 
-RootGroup.core = {**RootGroup.core, "trust": Command("trust", "Trust.", "nexus_core.cli.trust:app")}
 part = ActivePart(path=Path.cwd() / "mcp.json", layer="local", pointer="/x", line=1, summary="node", content="{}")
 Nexus.load = lambda self: SimpleNamespace(active=(part,))
 sys.exit(run(["trust", "allow"]))

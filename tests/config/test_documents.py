@@ -205,10 +205,19 @@ def test_the_offset_of_a_bad_byte_counts_the_byte_order_mark(tmp_path: Path) -> 
     assert error.where == f"{tmp_path / 'config.json'}:1:2"
 
 
-def test_a_nul_byte_in_a_file_that_is_utf_8_is_named(tmp_path: Path) -> None:
-    error = refusal(tmp_path, '{\n  "é": "a\x00b"\n}\n')
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{\n  "é": "a\x00b"\n}\n', "Line 2, Column 10: Byte 0x00 at offset 12 is not text"),
+        ('"a\x00"', "Line 1, Column 3: Byte 0x00 at offset 2 is not text"),
+        ('"\x00"', "Line 1, Column 2: Byte 0x00 at offset 1 is not text"),
+        ("1\n\x00\x00\x00\x00", "Line 2, Column 1: Byte 0x00 at offset 2 is not text"),
+    ],
+)
+def test_a_nul_byte_in_a_file_that_is_utf_8_is_named(tmp_path: Path, content: str, message: str) -> None:
+    error = refusal(tmp_path, content)
 
-    assert line_of(error) == "  Line 2, Column 10: Byte 0x00 at offset 12 is not text"
+    assert line_of(error) == f"  {message}"
     assert error.hint == "Remove it and try again."
 
 

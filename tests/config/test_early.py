@@ -47,26 +47,24 @@ def test_a_depth_that_is_not_allowed_is_refused_with_the_range(tmp_path: Path, d
     with pytest.raises(ConfigError, match="whole number from 0 to 10") as caught:
         read(tmp_path, own=f'{{"context": {{"ancestor_depth": {depth}}}}}')
 
-    assert caught.value.where == str(tmp_path / "home/config.json")
+    assert caught.value.where == f"{tmp_path}/home/config.json:1:14"
 
 
 def test_broken_json_is_named_with_line_and_column(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="invalid JSON") as caught:
+    with pytest.raises(ConfigError, match="Invalid JSON") as caught:
         read(tmp_path, project='{\n  "context": {},\n}')
 
-    assert str(caught.value.where) == f"{tmp_path / 'work/config.json'}:3:1"
+    assert str(caught.value.where) == f"{tmp_path / 'work/config.json'}:2:16"
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[]", "must be a JSON object"),
-        ('{"context": []}', "context must be a JSON object"),
         ('{"plugins": {"disabled": "git"}}', "must be a list of plugin names"),
         ('{"plugins": {"disabled": [1]}}', "must be a list of plugin names"),
-        ("[" * 100_000, "nested too deeply"),
+        ("[" * 100_000, "Nested deeper than 64 levels"),
     ],
 )
-def test_the_wrong_shape_is_explained(tmp_path: Path, text: str, words: str) -> None:
+def test_what_is_wrong_is_explained(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         read(tmp_path, own=text)

@@ -72,6 +72,8 @@ ACCEPTED = {
     "string_double_escape_n": '["\\\\n"]',
     "string_escaped_control_character": '["\\u0012"]',
     "string_escaped_noncharacter": '["\\uFFFF"]',
+    "string_first_surrogates_1_and_2": '["\\uD800\\uDC00"]',
+    "string_before_and_after_surrogates": '["\\uD7FF\\uE000"]',
     "string_in_array": '["asd"]',
     "string_in_array_with_leading_space": '[ "asd"]',
     "string_last_surrogates_1_and_2": '["\\uDBFF\\uDFFF"]',
@@ -272,7 +274,9 @@ REFUSED_BY_CHOICE = {
     "object_duplicated_escaped_key": ('{"a":0,\n"\\u0061":0}', "Duplicate key 'a', already on line 1"),
     "string_1st_surrogate_but_2nd_missing": ('["\\uDADA"]', "Lone surrogate in \\uXXXX escape"),
     "string_1st_valid_surrogate_2nd_invalid": ('["\\uD888\\u1234"]', "Lone surrogate in \\uXXXX escape"),
+    "string_first_surrogate": ('["\\uD800"]', "Lone surrogate in \\uXXXX escape"),
     "string_inverted_surrogates": ('["\\uDd1e\\uD834"]', "Lone surrogate in \\uXXXX escape"),
+    "string_last_surrogate": ('["\\uDFFF"]', "Lone surrogate in \\uXXXX escape"),
     "string_lone_second_surrogate": ('["\\uDFAA"]', "Lone surrogate in \\uXXXX escape"),
     "structure_65_nested_arrays": ("[" * 65 + "]" * 65, "Nested deeper than 64 levels"),
 }
@@ -292,6 +296,7 @@ WITH_COMMENTS = {
     "no_comment_in_a_string": ('["//", "/*", "*/"]', ["//", "/*", "*/"]),
     "trailing_comma_in_array": ("[1,]", [1]),
     "trailing_comma_in_object": ('{"a":1,}', {"a": 1}),
+    "trailing_comma_in_the_middle": ('[[1,],{"a":2,},3,]', [[1], {"a": 2}, 3]),
     "trailing_comma_then_comment": ("[1, // x\n]", [1]),
 }
 

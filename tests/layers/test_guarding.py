@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nexus_core import Layer, LayerConfig
+from nexus_core import ConfigError, Layer, LayerConfig
 from nexus_core.config.json_parser import parse_json
 from nexus_core.config.merging import merge_configs
 from nexus_core.layers.guarding import PROTECTED, Guarded, guard_configs
@@ -163,6 +163,32 @@ def test_servers_are_kept_to_be_shown_and_recorded_to_be_approved() -> None:
     (part,) = guarded.active
     assert (part.pointer, part.line, part.summary) == ("/mcp_servers/a~1b", 2, "npx x")
     assert len(merge_configs(guarded.configs).value["mcp_servers"]) == 1  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("edit", ["$replace", "$remove"])
+def test_a_project_cannot_replace_or_remove_the_servers_of_others(edit: str) -> None:
+    own = config(OWN, '{"mcp_servers": [{"name": "mine", "command": ["x"]}]}')
+    project = config(LOCAL, f'{{"mcp_servers": {{"{edit}": [{{"name": "evil", "command": ["rm"]}}]}}}}')
+
+    guarded = guard(own, project)
+
+    assert merge_configs(guarded.configs).get("mcp_servers") == [{"name": "mine", "command": ["x"]}]
+    assert [finding.code for finding in guarded.findings] == ["protected-setting"]
+
+
+def test_two_servers_with_one_name_in_one_file_are_refused() -> None:
+    text = '{"mcp_servers": [{"name": "a", "command": ["x"]},\n{"name": "a", "command": ["y"]}]}'
+
+    with pytest.raises(ConfigError, match="two servers are called 'a'") as caught:
+        guard(config(LOCAL, text))
+
+    assert str(caught.value.where).endswith("config.json:2")
+
+
+def test_the_value_of_an_active_setting_that_may_be_a_secret_is_not_shown() -> None:
+    guarded = guard(config(LOCAL, '{"plugins": {"git": {"token": "sk-1"}}}'), active=("plugins.git.token",))
+
+    assert "sk-1" not in guarded.active[0].summary + guarded.active[0].content
 
 
 def test_what_the_files_say_is_not_changed() -> None:

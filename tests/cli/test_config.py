@@ -1,0 +1,131 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from nexus_core.testing import write_files
+from tests.conftest import Cli
+
+
+@pytest.fixture
+def layered(work: Path, nexus_home: Path) -> None:
+    write_files(nexus_home, {"config.json": '{\n  "provider": {"model": "own"}\n}'})
+    write_files(work, {".nexus3/config.json": '{"provider": {"model": "project"}}'})
+
+
+@pytest.mark.usefixtures("layered")
+def test_every_setting_is_shown_with_where_it_comes_from(cli: Cli, work: Path, nexus_home: Path) -> None:
+    row = next(line for line in cli("config", "show", "--origins").out.splitlines() if "provider.model" in line)
+
+    assert row.split() == [
+        "provider.model",
+        '"project"',
+        f"{work}/.nexus3/config.json:1",
+        "(local)",
+        f"{nexus_home}/config.json:2",
+    ]
+
+
+@pytest.mark.usefixtures("layered")
+def test_settings_as_json(cli: Cli) -> None:
+    document = json.loads(cli("config", "show", "--json").out)
+
+    assert document["settings"]["provider"]["model"] == "project"
+    assert [origin["layer"] for origin in document["origins"]["/provider/model"]] == ["local", "global"]
+
+
+def test_the_environment_of_a_server_is_never_shown(cli: Cli, nexus_home: Path) -> None:
+    server = {"name": "a", "command": ["x"], "env": {"TOKEN": "sk-secret"}}
+    write_files(nexus_home, {"mcp.json": json.dumps({"servers": [server]})})
+
+    assert "sk-secret" not in cli("config", "show", "--origins").out
+    assert "(hidden)" in cli("config", "show").out
+
+
+@pytest.mark.usefixtures("layered")
+def test_one_setting_is_printed_plainly(cli: Cli) -> None:
+    assert cli("config", "get", "provider.model").out == "project\n"
+    assert cli("config", "get", "compaction.keep_turns").out == "3\n"
+    assert json.loads(cli("config", "get", "context.ancestor_depth", "--json").out)["value"] == 2
+
+
+def test_an_unknown_setting_suggests_the_nearest(cli: Cli) -> None:
+    outcome = cli("config", "get", "provider.modle")
+
+    assert (outcome.code, "did you mean 'provider.model'?" in outcome.err) == (2, True)
+
+
+def test_setting_a_value_leaves_the_rest_of_the_file_alone(cli: Cli, work: Path) -> None:
+    text = '{\n\t"_comment": "mine",\n\t"provider" : { "model":"old" },\n\t"context": {}\n}'
+    write_files(work, {".nexus3/config.json": text})
+
+    outcome = cli("config", "set", "provider.model", "new")
+
+    path = work / ".nexus3/config.json"
+    assert (outcome.code, outcome.out) == (0, f"{path}\n")
+    assert path.read_text() == text.replace('"old"', '"new"')
+
+
+def test_a_file_is_made_where_there_is_none(cli: Cli, nexus_home: Path) -> None:
+    cli("config", "set", "--global", "context.ancestor_depth", "4")
+
+    assert json.loads((nexus_home / "config.json").read_text()) == {"context": {"ancestor_depth": 4}}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("context.ancestor_depth", "11"), ("permissions.level", "root"), ("provider", "x")]
+)
+def test_a_value_that_is_not_allowed_is_not_written(cli: Cli, work: Path, key: str, value: str) -> None:
+    outcome = cli("config", "set", key, value)
+
+    assert outcome.code == 2
+    assert key.partition(".")[0] in outcome.err
+    assert not (work / ".nexus3").exists()
+
+
+def test_a_broken_file_is_not_touched(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/config.json": "{"})
+
+    assert cli("config", "set", "provider.model", "x").code == 3
+    assert (work / ".nexus3/config.json").read_text() == "{"
+
+
+def test_a_dry_run_prints_the_file_and_writes_nothing(cli: Cli, work: Path) -> None:
+    outcome = cli("config", "set", "provider.model", "x", "--dry-run")
+
+    assert json.loads(outcome.out) == {"provider": {"model": "x"}}
+    assert not (work / ".nexus3").exists()
+
+
+def test_every_fault_is_shown(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/config.json": '{"a": 1, "context": {"b": 2}}'})
+
+    outcome = cli("config", "validate")
+
+    assert outcome.code == 1
+    assert outcome.out.count("Configuration Error: Invalid setting in") == 2
+    assert len(json.loads(cli("config", "validate", "--json").out)["faults"]) == 2
+
+
+def test_valid_settings_are_found_valid(cli: Cli) -> None:
+    outcome = cli("config", "validate")
+
+    assert (outcome.code, outcome.out) == (0, "")
+
+
+def test_the_schema_knows_every_group_and_allows_comments(cli: Cli) -> None:
+    schema = json.loads(cli("config", "schema").out)
+
+    assert {"provider", "permissions", "context", "plugins"} <= schema["properties"].keys()
+    assert "^_" in schema["patternProperties"]
+    assert schema["additionalProperties"] is False
+
+
+def test_a_protected_setting_of_a_project_is_named_in_a_warning(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/config.json": '{"provider": {\n"base_url": "https://evil"}}'})
+
+    for command in (["show"], ["config", "show"], ["layers"]):
+        outcome = cli(*command)
+        assert outcome.code == 0
+        assert f"Warning: {work}/.nexus3/config.json:2:1: provider.base_url is your own decision" in outcome.err
+        assert "evil" not in outcome.out
