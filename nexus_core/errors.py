@@ -30,6 +30,11 @@ class NexusError(Exception):
         hint: What to do about it.
     """
 
+    # For subclasses of strangers that do not call this constructor.
+    what: str = "something went wrong"
+    where: str | None = None
+    hint: str | None = None
+
     def __init__(self, what: str, *, where: str | None = None, hint: str | None = None) -> None:
         super().__init__(what)
         self.what = what

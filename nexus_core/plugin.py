@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from nexus_core.config.schema import Strict
     from nexus_core.nexus import Nexus
+    from nexus_core.values.declarations import InitScope as InitScope  # noqa: PLC0414 - for annotations of plugins
 
 __all__ = [
     "Admission",

@@ -14,20 +14,40 @@ import sys
 
 def main() -> None:
     """Run `nexus` with the arguments of this process and exit."""
+    _open_closed_streams()
     _leave_workspace()
-    if sys.argv[1:] == ["--version"]:
-        from nexus_core._version import __version__  # noqa: PLC0415 - the answer needs nothing else
+    try:
+        if sys.argv[1:] == ["--version"]:
+            sys.exit(_print_version())
+        import gc  # noqa: PLC0415 - not needed for the version
 
-        sys.stdout.write(f"nexus {__version__}\n")
-        return
-    import gc  # noqa: PLC0415 - not needed for the version
-
-    # Imports make objects that live as long as the process; looking for garbage among them finds none. `run`
-    # switches the collector on again before a command does its work.
-    gc.disable()
-    from nexus_core.cli.run import run  # noqa: PLC0415 - after the workspace has left sys.path
-
+        # Imports make objects that live as long as the process; looking for garbage among them finds none. `run`
+        # switches the collector on again before a command does its work.
+        gc.disable()
+        from nexus_core.cli.run import run  # noqa: PLC0415 - after the workspace has left sys.path
+    except KeyboardInterrupt:  # most of a short command is spent here
+        sys.stderr.write("Error: interrupted\n")
+        sys.exit(130)
     sys.exit(run(sys.argv[1:]))
+
+
+def _print_version() -> int:
+    from nexus_core._version import __version__  # noqa: PLC0415 - the answer needs nothing else
+
+    try:
+        sys.stdout.write(f"nexus {__version__}\n")
+        sys.stdout.flush()
+    except OSError as error:  # Python would try again while exiting, and complain
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0 if isinstance(error, BrokenPipeError) else 3
+    return 0
+
+
+def _open_closed_streams() -> None:
+    # `nexus … >&-`: Python then has None where everybody expects a file.
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - open until the end
 
 
 def _leave_workspace() -> None:

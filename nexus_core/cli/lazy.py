@@ -10,8 +10,9 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from nexus_core.cli.options import shared_options
-from nexus_core.errors import PluginError, UnknownNameError
+from nexus_core.errors import NexusError, PluginError, UnknownNameError
 from nexus_core.host.implementation import describe
+from nexus_core.text.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +35,16 @@ class LazyGroup(TyperGroup):
 
     def list_commands(self, ctx: Context) -> list[str]:
         """Core commands in their own order, then those of plugins, sorted."""
-        return [*self.core, *(name for name in self._all_commands(ctx) if name not in self.core)]
+        try:
+            known = list(self._all_commands(ctx))
+        except NexusError as error:  # the help page is most wanted when something is broken
+            ctx.find_root().obj.console.warning(str(error))
+            known = []
+        return [*self.core, *(name for name in known if name not in self.core)]
+
+    def get_help(self, ctx: Context) -> str:
+        """The help page; some of its lines are a plugin's."""
+        return visible(super().get_help(ctx))
 
     def get_command(self, ctx: Context, cmd_name: str) -> ClickCommand | None:
         """A stand-in with the name and the help line: enough for `--help` and completion."""
@@ -73,13 +83,13 @@ def load_command(command: Command) -> ClickCommand:
     module, _, attribute = command.target.partition(":")
     try:
         app = getattr(import_module(module), attribute)
+        loaded = get_command(app) if isinstance(app, Typer) else None
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         raise PluginError(f"its command {command.name!r} {describe(error)}", plugin=module) from error
-    if not isinstance(app, Typer):
+    if loaded is None:
         raise PluginError(f"{command.target} is a {type(app).__name__}, expected a typer.Typer", plugin=module)
-    loaded = get_command(app)
     _adopt(loaded)
     return loaded
 
@@ -91,6 +101,8 @@ def _adopt(command: ClickCommand) -> None:
     command.params += [option for option in shared_options(hidden=True) if not taken.intersection(option.opts)]
     if isinstance(command, TyperCommand | TyperGroup):
         command.rich_markup_mode = None
+    get_help = command.get_help
+    command.get_help = lambda ctx: visible(get_help(ctx))  # type: ignore[method-assign] # its text is a plugin's
     if isinstance(command, TyperGroup):
         for child in command.commands.values():
             _adopt(child)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -52,7 +52,7 @@ def _switch(flag: str, attribute: str, text: str, *, hidden: bool) -> TyperOptio
 def _set_directory(ctx: typer.Context, _param: Any, value: str | None) -> None:  # noqa: ANN401 - as above
     if value is None:
         return
-    if not Path(value).is_dir():
+    if not os.path.isdir(value):  # noqa: PTH112 - Path.is_dir raises where a directory cannot be reached
         raise typer.BadParameter(f"{value!r} is not a directory")
     _shell(ctx).change_directory(value)
 

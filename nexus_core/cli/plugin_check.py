@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
 
 from nexus_core.errors import UnknownNameError
@@ -35,10 +37,17 @@ def check_installed(cwd: Path, names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _check(candidate: Candidate) -> list[str]:
-    try:
-        plugin = candidate.load()
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001 - a stranger's module may do anything when imported
-        return [f"it {describe(error)} while it was loaded"]
-    return check_plugin(plugin)
+    # What a plugin prints must not spoil the findings on standard output.
+    with redirect_stdout(sys.stderr):
+        try:
+            plugin = candidate.load()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - a stranger's module may do anything when imported
+            return [f"it {describe(error)} while it was loaded"]
+        try:
+            return check_plugin(plugin)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - or when somebody looks at it
+            return [f"it {describe(error)} while it was checked"]

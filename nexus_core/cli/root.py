@@ -34,6 +34,8 @@ class RootGroup(LazyGroup):
             Command("explain", "Say where something comes from, or why it is not there.", "nexus_core.cli.explain:app"),
             Command("config", "Show, change and check settings.", "nexus_core.cli.config:app"),
             Command("trust", "Decide what a project may start or connect to.", "nexus_core.cli.trust:app"),
+            Command("init", "Write a new .nexus3 directory.", "nexus_core.cli.init:app"),
+            Command("doctor", "Look for trouble in what was loaded.", "nexus_core.cli.doctor:app"),
             Command("plugins", "List, inspect, make and check plugins.", "nexus_core.cli.plugins:app"),
         )
     }
@@ -46,6 +48,8 @@ app = typer.Typer(cls=RootGroup, rich_markup_mode=None, context_settings={"help_
 def nexus(
     ctx: typer.Context,
     json: Json = False,
+    init_global: Annotated[bool, typer.Option("--init-global", help="The same as `nexus init --global`.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="With --init-global: overwrite.", hidden=True)] = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
 ) -> None:
     """Assemble what a language model reads, and show where each piece comes from.
@@ -55,7 +59,11 @@ def nexus(
     if version:
         ctx.obj.console.text(f"nexus {__version__}")
         raise typer.Exit
-    if ctx.invoked_subcommand is None:
+    if init_global:
+        from nexus_core.cli.init import init_global as write_global  # noqa: PLC0415 - other commands do not need it
+
+        write_global(ctx.obj, force=force)
+    elif ctx.invoked_subcommand is None:
         from nexus_core.cli.status import print_status  # noqa: PLC0415 - other commands do not need it
 
         print_status(ctx.obj, json=json)

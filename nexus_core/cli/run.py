@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from contextlib import redirect_stderr, suppress
 from typing import TYPE_CHECKING
 
 import typer
@@ -12,11 +13,14 @@ import typer
 from nexus_core.cli.exits import CONFIGURATION, FINDINGS, INTERRUPTED, MISSING_EXTRA, OK, USAGE
 from nexus_core.cli.root import root_command
 from nexus_core.cli.shell import CommandShell
-from nexus_core.errors import ConfigError, MissingExtraError, NexusError, UsageError
-from nexus_core.text.console import Console
+from nexus_core.errors import ConfigError, FileError, MissingExtraError, NexusError, UsageError
+from nexus_core.host.implementation import describe
+from nexus_core.text.console import Console, ReaderLeftError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from typer._click import Command as ClickCommand  # private, but the only name of what Typer returns
 
 _PROGRAM = "nexus"
 _COMPLETION = "_NEXUS_COMPLETE"
@@ -26,34 +30,60 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command; everything that can go wrong is printed, and becomes the exit code."""
     shell = CommandShell(Console())
     command = root_command()
-    if _COMPLETION in os.environ:
-        command.main(args=list(arguments), prog_name=_PROGRAM, complete_var=_COMPLETION, obj=shell)
     try:
+        if os.environ.get(_COMPLETION):
+            return _complete(command, arguments, shell)
         with command.make_context(_PROGRAM, list(arguments), obj=shell) as ctx:
             gc.freeze()  # what has been imported stays until the end
             gc.enable()
             command.invoke(ctx)
-        sys.stdout.flush()
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - a traceback helps us, not the person at the terminal
-        return _explain(shell, error)
+        code = OK
+    except SystemExit:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a traceback helps us, not the person at the terminal
+        code = _explain(shell, error)
+    return _printed(code)
+
+
+def _complete(command: ClickCommand, arguments: Sequence[str], shell: CommandShell) -> int:
+    # Somebody is typing: whatever is wrong here would be printed into the middle of the line.
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stderr(nowhere):  # noqa: PTH123 - not a file
+        shell.console = Console(err=nowhere)
+        try:
+            command.main(args=list(arguments), prog_name=_PROGRAM, complete_var=_COMPLETION, obj=shell)
+        except Exception:  # noqa: BLE001 - as above
+            return FINDINGS
     return OK
+
+
+def _printed(code: int) -> int:
+    """The exit code, once everything is printed or never will be; Python would complain while exiting."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            if not isinstance(error, BrokenPipeError):
+                code = code or CONFIGURATION
+    return code
 
 
 def _explain(shell: CommandShell, error: BaseException) -> int:
     if isinstance(error, typer.Exit):
         return error.exit_code
-    if isinstance(error, BrokenPipeError):
-        return _reader_left()
-    if isinstance(error, typer.TyperException) and error.message.startswith("Usage:"):
-        shell.console.message(error.message)  # a group without a command: Typer raises its help page
-        return error.exit_code
-    if shell.debug:
-        shell.print_traceback(error)
+    if isinstance(error, ReaderLeftError):  # `nexus show | head -1`: the reader has what it wanted
+        return OK
     message, code = _message(error)
-    if isinstance(error, ConfigError) and error.report:
-        shell.console.message(error.report, style="red")  # it says itself what kind of error it is
-    else:
-        shell.console.error(message)
+    with suppress(ReaderLeftError, FileError):  # there may be nobody to tell
+        if isinstance(error, typer.TyperException) and error.message.startswith("Usage:"):
+            shell.console.message(error.message)  # a group without a command: Typer raises its help page
+            return code
+        if shell.debug:
+            shell.print_traceback(error)
+        if isinstance(error, ConfigError) and error.report:
+            shell.console.message(error.report, style="red")  # it says itself what kind of error it is
+        else:
+            shell.console.error(message)
     return code
 
 
@@ -66,19 +96,11 @@ def _message(error: BaseException) -> tuple[str, int]:
         return error.format_message() + hint, error.exit_code
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         return "interrupted", INTERRUPTED
-    return (
-        f"unexpected {type(error).__name__}: {error}\n  this is a defect of Nexus or of a plugin; --debug shows where",
-        FINDINGS,
-    )
+    what = describe(error).removeprefix("raised ")
+    return f"unexpected {what}\n  this is a defect of Nexus or of a plugin; --debug shows where", FINDINGS
 
 
 def _exit_code(error: NexusError) -> int:
     if isinstance(error, MissingExtraError):
         return MISSING_EXTRA
     return USAGE if isinstance(error, UsageError) else CONFIGURATION
-
-
-def _reader_left() -> int:
-    # `nexus show | head -1`: the reader has what it wanted. Python would complain once more while exiting.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return OK

@@ -31,6 +31,7 @@ class CommandShell:
     def __init__(self, console: Console) -> None:
         self.console = console
         self._directory = "."
+        self._cwd: Path | None = None
         self.debug = False
         self.trace_hooks = False
         self._reported: set[str] = set()
@@ -38,11 +39,13 @@ class CommandShell:
     @property
     def cwd(self) -> Path:
         """The directory the command is about, absolute."""
-        return existing_directory(self._directory)
+        if self._cwd is None:  # once, because a plugin may change the directory of the process
+            self._cwd = existing_directory(self._directory)
+        return self._cwd
 
     def change_directory(self, directory: str) -> None:
         """Make the command about another directory."""
-        self._directory = directory
+        self._directory, self._cwd = directory, None
 
     @contextmanager
     def nexus(self, *, strict: bool | None = None) -> Iterator[Nexus]:

@@ -15,20 +15,23 @@ def existing_directory(path: str | os.PathLike[str]) -> Path:
         directory = Path(path).resolve()
     except FileNotFoundError:
         raise FileError("the current directory does not exist any more", hint="change to one that does") from None
-    if not directory.is_dir():
-        raise FileError("no such directory", where=str(directory))
+    except (OSError, RuntimeError, ValueError):  # too long, a circle of links, a NUL: `isdir` below says no to it
+        directory = Path(path)
+    if not os.path.isdir(directory):  # noqa: PTH112 - Path.is_dir raises where a directory cannot be reached
+        raise FileError("no such directory, or it cannot be reached", where=str(directory))
     return directory
 
 
 def home_directory() -> Path:
     """The user's own Nexus directory: `NEXUS_HOME` from the process environment, else `~/.nexus3`."""
     configured = os.environ.get("NEXUS_HOME")
-    if configured:
-        return Path(configured).expanduser().absolute()
     try:
-        return Path.home() / ".nexus3"
+        return (Path(configured).expanduser() if configured else Path.home() / ".nexus3").absolute()
     except RuntimeError:
-        raise ConfigError("no home directory can be found", hint="set NEXUS_HOME to a directory") from None
+        hint = "set NEXUS_HOME to a directory"
+        raise ConfigError("no home directory can be found", where=configured, hint=hint) from None
+    except FileNotFoundError:
+        raise FileError("the current directory does not exist any more", hint="change to one that does") from None
 
 
 def cache_directory() -> Path:

@@ -21,7 +21,7 @@ def write_tree(root: Path, files: Mapping[str, str]) -> None:
     """
     if os.path.lexists(root):
         raise FileError("exists already", where=str(root), hint="choose another name or remove it first")
-    if not root.parent.is_dir():
+    if not os.path.isdir(root.parent):  # noqa: PTH112 - Path.is_dir raises where a directory cannot be reached
         raise FileError("no such directory", where=str(root.parent), hint="make it first")
     try:
         # Beside its destination, because only a rename within one file system is atomic.

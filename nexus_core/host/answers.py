@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
 from nexus_core.values.command import Command
@@ -12,6 +14,9 @@ from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
 from nexus_core.values.section import Section
 
 T = TypeVar("T")
+
+MAX_ITEMS = 10_000
+"""How much one plugin may answer to one hook; an endless answer must end."""
 
 
 class Answer(NamedTuple, Generic[T]):
@@ -34,11 +39,14 @@ def items_of(*kinds: type) -> Callable[[object], tuple[object, ...]]:
             return ()
         if not isinstance(answer, Iterable) or isinstance(answer, (str, bytes)):
             raise WrongAnswerError(f"returned {type(answer).__name__}, {expected}")
-        items = tuple(answer)
+        items = tuple(islice(answer, MAX_ITEMS + 1))
+        if len(items) > MAX_ITEMS:
+            raise WrongAnswerError(f"returned more than {MAX_ITEMS} items")
         for item in items:
-            if not isinstance(item, kinds):
+            if type(item) not in kinds:  # a subclass may be made, compared and copied in ways of its own
                 raise WrongAnswerError(f"returned a list with {type(item).__name__} in it, {expected}")
-        return items
+        # A copy is checked once more, while its maker can still be named, and is nobody else's to change.
+        return tuple(replace(item) for item in items)
 
     return check
 

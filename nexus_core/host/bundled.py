@@ -23,6 +23,7 @@ BUNDLED = (
         "file_layers",
         "nexus_plugins.file_layers",
         hooks=(
+            "nexus_init_files",
             "nexus_layers",
             "nexus_layer_config",
             "nexus_layer_texts",
@@ -32,6 +33,7 @@ BUNDLED = (
         "mcp",
         "nexus_plugins.mcp",
         hooks=(
+            "nexus_init_files",
             "nexus_merge_policies",
             "nexus_layer_config",
             "nexus_static_sections",

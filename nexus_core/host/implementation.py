@@ -78,13 +78,21 @@ def stand_in(
 
 def describe(error: BaseException) -> str:
     """An exception in half a sentence: its type, and its message if it has one."""
-    if isinstance(error, SystemExit):
-        return f"called sys.exit({error.code if error.code is not None else ''})"
+    try:
+        if isinstance(error, SystemExit):
+            return f"called sys.exit({error.code if error.code is not None else ''})"
+        kind = type(error).__name__
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - a stranger's exception may fail at this too
+        return "raised an exception that cannot even be named"
     try:
         message = str(error).partition("\n")[0]
-    except Exception:  # noqa: BLE001 - a stranger's exception may fail at this too
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - as above
         message = ""
-    return f"raised {type(error).__name__}" + (f": {message}" if message else "")
+    return f"raised {kind}" + (f": {message}" if message else "")
 
 
 def _call(

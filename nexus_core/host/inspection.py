@@ -30,9 +30,12 @@ def faults(plugin: object) -> Iterator[str]:
     if inspect.isclass(plugin):
         yield f"{plugin.__name__} is a class; pass an instance: {plugin.__name__}()"
         return
+    answering: dict[str, str] = {}
     for name, function in _marked(plugin):
         options = _options(function)
         hook = hooks().get(_hook_name(function, name))
+        if hook is not None and (other := answering.setdefault(hook.name, name)) != name:
+            yield f"{other} and {name} both answer {hook.name}; make them one"
         if hook is None:
             if not options.get("optionalhook"):
                 yield _join(f"{_hook_name(function, name)} is not a hook", did_you_mean(name, hooks()))
@@ -65,9 +68,16 @@ def _marked(plugin: object) -> Iterator[tuple[str, Callable[..., object]]]:
         # Looking at a plugin must not run it, so properties are passed over; a module has none.
         if not inspect.ismodule(plugin) and isinstance(inspect.getattr_static(plugin, name, None), property):
             continue
-        function = getattr(plugin, name, None)
-        if callable(function) and isinstance(getattr(function, _MARK, None), dict):
+        function = _attribute(plugin, name)
+        if callable(function) and isinstance(_attribute(function, _MARK), dict):
             yield name, function
+
+
+def _attribute(thing: object, name: str) -> object:
+    try:
+        return getattr(thing, name, None)
+    except Exception:  # noqa: BLE001 - no hook: a lazy attribute, or something imported such as `flask.request`
+        return None
 
 
 def _options(function: Callable[..., object]) -> dict[str, Any]:

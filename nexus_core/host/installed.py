@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nexus_core.errors import FileError
+from nexus_core.files.reading import read_bytes
 from nexus_core.host.candidates import OWN_DISTRIBUTION, Candidate
 
 if TYPE_CHECKING:
@@ -21,8 +24,8 @@ if TYPE_CHECKING:
 GROUP = "nexus.plugins"
 
 _METADATA_SUFFIXES = (".dist-info", ".egg-info")
-# Our own, and what pip sets aside while it uninstalls and leaves behind when it is interrupted.
-_NOT_PLUGINS = (f"{OWN_DISTRIBUTION.replace('-', '_')}-", "~")
+# What pip sets aside while it uninstalls and leaves behind when it is interrupted.
+_SET_ASIDE = "~"
 
 
 def installed_candidates(*, outside: Path, search_path: Iterable[str] | None = None) -> list[Candidate]:
@@ -35,8 +38,7 @@ def installed_candidates(*, outside: Path, search_path: Iterable[str] | None = N
     entries = sys.path if search_path is None else search_path
     found = {
         (candidate.distribution, candidate.name): candidate
-        # The first of two distributions with one name is the one Python imports.
-        for metadata in reversed(list(_mentioning(_installation_directories(entries, outside))))
+        for metadata in _mentioning(_installation_directories(entries, outside))
         for candidate in _candidates(metadata)
     }
     return [found[key] for key in sorted(found)]
@@ -74,28 +76,37 @@ def _candidate(distribution: Distribution, point: EntryPoint) -> Candidate:
 
 def _installation_directories(entries: Iterable[str], outside: Path) -> Iterator[str]:
     # A script or `python -m` puts the current directory first; code is never taken from a project folder.
-    projects = {os.path.realpath(outside), os.path.realpath(os.curdir)}
+    projects = {os.path.realpath(outside)}
+    with suppress(OSError):  # the current directory may have been deleted
+        projects.add(os.path.realpath(os.curdir))
     for entry in dict.fromkeys(entries):
         if entry and os.path.realpath(entry) not in projects:
             yield entry
 
 
 def _mentioning(directories: Iterable[str]) -> Iterator[Path]:
+    seen: set[str] = {OWN_DISTRIBUTION.replace("-", "_")}
     for directory in directories:
         try:
             names = sorted(os.listdir(directory))  # noqa: PTH208 - a Path for each of some thousand names is slow
         except OSError:  # not there, not a directory, not ours to read
             continue
         for name in names:
-            if name.endswith(_METADATA_SUFFIXES) and not name.startswith(_NOT_PLUGINS):
-                metadata = Path(directory, name)
-                if _mentions_group(metadata / "entry_points.txt"):
-                    yield metadata
+            if not name.endswith(_METADATA_SUFFIXES) or name.startswith(_SET_ASIDE):
+                continue
+            # The first of two distributions with one name is the one Python imports, also when only the other has
+            # plugins; My.Dist, my-dist and my_dist are one name.
+            project = name.rpartition(".")[0].partition("-")[0].lower().replace(".", "_")
+            if project in seen:
+                continue
+            seen.add(project)
+            metadata = Path(directory, name)
+            if _mentions_group(metadata / "entry_points.txt"):
+                yield metadata
 
 
 def _mentions_group(path: Path) -> bool:
     try:
-        with path.open("rb") as file:
-            return GROUP.encode() in file.read()
-    except OSError:  # most distributions have no entry points
+        return GROUP.encode() in (read_bytes(path) or b"")  # most distributions have no entry points
+    except FileError:
         return False

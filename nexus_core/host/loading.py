@@ -77,17 +77,16 @@ class Loader:
     def _register_loaded(self, candidate: Candidate) -> None:
         try:
             plugin = candidate.load()
-            needs = getattr(plugin, "NEEDS", None)
             found = list(faults(plugin))
             functions = implementations(plugin)
             if candidate.origin == "given" and not found:
                 found = [*unmarked(plugin)] or ([] if functions else [NO_HOOK])
+            if self._lacks(candidate, getattr(plugin, "NEEDS", None)):
+                return
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - a plugin may call sys.exit() when imported
             self._fail(candidate, f"{describe(error)} while it was loaded", cause=error)
-            return
-        if self._lacks(candidate, needs):
             return
         if found:
             self._fail(candidate, "; ".join(found))

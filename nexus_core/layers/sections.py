@@ -33,7 +33,7 @@ def layer_sections(loaded: Loaded) -> tuple[Section, ...]:
     texts = [text for text in loaded.texts if text.text.strip()]
     return tuple(
         Section(
-            id=f"layer-{index:03}",
+            id=f"layer-{index:05}",
             title=text.title or _title(text.layer),
             text=text.text,
             order=min((TITLED_ORDER if text.title else FIRST_ORDER) + index, LAST_ORDER),

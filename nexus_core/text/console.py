@@ -6,6 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Literal, TextIO
 
+from nexus_core.errors import FileError
 from nexus_core.text.visible import visible, visible_json, visible_line
 
 if TYPE_CHECKING:
@@ -15,6 +16,10 @@ Style = Literal["plain", "bold", "dim", "red", "green", "yellow"]
 
 _CODES: dict[Style, str] = {"plain": "", "bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
 _GAP = "  "
+
+
+class ReaderLeftError(Exception):
+    """Raised when whoever was reading the output has gone; that is no failure, and nobody else's broken pipe."""
 
 
 class Console:
@@ -39,7 +44,10 @@ class Console:
         """Print a value as a JSON document that loses nothing and steers nothing."""
         import json  # noqa: PLC0415 - only commands that print JSON pay for it
 
-        self._write(self._out, visible_json(json.dumps(value, ensure_ascii=False, indent=2)))
+        document = visible_json(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2))
+        if not _can_encode(document, self._out):  # only JSON's own escapes are JSON; Python's are not
+            document = json.dumps(value, allow_nan=False, indent=2)
+        self._write(self._out, document)
 
     def table(self, rows: Sequence[Sequence[str]], *, styles: Sequence[Style] = ()) -> None:
         """Print rows as aligned columns; `styles` gives one style for each row, the first being the heading's."""
@@ -64,13 +72,26 @@ class Console:
 
     @staticmethod
     def _styled(line: str, style: Style, stream: TextIO) -> str:
-        if style == "plain" or os.environ.get("NO_COLOR") or not stream.isatty():
+        if style == "plain" or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not stream.isatty():
             return line
         return f"\x1b[{_CODES[style]}m{line}\x1b[0m"
 
     @staticmethod
     def _write(stream: TextIO, text: str) -> None:
-        stream.write(text if text.endswith("\n") else text + "\n")
+        try:
+            stream.write(text if text.endswith("\n") else text + "\n")
+        except BrokenPipeError as error:
+            raise ReaderLeftError from error
+        except OSError as error:
+            raise FileError(f"cannot print: {error.strerror}", where=getattr(stream, "name", None)) from error
+
+
+def _can_encode(text: str, stream: TextIO) -> bool:
+    try:
+        text.encode(getattr(stream, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _never_fail_to_encode(stream: TextIO) -> None:

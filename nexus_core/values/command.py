@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nexus_core.values.checks import require_type
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
@@ -20,6 +22,8 @@ class Command:
     target: str
 
     def __post_init__(self) -> None:
+        for field in ("name", "help", "target"):
+            require_type(getattr(self, field), f"Command.{field}", str)
         is_word = self.name[:1].isalpha() and self.name.replace("-", "_").isidentifier()
         if not is_word or self.name != self.name.lower():
             raise ValueError(f"Command.name must be lower case letters, digits and hyphens, not {self.name!r}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nexus_core.values.checks import require_type, require_words
+
 
 @dataclass(frozen=True, slots=True)
 class Extra:
@@ -16,6 +18,13 @@ class Extra:
     name: str
     modules: tuple[str, ...]
     distribution: str = "nexus-core"
+
+    def __post_init__(self) -> None:
+        require_words(self.name, "Extra.name")
+        require_type(self.modules, "Extra.modules", tuple)  # a bare string would be taken letter by letter
+        for module in self.modules:
+            require_words(module, "Extra.modules")
+        require_words(self.distribution, "Extra.distribution")
 
     @property
     def requirement(self) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nexus_core.values.checks import require_type, require_words
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
@@ -18,6 +20,11 @@ class Source:
     uri: str
     layer: str = ""
     plugin: str = ""
+
+    def __post_init__(self) -> None:
+        require_words(self.uri, "Source.uri")
+        require_type(self.layer, "Source.layer", str)
+        require_type(self.plugin, "Source.plugin", str)
 
     @property
     def is_file(self) -> bool:

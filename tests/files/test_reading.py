@@ -35,6 +35,14 @@ def test_bytes_that_are_not_utf_8_are_named_with_their_offset(tmp_path: Path) ->
     assert caught.value.where == str(path)
 
 
+def test_the_offset_counts_from_the_beginning_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "NEXUS.md"
+    path.write_bytes(b"\xef\xbb\xbfabc\xe9")
+
+    with pytest.raises(FileError, match="byte 0xe9 at offset 6"):
+        read_text(path)
+
+
 def test_a_file_of_exactly_the_limit_is_read_and_one_byte_more_is_not(tmp_path: Path) -> None:
     path = tmp_path / "NEXUS.md"
     path.write_text("x" * 10)
@@ -58,6 +66,23 @@ def test_a_directory_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(FileError, match="not a regular file"):
         read_text(path)
+
+
+@pytest.mark.acceptance("T11")
+@pytest.mark.parametrize("target", ["/proc/self/environ", "/proc/cpuinfo", "/sys/kernel/uevent_seqnum"])
+def test_a_file_that_the_kernel_makes_up_is_refused(tmp_path: Path, target: str) -> None:
+    path = tmp_path / "NEXUS.md"
+    path.symlink_to(target)
+
+    if Path(target).exists():
+        with pytest.raises(FileError, match="not a regular file"):
+            read_text(path)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800b"])
+def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(FileError, match="no file can have this name"):
+        read_text(tmp_path / name)
 
 
 def test_a_loop_of_links_is_refused(tmp_path: Path) -> None:

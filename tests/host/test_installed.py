@@ -85,6 +85,28 @@ def test_what_an_interrupted_uninstall_left_behind_is_not_a_plugin(tmp_path: Pat
     assert installed_candidates(outside=tmp_path / "work", search_path=[str(site)]) == []
 
 
+def test_a_newer_distribution_without_plugins_hides_an_older_one_with_some(tmp_path: Path) -> None:
+    first = write_files(tmp_path / "first", distribution("git", "[console_scripts]\n", version="2.0"))
+    second = write_files(tmp_path / "second", distribution("git", plugins("git"), version="1.0"))
+
+    assert installed_candidates(outside=tmp_path / "work", search_path=[str(first), str(second)]) == []
+
+
+def test_names_that_differ_in_case_or_dots_are_one_distribution(tmp_path: Path) -> None:
+    first = write_files(tmp_path / "first", distribution("My.Git", plugins("git")))
+    second = write_files(tmp_path / "second", distribution("my-git", plugins("git")))
+
+    assert len(installed_candidates(outside=tmp_path / "work", search_path=[str(first), str(second)])) == 1
+
+
+def test_a_fifo_in_place_of_metadata_does_not_hang(tmp_path: Path) -> None:
+    folder = tmp_path / "git-1.0.dist-info"
+    folder.mkdir()
+    os.mkfifo(folder / "entry_points.txt")
+
+    assert installed_candidates(outside=tmp_path / "work", search_path=[str(tmp_path)]) == []
+
+
 def test_metadata_lying_in_the_working_directory_is_not_an_installation(tmp_path: Path) -> None:
     project = write_files(tmp_path, distribution("evil", plugins("evil")))
 

@@ -12,7 +12,16 @@ from nexus_core import hookimpl
 from nexus_plugins.file_layers._discovery import find_layers
 
 if TYPE_CHECKING:
-    from nexus_core import Layer, LayerConfig, LayerText, Request, Skipped
+    from nexus_core import InitFile, Layer, LayerConfig, LayerText, Request, Skipped
+    from nexus_core.plugin import InitScope
+
+
+@hookimpl
+def nexus_init_files(scope: InitScope) -> list[InitFile]:
+    """NEXUS.md and config.json: templates for a project, the defaults for the user's own directory."""
+    from nexus_plugins.file_layers._templates import init_files  # noqa: PLC0415 - only `nexus init` needs it
+
+    return init_files(scope)
 
 
 @hookimpl

@@ -12,9 +12,18 @@ from nexus_plugins.mcp._reader import SETTING, read_layer
 from nexus_plugins.mcp._table import server_table
 
 if TYPE_CHECKING:
-    from nexus_core import Layer, LayerConfig, Loaded, Skipped
+    from nexus_core import InitFile, Layer, LayerConfig, Loaded, Skipped
+    from nexus_core.plugin import InitScope
 
 ORDER = 800
+
+
+@hookimpl
+def nexus_init_files(scope: InitScope) -> list[InitFile]:
+    """An mcp.json without servers."""
+    from nexus_plugins.mcp._templates import init_files  # noqa: PLC0415 - only `nexus init` needs it
+
+    return init_files(scope)
 
 
 @hookimpl

@@ -1,0 +1,200 @@
+"""`nexus init`, which with `--global` is also `nexus --init-global`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from shlex import quote
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from nexus_core.cli.options import DryRun, Json  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.config.documents import read_document
+from nexus_core.config.merging import is_comment
+from nexus_core.errors import ConfigError, FileError, NexusError, UsageError
+from nexus_core.files.writing import write_text_atomically
+from nexus_core.layers.initialising import carry_out, plan_init
+from nexus_core.trust.fingerprint import one_line
+from nexus_core.values.layer import Layer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nexus_core.cli.shell import CommandShell
+    from nexus_core.host.host import Host
+    from nexus_core.layers.initialising import InitPlan, PlannedFile
+    from nexus_core.nexus import Nexus
+    from nexus_core.values.declarations import InitScope
+
+app = typer.Typer()
+
+SERVERS = "mcp.json"
+_CONTAINERS = ("mcpServers", "servers")
+
+Global = Annotated[bool, typer.Option("--global", help="Your own directory instead of the project's.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite; what is there is kept as <name>.bak.")]
+CopyMcp = Annotated[Path | None, typer.Option(metavar="PATH", help="With --global: copy the MCP servers of a file.")]
+
+
+@app.command(epilog="\b\nExamples:\n  nexus init\n  nexus init --global --copy-mcp ~/.claude.json")
+def init(
+    ctx: typer.Context,
+    *,
+    own: Global = False,
+    force: Force = False,
+    dry_run: DryRun = False,
+    copy_mcp: CopyMcp = None,
+    json: Json = False,
+) -> None:
+    """Write a new .nexus3 directory with templates to fill in; with --global, your own with the defaults."""
+    if copy_mcp is not None and not own:
+        raise UsageError("--copy-mcp copies to your own directory", hint="say --global too")
+    _initialise(ctx.obj, "global" if own else "local", force=force, dry_run=dry_run, copy_mcp=copy_mcp, json=json)
+
+
+def init_global(shell: CommandShell, *, force: bool) -> None:
+    """Set up the user's own directory, as `nexus init --global` does."""
+    _initialise(shell, "global", force=force)
+
+
+def _initialise(
+    shell: CommandShell,
+    scope: InitScope,
+    *,
+    force: bool,
+    dry_run: bool = False,
+    copy_mcp: Path | None = None,
+    json: bool = False,
+) -> None:
+    with shell.nexus() as nexus:
+        directory = nexus.home if scope == "global" else _project_directory(nexus)
+        plan = plan_init(nexus.host, directory, scope, force=force)
+        servers = None
+        if copy_mcp is not None:
+            servers = _named_servers(shell.cwd / copy_mcp)
+        elif scope == "global" and not os.path.lexists(directory / SERVERS):
+            servers = _offered_servers(shell, dry_run=dry_run)
+        if servers is not None:
+            _check(nexus.host, servers)
+            plan = plan_init(nexus.host, directory, scope, force=force, contents={SERVERS: servers.text})
+        if not dry_run:
+            carry_out(plan)
+    _print(shell, plan, dry_run=dry_run, json=json)
+
+
+def _project_directory(nexus: Nexus) -> Path:
+    directory = nexus.cwd / ".nexus3"
+    if os.path.realpath(nexus.home) in {os.path.realpath(directory), str(nexus.cwd)}:
+        raise UsageError("this is where your own directory is", hint="nexus init --global sets that up")
+    return directory
+
+
+def _print(shell: CommandShell, plan: InitPlan, *, dry_run: bool, json: bool) -> None:
+    if json:
+        shell.console.json({"schema": 1, "scope": plan.scope, "files": list(map(_describe, plan.files))})
+    for file in plan.files:
+        if file.action != "unchanged" and not json:
+            shell.console.text(one_line(str(file.path)))
+        if file.action == "unchanged":
+            shell.console.message(f"{file.path.name} is left alone: it says this already.")
+        if file.backup is not None:
+            kept = "would be kept" if dry_run else "is kept"
+            shell.console.message(f"The former {file.path.name} {kept} as {file.backup.name}.")
+    if dry_run:
+        shell.console.message("Nothing was written.")
+    elif plan.written:
+        shell.console.message("Next: fill in these files; `nexus show` prints what a model reads then.")
+
+
+def _describe(file: PlannedFile) -> dict[str, object]:
+    return {"path": str(file.path), "action": file.action, "backup": file.backup and str(file.backup)}
+
+
+# ---- MCP servers that are there already -------------------------------------------------------------------
+
+
+class ServerFile(NamedTuple):
+    """A file with MCP servers, their names, and the text of an mcp.json with the same servers."""
+
+    path: Path
+    names: list[str]
+    text: str
+
+
+def _named_servers(path: Path) -> ServerFile:
+    if found := _read_servers(path):
+        return found
+    what = "holds no MCP servers" if path.exists() else "no such file"
+    raise FileError(what, where=str(path), hint="name a file with `mcpServers` or `servers`")
+
+
+def _offered_servers(shell: CommandShell, *, dry_run: bool) -> ServerFile | None:
+    """The servers that the user wants to be copied, of those in the places where other tools keep them."""
+    for found in _find_servers(shell):
+        names = ", ".join(one_line(name[:60]) for name in found.names)
+        shell.console.message(f"There are MCP servers in {one_line(str(found.path))}: {names}")
+        if not dry_run and _is_terminal():
+            shell.console.message("  Copy them? As your own they need no approval in any project. [y/N]")
+            if sys.stdin.readline().strip().lower() in {"y", "yes"}:
+                return found
+        else:
+            force = "" if dry_run else " --force"  # by then the file will be there
+            shell.console.message(f"  To copy them: nexus init --global{force} --copy-mcp {quote(str(found.path))}")
+    return None
+
+
+def _find_servers(shell: CommandShell) -> Iterator[ServerFile]:
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - does not raise where there is no home
+    for path in (shell.cwd / ".nexus3" / SERVERS, shell.cwd / ".mcp.json", home / ".claude.json"):
+        try:
+            found = _read_servers(path)
+        except NexusError as error:
+            shell.console.message(f"{one_line(str(path))} was not looked into: {error.what}")
+            continue
+        if found is not None:
+            yield found
+
+
+def _read_servers(path: Path) -> ServerFile | None:
+    """The servers in a file, or None when there is no such file or it holds none."""
+    try:
+        document = read_document(path, comments=True, empty={})
+    except ConfigError as error:
+        # Without its report, which shows lines of the file: any of them may hold a password.
+        raise ConfigError(error.what, where=error.where, hint=error.hint) from None
+    if document is None or not isinstance(document.value, dict):
+        return None
+    table = {key: value for key, value in document.value.items() if not is_comment(key)}
+    for key in _CONTAINERS:
+        if names := _names(table.get(key)):
+            whole, span = document.lines.text, document.span(f"/{key}")
+            if table.keys() <= set(_CONTAINERS) or span is None:
+                return ServerFile(path, names, whole)
+            return ServerFile(path, names, f'{{\n  "{key}": {whole[span.start : span.end]}\n}}\n')
+    is_bare = all(isinstance(entry, dict) and entry.keys() & {"command", "url"} for entry in table.values())
+    return ServerFile(path, list(table), document.lines.text) if table and is_bare else None
+
+
+def _names(container: object) -> list[str]:
+    if isinstance(container, dict):
+        return [name for name in container if not is_comment(name)]
+    entries = container if isinstance(container, list) else []
+    return [str(entry.get("name")) for entry in entries if isinstance(entry, dict)]
+
+
+def _check(host: Host, servers: ServerFile) -> None:
+    """Raise if the servers could not be loaded again; every command would fail then."""
+    with TemporaryDirectory() as scratch:
+        write_text_atomically(Path(scratch) / SERVERS, servers.text)
+        try:
+            host.layer_config(Layer("global", Path(scratch), "global"))
+        except NexusError as error:
+            raise ConfigError(error.what, where=str(servers.path), hint=error.hint) from None
+
+
+def _is_terminal() -> bool:
+    # The question is printed on standard error; who cannot see it cannot answer it. A closed input is None.
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()

@@ -1,0 +1,242 @@
+"""Looks for trouble in what was loaded: what is not used, not approved, there twice, too large, or never the same."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from itertools import chain
+from shlex import quote
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.errors import FileError
+from nexus_core.files.reading import MAX_BYTES, read_text
+from nexus_core.text.markers import forged
+from nexus_core.trust.fingerprint import effect, one_line
+from nexus_core.values.finding import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from nexus_core.values.layer import LayerText
+    from nexus_core.values.loaded import Loaded
+    from nexus_core.values.request import Request
+
+LONG_TEXT = 20_000
+CODEX_BYTES = 32 * 1024
+NEAR_CAP = MAX_BYTES * 9 // 10
+SHORTEST_PARAGRAPH = 200  # shorter ones are the same by custom rather than by mistake: a heading, a command
+
+_RULES = frozenset({"AGENTS.md", "CLAUDE.md", "GEMINI.md"})
+# Why a place contributes nothing although all is well.
+_EXPECTED = ("not there", "blank", "your own ", "same ", "the layer has instructions", "context.", "imported ")
+_DECIDED = {
+    "pending": "you have not approved it",
+    "changed": "it has changed since you approved it",
+    "denied": "you denied it",
+}
+
+
+def diagnose(loaded: Loaded, request: Request) -> list[Finding]:  # noqa: ARG001 - what `nexus_diagnose` is told too
+    """What a person should know about what was loaded; its files are read once more for it."""
+    uses = _read_files(loaded)
+    files = list({file.path.resolve(): file for file in reversed(uses)}.values())[::-1]
+    case = _Case(loaded, uses, files)
+    found = (check.find(case) for check in CHECKS.values() if check.find)
+    return list(dict.fromkeys(chain(loaded.findings, *found)))
+
+
+class _File(NamedTuple):
+    """A file as it is on disk, and the text of a layer that holds it."""
+
+    path: Path
+    content: str
+    text: LayerText
+
+
+class _Case(NamedTuple):
+    loaded: Loaded
+    uses: list[_File]
+    files: list[_File]  # each once, with the first text that holds it
+
+
+def _read_files(loaded: Loaded) -> list[_File]:
+    """Every text's own file and those it imports; one that two texts hold is there twice."""
+    # A loaded text has its imports in place and was made safe: its lines are not the lines of a file.
+    used = [(path, text) for text in loaded.texts for path in (text.path, *text.imports)]
+    contents: dict[Path, str] = {}
+    for path, _ in used:
+        with suppress(FileError):  # it was there a moment ago; whoever loads next will hear of it
+            contents[path] = read_text(path) or ""
+    return [_File(path, contents[path], text) for path, text in used if contents.get(path)]
+
+
+def _unapproved(case: _Case) -> Iterator[Finding]:
+    for part in case.loaded.active:
+        if part.decision in _DECIDED:
+            would = f"would {effect(part.content)} {one_line(part.summary)}"
+            command = f"nexus trust allow {quote(one_line(part.pointer))}"
+            message = f"{would}; {_DECIDED[part.decision]}, so it does not take effect; `{command}` approves it"
+            yield Finding("unapproved", message, part.path, part.line)
+
+
+def _duplicate_file(case: _Case) -> Iterator[Finding]:
+    for skipped in case.loaded.skipped:
+        if skipped.reason.startswith("same "):
+            yield Finding("duplicate-file", f"{skipped.reason}, which is used", skipped.path)
+
+
+def _ignored_file(case: _Case) -> Iterator[Finding]:
+    for skipped in case.loaded.skipped:
+        if not skipped.reason.startswith(_EXPECTED) and not skipped.reason.endswith(" comes first"):
+            yield Finding("ignored-file", f"not used: {skipped.reason}", skipped.path)
+
+
+def _large_file(case: _Case) -> Iterator[Finding]:
+    contents = {file.path: file.content for file in case.uses}
+    total = 0
+    for text in case.loaded.texts:
+        remarks = [f"{len(text.text):,} characters in every prompt"] if len(text.text) > LONG_TEXT else []
+        if text.path.name in _RULES:
+            size = len(contents.get(text.path, "").encode())  # without its imports: Codex has none
+            was_within, total = total <= CODEX_BYTES, total + size
+            if size > CODEX_BYTES:
+                remarks.append("Codex would cut this at 32 KiB")
+            elif was_within and total > CODEX_BYTES:
+                remarks.append(f"{total:,} bytes with the rules before it; Codex would cut them at 32 KiB in all")
+        if remarks:
+            yield Finding("large-file", "; ".join(remarks), text.path)
+
+
+def _near_cap(case: _Case) -> Iterator[Finding]:
+    for file in case.files:
+        if (size := len(file.content.encode())) >= NEAR_CAP:
+            yield Finding("near-cap", f"{size:,} bytes; with more than {MAX_BYTES:,} (1 MiB) it is refused", file.path)
+
+
+def _forged_marker(case: _Case) -> Iterator[Finding]:
+    for file in case.files:
+        for number, line in forged(file.content):
+            message = f"{line.strip()[:80]!r} reads like what only Nexus writes; the model sees it with a backslash"
+            yield Finding("forged-marker", message, file.path, number)
+
+
+def _duplicate_text(case: _Case) -> Iterator[Finding]:
+    holders: dict[Path, LayerText] = {}
+    for file in case.uses:
+        holder = holders.setdefault(file.path.resolve(), file.text)
+        if holder is not file.text:
+            message = f"in the prompt twice, through {holder.path} and through {file.text.path}"
+            yield Finding("duplicate-text", message, file.path, 1)
+    # One finding for two files, however much they share.
+    for (path, other_path), lines in _shared_paragraphs(case.files).items():
+        line, other_line = lines[0]
+        more = f", and {len(lines) - 1} more between these files" if len(lines) > 1 else ""
+        yield Finding("duplicate-text", f"the same paragraph as {other_path}:{other_line}{more}", path, line)
+
+
+def _shared_paragraphs(files: list[_File]) -> dict[tuple[Path, Path], list[tuple[int, int]]]:
+    """By two files of different texts, in which lines the paragraphs begin that both have."""
+    first: dict[str, tuple[_File, int]] = {}
+    shared: dict[tuple[Path, Path], list[tuple[int, int]]] = {}
+    for file in files:
+        for line, paragraph in _paragraphs(file.content):
+            other, other_line = first.setdefault(paragraph, (file, line))
+            if other.text is not file.text:
+                shared.setdefault((file.path, other.path), []).append((line, other_line))
+    return shared
+
+
+def _paragraphs(content: str) -> Iterator[tuple[int, str]]:
+    """The longer paragraphs of a text in normal white space, each with the number of its first line."""
+    words: list[str] = []
+    start = 0
+    for number, line in enumerate([*content.split("\n"), ""], start=1):
+        if found := line.split():
+            start = start if words else number
+            words += found
+        else:
+            paragraph, words = " ".join(words), []
+            if len(paragraph) >= SHORTEST_PARAGRAPH:
+                yield start, paragraph
+
+
+def _volatile_text(case: _Case) -> Iterator[Finding]:
+    for file in case.files:
+        for number, line in _prose(file.content):
+            if found := _find_volatile(line):
+                message = f"{found[0]!r} changes from day to day, and each change costs the prompt cache"
+                yield Finding("volatile-text", message, file.path, number, found.start() + 1)
+
+
+def _prose(content: str) -> Iterator[tuple[int, str]]:
+    """The lines that are not code, numbered, with code in them blanked: times in code are examples."""
+    fence = ""
+    for number, line in enumerate(content.split("\n"), start=1):
+        marker = _FENCE.match(line)
+        if fence and marker and marker[1].startswith(fence) and not line[marker.end() :].strip():
+            fence = ""
+        elif marker and not fence:
+            fence = marker[1]
+        elif line and not fence:
+            yield number, _CODE.sub(lambda code: " " * len(code[0]), line)
+
+
+def _find_volatile(line: str) -> re.Match[str] | None:
+    if found := _DATED.search(line):
+        return found
+    if (found := _COUNTER.search(line)) and not _REQUIREMENT.search(line):
+        return found
+    return None if _FIXED.search(line) else _TIMESTAMP.search(line)
+
+
+# None of these runs over more than a few dozen characters twice: a line may be a megabyte long.
+_FENCE = re.compile(r"^[ \t>*+\d.)-]*+(`{3,}+(?=[^`]*+$)|~{3,}+)")
+_CODE = re.compile(r"(?<!`)`++[^`]*+`++")
+_MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:uary|ruary|ch|il|ust|ember|tember|ober)?\.?"
+_DAY = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?\.? {_MONTH},? |{_MONTH} (?:\d{{1,2}}(?:st|nd|rd|th)?,? )?)\d{{4}}"
+_DATE = rf"(?:\d{{4}}[-/]\d\d[-/]\d\d|\d{{1,2}}[./]\d{{1,2}}[./]\d{{4}}|{_DAY})(?!\d|-\w)"
+_IS = r"(?: is)?[ \t*_:=|\"'-]{1,8}(?:(?:on|at|the) )?"
+_CHANGED = "(?:updated|modified|changed|edited|generated|refreshed|synced|checked|verified|reviewed)"
+_DATED = re.compile(
+    rf"(?<![A-Za-z0-9-])(?:(?:today(?:['\u2019]?s date)?|current[ _-](?:date(?:[ _-]?(?:and )?time)?|time|day)){_IS}"
+    rf"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|{_DATE}|\d{{1,2}}:\d\d)"
+    rf"|(?:last[ _-]?{_CHANGED}{_IS}|(?:generated|refreshed|synced) (?:on|at)[ *_:]{{1,4}}|as of ){_DATE})",
+    re.IGNORECASE,
+)
+_COUNTER = re.compile(
+    r"(?<![\w-])(?:(?:run|build|iteration|session) (?:no\. |number )?#\d{2,12}(?!\w)"
+    # Without a number sign it counts only where the sentence pauses: "build 4711.", not "build 100 widgets".
+    r"|build(?: number)?:? (?!(?:19|20)\d\d\b)\d{3,12}(?=\s*$|[)\],;:]|\.(?!\d)))",
+    re.IGNORECASE,
+)
+_REQUIREMENT = re.compile(r"windows|macos|require|minimum|at least|or (?:later|newer|higher|above)", re.IGNORECASE)
+_TIMESTAMP = re.compile(r"(?<![\w\"'=/.:+-])\d{4}-\d\d-\d\d(?:T|[ ,]{1,2})(?!00:00)[012]\d:[0-5]\d(?!\d)")
+_FIXED = re.compile(
+    r"^[ \t]*+(?:[-*+#|>]|\d{1,4}[.)])[-*+#|>_~\[( \t]*+\d{4}-\d\d-\d\d"  # an entry of a list of changes
+    r"|\b(?:e\.g|example|such as|formats?\b|iso[ -]?8601|rfc[ -]?3339)",
+    re.IGNORECASE,
+)
+
+
+class Check(NamedTuple):
+    """What a code means, and what finds it."""
+
+    meaning: str
+    find: Callable[[_Case], Iterator[Finding]] | None = None  # without one, it was found while loading
+
+
+CHECKS = {  # every code of the core
+    "duplicate-file": Check("A file says the same as another, and only that one is used", _duplicate_file),
+    "duplicate-text": Check("Two texts of the prompt have the same paragraph or file in them", _duplicate_text),
+    "forged-marker": Check("A line looks like one of those by which Nexus structures the prompt", _forged_marker),
+    "hidden-characters": Check("A text has characters in it that no reader sees"),
+    "ignored-file": Check("A file, an import or an entry is not used, and why", _ignored_file),
+    "large-file": Check("A text takes much of every prompt, or is more than other tools read", _large_file),
+    "looser-permission": Check("A project tries to loosen what it may only tighten"),
+    "near-cap": Check("A file will soon be too large to be read", _near_cap),
+    "protected-setting": Check("A project sets what only you decide"),
+    "trust-store": Check("Your approvals cannot be relied upon, so that nothing is trusted"),
+    "unapproved": Check("A setting would do something, and waits for your approval", _unapproved),
+    "volatile-text": Check("A date or a counter in a text keeps prompts from being cached", _volatile_text),
+}

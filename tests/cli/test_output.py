@@ -1,0 +1,132 @@
+"""What is printed where, whatever the stream, the terminal or a plugin does."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nexus_core.testing import write_files
+from tests.conftest import Cli, InstallPlugin
+
+
+def shell(line: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = line.replace("nexus ", f"{sys.executable} -m nexus_core ")
+    environment = {**os.environ, **variables}
+    return subprocess.run(
+        ["/bin/bash", "-c", command], cwd=cwd, env=environment, text=True, capture_output=True, check=False
+    )
+
+
+pytestmark = pytest.mark.usefixtures("nexus_home")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "cp437"])
+def test_json_is_json_in_every_encoding(work: Path, encoding: str) -> None:
+    write_files(work, {".nexus3/NEXUS.md": "é 日 \U0001f600"})
+
+    outcome = shell("nexus show --json", work, PYTHONIOENCODING=encoding)
+
+    assert "é 日 \U0001f600" in json.loads(outcome.stdout)["prompt"]
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("nexus --version | true; exit ${PIPESTATUS[0]}", 0),
+        ("nexus nope 2>&1 | true; exit ${PIPESTATUS[0]}", 2),
+        ("nexus show >&-", 0),
+        ("nexus --version >&-", 0),
+        ("nexus nope 2>&-", 2),
+        ("nexus show >/dev/full", 3),
+        ("nexus --version >/dev/full", 3),
+    ],
+)
+def test_a_stream_that_is_closed_or_full_gives_no_traceback(work: Path, line: str, code: int) -> None:
+    outcome = shell(line, work)
+
+    assert outcome.returncode == code
+    assert "Traceback" not in outcome.stderr
+    assert "Exception ignored" not in outcome.stderr
+
+
+def test_a_plugin_that_prints_does_not_spoil_the_findings(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("noisy", "print('at import')\ndef nexus_layers(): ...")
+
+    outcome = cli("plugins", "check", "--json")
+
+    assert json.loads(outcome.out)["plugins"][0]["name"] == "noisy"
+    assert "at import" in outcome.err
+
+
+def test_help_is_there_when_the_configuration_is_broken(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/config.json": "{"})
+
+    outcome = cli("--help")
+
+    assert outcome.code == 0
+    assert "show " in outcome.out
+    assert "Warning: " in outcome.err
+
+
+def test_completion_is_silent_when_something_is_broken(work: Path) -> None:
+    write_files(work, {".nexus3/config.json": "{"})
+
+    outcome = shell("nexus ", work, _NEXUS_COMPLETE="complete_bash", COMP_WORDS="nexus pl", COMP_CWORD="1")
+
+    assert outcome.stderr == ""
+
+
+def test_a_plugins_help_cannot_steer_the_terminal(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin(
+        "evil",
+        "from nexus_core import Command, hookimpl\n"
+        "@hookimpl\n"
+        "def nexus_commands(): return [Command('evil', 'x\\x1b]0;owned\\x07', 'evil:app')]\n",
+    )
+
+    out = cli("--help").out
+
+    assert "\x1b" not in out
+    assert "x\\x1b]0;owned" in out
+
+
+def test_a_plugin_that_changes_the_directory_does_not_change_what_the_command_is_about(
+    cli: Cli, install_plugin: InstallPlugin, work: Path
+) -> None:
+    install_plugin("mover", "import os\nos.chdir('/')\n")
+
+    assert f"Working directory  {work}" in cli("environment").out
+
+
+@pytest.mark.parametrize("directory", ["x" * 300, "missing/x", "a\\0b"])
+def test_a_directory_that_cannot_be_reached_is_a_usage_error(cli: Cli, directory: str) -> None:
+    assert cli("-C", directory, "show").code == 2
+
+
+def test_a_home_of_nobody_is_an_error_in_words(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEXUS_HOME", "~nobody-by-that-name/x")
+
+    outcome = cli("show")
+
+    assert outcome.code == 3
+    assert "set NEXUS_HOME" in outcome.err
+
+
+def test_an_empty_typer_application_of_a_plugin_is_named(
+    cli: Cli, install_plugin: InstallPlugin, tmp_path: Path
+) -> None:
+    install_plugin(
+        "git",
+        "from nexus_core import Command, hookimpl\n"
+        "@hookimpl\n"
+        "def nexus_commands(): return [Command('git', 'x', 'nexus_git_empty:app')]\n",
+    )
+    (tmp_path / "site-packages/nexus_git_empty.py").write_text("import typer\napp = typer.Typer()\n")
+
+    outcome = cli("git")
+
+    assert outcome.code == 3
+    assert "nexus_git_empty" in outcome.err
