@@ -2,10 +2,10 @@
 
 values/, errors     what everything speaks in
 text/, files/       safe text and safe files, by which anything enters or leaves
-config/             settings on disk
+config/             settings: parsed, merged with origins, checked; trust/ is what the user has approved
 hookspecs           the contract with plugins; host/ is the machine that holds both sides to it
-layers/             places on disk become texts; rendering/ turns sections into a prompt
-nexus               the facade over all of it
+layers/             places on disk become texts and settings; rendering/ turns sections into a prompt
+nexus               the facade over all of it; context has the names other programs know it by
 plugin, testing/    what authors of plugins import, and what they test with
 cli/                the `nexus` command
 

@@ -1,1 +1,9 @@
-"""From a request to the layers on disk, their texts, and the sections those become."""
+"""From a request to the layers on disk, what they say and set, and the sections that become of it.
+
+loading.py       asks the plugins and puts everything together
+guarding.py      keeps a project's settings within what a project may decide
+texts.py         which texts are used, made safe; servers.py: the MCP servers among the settings
+sections.py      texts and settings become sections
+context.py       the result for a directory, and what a subagent gets of it
+explaining.py    where something comes from; diagnosis.py: what is wrong with it; initialising.py: a new layer
+"""
