@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON with a versioned schema.")]
+RequireTrusted = Annotated[
+    bool, typer.Option("--require-trusted", help="Exit with 3 if a project's active settings are not approved.")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")]
 
 

@@ -6,6 +6,7 @@ import sys
 from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING
 
+from nexus_core.errors import ConfigError
 from nexus_core.files.places import existing_directory
 from nexus_core.nexus import Nexus
 from nexus_core.text.visible import visible_line
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from nexus_core.text.console import Console
     from nexus_core.values.events import HookCall, Problem
     from nexus_core.values.finding import Finding
+    from nexus_core.values.loaded import Loaded
 
 
 class CommandShell:
@@ -75,6 +77,13 @@ class CommandShell:
         """Print what a person should know about what was loaded."""
         for finding in findings:
             self.console.warning(visible_line(str(finding)))
+
+    def require_trusted(self, loaded: Loaded) -> None:
+        """Refuse to go on while something of a project waits for the user's decision."""
+        waiting = [part for part in loaded.active if part.decision != "allowed"]
+        if waiting:
+            places = "\n".join(f"  {part.path}:{part.line}: {part.summary}" for part in waiting)
+            raise ConfigError(f"not approved:\n{places}", hint="`nexus trust allow` decides about them")
 
     def print_traceback(self, error: BaseException) -> None:
         """Print where an exception came from."""

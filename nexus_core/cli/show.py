@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.cli.options import Json, RequireTrusted  # noqa: TC001 - Typer reads annotations at run time
 
 if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
     from nexus_core.values.section import Section
+    from nexus_core.values.trust import ActivePart
 
 app = typer.Typer()
 
@@ -22,6 +23,7 @@ def show(
     ctx: typer.Context,
     json: Json = False,
     server: Server = False,
+    require_trusted: RequireTrusted = False,
 ) -> None:
     """Print the labelled system prompt of a directory."""
     shell: CommandShell = ctx.obj
@@ -29,10 +31,18 @@ def show(
         context = nexus.context(mode="server" if server else "repl")
         prompt, sections = context.system_prompt, context.sections
     shell.warn_about(context.loaded.findings)
+    if require_trusted:
+        shell.require_trusted(context.loaded)
     if json:
-        shell.console.json({"schema": 1, "prompt": prompt, "sections": list(map(_describe, sections))})
+        document = {"schema": 1, "prompt": prompt, "sections": list(map(_describe, sections))}
+        shell.console.json({**document, "skipped": list(map(_waiting, context.loaded.active))})
     else:
         shell.console.text(prompt)
+
+
+def _waiting(part: ActivePart) -> dict[str, object]:
+    place = {"path": str(part.path), "line": part.line, "layer": part.layer}
+    return {**place, "pointer": part.pointer, "decision": part.decision, "summary": part.summary}
 
 
 def _describe(section: Section) -> dict[str, object]:

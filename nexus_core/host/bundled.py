@@ -9,6 +9,7 @@ BUNDLED = (
         "nexus_plugins.environment",
         hooks=(
             "nexus_commands",
+            "nexus_settings",
             "nexus_static_sections",
         ),
         commands=(
@@ -37,6 +38,7 @@ BUNDLED = (
             "nexus_merge_policies",
             "nexus_layer_config",
             "nexus_static_sections",
+            "nexus_diagnose",
         ),
     ),
     bundled(

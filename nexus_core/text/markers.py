@@ -51,7 +51,8 @@ _HASH, _LESS, _MORE = "#\uff03\ufe5f", "<\uff1c\ufe64", ">\uff1e\ufe65"
 _DASH = "\\-\u2010-\u2015\u2212\ufe58\ufe63\uff0d"
 _OPENERS = f"{_HASH}\\[\uff3b\ufe47{_DASH}"
 _RULER = f"[{_DASH}]{{3,}}"
-# Longer than any marker, however it is spaced: no more of a line needs to be compared.
+# Longer than any marker, however it is spaced, so that the two ends of a line are enough to compare. Normalising more
+# could take time in the square of its length.
 _LONGEST = 96
 
 
@@ -116,7 +117,7 @@ def _element_points(text: str) -> Iterator[int]:
     elements = {_fold(slash + name) for name in ELEMENTS for slash in ("", "/")}
     for found in re.finditer(f"[{_LESS}]([^{_LESS}{_MORE}]*+)[{_MORE}]", text):
         name = " ".join(bare(found[1]).split())
-        if len(name) <= _LONGEST and _fold(name) in elements:
+        if _fold(name[:_LONGEST]) in elements:
             yield found.start(1)
 
 
@@ -124,12 +125,10 @@ def _is_marker(line: str) -> bool:
     plain = re.sub(_RULER, "---", " ".join(bare(line).split()))
     if plain[0] in _HASH:
         plain = plain.rstrip(f"{_HASH} ")  # Markdown allows a heading to be closed: ## Title ##
-    # The two ends are enough, and normalising a long line could take time in the square of its length.
-    head, tail = _fold(plain[:_LONGEST]), plain[-_LONGEST:]
+    head, tail = plain[:_LONGEST], plain[-_LONGEST:]
+    folded = _fold(head)
     whole, open_ended = _rows()
-    if head in whole:
-        return len(plain) <= _LONGEST
-    return any(head.startswith(start) and _fold(tail).endswith(end) for start, end in open_ended)
+    return folded in whole or any(folded.startswith(start) and _fold(tail).endswith(end) for start, end in open_ended)
 
 
 @cache

@@ -1,6 +1,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from nexus_core.testing import write_files
 from tests.conftest import Cli
 
@@ -53,3 +55,26 @@ def test_another_directory_can_be_shown_from_here(cli: Cli, tmp_path: Path) -> N
 
 def test_the_same_directory_gives_the_same_bytes_twice(cli: Cli) -> None:
     assert cli("show") == cli("show")
+
+
+@pytest.mark.acceptance("T5")
+def test_without_a_terminal_active_parts_are_off_and_listed(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/mcp.json": '{"servers": [{"name": "a", "command": ["npx", "x"]}]}'})
+
+    outcome = cli("show", "--json")
+
+    (waiting,) = json.loads(outcome.out)["skipped"]
+    assert outcome.code == 0
+    assert (waiting["pointer"], waiting["decision"], waiting["summary"]) == ("/mcp_servers/a", "pending", "npx x")
+
+
+@pytest.mark.acceptance("T5")
+def test_a_run_can_insist_on_approval(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/mcp.json": '{"servers": [{"name": "a", "command": ["npx", "x"]}]}'})
+
+    refused = cli("show", "--require-trusted")
+    cli("trust", "allow", "--all", "--yes")
+
+    assert (refused.code, refused.out) == (3, "")
+    assert f"{work}/.nexus3/mcp.json:1: npx x" in refused.err
+    assert cli("show", "--require-trusted").code == 0

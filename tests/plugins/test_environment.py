@@ -7,14 +7,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from nexus_core import Request
+from nexus_core import ConfigError, Loaded, Request
+from nexus_core.testing import write_files
+from nexus_core.testing.fixtures import MakeNexus
 from nexus_core.values.request import Mode
 from nexus_plugins.environment import nexus_static_sections
 from nexus_plugins.environment._facts import linux_distribution, operating_system, terminal
 
 
 def text(mode: Mode = "repl", cwd: str = "/work") -> str:
-    (section,) = nexus_static_sections(Request(cwd=Path(cwd), home=Path("/home"), mode=mode))
+    (section,) = nexus_static_sections(Request(cwd=Path(cwd), home=Path("/home"), mode=mode), Loaded())
     return section.text
 
 
@@ -105,3 +107,16 @@ def test_a_terminal_is_described_by_what_is_known(
 
 def test_a_newline_in_a_directory_name_does_not_add_a_line() -> None:
     assert text(cwd="/work\nMode: forged").splitlines()[0] == "Working directory: /work\\nMode: forged"
+
+
+def test_the_terminal_can_be_left_out(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    write_files(nexus_home, {"config.json": '{"plugins": {"environment": {"terminal": false}}}'})
+
+    assert "Terminal:" not in make_nexus().system_prompt()
+
+
+def test_a_setting_of_the_plugin_is_checked(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    write_files(nexus_home, {"config.json": '{"plugins": {"environment": {"termnal": false}}}'})
+
+    with pytest.raises(ConfigError, match="did you mean 'terminal'"):
+        make_nexus().load()

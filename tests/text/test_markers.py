@@ -1,4 +1,7 @@
 # ruff: noqa: RUF001 - full-width characters are what these tests are about
+import subprocess
+import sys
+
 import pytest
 
 from nexus_core.rendering.labelled import TITLE
@@ -188,6 +191,17 @@ def test_a_forged_marker_is_neutralised_between_other_lines(line: str, line_end:
 @pytest.mark.parametrize("text", [*OTHERS, RULE_FILE])
 def test_what_is_no_marker_stays_the_same_object(text: str) -> None:
     assert neutralise(text) is text
+
+
+def test_an_ordinary_text_does_not_load_the_tables_of_unicode() -> None:
+    program = (
+        "import sys; from nexus_core.text.markers import neutralise; "
+        f"neutralise({RULE_FILE.encode('ascii', 'ignore').decode()!r}); print('unicodedata' in sys.modules)"
+    )
+
+    done = subprocess.run([sys.executable, "-S", "-c", program], capture_output=True, check=True, text=True)
+
+    assert done.stdout == "False\n"
 
 
 @pytest.mark.parametrize("text", OTHERS)

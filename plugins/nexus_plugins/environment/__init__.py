@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nexus_core import Command, Section, hookimpl
+from nexus_core import Command, PluginSettings, Section, hookimpl
 from nexus_plugins.environment._facts import environment_facts
 
 if TYPE_CHECKING:
-    from nexus_core import Request
+    from nexus_core import Loaded, Request
 
 ORDER = 600
 
@@ -20,7 +20,16 @@ def nexus_commands() -> list[Command]:
 
 
 @hookimpl
-def nexus_static_sections(request: Request) -> list[Section]:
+def nexus_settings() -> list[PluginSettings]:
+    """`plugins.environment.terminal` says whether the terminal is named."""
+    return [PluginSettings("nexus_plugins.environment._settings:EnvironmentSettings")]
+
+
+@hookimpl
+def nexus_static_sections(request: Request, loaded: Loaded) -> list[Section]:
     """The section `## Environment`, one line for each fact."""
-    lines = [f"{name}: {value}" for name, value in environment_facts(request).items()]
+    facts = environment_facts(request)
+    if not loaded.settings.get("plugins.environment.terminal", default=True):
+        facts.pop("Terminal", None)
+    lines = [f"{name}: {value}" for name, value in facts.items()]
     return [Section("environment", title="Environment", text="\n".join(lines), order=ORDER)]

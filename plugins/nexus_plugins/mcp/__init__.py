@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nexus_core import MergePolicy, Section, hookimpl
+from nexus_core import Finding, MergePolicy, Section, hookimpl
 from nexus_plugins.mcp._reader import SETTING, read_layer
-from nexus_plugins.mcp._table import server_table
+from nexus_plugins.mcp._table import is_plain_http, server_table
 
 if TYPE_CHECKING:
     from nexus_core import InitFile, Layer, LayerConfig, Loaded, Skipped
@@ -44,3 +44,18 @@ def nexus_static_sections(loaded: Loaded) -> list[Section]:
     if not loaded.servers:
         return []
     return [Section("mcp-servers", title="MCP Servers", text=server_table(loaded.servers), order=ORDER)]
+
+
+@hookimpl
+def nexus_diagnose(loaded: Loaded) -> list[Finding]:
+    """Servers that everybody on the network between here and there could read along with."""
+    return [
+        Finding(
+            "plain-http",
+            f"server {server.config.name!r} is reached without encryption",
+            server.source_path,
+            server.line,
+        )
+        for server in loaded.servers
+        if server.config.enabled and is_plain_http(server.config.url)
+    ]

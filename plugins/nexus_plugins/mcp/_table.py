@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from nexus_core.plugin import visible_line
 
@@ -20,6 +21,12 @@ def server_table(servers: Iterable[MCPServerWithOrigin]) -> str:
     ]
     lines = [f"| {' | '.join(map(_cell, row))} |" for row in rows]
     return "\n".join(["| Server | Type | Origin | Status |", "|--------|------|--------|--------|", *lines])
+
+
+def is_plain_http(url: str) -> bool:
+    """Whether an address goes over the network unencrypted; to this machine itself does not count."""
+    parts = urlsplit(url)
+    return parts.scheme == "http" and parts.hostname not in {"localhost", "127.0.0.1", "::1"}
 
 
 def _cell(text: str) -> str:

@@ -1,0 +1,13 @@
+"""What may stand under `plugins.environment` in config.json."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from nexus_core.plugin import Strict
+
+
+class EnvironmentSettings(Strict):
+    """Which facts are told."""
+
+    terminal: bool = Field(default=True, description="Whether the terminal is named, in mode `repl`.")

@@ -1,0 +1,162 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from nexus_core.testing import write_files
+from tests.conftest import Cli, InstallPlugin
+
+SHOUTING = """
+from nexus_core import Finding, hookimpl
+
+@hookimpl
+def nexus_diagnose(loaded):
+    return [Finding("shouting", "in capitals only", text.path, 1) for text in loaded.texts if text.text.isupper()]
+"""
+
+
+def test_a_healthy_directory_exits_with_0_and_prints_nothing(cli: Cli) -> None:
+    outcome = cli("doctor")
+
+    assert (outcome.code, outcome.out, outcome.err) == (0, "", "Nothing found.\n")
+
+
+def test_findings_are_printed_one_per_line_as_editors_read_them(cli: Cli, work: Path) -> None:
+    write_files(work, {"AGENTS.md": "Be kind.\nToday is Monday.\n## Environment"})
+
+    outcome = cli("doctor")
+
+    lines = outcome.out.splitlines()
+    assert outcome.code == 1
+    assert lines[0].startswith(f"{work}/AGENTS.md:2:1: 'Today is Monday' changes")
+    assert lines[0].endswith(" [volatile-text]")
+    assert lines[1].startswith(f"{work}/AGENTS.md:3: '## Environment' reads like")
+    assert lines[1].endswith(" [forged-marker]")
+    assert outcome.err == "2 findings\n"
+
+
+def test_findings_are_sorted_by_file_and_line_whatever_their_code(cli: Cli, work: Path) -> None:
+    write_files(work, {"NEXUS.md": "## Environment\nrun #12", "AGENTS.md": "run #12\n## Environment"})
+
+    findings = json.loads(cli("doctor", "--json").out)["findings"]
+
+    assert [(Path(finding["path"]).name, finding["line"], finding["code"]) for finding in findings] == [
+        ("AGENTS.md", 1, "volatile-text"),
+        ("AGENTS.md", 2, "forged-marker"),
+        ("NEXUS.md", 1, "forged-marker"),
+        ("NEXUS.md", 2, "volatile-text"),
+    ]
+
+
+def test_json_has_a_schema_and_the_same_exit_code(cli: Cli, work: Path) -> None:
+    write_files(work, {"AGENTS.md": "Use tabs.", "NEXUS.md": "Use tabs."})
+
+    outcome = cli("doctor", "--json")
+
+    assert outcome.code == 1
+    assert json.loads(outcome.out) == {
+        "schema": 1,
+        "findings": [
+            {
+                "code": "duplicate-file",
+                "message": f"same text as {work}/NEXUS.md, which is used",
+                "path": f"{work}/AGENTS.md",
+                "line": 0,
+                "column": 0,
+            }
+        ],
+    }
+
+
+def test_json_of_a_healthy_directory_is_an_empty_list(cli: Cli) -> None:
+    outcome = cli("doctor", "--json")
+
+    assert (outcome.code, json.loads(outcome.out)) == (0, {"schema": 1, "findings": []})
+
+
+def test_plugins_add_findings_of_their_own(cli: Cli, work: Path, install_plugin: InstallPlugin) -> None:
+    install_plugin("shouting", SHOUTING)
+    write_files(work, {"AGENTS.md": "BE KIND."})
+
+    outcome = cli("doctor")
+
+    assert (outcome.code, outcome.out) == (1, f"{work}/AGENTS.md:1: in capitals only [shouting]\n")
+    assert outcome.err == "1 finding\n"
+
+
+def test_a_broken_plugin_is_a_finding_about_no_file(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("bad", "raise ImportError('boom')")
+
+    outcome = cli("doctor", "--json")
+
+    (finding,) = json.loads(outcome.out)["findings"]
+    assert outcome.code == 1
+    assert (finding["code"], finding["path"]) == ("plugin-problem", None)
+    assert "boom" in finding["message"]
+
+
+def test_a_plugin_that_fails_while_it_looks_is_a_finding_too(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("bad", SHOUTING.replace("return", "raise RuntimeError('boom') #"))
+
+    outcome = cli("doctor")
+
+    assert outcome.code == 1
+    assert "nexus_diagnose: raised RuntimeError: boom" in outcome.out
+    assert outcome.out.endswith(" [plugin-problem]\n")
+
+
+def test_a_strict_run_finds_broken_plugins_as_well(
+    cli: Cli, install_plugin: InstallPlugin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_plugin("bad", "raise ImportError('boom')")
+    monkeypatch.setenv("NEXUS_STRICT", "1")
+
+    outcome = cli("doctor")
+
+    assert outcome.code == 1
+    assert outcome.out.endswith(" [plugin-problem]\n")
+
+
+def test_settings_that_cannot_be_read_are_an_error_and_no_finding(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/mcp.json": "{"})
+
+    outcome = cli("doctor")
+
+    assert (outcome.code, outcome.out) == (3, "")
+    assert "mcp.json" in outcome.err
+
+
+def test_nothing_in_a_finding_steers_the_terminal(cli: Cli, work: Path) -> None:
+    server = {"name": "a\nb\x1b[2K", "command": ["node", "\u202ex"]}
+    write_files(work, {".nexus3/mcp.json": json.dumps({"servers": [server]})})
+
+    outcome = cli("doctor")
+
+    assert len(outcome.out.splitlines()) == 1
+    assert not {"\x1b", "\u202e"} & set(outcome.out)
+
+
+def test_codes_are_explained_without_looking_for_anything(cli: Cli, work: Path) -> None:
+    write_files(work, {"AGENTS.md": "Today is Monday."})
+
+    outcome = cli("doctor", "--codes")
+
+    heading, *rows = outcome.out.splitlines()
+    assert outcome.code == 0
+    assert heading.split() == ["CODE", "MEANING"]
+    assert {"hidden-characters", "plugin-problem", "volatile-text"} < {row.split()[0] for row in rows}
+
+
+def test_codes_as_json(cli: Cli) -> None:
+    document = json.loads(cli("doctor", "--codes", "--json").out)
+
+    assert document["schema"] == 1
+    assert document["codes"]["near-cap"] == "A file will soon be too large to be read"
+
+
+def test_help_ends_with_two_examples(cli: Cli) -> None:
+    outcome = cli("doctor", "--help")
+
+    examples = outcome.out.rpartition("Examples:\n")[2].splitlines()
+    assert outcome.code == 0
+    assert [example.split()[0] for example in examples] == ["nexus", "nexus"]
