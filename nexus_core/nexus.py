@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -21,13 +22,14 @@ from nexus_core.values.loaded import Loaded
 from nexus_core.values.request import Mode, Request
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
     from nexus_core.values.events import HookCall, Problem
     from nexus_core.values.plugin import PluginInfo
     from nexus_core.values.section import Section
+
+OWN_PROFILE = "nexus"
 
 
 class Nexus:
@@ -113,8 +115,15 @@ class Nexus:
             ensure_valid(loaded.settings, {name: declared.model for name, declared in self.host.settings().items()})
         return loaded
 
-    def context(self, *, mode: Mode = "repl") -> LoadedContext:
-        """Everything that makes up the system prompt here, loaded once: prompt, sections, settings, servers."""
+    def context(self, *, mode: Mode = "repl", profile: str = OWN_PROFILE) -> LoadedContext:
+        """Everything that makes up the system prompt here, loaded once: prompt, sections, settings, servers.
+
+        Args:
+            mode: How the agent is driven.
+            profile: Through whose eyes: `nexus`, or what `claude`, `codex` or `gemini` would read here.
+        """
+        if profile != OWN_PROFILE:
+            return self._profile_context(profile)
         return self._context_for(self.request(mode=mode))
 
     def sections(self, *, mode: Mode = "repl") -> tuple[Section, ...]:
@@ -124,6 +133,20 @@ class Nexus:
     def system_prompt(self, *, mode: Mode = "repl") -> str:
         """The labelled prompt: what a model should read first in this directory."""
         return self.context(mode=mode).system_prompt
+
+    def _profile_context(self, profile: str) -> LoadedContext:
+        from nexus_core.layers.profiles import read_as  # noqa: PLC0415 - only those who ask for another agent need it
+
+        view = read_as(profile, self.cwd, Path(os.path.expanduser("~")))  # noqa: PTH111 - does not fail without a home
+        layers = tuple(dict.fromkeys(text.layer for text in view.texts if text.layer is not None))
+        loaded = Loaded(layers=layers, texts=view.texts, skipped=view.skipped, findings=view.findings)
+        return LoadedContext(
+            cwd=self.cwd,
+            loaded=loaded,
+            layer_sections=layer_sections(loaded),
+            other_sections=(),
+            load_for=lambda cwd: self._context_for(self._request_for(existing_directory(cwd), "repl")),
+        )
 
     def _request_for(self, cwd: Path, mode: Mode) -> Request:
         settings = read_early_settings(self.home, cwd / ".nexus3")

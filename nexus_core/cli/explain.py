@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core.cli.exits import FINDINGS
-from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.cli.options import Json, Profile  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.layers.explaining import Explanation
 from nexus_core.layers.explaining import explain as find_explanations
 
@@ -22,11 +22,11 @@ Query = Annotated[
 
 
 @app.command(epilog='\b\nExamples:\n  nexus explain provider.model\n  nexus explain "Never log a token"')
-def explain(ctx: typer.Context, query: Query, json: Json = False) -> None:
+def explain(ctx: typer.Context, query: Query, profile: Profile = "nexus", json: Json = False) -> None:
     """Say where something comes from and what it overrode, or why it is not there."""
     shell: CommandShell = ctx.obj
     with shell.nexus() as nexus:
-        found = find_explanations(nexus.context(), query)
+        found = find_explanations(nexus.context(profile=profile), query)
     found = found or _default(query)
     if json:
         shell.console.json({"schema": 1, "explanations": [each._asdict() for each in found]})

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.cli.options import Json, Profile  # noqa: TC001 - Typer reads annotations at run time
 
 if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
@@ -16,11 +16,11 @@ app = typer.Typer()
 
 
 @app.command(epilog="\b\nExamples:\n  nexus layers\n  nexus -C services/auth layers --json")
-def layers(ctx: typer.Context, json: Json = False) -> None:
+def layers(ctx: typer.Context, profile: Profile = "nexus", json: Json = False) -> None:
     """List the layers of a directory, later ones extending earlier ones, and every place that was looked at in vain."""
     shell: CommandShell = ctx.obj
     with shell.nexus() as nexus:
-        loaded = nexus.load()
+        loaded = nexus.context(profile=profile).loaded
     shell.warn_about(loaded.findings)
     found = [(layer, loaded.texts_of(layer)) for layer in loaded.layers]
     if json:

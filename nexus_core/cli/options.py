@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON with a versioned schema.")]
+Profile = Annotated[
+    str, typer.Option("--as", metavar="AGENT", help="Through whose eyes: nexus, claude, codex or gemini.")
+]
 RequireTrusted = Annotated[
     bool, typer.Option("--require-trusted", help="Exit with 3 if a project's active settings are not approved.")
 ]

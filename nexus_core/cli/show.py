@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nexus_core.cli.options import Json, RequireTrusted  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.cli.options import Json, Profile, RequireTrusted  # noqa: TC001 - Typer reads annotations at run time
 
 if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
@@ -23,12 +23,13 @@ def show(
     ctx: typer.Context,
     json: Json = False,
     server: Server = False,
+    profile: Profile = "nexus",
     require_trusted: RequireTrusted = False,
 ) -> None:
     """Print the labelled system prompt of a directory."""
     shell: CommandShell = ctx.obj
     with shell.nexus() as nexus:
-        context = nexus.context(mode="server" if server else "repl")
+        context = nexus.context(mode="server" if server else "repl", profile=profile)
         prompt, sections = context.system_prompt, context.sections
     shell.warn_about(context.loaded.findings)
     if require_trusted:

@@ -28,6 +28,7 @@ BUNDLED = (
             "nexus_layers",
             "nexus_layer_config",
             "nexus_layer_texts",
+            "nexus_diagnose",
         ),
     ),
     bundled(

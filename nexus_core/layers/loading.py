@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nexus_core.config.merging import merge_configs
 from nexus_core.files.admission import repository_root
-from nexus_core.layers.guarding import guard_configs
+from nexus_core.layers.guarding import Guarded, guard_configs
 from nexus_core.layers.servers import find_servers
 from nexus_core.layers.texts import choose_texts
 from nexus_core.trust.store import TrustStore
@@ -35,12 +35,13 @@ def load_layers(host: Host, request: Request) -> Loaded:
         servers=find_servers(settings, guarded.configs, guarded.active),
         active=tuple(guarded.active),
         skipped=(*skipped, *chosen.skipped),
-        findings=(*_store_findings(store), *guarded.findings, *chosen.findings),
+        findings=(*_store_findings(store, guarded), *guarded.findings, *chosen.findings),
     )
 
 
-def _store_findings(store: TrustStore) -> list[Finding]:
-    return [Finding("trust-store", store.problem)] if store.problem else []
+def _store_findings(store: TrustStore, guarded: Guarded) -> list[Finding]:
+    # Nobody needs to know about the store while nothing asks for approval.
+    return [Finding("trust-store", store.problem)] if store.problem and guarded.active else []
 
 
 def _read_configs(host: Host, layers: list[Layer], skipped: list[Skipped]) -> list[LayerConfig]:

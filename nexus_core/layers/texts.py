@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +14,7 @@ from nexus_core.values.layer import LayerText, Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from nexus_core.values.settings import Settings
 
@@ -30,20 +32,30 @@ def choose_texts(texts: Iterable[LayerText], settings: Settings) -> Chosen:
     chosen = Chosen([], [], [])
     seen: dict[object, LayerText] = {}
     for text in _without_unwanted_documentation(list(texts), settings, chosen.skipped):
-        twin = seen.get(text.path.resolve()) or seen.get(text.text.strip())
+        file, content = _identity(text.path), text.text.strip()
+        twin = seen.get(file) or seen.get(content)
         if twin is not None:
             chosen.skipped.append(_skip(text, _sameness(text, twin)))
             continue
-        seen |= dict.fromkeys((text.path.resolve(), text.text.strip(), *text.imports), text)
+        seen |= dict.fromkeys((file, content, *map(_identity, text.imports)), text)
         chosen.texts.append(_made_safe(text, chosen.findings))
     return chosen
 
 
 def _sameness(text: LayerText, twin: LayerText) -> str:
-    path = text.path.resolve()
-    if path in twin.imports:
+    file = _identity(text.path)
+    if file in map(_identity, twin.imports):
         return f"imported by {twin.path}"
-    return f"same {'file' if path == twin.path.resolve() else 'text'} as {twin.path}"
+    return f"same {'file' if file == _identity(twin.path) else 'text'} as {twin.path}"
+
+
+def _identity(path: Path) -> object:
+    """The same for every way to reach a file; comparing the names without links would take many times as long."""
+    try:
+        facts = os.stat(path)  # noqa: PTH116 - as above
+    except OSError:
+        return path
+    return facts.st_dev, facts.st_ino
 
 
 def _without_unwanted_documentation(

@@ -60,18 +60,19 @@ _LONGEST = 96
 def _candidate() -> re.Pattern[str]:
     # Finds every text with a marker, and few without: an opening character that is wide; or a plain one, then the
     # words of a row, or plain letters up to a character that is not plain. No opening character is run over twice.
-    words = "|".join(dict.fromkeys(_words(row) for row in (*_LINES, *ELEMENTS)))
+    whole = "|".join(_words(row) for row in (*_LINES, *ELEMENTS) if "…" not in row)
+    begun = "|".join(_words(row) for row in _LINES if "…" in row)
     return re.compile(
         f"[<{_OPENERS}\uff1c\ufe64]"
-        "(?:(?<=[\ufe47-\uff3b])|(?:(?<=[#\\[])|(?<=<)[\n\r\t /]*+|(?<=[^\t\n\r -,.-~][^#<\\[]))"
-        f"[\t ]*+(?:(?ai:{words})|[A-Za-z_\t ]*+[^\t\n\r -~]))"
+        "(?:(?<=[\ufe47-\uff3b])|(?:(?<=[#\\[])|(?<=<)[\\s/]*+|(?<=[^\t\n\r -,.-~][^#<\\[]))"
+        f"[\t ]*+(?:(?ai:(?:{whole})(?![\t ]*+\\w)|{begun})|[A-Za-z_\t ]*+[^\t\n\r -~]))"
     )
 
 
 def _words(row: str) -> str:
     letters = row.lstrip("#-[ ")
     end = next((at for at, letter in enumerate(letters) if not (letter.isalpha() or letter in "_ ")), len(letters))
-    return letters[:end].rstrip().translate({ord(" "): "[\t ]++", ord("_"): "[\n\r\t ]*+_[\n\r\t ]*+"})
+    return letters[:end].rstrip().translate({ord(" "): "\\s++", ord("_"): "\\s*+_\\s*+"})
 
 
 def neutralise(text: str) -> str:

@@ -34,6 +34,8 @@ class Layer:
         distance: How many levels above the working directory it lies; the farthest ancestor comes first.
         root: The project directory that it is about, when that is not `directory` itself.
         only_rules: Whether nothing but workspace rules is read here, because it lies beyond `ancestor_depth`.
+        boundary: What files read on its behalf must not lie outside of, without links; looked for when it is None.
+        in_repository: Whether the boundary is that of a repository.
         plugin: The plugin that found it; stamped by the host.
     """
 
@@ -43,6 +45,8 @@ class Layer:
     distance: int = 0
     root: Path | None = None
     only_rules: bool = False
+    boundary: Path | None = field(default=None, compare=False)
+    in_repository: bool = field(default=False, compare=False)
     plugin: str = ""
 
     def __post_init__(self) -> None:

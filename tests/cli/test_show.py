@@ -78,3 +78,25 @@ def test_a_run_can_insist_on_approval(cli: Cli, work: Path) -> None:
     assert (refused.code, refused.out) == (3, "")
     assert f"{work}/.nexus3/mcp.json:1: npx x" in refused.err
     assert cli("show", "--require-trusted").code == 0
+
+
+def test_a_directory_can_be_seen_through_the_eyes_of_another_agent(
+    cli: Cli, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "somebody"))
+    write_files(
+        work, {".git/HEAD": "", "AGENTS.md": "For Codex.", "CLAUDE.md": "For Claude.", "NEXUS.md": "For Nexus."}
+    )
+
+    codex, claude = cli("show", "--as", "codex").out, cli("show", "--as", "claude").out
+
+    assert ("For Codex." in codex, "For Claude." in codex, "For Nexus." in codex) == (True, False, False)
+    assert "For Claude." in claude
+    assert "in the prompt" in cli("explain", "--as", "claude", "CLAUDE.md").out
+    assert "AGENTS.md" in cli("layers", "--as", "codex").out
+
+
+def test_an_agent_that_is_not_known_suggests_the_nearest(cli: Cli) -> None:
+    outcome = cli("show", "--as", "cluade")
+
+    assert (outcome.code, "did you mean 'claude'?" in outcome.err) == (2, True)

@@ -174,6 +174,14 @@ def test_what_is_left_out_for_good_reason_is_no_finding(make_nexus: MakeNexus, f
     assert look(make_nexus(files=files)) == []
 
 
+def test_defaults_that_the_user_replaced_are_no_finding(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    (nexus_home / "NEXUS.md").write_text("Mine.")
+    nexus = make_nexus(defaults=True)
+
+    assert any("takes its place" in skipped.reason for skipped in nexus.load().skipped)
+    assert look(nexus) == []
+
+
 # ---- files that are too large -----------------------------------------------------------------------------
 
 
@@ -393,12 +401,14 @@ def test_text_that_changes_from_day_to_day_is_found(make_nexus: MakeNexus, text:
         "Windows 10 (build 19041) is the oldest.",
         "It requires build 19042, as WSL does.",
         "Use build 18362 or later.",
+        "On macOS 15 (build 4711) it hangs.",
         "Build 100 widgets, then build 2026.",
         "Fixed in #1234, see issue #4711 and PR #12.",
         "If it fails, re-run #12 and run #4 again.",
         "```\nLast updated: 2026-03-01\n```",
         "~~~~ text\n```\nToday is Monday.\n~~~\n2026-03-01T14:35:00Z\n~~~~",
         "- ```json\n  2026-03-01T14:35:00Z\n  ```",
+        "```\n```python\nToday is Monday.\n```",
         "Write `Last updated: 2026-03-01` or ``2026-03-01T14:35:00Z``.",
     ],
 )
@@ -417,12 +427,19 @@ def test_volatile_text_is_found_at_its_column_in_the_file_that_has_it(make_nexus
     assert findings[1].message.startswith("'as of 2026-03-01' changes from day to day")
 
 
-@pytest.mark.parametrize("after", ["```", "```python\n2026-03-01T14:35:00Z\n```", "Write ```x``` here:"])
-def test_text_after_code_is_examined(make_nexus: MakeNexus, after: str) -> None:
-    before = "```\n" if after == "```" else ""
-    nexus = make_nexus(files={"AGENTS.md": f"{before}{after}\nToday is Monday"})
+@pytest.mark.parametrize("code", ["```\n2026-03-01T14:35:00Z\n```", "```x``` is code:", "Write ```x``` here:"])
+def test_text_after_code_is_examined(make_nexus: MakeNexus, code: str) -> None:
+    nexus = make_nexus(files={"AGENTS.md": f"{code}\nToday is Monday"})
 
     assert [finding.code for finding in look(nexus)] == ["volatile-text"]
+
+
+def test_files_of_one_name_are_all_examined(make_nexus: MakeNexus) -> None:
+    nexus = make_nexus(
+        files={".nexus3/NEXUS.md": "Today is Monday", "AGENTS.md": "@a/NEXUS.md", "a/NEXUS.md": "run #12"}
+    )
+
+    assert [finding.code for finding in look(nexus)] == ["volatile-text", "volatile-text"]
 
 
 PUMPS = [

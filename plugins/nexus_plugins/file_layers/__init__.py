@@ -12,7 +12,7 @@ from nexus_core import hookimpl
 from nexus_plugins.file_layers._discovery import find_layers
 
 if TYPE_CHECKING:
-    from nexus_core import InitFile, Layer, LayerConfig, LayerText, Request, Skipped
+    from nexus_core import Finding, InitFile, Layer, LayerConfig, LayerText, Loaded, Request, Skipped
     from nexus_core.plugin import InitScope
 
 
@@ -44,3 +44,11 @@ def nexus_layer_texts(layer: Layer) -> list[LayerText | Skipped]:
     from nexus_plugins.file_layers._texts import read_texts  # noqa: PLC0415 - as above
 
     return list(read_texts(layer))
+
+
+@hookimpl
+def nexus_diagnose(loaded: Loaded) -> list[Finding]:
+    """Workspace rules that were passed over although they say something of their own."""
+    from nexus_plugins.file_layers._diagnosis import passed_over  # noqa: PLC0415 - only `nexus doctor` asks
+
+    return list(passed_over(loaded))

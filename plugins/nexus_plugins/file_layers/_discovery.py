@@ -26,9 +26,10 @@ OWN = "your own directory, read as global"
 
 def find_layers(request: Request) -> Iterator[Layer | Skipped]:
     """Every layer for a request, farthest first, and the places where one could have been."""
+    repository = repository_root(request.cwd)
     yield from _base_layers(request)
-    yield from _ancestors(request)
-    yield from _local(request)
+    yield from _ancestors(request, repository)
+    yield from _local(request, repository)
 
 
 def is_replaced(layer: Layer, name: str) -> bool:
@@ -44,10 +45,11 @@ def _base_layers(request: Request) -> Iterator[Layer]:
         yield Layer("global", request.home, "global")
 
 
-def _ancestors(request: Request) -> Iterator[Layer | Skipped]:
-    repository = repository_root(request.cwd)
+def _ancestors(request: Request, repository: Path | None) -> Iterator[Layer | Skipped]:
     for distance, place in reversed(list(_levels(request, repository))):
-        layer = Layer(f"ancestor:{place.name}", place / DIRECTORY, "ancestor", distance=distance, root=place)
+        layer = _bounded(
+            Layer(f"ancestor:{place.name}", place / DIRECTORY, "ancestor", distance=distance, root=place), repository
+        )
         reason = _objection(layer, request)
         if not reason:
             yield layer
@@ -81,12 +83,21 @@ def _objection(layer: Layer, request: Request) -> str:
     return ""
 
 
-def _local(request: Request) -> Iterator[Layer | Skipped]:
-    layer = Layer("local", request.cwd / DIRECTORY, "local", root=request.cwd)
+def _local(request: Request, repository: Path | None) -> Iterator[Layer | Skipped]:
+    layer = _bounded(Layer("local", request.cwd / DIRECTORY, "local", root=request.cwd), repository)
     if _is_users_own(layer, request):
         yield Skipped(layer.directory, OWN, layer=layer.name)
         layer = replace(layer, only_rules=True)
     yield layer
+
+
+def _bounded(layer: Layer, repository: Path | None) -> Layer:
+    """The layer with what its files must not lie outside of: its repository, or else its directory."""
+    place = layer.project
+    if os.path.realpath(place) != str(place):
+        return layer  # whoever made the request left links in it; then everybody looks for themselves
+    mine = repository if _is_within(place, repository) else repository_root(place)
+    return replace(layer, boundary=mine or place, in_repository=mine is not None)
 
 
 def _is_users_own(layer: Layer, request: Request) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core import LayerConfig, Skipped
-from nexus_core.plugin import Admission, read_json, real_path, setting_error
+from nexus_core.plugin import Admission, read_json, setting_error
 from nexus_plugins.file_layers._discovery import SETTINGS, is_replaced
 
 if TYPE_CHECKING:
@@ -22,9 +22,10 @@ def read_settings(layer: Layer) -> LayerConfig | Skipped:
     path = layer.directory / SETTINGS
     if is_replaced(layer, SETTINGS):
         return Skipped(path, f"your own {SETTINGS} takes its place")
-    if reason := Admission(layer).objection(path):
+    admission = Admission(layer)
+    if reason := admission.objection(path):
         return Skipped(path, reason)
-    document = read_json(real_path(path), empty={})
+    document = read_json(admission.resolve(path), empty={})
     if document is None:
         return Skipped(path, "not there")
     if not isinstance(document.value, dict):

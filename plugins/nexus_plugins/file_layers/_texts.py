@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from nexus_core import LayerText, Skipped
-from nexus_core.plugin import Admission, read_text, real_path
+from nexus_core.plugin import Admission, read_text
 from nexus_plugins.file_layers._discovery import RULES, TEXT, is_replaced
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _read(path: Path, layer: Layer, admission: Admission, title: str) -> list[La
         return [Skipped(path, f"your own {path.name} takes its place")]
     if reason := admission.objection(path):
         return [Skipped(path, reason)]
-    text = read_text(real_path(path))
+    text = read_text(admission.resolve(path))
     if text is None:
         return [Skipped(path, "not there")]
     imports: tuple[Path, ...] = ()

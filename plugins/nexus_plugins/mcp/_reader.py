@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core import ConfigError, LayerConfig, Skipped
-from nexus_core.plugin import Admission, read_json, real_path
+from nexus_core.plugin import Admission, read_json
 from nexus_plugins.mcp._fields import ShapeError
 from nexus_plugins.mcp._shapes import find_servers, read_servers
 
@@ -26,10 +26,11 @@ def read_layer(layer: Layer) -> list[LayerConfig | Skipped]:
         FileError: The file cannot be read.
     """
     path = layer.directory / FILE
-    if reason := Admission(layer).objection(path):
+    admission = Admission(layer)
+    if reason := admission.objection(path):
         return [Skipped(path, reason)]
     try:
-        document = read_json(real_path(path), comments=True, empty={"servers": []})
+        document = read_json(admission.resolve(path), comments=True, empty={"servers": []})
     except ConfigError as error:
         # Without its report, which shows the lines around the error.
         raise ConfigError(error.what, where=error.where, hint=error.hint) from None

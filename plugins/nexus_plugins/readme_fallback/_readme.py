@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from nexus_core import FileError, LayerText, Skipped
-from nexus_core.plugin import Admission, read_text, real_path
+from nexus_core.plugin import Admission, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +53,7 @@ def _read(path: Path, admission: Admission) -> LayerText | Skipped:
     if reason := admission.objection(path):
         return Skipped(path, reason)
     try:
-        text = read_text(real_path(path))
+        text = read_text(admission.resolve(path))
     except FileError as error:
         # Documentation is a help, not a need: a picture called README must not stop the work.
         return Skipped(path, error.what)
