@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.config.documents import read_document, setting_error
+from nexus_core.files.admission import Admission
+from nexus_core.values.layer import Layer
 from nexus_core.values.request import DEFAULT_ANCESTOR_DEPTH
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ def read_early_settings(home: Path, local: Path) -> EarlySettings:
         FileError: A file cannot be read.
     """
     own = _read(home / "config.json")
-    project = own if local == home else _read(local / "config.json")
+    project = own if local == home else _read_project(local)
     depth = _ancestor_depth(project)
     if depth is None:
         depth = _ancestor_depth(own)
@@ -69,6 +71,13 @@ class _File(NamedTuple):
 def _read(path: Path) -> _File | None:
     document = read_document(path, empty={})
     return None if document is None else _File(path, document)
+
+
+def _read_project(directory: Path) -> _File | None:
+    path = directory / "config.json"
+    layer = Layer("local", directory, "local", root=directory.parent)
+    # A link out of the project is not followed, not even to say what is wrong with it.
+    return None if Admission(layer).objection(path) else _read(path)
 
 
 def _ancestor_depth(file: _File | None) -> int | None:

@@ -87,8 +87,9 @@ class _Merge:
         What has a name is data, not settings: `verbatim` keeps its keys whatever they begin with.
         """
         verbatim = verbatim or self._policies.get(target) == "by-name"
-        for pointer in [each for each in self.origins if each.startswith(target + "/")]:
-            del self.origins[pointer]
+        if target in self.origins:  # only then can there be some below it
+            for pointer in [each for each in self.origins if each.startswith(target + "/")]:
+                del self.origins[pointer]
         self._note(target, source)
         if not verbatim and _is_edit(value):
             return self._edited(None, cast("dict[str, Value]", value), target, source)

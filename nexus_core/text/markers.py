@@ -18,7 +18,8 @@ from nexus_core.text.hidden import bare
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# One row for each marker; "…" stands for anything. A marker fills its line, unless its row ends in "…".
+# One row for each marker, beginning with #, [ or ---; "…" stands for anything. A marker fills its line, unless its
+# row ends in "…".
 HEADINGS = (
     "# System Configuration",
     "## Default Configuration",
