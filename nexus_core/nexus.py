@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from nexus_core.config.early import read_early_settings
-from nexus_core.config.remembered import ensure_valid
 from nexus_core.errors import ClosedError, UsageError
 from nexus_core.files.places import defaults_directory, existing_directory, home_directory
 from nexus_core.host.bundled import BUNDLED
@@ -15,17 +14,15 @@ from nexus_core.host.candidates import given_candidates
 from nexus_core.host.host import Host
 from nexus_core.host.installed import installed_candidates
 from nexus_core.host.policy import read_policy
-from nexus_core.layers.context import LoadedContext
-from nexus_core.layers.loading import load_layers
-from nexus_core.layers.sections import active_configuration, layer_sections
-from nexus_core.values.loaded import Loaded
 from nexus_core.values.request import Mode, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
+    from nexus_core.layers.context import LoadedContext
     from nexus_core.values.events import HookCall, Problem
+    from nexus_core.values.loaded import Loaded
     from nexus_core.values.plugin import PluginInfo
     from nexus_core.values.section import Section
 
@@ -107,11 +104,16 @@ class Nexus:
             ConfigError: A settings file is malformed, or sets something that is not allowed.
             FileError: A text cannot be read.
         """
+        from nexus_core.layers.loading import load_layers  # noqa: PLC0415 - commands about plugins load nothing
+        from nexus_core.values.loaded import Loaded  # noqa: PLC0415 - as above
+
         if not self._has_layers:
             return Loaded()
         loaded = load_layers(self.host, request or self.request())
         # The defaults are checked by our own tests; most directories have nothing else.
         if any(config.layer is None or config.layer.scope != "defaults" for config in loaded.configs):
+            from nexus_core.config.remembered import ensure_valid  # noqa: PLC0415 - many directories have no settings
+
             ensure_valid(loaded.settings, {name: declared.model for name, declared in self.host.settings().items()})
         return loaded
 
@@ -135,7 +137,10 @@ class Nexus:
         return self.context(mode=mode).system_prompt
 
     def _profile_context(self, profile: str) -> LoadedContext:
+        from nexus_core.layers.context import LoadedContext  # noqa: PLC0415 - as above
         from nexus_core.layers.profiles import read_as  # noqa: PLC0415 - only those who ask for another agent need it
+        from nexus_core.layers.sections import layer_sections  # noqa: PLC0415 - as above
+        from nexus_core.values.loaded import Loaded  # noqa: PLC0415 - as above
 
         view = read_as(profile, self.cwd, Path(os.path.expanduser("~")))  # noqa: PTH111 - does not fail without a home
         layers = tuple(dict.fromkeys(text.layer for text in view.texts if text.layer is not None))
@@ -155,6 +160,9 @@ class Nexus:
         )
 
     def _context_for(self, request: Request) -> LoadedContext:
+        from nexus_core.layers.context import LoadedContext  # noqa: PLC0415 - as above
+        from nexus_core.layers.sections import active_configuration, layer_sections  # noqa: PLC0415 - as above
+
         loaded = self.load(request)
         static = self.host.static_sections(request, loaded)
         return LoadedContext(

@@ -21,9 +21,8 @@ def main() -> None:
             sys.exit(_print_version())
         import gc  # noqa: PLC0415 - not needed for the version
 
-        # Imports make objects that live as long as the process; looking for garbage among them finds none. `run`
-        # switches the collector on again before a command does its work.
-        gc.disable()
+        # Imports make objects that live as long as the process; looking for garbage among them finds none.
+        gc.set_threshold(100_000)
         from nexus_core.cli.run import run  # noqa: PLC0415 - after the workspace has left sys.path
     except KeyboardInterrupt:  # most of a short command is spent here
         sys.stderr.write("Error: interrupted\n")

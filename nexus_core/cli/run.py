@@ -34,14 +34,14 @@ def run(arguments: Sequence[str]) -> int:
         if os.environ.get(_COMPLETION):
             return _complete(command, arguments, shell)
         with command.make_context(_PROGRAM, list(arguments), obj=shell) as ctx:
-            gc.freeze()  # what has been imported stays until the end
-            gc.enable()
             command.invoke(ctx)
         code = OK
     except SystemExit:
         raise
     except BaseException as error:  # noqa: BLE001 - a traceback helps us, not the person at the terminal
         code = _explain(shell, error)
+    finally:
+        gc.freeze()  # the process ends; looking for garbage once more would take longer than the command
     return _printed(code)
 
 

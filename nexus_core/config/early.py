@@ -7,11 +7,9 @@ else in these files is checked when the layers are loaded.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.config.documents import read_document, setting_error
-from nexus_core.files.admission import Admission
-from nexus_core.values.layer import Layer
 from nexus_core.values.request import DEFAULT_ANCESTOR_DEPTH
 
 if TYPE_CHECKING:
@@ -58,6 +56,8 @@ class _File(NamedTuple):
         return values.get(key) if isinstance(values, dict) else None
 
     def error(self, pointer: str, message: str) -> ConfigError:
+        from nexus_core.config.documents import setting_error  # noqa: PLC0415 - only where there is a file
+
         return setting_error(
             self.path,
             self.document.lines,
@@ -69,12 +69,21 @@ class _File(NamedTuple):
 
 
 def _read(path: Path) -> _File | None:
+    if not os.path.lexists(path):
+        return None
+    from nexus_core.config.documents import read_document  # noqa: PLC0415 - many directories have no config.json
+
     document = read_document(path, empty={})
     return None if document is None else _File(path, document)
 
 
 def _read_project(directory: Path) -> _File | None:
     path = directory / "config.json"
+    if not os.path.lexists(path):
+        return None
+    from nexus_core.files.admission import Admission  # noqa: PLC0415 - as above
+    from nexus_core.values.layer import Layer  # noqa: PLC0415 - as above
+
     layer = Layer("local", directory, "local", root=directory.parent)
     # A link out of the project is not followed, not even to say what is wrong with it.
     return None if Admission(layer).objection(path) else _read(path)

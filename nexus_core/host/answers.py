@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from importlib import import_module
 from itertools import islice
-from typing import Generic, NamedTuple, TypeVar
-
-from nexus_core.values.command import Command
-from nexus_core.values.declarations import InitFile, MergePolicy, PluginSettings
-from nexus_core.values.finding import Finding
-from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
-from nexus_core.values.section import Section
+from typing import Any, Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -30,9 +25,9 @@ class WrongAnswerError(TypeError):
     """Raised when a plugin's answer is not what the hook asks for; says what it was instead."""
 
 
-def items_of(*kinds: type) -> Callable[[object], tuple[object, ...]]:
-    """A check that turns an iterable of such values, or None, into a tuple."""
-    expected = f"expected a list of {' or '.join(kind.__name__ for kind in kinds)}"
+def items_of(*targets: str) -> Callable[[object], tuple[object, ...]]:
+    """A check that turns an iterable of such values, each `module:Class` below `nexus_core.values`, into a tuple."""
+    expected = f"expected a list of {' or '.join(target.partition(':')[2] for target in targets)}"
 
     def check(answer: object) -> tuple[object, ...]:
         if answer is None:
@@ -42,23 +37,32 @@ def items_of(*kinds: type) -> Callable[[object], tuple[object, ...]]:
         items = tuple(islice(answer, MAX_ITEMS + 1))
         if len(items) > MAX_ITEMS:
             raise WrongAnswerError(f"returned more than {MAX_ITEMS} items")
+        # Imported when something is answered: most commands ask few hooks.
+        kinds = [_import(target) for target in targets] if items else []
         for item in items:
             if type(item) not in kinds:  # a subclass may be made, compared and copied in ways of its own
                 raise WrongAnswerError(f"returned a list with {type(item).__name__} in it, {expected}")
         # A copy is checked once more, while its maker can still be named, and is nobody else's to change.
-        return tuple(replace(item) for item in items)
+        copies: tuple[Any, ...] = tuple(map(replace, items))
+        return copies
 
     return check
 
 
+def _import(target: str) -> type:
+    module, _, name = target.partition(":")
+    kind: type = getattr(import_module(f"nexus_core.values.{module}"), name)
+    return kind
+
+
 CHECKS: dict[str, Callable[[object], tuple[object, ...]]] = {
-    "nexus_commands": items_of(Command),
-    "nexus_init_files": items_of(InitFile),
-    "nexus_settings": items_of(PluginSettings),
-    "nexus_merge_policies": items_of(MergePolicy),
-    "nexus_layers": items_of(Layer, Skipped),
-    "nexus_layer_config": items_of(LayerConfig, Skipped),
-    "nexus_layer_texts": items_of(LayerText, Skipped),
-    "nexus_static_sections": items_of(Section),
-    "nexus_diagnose": items_of(Finding),
+    "nexus_commands": items_of("command:Command"),
+    "nexus_init_files": items_of("declarations:InitFile"),
+    "nexus_settings": items_of("declarations:PluginSettings"),
+    "nexus_merge_policies": items_of("declarations:MergePolicy"),
+    "nexus_layers": items_of("layer:Layer", "layer:Skipped"),
+    "nexus_layer_config": items_of("layer:LayerConfig", "layer:Skipped"),
+    "nexus_layer_texts": items_of("layer:LayerText", "layer:Skipped"),
+    "nexus_static_sections": items_of("section:Section"),
+    "nexus_diagnose": items_of("finding:Finding"),
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.config.validation import build_config
 from nexus_core.layers.sections import layer_sections
 from nexus_core.rendering.labelled import in_order, render_labelled, render_section
 from nexus_core.values.loaded import Loaded
@@ -27,8 +26,7 @@ class LoadedSource(NamedTuple):
     layer_name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ContextSources:
+class ContextSources(NamedTuple):
     """Where everything in a context comes from, in the order in which it was merged."""
 
     global_dir: Path | None
@@ -77,6 +75,8 @@ class LoadedContext:
     @property
     def config(self) -> Config:
         """The settings with every default filled in."""
+        from nexus_core.config.validation import build_config  # noqa: PLC0415 - only those who ask for it need pydantic
+
         return build_config(self.loaded.settings)
 
     @property

@@ -7,23 +7,20 @@ a project may only tighten. And what starts a program or opens a connection wait
 from __future__ import annotations
 
 import copy
-import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.config.json_parser import pointer_to
 from nexus_core.errors import ConfigError
 from nexus_core.text.visible import visible_line
-from nexus_core.trust.fingerprint import describe_server, server_content, setting_content
-from nexus_core.values.finding import Finding
-from nexus_core.values.trust import ActivePart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
+    from nexus_core.values.finding import Finding
     from nexus_core.values.layer import LayerConfig
-    from nexus_core.values.trust import Decision
+    from nexus_core.values.trust import ActivePart, Decision
 
 LEVELS = ("yolo", "trusted", "sandboxed")
 """Permission levels from the loosest to the tightest."""
@@ -89,6 +86,8 @@ class _Guard:
             value = _get(settings, dotted)
             if value is None:
                 continue
+            from nexus_core.trust.fingerprint import setting_content  # noqa: PLC0415 - most projects have none
+
             pointer = _pointer(dotted)
             content = setting_content(pointer, value, root=_root(config))
             part = self._judge(config, pointer, pointer, content, _summary(dotted, value))
@@ -128,6 +127,10 @@ class _Guard:
             del settings["mcp_servers"]
             self._find(config, "mcp_servers", "protected-setting", "a project may only add mcp_servers, as a list")
             return
+        if not servers:
+            return
+        from nexus_core.trust.fingerprint import describe_server, server_content  # noqa: PLC0415 - as above
+
         names: set[str] = set()
         for index, server in enumerate(servers):
             if not isinstance(server, dict) or not isinstance(server.get("name"), str):
@@ -141,6 +144,8 @@ class _Guard:
 
     def _judge(self, config: LayerConfig, pointer: str, place: str, content: str, summary: str) -> ActivePart:
         """Record an active part with the user's decision; `place` is where it stands in the file."""
+        from nexus_core.values.trust import ActivePart  # noqa: PLC0415 - as above
+
         part = ActivePart(
             path=config.path.resolve(),
             layer=config.layer.name if config.layer else "",
@@ -153,6 +158,8 @@ class _Guard:
         return self.parts[-1]
 
     def _find(self, config: LayerConfig, dotted: str, code: str, message: str) -> None:
+        from nexus_core.values.finding import Finding  # noqa: PLC0415 - as above
+
         line, column = config.position(_pointer(dotted))
         self.findings.append(Finding(code, f"{message}; it is ignored", config.path, line, column))
 
@@ -179,6 +186,8 @@ def _summary(dotted: str, value: Any) -> str:  # noqa: ANN401 - as above
     # Only what would run or be connected to is shown; any other value may be a secret.
     if dotted.rpartition(".")[2] not in {"command", "args", "url"}:
         return dotted
+    import shlex  # noqa: PLC0415 - as above
+
     words = [str(word) for word in value] if isinstance(value, list) else [str(value)]
     return visible_line(f"{dotted} = {shlex.join(words)}")
 

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from nexus_core.config.merging import merge_configs
-from nexus_core.files.admission import repository_root
-from nexus_core.layers.guarding import Guarded, guard_configs
+from nexus_core.layers.guarding import guard_configs
 from nexus_core.layers.servers import find_servers
 from nexus_core.layers.texts import choose_texts
-from nexus_core.trust.store import TrustStore
-from nexus_core.values.finding import Finding
 from nexus_core.values.loaded import Loaded
 
 if TYPE_CHECKING:
     from nexus_core.host.host import Host
+    from nexus_core.trust.store import TrustStore
+    from nexus_core.values.finding import Finding
     from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
     from nexus_core.values.request import Request
+    from nexus_core.values.trust import ActivePart, Decision
 
 
 def load_layers(host: Host, request: Request) -> Loaded:
     """What the plugins find for a request; nothing is cached, so a second call sees changed files."""
     layers, skipped = host.layers(request)
     configs = _read_configs(host, layers, skipped)
-    store = TrustStore(request.home, workspace=repository_root(request.cwd) or request.cwd)
-    guarded = guard_configs(configs, store.decide, host.active_settings())
+    decisions = _Decisions(request)
+    guarded = guard_configs(configs, decisions.decide, host.active_settings())
     settings = merge_configs(guarded.configs, host.merge_policies())
     chosen = choose_texts(_read_texts(host, layers, skipped), settings)
     return Loaded(
@@ -35,13 +36,31 @@ def load_layers(host: Host, request: Request) -> Loaded:
         servers=find_servers(settings, guarded.configs, guarded.active),
         active=tuple(guarded.active),
         skipped=(*skipped, *chosen.skipped),
-        findings=(*_store_findings(store, guarded), *guarded.findings, *chosen.findings),
+        findings=(*decisions.findings, *guarded.findings, *chosen.findings),
     )
 
 
-def _store_findings(store: TrustStore, guarded: Guarded) -> list[Finding]:
-    # Nobody needs to know about the store while nothing asks for approval.
-    return [Finding("trust-store", store.problem)] if store.problem and guarded.active else []
+class _Decisions:
+    """What the user has decided; the store is opened when something asks for approval."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self.findings: list[Finding] = []
+
+    @cached_property
+    def _store(self) -> TrustStore:
+        from nexus_core.files.admission import repository_root  # noqa: PLC0415 - most projects need no approval
+        from nexus_core.trust.store import TrustStore  # noqa: PLC0415 - as above
+        from nexus_core.values.finding import Finding  # noqa: PLC0415 - as above
+
+        cwd = self._request.cwd
+        store = TrustStore(self._request.home, workspace=repository_root(cwd) or cwd)
+        if store.problem:
+            self.findings.append(Finding("trust-store", store.problem))
+        return store
+
+    def decide(self, part: ActivePart) -> Decision:
+        return self._store.decide(part)
 
 
 def _read_configs(host: Host, layers: list[Layer], skipped: list[Skipped]) -> list[LayerConfig]:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_core.text.fence import fence_documentation
 from nexus_core.text.hidden import find_hidden, strip_hidden
 from nexus_core.text.markers import neutralise
-from nexus_core.values.finding import Finding
 from nexus_core.values.layer import LayerText, Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from nexus_core.values.finding import Finding
     from nexus_core.values.settings import Settings
 
 
@@ -81,6 +81,8 @@ def _made_safe(text: LayerText, findings: list[Finding]) -> LayerText:
     for hidden in find_hidden(body):
         consequence = "left in, because the file is your own" if is_own else "taken out"
         message = f"{hidden.name} that no reader sees: {hidden.text!r}; {consequence}"
+        from nexus_core.values.finding import Finding  # noqa: PLC0415 - most texts hide nothing
+
         findings.append(Finding("hidden-characters", message, text.path, hidden.line, hidden.column))
     if not is_own:
         body = strip_hidden(body)

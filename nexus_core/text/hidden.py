@@ -8,15 +8,13 @@ keep them: Persian its non-joiner, Malayalam its joiner, a family of emoji its j
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-@dataclass(frozen=True, slots=True)
-class Hidden:
+class Hidden(NamedTuple):
     """A run of characters that nobody sees.
 
     Attributes:

@@ -5,16 +5,16 @@ Nothing is started or connected here, and no reference such as `${TOKEN}` is res
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
-from nexus_core import Finding, MergePolicy, Section, hookimpl
-from nexus_plugins.mcp._reader import SETTING, read_layer
-from nexus_plugins.mcp._table import is_plain_http, server_table
+from nexus_core import MergePolicy, Section, Skipped, hookimpl
 
 if TYPE_CHECKING:
-    from nexus_core import InitFile, Layer, LayerConfig, Loaded, Skipped
+    from nexus_core import Finding, InitFile, Layer, LayerConfig, Loaded
     from nexus_core.plugin import InitScope
 
+FILE = "mcp.json"
 ORDER = 800
 
 
@@ -29,13 +29,19 @@ def nexus_init_files(scope: InitScope) -> list[InitFile]:
 @hookimpl
 def nexus_merge_policies() -> list[MergePolicy]:
     """Of two servers with one name, the more local definition wins entirely."""
-    return [MergePolicy(SETTING, "by-name")]
+    return [MergePolicy("mcp_servers", "by-name")]
 
 
 @hookimpl
 def nexus_layer_config(layer: Layer) -> list[LayerConfig | Skipped]:
     """The servers in the layer's mcp.json as the setting `mcp_servers`, and whatever in the file was not used."""
-    return [] if layer.only_rules else read_layer(layer)
+    if layer.only_rules or layer.scope == "defaults":  # the defaults have no servers
+        return []
+    if not os.path.lexists(layer.directory / FILE):
+        return [Skipped(layer.directory / FILE, "not there")]
+    from nexus_plugins.mcp._reader import read_layer  # noqa: PLC0415 - most layers have no such file
+
+    return read_layer(layer)
 
 
 @hookimpl
@@ -43,12 +49,17 @@ def nexus_static_sections(loaded: Loaded) -> list[Section]:
     """The section `## MCP Servers`, a table of what there is and whether it may be used."""
     if not loaded.servers:
         return []
+    from nexus_plugins.mcp._table import server_table  # noqa: PLC0415 - as above
+
     return [Section("mcp-servers", title="MCP Servers", text=server_table(loaded.servers), order=ORDER)]
 
 
 @hookimpl
 def nexus_diagnose(loaded: Loaded) -> list[Finding]:
     """Servers that everybody on the network between here and there could read along with."""
+    from nexus_core import Finding  # noqa: PLC0415 - only `nexus doctor` asks
+    from nexus_plugins.mcp._table import is_plain_http  # noqa: PLC0415 - as above
+
     return [
         Finding(
             "plain-http",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from nexus_core.plugin import visible_line
 
@@ -25,6 +24,8 @@ def server_table(servers: Iterable[MCPServerWithOrigin]) -> str:
 
 def is_plain_http(url: str) -> bool:
     """Whether an address goes over the network unencrypted; to this machine itself does not count."""
+    from urllib.parse import urlsplit  # noqa: PLC0415 - only `nexus doctor` asks
+
     parts = urlsplit(url)
     return parts.scheme == "http" and parts.hostname not in {"localhost", "127.0.0.1", "::1"}
 
