@@ -37,8 +37,9 @@ format: $(VENV)/.dev  ## rewrite the code in the project's format
 generate: $(VENV)/.dev  ## rewrite the generated files (plugin manifest, hook reference)
 	$(BIN)/python scripts/generate.py
 
-bench: $(VENV)/.run  ## measure start-up beside the peers
+bench: $(VENV)/.run  ## measure start-up beside the peers, and loading beside bare reading
 	$(BIN)/python benchmarks/startup.py
+	-$(BIN)/python benchmarks/layers.py
 
 clean:  ## remove what the other verbs made
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
