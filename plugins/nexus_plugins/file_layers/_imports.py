@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from nexus_core.plugin import Admission
 
 MAX_DEPTH = 5
+LONGEST_NAME = 4096
 MAX_FILES = 64
 MAX_BYTES = 4 * 1024 * 1024
 
@@ -86,6 +87,8 @@ class _Importer:
 
     def _content(self, written: str, chain: tuple[Path, ...], reach: _Reach) -> str | None:
         """What to put in the place of an import; None leaves it as it is."""
+        if len(written) > LONGEST_NAME:  # no file has such a name, and some versions of pathlib take long to see it
+            return None
         path = _named_path(written, chain[-1].parent)
         if not self._is_importable(path, reach):
             return None
