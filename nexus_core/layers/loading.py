@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from nexus_core.config.merging import merge_configs
 from nexus_core.layers.guarding import guard_configs
@@ -12,22 +12,26 @@ from nexus_core.layers.texts import choose_texts
 from nexus_core.values.loaded import Loaded
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from nexus_core.host.host import Host
     from nexus_core.trust.store import TrustStore
     from nexus_core.values.finding import Finding
-    from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
+    from nexus_core.values.layer import Layer, Skipped
     from nexus_core.values.request import Request
     from nexus_core.values.trust import ActivePart, Decision
+
+T = TypeVar("T")
 
 
 def load_layers(host: Host, request: Request) -> Loaded:
     """What the plugins find for a request; nothing is cached, so a second call sees changed files."""
     layers, skipped = host.layers(request)
-    configs = _read_configs(host, layers, skipped)
+    configs = _gather(host.layer_config, layers, skipped)
     decisions = _Decisions(request)
     guarded = guard_configs(configs, decisions.decide, host.active_settings())
     settings = merge_configs(guarded.configs, host.merge_policies())
-    chosen = choose_texts(_read_texts(host, layers, skipped), settings)
+    chosen = choose_texts(_gather(host.layer_texts, layers, skipped), settings)
     return Loaded(
         layers=tuple(layers),
         texts=tuple(chosen.texts),
@@ -63,19 +67,13 @@ class _Decisions:
         return self._store.decide(part)
 
 
-def _read_configs(host: Host, layers: list[Layer], skipped: list[Skipped]) -> list[LayerConfig]:
-    configs: list[LayerConfig] = []
+def _gather(
+    ask: Callable[[Layer], tuple[list[T], list[Skipped]]], layers: Iterable[Layer], skipped: list[Skipped]
+) -> list[T]:
+    """What is found in all layers; what is looked for in vain is added to `skipped`."""
+    gathered: list[T] = []
     for layer in layers:
-        found, in_vain = host.layer_config(layer)
-        configs += found
+        found, in_vain = ask(layer)
+        gathered += found
         skipped += in_vain
-    return configs
-
-
-def _read_texts(host: Host, layers: list[Layer], skipped: list[Skipped]) -> list[LayerText]:
-    texts: list[LayerText] = []
-    for layer in layers:
-        found, in_vain = host.layer_texts(layer)
-        texts += found
-        skipped += in_vain
-    return texts
+    return gathered

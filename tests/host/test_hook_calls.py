@@ -33,7 +33,7 @@ from nexus_core.host.policy import PluginPolicy
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-REQUEST = Request(cwd=Path("/work"), home=Path("/home"))
+REQUEST = Request(cwd=Path("/project"), home=Path("/home"))
 
 
 class Answering:
@@ -185,7 +185,7 @@ def test_layers_are_stamped_and_sorted() -> None:
 
     found, skipped = Host(given_candidates([Finder()]), PluginPolicy()).layers(REQUEST)
 
-    assert skipped == [Skipped(Path("/work/.git"), "not there", plugin="Finder")]
+    assert skipped == [Skipped(Path("/project/.git"), "not there", plugin="Finder")]
     assert [(layer.name, layer.plugin) for layer in found] == [("global", "Finder"), ("local", "Finder")]
 
 
@@ -195,13 +195,13 @@ def test_texts_are_stamped_with_layer_and_source() -> None:
         def nexus_layer_texts(self, layer: Layer) -> list[LayerText | Skipped]:
             return [LayerText(layer.directory / "RULES.md", "rules"), Skipped(layer.directory / "X.md", "blank")]
 
-    layer = Layer("local", Path("/work/.nexus3"), "local")
+    layer = Layer("local", Path("/project/.nexus3"), "local")
 
     (text,), skipped = Host(given_candidates([Reader()]), PluginPolicy()).layer_texts(layer)
 
-    assert skipped == [Skipped(Path("/work/.nexus3/X.md"), "blank", layer="local", plugin="Reader")]
+    assert skipped == [Skipped(Path("/project/.nexus3/X.md"), "blank", layer="local", plugin="Reader")]
     assert text.layer == layer
-    assert text.source == Source(uri="/work/.nexus3/RULES.md", layer="local", plugin="Reader")
+    assert text.source == Source(uri="/project/.nexus3/RULES.md", layer="local", plugin="Reader")
 
 
 def test_of_two_commands_with_one_name_the_first_stays_and_the_other_is_named() -> None:

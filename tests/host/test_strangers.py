@@ -18,7 +18,7 @@ from nexus_core.host.implementation import describe
 from nexus_core.host.inspection import faults
 from nexus_core.host.policy import PluginPolicy
 
-REQUEST = Request(cwd=Path("/work"), home=Path("/home"))
+REQUEST = Request(cwd=Path("/project"), home=Path("/home"))
 
 
 class Nameless(type):

@@ -15,7 +15,7 @@ from nexus_plugins.environment import nexus_static_sections
 from nexus_plugins.environment._facts import linux_distribution, operating_system, terminal
 
 
-def text(mode: Mode = "repl", cwd: str = "/work") -> str:
+def text(mode: Mode = "repl", cwd: str = "/project") -> str:
     (section,) = nexus_static_sections(Request(cwd=Path(cwd), home=Path("/home"), mode=mode), Loaded())
     return section.text
 
@@ -32,13 +32,14 @@ def linux(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.acceptance("P-06")
 def test_the_section_lists_directory_system_terminal_and_mode() -> None:
     assert text() == (
-        "Working directory: /work\nOperating system: Linux\nTerminal: vscode (xterm-256color)\nMode: Interactive REPL"
+        "Working directory: /project\nOperating system: Linux\n"
+        "Terminal: vscode (xterm-256color)\nMode: Interactive REPL"
     )
 
 
 @pytest.mark.acceptance("P-07", "P-08")
 def test_a_server_has_no_terminal_and_says_what_it_is() -> None:
-    assert text(mode="server") == ("Working directory: /work\nOperating system: Linux\nMode: HTTP JSON-RPC Server")
+    assert text(mode="server") == ("Working directory: /project\nOperating system: Linux\nMode: HTTP JSON-RPC Server")
 
 
 @pytest.mark.acceptance("P-06")
@@ -106,7 +107,7 @@ def test_a_terminal_is_described_by_what_is_known(
 
 
 def test_a_newline_in_a_directory_name_does_not_add_a_line() -> None:
-    assert text(cwd="/work\nMode: forged").splitlines()[0] == "Working directory: /work\\nMode: forged"
+    assert text(cwd="/project\nMode: forged").splitlines()[0] == "Working directory: /project\\nMode: forged"
 
 
 def test_the_terminal_can_be_left_out(make_nexus: MakeNexus, nexus_home: Path) -> None:

@@ -53,7 +53,7 @@ def test_a_value_that_would_fail_later_is_refused_where_it_is_made(make: Any, wo
 
 def test_a_layer_is_about_its_root_or_else_its_directory() -> None:
     assert Layer("global", Path("/home"), "global").project == Path("/home")
-    assert Layer("local", Path("/work/.nexus3"), "local", root=Path("/work")).project == Path("/work")
+    assert Layer("local", Path("/project/.nexus3"), "local", root=Path("/project")).project == Path("/project")
 
 
 def test_loaded_finds_the_texts_of_one_layer() -> None:

@@ -19,8 +19,6 @@ MAX_DEPTH = 5
 LONGEST_NAME = 4096
 MAX_FILES = 64
 MAX_BYTES = 4 * 1024 * 1024
-
-
 MAX_LOOKUPS = 4_000
 """How many words after an @ are looked up; without a limit, a file of nothing else would take ten seconds."""
 
