@@ -3,6 +3,8 @@
 NexusError                 something a person can put right; the message says what, where and how
 ├── ConfigError            a settings file cannot be used
 ├── FileError              a file cannot be read or written
+├── MessageError           a message has a shape that no API knows
+├── BudgetError            what must be sent does not fit
 ├── PluginError            a plugin broke its contract
 │   └── MissingExtraError  a plugin's optional dependencies are not installed
 ├── UsageError             something was asked for in a way that cannot be answered
@@ -16,7 +18,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from nexus_core.values.extra import Extra
 
@@ -74,6 +76,41 @@ class ConfigError(NexusError):
 
 class FileError(NexusError):
     """Raised when a file cannot be read or written."""
+
+
+class MessageError(NexusError):
+    """Raised when something given as a message, a reply or a tool cannot be read as one.
+
+    Args:
+        what, hint: As for every error.
+        path: Where inside what was given: `messages[3].content[0].type`.
+    """
+
+    def __init__(self, what: str, *, path: str = "", hint: str | None = None) -> None:
+        super().__init__(what, where=path or None, hint=hint)
+        self.path = path
+
+
+class BudgetError(NexusError):
+    """Raised when what must be sent does not fit, and nothing that remains may be left out.
+
+    Args:
+        needed: The tokens of what must be sent.
+        available: The tokens there are.
+        parts: What it consists of, tokens by name: the largest is the first to look at.
+    """
+
+    def __init__(self, needed: int, available: int, parts: Mapping[str, int]) -> None:
+        sizes = sorted(parts.items(), key=lambda item: (-item[1], item[0]))
+        listed = ", ".join(f"{name} {tokens:,}" for name, tokens in sizes)
+        super().__init__(
+            f"{needed:,} tokens do not fit into {available:,}",
+            where=listed or None,
+            hint="shorten the largest of these, raise the budget, or take a model with a larger window",
+        )
+        self.needed = needed
+        self.available = available
+        self.parts = dict(sizes)
 
 
 class PluginError(NexusError):

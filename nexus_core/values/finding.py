@@ -1,4 +1,4 @@
-"""Something a person should know about what was loaded."""
+"""Something a person should know about what was loaded, or about a list of messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A remark about a file, with a code by which it can be looked up.
+    """A remark about a file or a message, with a code by which it can be looked up.
 
     Attributes:
         code: A stable name: `protected-setting`, `hidden-characters`.
@@ -19,6 +19,7 @@ class Finding:
         path: The file it is about.
         line: Where in the file; 0 when it is about the whole file.
         column: Where in the line.
+        index: The message it is about, by its place in the list, from 0.
     """
 
     code: str
@@ -26,12 +27,14 @@ class Finding:
     path: Path | None = None
     line: int = 0
     column: int = 0
+    index: int | None = None
 
     @property
     def place(self) -> str:
-        """The file with line and column, as editors understand it."""
-        parts = [str(self.path or ""), *(str(number) for number in (self.line, self.column) if number)]
-        return ":".join(parts)
+        """The file with line and column, as editors understand it, and the message; "" when it is about neither."""
+        file = ":".join([str(self.path or ""), *(str(number) for number in (self.line, self.column) if number)])
+        message = "" if self.index is None else f"message {self.index}"
+        return ", ".join(filter(None, (file, message)))
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.message} [{self.code}]" if self.path else f"{self.message} [{self.code}]"
+        return f"{self.place}: {self.message} [{self.code}]" if self.place else f"{self.message} [{self.code}]"

@@ -1,0 +1,115 @@
+"""What fits, what was decided so that it fits, and who decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from nexus_core.values.checks import require_type, require_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Action = Literal["kept", "dropped", "shortened", "masked", "repaired"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenBudget:
+    """A model's window and what takes it up.
+
+    Attributes:
+        limit: The window.
+        reserve_response: What is kept free for the answer.
+        reserve_tools: What is kept free for tools that are not counted yet.
+        used: Tokens by what they are for: `system`, `tools`, `history`, `memory`, `event`.
+        bytes: How large the request is; 0 when nobody measured.
+        estimated: Whether any of it is an estimate.
+    """
+
+    limit: int
+    reserve_response: int = 0
+    reserve_tools: int = 0
+    used: Mapping[str, int] = field(default_factory=dict)
+    bytes: int = 0
+    estimated: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("limit", "reserve_response", "reserve_tools"):
+            require_type(getattr(self, name), f"TokenBudget.{name}", int)
+            if getattr(self, name) < 0:
+                raise ValueError(f"TokenBudget.{name} must not be negative, not {getattr(self, name)}")
+        if self.available < 0:
+            raise ValueError(
+                f"TokenBudget reserves {self.limit - self.available} tokens of a limit of {self.limit}; reserve less"
+            )
+
+    @property
+    def available(self) -> int:
+        """What a request may use."""
+        return self.limit - self.reserve_response - self.reserve_tools
+
+    @property
+    def total(self) -> int:
+        """What it uses."""
+        return sum(self.used.values())
+
+    @property
+    def remaining(self) -> int:
+        """What is left; negative when it does not fit."""
+        return self.available - self.total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Something that was done to a conversation, and why.
+
+    Attributes:
+        action: What was done.
+        rule: What decided it: the name of a truncation, or the code of a finding.
+        first: The first message it is about, by its place in the list that was given.
+        last: The last one.
+        tokens_before: What they took; None when nobody needed to know.
+        tokens_after: What they take now.
+    """
+
+    action: Action
+    rule: str
+    first: int
+    last: int
+    tokens_before: int | None = None
+    tokens_after: int = 0
+
+
+class GroupSizes(Protocol):
+    """The groups of a conversation as sizes, oldest first. Only what is looked at is counted."""
+
+    def __len__(self) -> int:
+        """How many groups there are."""
+
+    def __getitem__(self, index: int) -> int:
+        """The tokens of a group; -1 is the newest."""
+
+    def newest(self, budget: int, *, at_least: int = 1) -> int:
+        """How many of the newest groups fit into a budget together, but never fewer than `at_least`."""
+
+
+Choice = list[slice]
+"""Groups to keep, as slices in ascending order: `[slice(0, 1), slice(-3, None)]`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """A way to choose what stays when a conversation does not fit.
+
+    Attributes:
+        name: What `truncation.strategy` calls it.
+        choose: Given the sizes of the groups and a budget, says which groups stay. The newest always should.
+    """
+
+    name: str
+    choose: Callable[[GroupSizes, int], Choice]
+
+    def __post_init__(self) -> None:
+        require_words(self.name, "Truncation.name")
+        if not callable(self.choose):
+            raise ValueError("Truncation.choose must be a function")  # noqa: TRY004 - values raise ValueError only

@@ -1,0 +1,128 @@
+"""What a message is made of: text, media, reasoning, tool calls and their results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+JSON = Mapping[str, object]
+"""An object as it stands in JSON. Treat it as read-only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Words."""
+
+    text: str
+    extra: JSON = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """A picture: its bytes, or where to find them.
+
+    Attributes:
+        mime: What kind of picture: `image/png`.
+        data: The bytes in base64.
+        url: Where it can be fetched.
+        file_id: What the provider calls an uploaded file.
+        detail: How closely to look, where the API lets one choose.
+        extra: What else the API said about it.
+    """
+
+    mime: str = ""
+    data: str = ""
+    url: str = ""
+    file_id: str = ""
+    detail: str = ""
+    extra: JSON = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """A document: its bytes, or where to find them; fields as for an image."""
+
+    name: str = ""
+    mime: str = ""
+    data: str = ""
+    url: str = ""
+    file_id: str = ""
+    extra: JSON = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reasoning:
+    """What the model thought, in the words of its provider.
+
+    Attributes:
+        text: The thought or its summary; may be empty when it is encrypted.
+        signature: The provider's seal; without it the provider refuses the thought.
+        encrypted: A thought that only the provider can read.
+        api: The dialect it was read by. It means nothing to another provider.
+        extra: What else the API said about it.
+    """
+
+    text: str = ""
+    signature: str = ""
+    encrypted: str = ""
+    api: str = ""
+    extra: JSON = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A block Nexus has no word for; it goes back as it came, and only to the API it came from."""
+
+    api: str
+    block: JSON
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """The model asks for a tool to be run.
+
+    Attributes:
+        id: What the result will refer to; "" where the API has no ids.
+        name: The tool.
+        arguments: What to run it with.
+        raw: The arguments as the model wrote them, where an API hands over text; may not be valid JSON.
+        extra: What else the API said about it.
+    """
+
+    id: str
+    name: str
+    arguments: JSON = field(default_factory=dict)
+    raw: str | None = None
+    extra: JSON = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What running a tool brought.
+
+    Attributes:
+        call_id: The id of the call it answers.
+        parts: Text, images, files, or blocks of the API's own.
+        name: The tool, where the API wants it repeated.
+        is_error: Whether the tool failed.
+        extra: What else the API said about it.
+    """
+
+    call_id: str
+    parts: tuple[ResultPart, ...] = ()
+    name: str = ""
+    is_error: bool = False
+    extra: JSON = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        given: object = self.parts
+        object.__setattr__(self, "parts", (Text(given),) if isinstance(given, str) else tuple(self.parts))
+
+    @property
+    def text(self) -> str:
+        """Its words, without media."""
+        return "\n".join(part.text for part in self.parts if isinstance(part, Text))
+
+
+ResultPart = Text | Image | File | Opaque
+Part = Text | Image | File | Reasoning | Opaque | ToolCall | ToolResult
