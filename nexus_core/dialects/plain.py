@@ -1,0 +1,121 @@
+"""Objects of the SDKs become what they are in JSON; no SDK is imported for it."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from datetime import date
+from enum import Enum
+from typing import Any
+
+from nexus_core.dialects.fields import joined, named
+from nexus_core.errors import MessageError
+
+DEEPEST = 100
+"""Levels of nesting; nothing that an API takes comes near it."""
+
+
+def plain(value: object, path: str = "") -> Any:  # noqa: ANN401 - JSON has many types
+    """A copy made of dicts, lists, strings, numbers, booleans and None.
+
+    Of an SDK's object it has the fields that were set, null or not, by the names they have on the wire, without what
+    the SDK itself would not send.
+
+    Raises:
+        MessageError: It holds something that JSON has no word for, or is nested too deeply.
+    """
+    try:
+        return _plain(value, 0)
+    except MessageError as error:
+        raise joined(path, error) from None
+
+
+def plain_mapping(value: object, path: str = "") -> dict[str, Any]:
+    """The same for what must be an object.
+
+    Raises:
+        MessageError: It is something else.
+    """
+    # A text or a list is never copied only to be refused.
+    if isinstance(value, Mapping) or _is_model(value):
+        copied: dict[str, Any] = plain(value, path)
+        return copied
+    raise MessageError(f"expected an object, not {named(value)}", path=path)
+
+
+def is_unset(value: object) -> bool:
+    """Whether it is an SDK's mark for an argument that was not given."""
+    return type(value).__name__ in ("NotGiven", "Omit")
+
+
+def _plain(value: object, depth: int) -> Any:  # noqa: ANN401 - JSON has many types
+    kind = type(value)
+    if value is None or kind in (str, int, float, bool):
+        return value
+    if depth > DEEPEST:
+        raise MessageError(f"nested deeper than {DEEPEST} levels")
+    if isinstance(value, dict | Mapping):  # a dict is told much faster than a mapping
+        return _members(value.items(), depth)
+    if isinstance(value, list | tuple):
+        return _elements(value, depth)
+    if _is_model(value):
+        return _members(_set_fields(value), depth)
+    return _scalar(value)
+
+
+def _members(items: Any, depth: int) -> dict[str, Any]:  # noqa: ANN401 - pairs of a mapping or of an object
+    copied: dict[str, Any] = {}
+    for key, value in items:
+        if not isinstance(key, str):
+            raise MessageError(f"expected text as the name of a field, not {named(key)}")
+        try:
+            copied[str(key)] = _plain(value, depth + 1)
+        except MessageError as error:
+            raise joined(key, error) from None
+    return copied
+
+
+def _elements(items: list[Any] | tuple[Any, ...], depth: int) -> list[Any]:
+    copied: list[Any] = []
+    for index, value in enumerate(items):
+        try:
+            copied.append(_plain(value, depth + 1))
+        except MessageError as error:
+            raise joined(f"[{index}]", error) from None
+    return copied
+
+
+def _scalar(value: object) -> Any:  # noqa: ANN401 - JSON has many types
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, str | int | float):
+        return value
+    if isinstance(value, bytes | bytearray | memoryview):
+        return b64encode(value).decode("ascii")
+    if isinstance(value, date):
+        return value.isoformat()
+    raise MessageError(f"JSON has no word for {named(value)}")
+
+
+def _is_model(value: object) -> bool:
+    """Whether it is an object of pydantic, which every SDK's are."""
+    return not isinstance(value, type) and hasattr(type(value), "model_fields") and hasattr(value, "model_fields_set")
+
+
+def _set_fields(model: Any) -> list[tuple[str, object]]:  # noqa: ANN401 - an object of any SDK
+    """What was set, by the names on the wire, in the order of the class; then what the class does not know."""
+    given: set[str] = model.model_fields_set - _unsent(model)
+    known: dict[str, Any] = type(model).model_fields
+    fields = [
+        (field.serialization_alias or field.alias or name, getattr(model, name))
+        for name, field in known.items()
+        if name in given and not field.exclude
+    ]
+    return fields + list((model.model_extra or {}).items())
+
+
+def _unsent(model: object) -> frozenset[str]:
+    """What an SDK adds to a reply for its user, and no API knows."""
+    if type(model).__name__.startswith("Parsed"):
+        return frozenset({"parsed", "parsed_arguments"})
+    return frozenset()

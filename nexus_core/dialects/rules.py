@@ -1,0 +1,150 @@
+"""What each API refuses, as data. `history.repair` and `history.check` go by nothing else.
+
+Beside each rule is its evidence: the words of the API's error, and a thread (owner/repository#number) of somebody
+who met it. Where models of one API differ, the rule is that of the stricter ones, unless it would forbid a feature.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from nexus_core.values.api import ApiRules
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MEGABYTE = 1024 * 1024
+
+OPENAI = ApiRules(
+    name="openai",
+    # "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'":
+    # nothing may stand between (BerriAI/litellm#28995, langgenius/dify#32222).
+    results="each",
+    # "Invalid 'messages[2].tool_calls[0].id': string too long": first 40, now 64 (openclaw/openclaw#875).
+    id_length=64,
+    # "Invalid 'messages[9].tool_calls[0].function.name': string does not match pattern. Expected a string that matches
+    # the pattern '^[a-zA-Z0-9_-]+$'" (mcp-use/mcp-use#94).
+    name_pattern=r"[a-zA-Z0-9_-]+",
+    name_length=64,
+    # OpenAI takes any text; most servers that speak like it do not: "arguments must be a valid JSON object string"
+    # (justrach/codegraff#752), vLLM and llama.cpp fail while parsing it (OpenHands/software-agent-sdk#2887).
+    object_arguments=True,
+    # "Invalid value for 'content': expected a string, got null" for an assistant that only thought
+    # (docker/docker-agent#63).
+    reasoning_keeps_next=True,
+    # "Image URLs are only allowed for messages with role 'user', but this message with role 'tool' contains an image
+    # URL" (OpenHands/OpenHands#7700, openai/openai-node#1030).
+    media=frozenset({"user"}),
+    # The guide: up to 50 MB for a request with images or files.
+    image_size=50 * _MEGABYTE,
+    file_size=50 * _MEGABYTE,
+)
+
+RESPONSES = ApiRules(
+    name="responses",
+    # "No tool output found for function call call_…" (openai/openai-support-agent-demo#12); where the output stands
+    # does not matter, as long as it is there (deepseek-ai/awesome-deepseek-integration#740 compares).
+    results="anywhere",
+    # One output per call_id, found by nothing but the id; two calls with one id cannot both have theirs.
+    unique_ids=True,
+    # "Invalid 'input[2].call_id': string too long. Expected a string with maximum length 64".
+    id_length=64,
+    name_pattern=r"[a-zA-Z0-9_-]+",
+    name_length=64,
+    # As for chat: vLLM refuses truncated arguments here too (local-inference-lab/vllm#684).
+    object_arguments=True,
+    # "Item 'rs_…' of type 'reasoning' was provided without its required following item" (openai/openai-node#1567).
+    reasoning_keeps_next=True,
+    # An assistant's content is output_text or refusal; function_call_output takes input_image and input_file.
+    media=frozenset({"system", "user", "tool"}),
+    image_size=50 * _MEGABYTE,
+    file_size=50 * _MEGABYTE,
+)
+
+ANTHROPIC = ApiRules(
+    name="anthropic",
+    # "messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter"
+    # (kennethreitz/simplemind#37). Since Claude Opus 4.8 a system message may follow a user's, if an assistant's or
+    # nothing comes next (maximhq/bifrost#3945).
+    system="field",
+    later_system=True,
+    # "messages: first message must use the "user" role" (langchain4j/langchain4j#940); Anthropic's own endpoint became
+    # lenient, Bedrock did not (anthropics/anthropic-sdk-typescript#622).
+    first=frozenset({"user"}),
+    # "`tool_use` ids were found without `tool_result` blocks immediately after" (anthropics/claude-code#12526), and
+    # results must come first in that message. Neighbours of one role are read as one message.
+    results="together",
+    # "`tool_use` ids must be unique" (anthropics/claude-code#20700).
+    unique_ids=True,
+    # "tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'" (maximhq/bifrost#5097).
+    id_pattern=r"[a-zA-Z0-9_-]+",
+    # "tools.0.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'".
+    name_pattern=r"[a-zA-Z0-9_-]+",
+    name_length=128,
+    # "tool_use.input: Input should be a valid dictionary" (anthropics/anthropic-sdk-typescript#648).
+    object_arguments=True,
+    # "text content blocks must be non-empty", "… must contain non-whitespace text" (home-assistant/core#175637), "all
+    # messages must have non-empty content except for the optional final assistant message" (claude-code#6774).
+    blank_text=False,
+    # "final assistant content cannot end with trailing whitespace" (tailcallhq/forgecode#1872).
+    final_blanks=False,
+    # "Invalid `signature` in `thinking` block": thinking goes back as it came, or not at all.
+    signed_reasoning=True,
+    # "The final block in an assistant message cannot be `thinking`" (tailcallhq/forgecode#3071).
+    reasoning_keeps_next=True,
+    # "`web_search` tool use with id srvtoolu_… was found without a corresponding result block"
+    # (anthropics/anthropic-sdk-python#1151).
+    server_calls=frozenset({"server_tool_use", "mcp_tool_use"}),
+    # Blocks of an assistant: text, thinking, tools; images and documents only of the user and in results.
+    media=frozenset({"user", "tool"}),
+    # "image exceeds 5 MB maximum: 5272940 bytes > 5242880 bytes", of base64 (daya0576/pi-imessage#5); a request with
+    # more than 32 MB is "request_too_large".
+    image_size=5 * _MEGABYTE,
+    file_size=32 * _MEGABYTE,
+    # "A maximum of 4 blocks with cache_control may be provided. Found 5." (continuedev/continue#6937).
+    cache_marks=4,
+)
+
+GEMINI = ApiRules(
+    name="gemini",
+    # "Please use a valid role: user, model."; instructions are systemInstruction.
+    system="field",
+    first=frozenset({"user"}),
+    # "Please ensure that multiturn requests ends with a user role or a function response" (songquanpeng/one-api#836,
+    # crewAIInc/crewAI#6973).
+    last=frozenset({"user", "tool"}),
+    # "Please ensure that the number of function response parts is equal to the number of function call parts of the
+    # function call turn" (microsoft/vscode#299295, google-gemini/gemini-cli#6418): in one turn, right after the calls.
+    results="together",
+    # A turn with function responses holds nothing else (anomalyco/opencode#43479).
+    results_alone=True,
+    # "Please ensure that function call turn comes immediately after a user turn or after a function response turn"
+    # (google-gemini/gemini-cli#26486, #11814).
+    calls_after_user=True,
+    # An id is optional; without it, calls and responses are matched by order and name.
+    call_ids=False,
+    # "Invalid function name. Must start with a letter or an underscore. Must be a-z, A-Z, 0-9, or contain underscores
+    # (_), dots (.), colons (:), or dashes (-), with a maximum length of 64." (kaitranntt/ccs#25).
+    name_pattern=r"[a-zA-Z_][a-zA-Z0-9_.:-]*",
+    name_length=64,
+    # "function_response.name: Name cannot be empty" (openclaw/openclaw#47857); it must be the call's (goclaw#843).
+    result_names=True,
+    object_arguments=True,
+    # "contents.parts must not be empty" (vercel/ai#3775); an empty text is no part: "required oneof field 'data' must
+    # have one initialized field" (router-for-me/CLIProxyAPI#1292).
+    blank_text=False,
+    # Models draw; what they drew goes back to them.
+    media=frozenset({"user", "assistant", "tool"}),
+    # Data inside a request: 100 MB.
+    image_size=100 * _MEGABYTE,
+    file_size=100 * _MEGABYTE,
+)
+
+NEUTRAL = ApiRules(name="neutral", foreign=True)
+"""Messages on their way to any API: only what all of them refuse."""
+
+RULES: Mapping[str, ApiRules] = MappingProxyType(
+    {rules.name: rules for rules in (OPENAI, RESPONSES, ANTHROPIC, GEMINI, NEUTRAL)}
+)
+"""All rules by the name of their dialect."""

@@ -1,0 +1,9 @@
+"""Transcripts that other programs wrote, read into neutral messages. Nothing is written, nothing is lost.
+
+reading.py       a text becomes a Transcript, whichever program wrote it
+transcript.py    what is read; account.py: what became of every line
+lines.py         a JSON object on every line; document.py: one JSON document; tree.py: conversations that branch
+claude/          Claude Code; codex.py: Codex; pi.py: pi; chatgpt.py: ChatGPT's export
+messages.py      lists of messages and requests of any API
+unreadable.py    messages in a shape that is new
+"""

@@ -1,0 +1,72 @@
+"""Sessions of Claude Code: `~/.claude/projects/<directory>/<session>.jsonl`, and what it prints as `stream-json`.
+
+nodes.py         lines as nodes of a tree; paths.py: the main path and the branches
+entries.py       lines become messages, those of one answer one message
+compactions.py   where a session was compacted, and what was left of it
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nexus_core.dialects.transcripts.claude.compactions import find_boundaries, read_compaction
+from nexus_core.dialects.transcripts.claude.entries import FORMAT, read_entries
+from nexus_core.dialects.transcripts.claude.nodes import SPEAKERS, is_message, kind_of, read_nodes
+from nexus_core.dialects.transcripts.claude.paths import Paths
+from nexus_core.dialects.transcripts.lines import word_in
+from nexus_core.dialects.transcripts.transcript import Branch, Transcript
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from nexus_core.dialects.transcripts.account import Account
+    from nexus_core.dialects.transcripts.lines import Record
+    from nexus_core.dialects.transcripts.transcript import BranchKind
+
+_OWN_FIELDS = ("parentUuid", "isSidechain", "leafUuid", "sessionId", "session_id")
+
+
+def recognises(value: dict[str, Any]) -> bool:
+    """Whether a line is surely one of Claude Code's."""
+    kind = value.get("type")
+    if not isinstance(kind, str) or "payload" in value:
+        return False
+    return (kind in SPEAKERS and is_message(value)) or any(field in value for field in _OWN_FIELDS)
+
+
+def read_session(records: Sequence[Record], account: Account) -> Transcript:
+    """A session, or what a subagent wrote into a file of its own."""
+    nodes = read_nodes(records, account)
+    paths = Paths(nodes)
+    path = paths.main()
+    boundaries = find_boundaries(nodes, path)
+    apart = {node.id for boundary in boundaries for node in boundary.nodes}
+    paths.claim(apart)
+    entries = read_entries((node for node in path.nodes if node.id not in apart), account, "message")
+    compactions = tuple(read_compaction(boundary, entries, account) for boundary in boundaries)
+    branches = tuple(_branches(paths, account))[::-1]
+    for node in nodes:
+        if node.is_boundary and node.id not in apart:  # on a branch
+            account.keep(node.record.number, kind_of(node.record.value), node.record.value)
+    return Transcript(
+        format=FORMAT,
+        api="anthropic",
+        entries=tuple(entries),
+        report=account.report(),
+        id=_session_id(records),
+        branches=branches,
+        compactions=compactions,
+        metadata=account.metadata,
+    )
+
+
+def _branches(paths: Paths, account: Account) -> Iterator[Branch]:
+    for path in paths.others():
+        entries = tuple(read_entries(path.nodes, account, "branch"))
+        kind: BranchKind = "subagent" if path.chain else "fork"
+        yield Branch(kind=kind, entries=entries, parent=path.parent, name=path.chain)
+
+
+def _session_id(records: Sequence[Record]) -> str:
+    names = (word_in(record.value, "sessionId") or word_in(record.value, "session_id") for record in reversed(records))
+    return next(filter(None, names), "")

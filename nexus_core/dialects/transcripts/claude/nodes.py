@@ -1,0 +1,128 @@
+"""The lines of a session as nodes of a tree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nexus_core.dialects.transcripts.lines import mapping_under, objects_in, word_in
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nexus_core.dialects.transcripts.account import Account
+    from nexus_core.dialects.transcripts.lines import Record
+
+SPEAKERS = ("user", "assistant")
+
+
+class Node(NamedTuple):
+    """A line that has a place in the tree.
+
+    Attributes:
+        id: Its name.
+        parent: The name of the line it follows, in this file; "" for a first one.
+        chain: The subagent it belongs to; "" for the conversation itself.
+        record: The line.
+        is_message: Whether somebody speaks.
+        is_boundary: Whether a compaction begins here.
+        reply: The API's name for the answer that the line has a part of.
+        calls: The ids of the calls in it.
+        answers: The ids of the calls whose results it has.
+    """
+
+    id: str
+    parent: str
+    chain: str
+    record: Record
+    is_message: bool
+    is_boundary: bool
+    reply: str = ""
+    calls: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether it stands for what was compacted."""
+        return self.is_message and self.record.value.get("isCompactSummary") is True
+
+
+def is_message(value: dict[str, Any]) -> bool:
+    """Whether somebody speaks in a line; errors of the API are shown as if somebody did, but nobody is sent them."""
+    return (
+        value.get("type") in SPEAKERS
+        and isinstance(value.get("message"), dict)
+        and value.get("isApiErrorMessage") is not True
+    )
+
+
+def read_nodes(records: Sequence[Record], account: Account) -> list[Node]:
+    """The nodes in the order of the file. Lines that are no messages are kept as they are, named or not."""
+    nodes: dict[str, Node] = {}
+    linking = _Linking(records, account)
+    for record in records:
+        value = record.value
+        name, speaks = word_in(value, "uuid"), is_message(value)
+        if name in nodes and speaks > nodes[name].is_message:
+            name = ""  # what had that name before was no message
+        elif name in nodes:
+            account.keep(record.number, "repeated", value, "skipped")
+            account.note(record.number, f"the same uuid as in line {nodes[name].record.number}")
+            continue
+        if not speaks and not _is_boundary(value):
+            account.keep(record.number, kind_of(value), value)
+        if name or speaks or _is_boundary(value):
+            node = linking.node(name or f"line {record.number}", record)
+            nodes[node.id] = node
+    return list(nodes.values())
+
+
+def kind_of(value: dict[str, Any]) -> str:
+    """What the program calls a line: its type and subtype."""
+    inner = mapping_under(value, "attachment")
+    words = (word_in(value, "type") or "untyped", word_in(value, "subtype") or word_in(inner, "type"))
+    return "api-error" if value.get("isApiErrorMessage") is True else "/".join(filter(None, words))
+
+
+class _Linking:
+    """Says what each line follows."""
+
+    def __init__(self, records: Sequence[Record], account: Account) -> None:
+        self._account = account
+        self._named = {word_in(record.value, "uuid") for record in records} - {""}
+        # In some files hardly a line says what it follows; where most do, one that follows nothing is a beginning.
+        spoken = [record.value for record in records if is_message(record.value)]
+        self._threaded = 2 * sum(bool(word_in(value, "parentUuid")) for value in spoken) >= len(spoken)
+        self._last: dict[str, str] = {}
+
+    def node(self, name: str, record: Record) -> Node:
+        value = record.value
+        chain = word_in(value, "parent_tool_use_id")  # of what a subagent prints
+        if value.get("isSidechain") is True:
+            chain = word_in(value, "agentId") or "sidechain"
+        parent = self._parent(record, self._last.get(chain, ""))
+        self._last[chain] = name
+        if not is_message(value):
+            return Node(name, parent, chain, record, is_message=False, is_boundary=_is_boundary(value))
+        message: dict[str, Any] = value["message"]
+        blocks = [block for block in objects_in(message.get("content")) if "type" in block]
+        calls = tuple(word_in(block, "id") for block in blocks if block["type"] == "tool_use")
+        answers = tuple(word_in(block, "tool_use_id") for block in blocks if block["type"] == "tool_result")
+        reply = word_in(message, "id") if value["type"] == "assistant" else ""
+        return Node(name, parent, chain, record, True, False, reply, calls, answers)  # noqa: FBT003 - named above
+
+    def _parent(self, record: Record, previous: str) -> str:
+        value = record.value
+        given = word_in(value, "parentUuid") or word_in(value, "logicalParentUuid")
+        if given in self._named:
+            return given
+        if given:
+            if previous:
+                self._account.note(record.number, "it follows something that is not in this file; taken in file order")
+            return previous
+        starts = value.get("parentUuid", "") is None and self._threaded
+        continues = _is_boundary(value) or value.get("isCompactSummary") is True
+        return "" if starts and not continues else previous
+
+
+def _is_boundary(value: dict[str, Any]) -> bool:
+    return value.get("type") == "system" and value.get("subtype") == "compact_boundary"

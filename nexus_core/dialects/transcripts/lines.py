@@ -1,0 +1,101 @@
+"""The lines of a file that holds a JSON object on each."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nexus_core.dialects.fields import named
+from nexus_core.dialects.plain import DEEPEST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from nexus_core.dialects.transcripts.account import Account
+
+
+class Record(NamedTuple):
+    """A line and the object that stands on it."""
+
+    number: int
+    value: dict[str, Any]
+
+
+def read_records(lines: Iterable[str], account: Account) -> list[Record]:
+    """Every line that is an object. Others are kept apart, each with a note; the last may be half a line."""
+    records = []
+    unread: list[_Unread] = []
+    number = last = 0
+    for number, line in enumerate(lines, 1):
+        if not line or line.isspace():
+            account.use("blank", number)
+            continue
+        last = number
+        found = _parsed(number, line)
+        if isinstance(found, Record):
+            records.append(found)
+        else:
+            unread.append(found)
+    account.lines = number
+    for each in unread:
+        is_half = each.is_torn and each.number == last
+        account.keep(each.number, "incomplete" if is_half else "broken", each.text, "skipped")
+        account.note(each.number, "incomplete, as in a session that is being written" if is_half else each.fault)
+    return records
+
+
+def word_in(value: dict[str, Any], key: str) -> str:
+    """A field where it is text; "" for anything else."""
+    found = value.get(key)
+    return found if isinstance(found, str) else ""
+
+
+def mapping_under(value: dict[str, Any], key: str) -> dict[str, Any]:
+    """A field where it is an object; an empty one for anything else."""
+    found = value.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def objects_in(value: object) -> Iterator[dict[str, Any]]:
+    """The objects of a list; none where it is no list."""
+    if isinstance(value, list):
+        yield from (each for each in value if isinstance(each, dict))
+
+
+def not_json(error: json.JSONDecodeError) -> str:
+    """What is wrong with a line, and where in it."""
+    return f"not JSON: {error.msg[:1].lower()}{error.msg[1:]} at column {error.colno}"
+
+
+def too_deep(value: dict[str, Any] | list[Any], text: str) -> bool:
+    """Whether something that was read from a text is nested deeper than anybody would write it."""
+    if text.count("{") + text.count("[") <= DEEPEST:
+        return False
+    level: list[Any] = [value]
+    for _ in range(DEEPEST):
+        level = [inner for each in level for inner in (each.values() if isinstance(each, dict) else each)]
+        level = [inner for inner in level if isinstance(inner, dict | list)]
+        if not level:
+            return False
+    return True
+
+
+class _Unread(NamedTuple):
+    number: int
+    text: str
+    fault: str
+    is_torn: bool = False
+
+
+def _parsed(number: int, line: str) -> Record | _Unread:
+    try:
+        value = json.loads(line)
+    except json.JSONDecodeError as error:
+        return _Unread(number, line.rstrip("\r\n"), not_json(error), is_torn=True)
+    except (ValueError, RecursionError):  # a number with thousands of digits; nested without end
+        return _Unread(number, line.rstrip("\r\n"), "nothing that JSON is used for")
+    if not isinstance(value, dict):
+        return _Unread(number, line.rstrip("\r\n"), f"expected an object, not {named(value)}")
+    if too_deep(value, line):
+        return _Unread(number, line.rstrip("\r\n"), f"nested deeper than {DEEPEST} levels")
+    return Record(number, value)
