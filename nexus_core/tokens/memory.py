@@ -1,0 +1,98 @@
+"""A counter that counts a text once."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from nexus_core.tokens.cache import KeyMaker
+from nexus_core.tokens.counter import TextCounter
+from nexus_core.values.counting import Count
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nexus_core.tokens.cache import CountCache
+    from nexus_core.values.counting import ModelCounter
+    from nexus_core.values.message import Message
+
+MEMORY = 16_000_000
+"""How many characters of texts are remembered with their counts; the oldest are forgotten first."""
+_ENTRY = 100
+"""What remembering a text costs besides its characters."""
+
+
+class RememberingCounter(TextCounter):
+    """Counts as another counter does, but each text only once in its life.
+
+    Args:
+        counter: Who counts.
+        cache: What other processes have counted.
+        memory: How many characters of texts to remember.
+    """
+
+    def __init__(self, counter: ModelCounter, cache: CountCache | None = None, *, memory: int = MEMORY) -> None:
+        self.counter = counter
+        self.name = counter.name
+        self._cache = cache
+        self._keys = KeyMaker(counter.name)
+        self._known: dict[str, Count] = {}
+        self._size, self._limit = 0, memory
+        self._lock = Lock()
+
+    @property
+    def exact(self) -> bool:  # type: ignore[override] # it may cease to be: damage shows when a table is used
+        """Whether it counts as the model does."""
+        return self.counter.exact
+
+    def count(self, text: str) -> int:
+        """The tokens of a text."""
+        known = self._known.get(text)
+        return self.measure(text).tokens if known is None else known.tokens
+
+    def count_messages(self, messages: Sequence[Message]) -> int:
+        """The tokens of messages, in the way of the counter."""
+        if getattr(type(self.counter), "count_messages", None) is TextCounter.count_messages:
+            return super().count_messages(messages)  # text by text, each of them remembered
+        return self.counter.count_messages(messages)
+
+    def measure(self, text: str) -> Count:
+        """The tokens of a text, and how sure that number is: `cached` when they were counted before."""
+        known = self._known.get(text)
+        if known is not None:
+            return known
+        counted = self._look_up(text, self._cache) if self._cache else self._count(text)
+        if not self.exact:
+            counted = Count(counted.tokens, "estimated")
+        self._remember(text, Count(counted.tokens, "cached") if counted.basis == "exact" else counted)
+        return counted
+
+    def _look_up(self, text: str, cache: CountCache) -> Count:
+        key = self._keys.key(text)
+        tokens = cache.find(key)
+        if tokens is not None:
+            return Count(tokens, "cached")
+        counted = self._count(text)
+        if counted.basis == "exact":
+            cache.keep(key, counted.tokens)
+        return counted
+
+    def _count(self, text: str) -> Count:
+        """What the counter says; an `exact` count is its tokeniser's, whichever model it is for."""
+        if not isinstance(self.counter, TextCounter):
+            return Count(self.counter.count(text), "exact")
+        tokens = self.counter.try_count(text)
+        return Count(self.counter.count(text), "estimated") if tokens is None else Count(tokens, "exact")
+
+    def _remember(self, text: str, counted: Count) -> None:
+        size = len(text) + _ENTRY
+        if size > self._limit // 8:  # one such text would make all others forgotten
+            return
+        with self._lock:
+            if text not in self._known:
+                self._known[text] = counted
+                self._size += size
+            while self._size > self._limit:
+                oldest = next(iter(self._known))
+                del self._known[oldest]
+                self._size -= len(oldest) + _ENTRY

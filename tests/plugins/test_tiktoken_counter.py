@@ -1,0 +1,314 @@
+"""Counting with tiktoken and the bundled tables, without a network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nexus_plugins.tiktoken_counter as plugin
+from nexus_core import NexusError, UnknownNameError
+from nexus_core.context import TiktokenCounter
+from nexus_core.host.default import load_plugin
+from nexus_core.testing import check_plugin
+from nexus_core.tokens.counters import get_token_counter, open_counter
+from nexus_core.tokens.estimator import estimate
+from nexus_core.values.counting import ModelCounter
+from nexus_plugins.tiktoken_counter import _tables
+from nexus_plugins.tiktoken_counter._diagnosis import diagnose
+from nexus_plugins.tiktoken_counter._tables import SEPARATOR, load_encoder, read_ranks, tables
+from tests.conftest import ROOT
+
+KNOWN: dict[str, dict[str, list[int]]] = json.loads((Path(__file__).parent / "tiktoken_ids.json").read_text())
+ENCODINGS = pytest.mark.parametrize("encoding", KNOWN)
+
+
+@pytest.fixture
+def damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of the tables that may be spoilt; encoders are made anew."""
+    folder = tmp_path / "ranks"
+    shutil.copytree(_tables.FOLDER, folder)
+    monkeypatch.setattr(_tables, "FOLDER", folder)
+    monkeypatch.setattr("nexus_plugins.tiktoken_counter._diagnosis.FOLDER", folder)
+    for cached in (tables, load_encoder):
+        cached.cache_clear()
+    yield folder
+    for cached in (tables, load_encoder):
+        cached.cache_clear()
+
+
+# ---- the same ids as tiktoken's own ---------------------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("K-02")
+@ENCODINGS
+def test_the_ids_are_those_of_tiktoken(encoding: str) -> None:
+    encoder = load_encoder(encoding)
+
+    assert {text: encoder.encode_ordinary(text) for text in KNOWN[encoding]} == KNOWN[encoding]
+    assert [TiktokenCounter(encoding).count(text) for text in KNOWN[encoding]] == [
+        len(ids) for ids in KNOWN[encoding].values()
+    ]
+
+
+@ENCODINGS
+@given(text=st.text(st.characters(exclude_categories=["Cs"])))
+def test_what_is_encoded_decodes_to_the_text(text: str, encoding: str) -> None:
+    encoder = load_encoder(encoding)
+
+    assert encoder.decode(encoder.encode_ordinary(text)) == text
+
+
+@ENCODINGS
+def test_a_table_is_the_file_that_tiktoken_expects_in_another_form(encoding: str) -> None:
+    table = tables()[encoding]
+    tokens = [token or SEPARATOR for token in read_ranks(table).split(SEPARATOR)]
+    lines = [base64.b64encode(token) + b" %d\n" % rank for rank, token in enumerate(tokens)]
+
+    assert hashlib.sha256(b"".join(lines)).hexdigest() == table.origin_sha256
+
+
+def test_patterns_special_tokens_and_digests_are_those_of_the_installed_tiktoken() -> None:
+    # Through the script, which asks tiktoken; importing it as a module needs its folder on the path.
+    code = (
+        "import sys, json; sys.path.insert(0, 'scripts'); import build_ranks as b;"
+        "print(json.dumps({n: b.describe(n)._asdict() for n in b.ENCODINGS}))"
+    )
+    told = json.loads(subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True))
+
+    for name, facts in told.items():
+        table = tables()[name]
+        assert (facts["pattern"], facts["special_tokens"], facts["sha256"]) == (
+            table.pattern,
+            table.special_tokens,
+            table.origin_sha256,
+        )
+
+
+@pytest.mark.slow
+def test_the_script_builds_these_tables_from_a_package_that_carries_the_ranks(tmp_path: Path) -> None:
+    get = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(tmp_path), "llama-index-core"]
+    if subprocess.run(get, capture_output=True, check=False).returncode:
+        pytest.skip("no package index has llama-index-core")
+    (archive,) = tmp_path.glob("*.whl")
+    check = [sys.executable, str(ROOT / "scripts/build_ranks.py"), str(archive), "--check"]
+
+    assert subprocess.run(check, capture_output=True, check=False).returncode == 0
+
+    with zipfile.ZipFile(archive) as wheel:  # its folder is a cache as tiktoken itself would fill it
+        for name in wheel.namelist():
+            if "/tiktoken_cache/" in name and not name.endswith(".gitignore"):
+                (tmp_path / Path(name).name).write_bytes(wheel.read(name))
+    code = (
+        "import tiktoken, json, sys; text = sys.stdin.read();"
+        "print(json.dumps([tiktoken.get_encoding(n).encode_ordinary(text) for n in ('cl100k_base', 'o200k_base')]))"
+    )
+    text = "".join(path.read_text() for path in sorted((ROOT / "tests/tokens/samples").glob("*.txt")))
+    own = subprocess.check_output(
+        [sys.executable, "-c", code], input=text, text=True, env={**os.environ, "TIKTOKEN_CACHE_DIR": str(tmp_path)}
+    )
+    assert json.loads(own) == [load_encoder(name).encode_ordinary(text) for name in ("cl100k_base", "o200k_base")]
+
+
+# ---- what must not happen -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("B-08")
+def test_it_counts_without_a_network_and_without_tiktokens_own_cache(tmp_path: Path) -> None:
+    code = (
+        "import socket\n"
+        "def refuse(*_): raise AssertionError('a connection was tried')\n"
+        "socket.socket.connect = socket.getaddrinfo = socket.create_connection = refuse\n"
+        "from nexus_core.context import get_token_counter\n"
+        "print(get_token_counter('gpt-4o').count('Hello, world!'), get_token_counter().count('Hello, world!'))\n"
+    )
+    work = tmp_path / "work"
+    work.mkdir()
+    environment = {**os.environ, "TIKTOKEN_CACHE_DIR": str(work), "NEXUS_HOME": str(tmp_path / "home")}
+
+    output = subprocess.check_output([sys.executable, "-c", code], text=True, env=environment, cwd=work)
+
+    assert output == "4 4\n"
+    assert list(work.iterdir()) == []
+
+
+@pytest.mark.acceptance("B-08")
+@ENCODINGS
+def test_special_tokens_count_as_text(encoding: str) -> None:
+    assert TiktokenCounter(encoding).count("<|endoftext|>") > 1
+
+
+@ENCODINGS
+@pytest.mark.parametrize("text", [" " * 1_000_000 + "x", "\t " * 500_000, "\ud800" * 1000, "\0" * 100_000])
+def test_no_text_makes_it_fail(encoding: str, text: str) -> None:
+    count = TiktokenCounter(encoding).measure(text)
+
+    assert count.basis == "exact"
+    assert 0 < count.tokens <= len(text)
+
+
+def test_a_panic_in_the_extension_costs_the_text_its_exactness(monkeypatch: pytest.MonkeyPatch) -> None:
+    class PanicException(BaseException):
+        pass
+
+    def panic(text: str) -> list[int]:
+        if "poison" in text:
+            raise PanicException
+        return [1, 2]
+
+    counter = TiktokenCounter()
+    monkeypatch.setattr(counter, "_encode", panic)
+
+    assert counter.measure("some poison") == (estimate("some poison"), "estimated")
+    assert counter.measure("a cure") == (2, "exact")
+    assert counter.exact
+
+
+def test_an_interrupt_is_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_text: str) -> list[int]:
+        raise KeyboardInterrupt
+
+    counter = TiktokenCounter()
+    monkeypatch.setattr(counter, "_encode", interrupt)
+
+    with pytest.raises(KeyboardInterrupt):
+        counter.count("text")
+
+
+def test_a_damaged_table_means_estimates_and_one_warning(damaged: Path, caplog: pytest.LogCaptureFixture) -> None:
+    content = bytearray((damaged / "cl100k_base.ranks").read_bytes())
+    content[-1] ^= 1
+    (damaged / "cl100k_base.ranks").write_bytes(content)
+
+    counter = TiktokenCounter()
+
+    assert counter.measure("word " * 80) == (100, "estimated")
+    assert counter.count("word " * 8) == 10
+    assert not counter.exact
+    assert [record.getMessage().splitlines()[0] for record in caplog.records] == [
+        "tokens are estimated: the rank table is damaged"
+    ]
+
+
+def test_doctor_names_a_damaged_table(damaged: Path) -> None:
+    assert diagnose() == []
+
+    (damaged / "o200k_base.ranks").unlink()
+
+    (finding,) = diagnose()
+    assert (finding.code, finding.path) == ("tokenizer-damaged", damaged / "o200k_base.ranks")
+
+
+def test_doctor_says_that_the_list_of_tables_is_damaged(damaged: Path) -> None:
+    (damaged / "tables.json").write_text("{")
+
+    (finding,) = diagnose()
+
+    assert finding.code == "tokenizer-unavailable"
+    assert "rank tables are damaged" in finding.message
+
+
+@pytest.mark.acceptance("K-04")
+def test_without_tiktoken_tokens_are_estimated_with_one_warning(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "class Hide:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name.partition('.')[0] == 'tiktoken': raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Hide())\n"
+        "import importlib.util as u; real = u.find_spec\n"
+        "u.find_spec = lambda name, *a: None if name == 'tiktoken' else real(name, *a)\n"
+        "from nexus_core.context import get_token_counter, TiktokenCounter\n"
+        "from nexus_core.tokens.counters import open_counter\n"
+        "print(type(get_token_counter('gpt-4o')).__name__, type(get_token_counter()).__name__)\n"
+        "print(open_counter('gpt-4o').measure('word ' * 80))\n"
+        "try: TiktokenCounter()\n"
+        "except Exception as error: print(error.what)\n"
+    )
+    environment = {**os.environ, "NEXUS_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+    done = subprocess.run([sys.executable, "-c", code], text=True, env=environment, capture_output=True, check=True)
+
+    assert done.stdout.splitlines() == [
+        "SimpleTokenCounter SimpleTokenCounter",
+        "Count(tokens=100, basis='estimated')",
+        "tiktoken is not installed",
+    ]
+    assert done.stderr.count("estimated") == 1
+
+
+def test_nothing_is_imported_until_a_text_is_counted(tmp_path: Path) -> None:
+    code = (
+        "import sys; from nexus_core.context import get_token_counter\n"
+        "counters = [get_token_counter(model) for model in ('gpt-4o', 'claude-sonnet-4', '')]\n"
+        "print('tiktoken' in sys.modules); counters[0].count('x'); print('tiktoken' in sys.modules)\n"
+    )
+    environment = {**os.environ, "NEXUS_HOME": str(tmp_path)}
+
+    output = subprocess.check_output([sys.executable, "-c", code], text=True, env=environment)
+
+    assert output.split() == ["False", "True"]
+
+
+# ---- which encoding -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("nexus_home")
+@pytest.mark.parametrize(
+    ("model", "name", "exact"),
+    [
+        ("", "tiktoken:cl100k_base", True),
+        ("gpt-4", "tiktoken:cl100k_base", True),
+        ("gpt-4o-2024-08-06", "tiktoken:o200k_base", True),
+        ("openai/gpt-4.1", "tiktoken:o200k_base", True),
+        ("gpt-oss-120b", "tiktoken:o200k_base", True),
+        ("text-embedding-3-small", "tiktoken:cl100k_base", True),  # tiktoken knows it, the table of models does not
+        ("text-davinci-003", "tiktoken:o200k_base", False),  # its encoding is not bundled
+        ("claude-sonnet-4-20250514", "tiktoken:o200k_base", False),
+        ("models/gemini-2.5-pro", "tiktoken:o200k_base", False),
+        ("nobody-knows-me", "tiktoken:o200k_base", False),
+    ],
+)
+def test_the_encoding_of_a_model(model: str, name: str, exact: bool) -> None:
+    counter = get_token_counter(model)
+
+    assert isinstance(counter, TiktokenCounter)
+    assert (counter.name, counter.exact) == (name, exact)
+    assert open_counter(model).measure("Hello!").basis in ({"exact", "cached"} if exact else {"estimated"})
+
+
+@pytest.mark.acceptance("K-02")
+def test_the_default_encoding_is_cl100k_base() -> None:
+    counter = TiktokenCounter()
+
+    assert (counter.encoding_name, counter.exact) == ("cl100k_base", True)
+    assert isinstance(counter, ModelCounter)
+    assert TiktokenCounter(encoding_name="o200k_harmony").name == "tiktoken:o200k_base"
+
+
+def test_an_encoding_that_is_not_bundled_is_a_clear_error() -> None:
+    with pytest.raises(UnknownNameError, match="unknown encoding 'o200k_bas'") as caught:
+        TiktokenCounter("o200k_bas")
+
+    assert caught.value.hint == "did you mean 'o200k_base'?"
+
+
+def test_the_plugin_keeps_the_contract() -> None:
+    assert check_plugin(plugin) == []
+    assert load_plugin("tiktoken_counter") is plugin
+
+
+def test_a_plugin_that_is_nowhere_is_a_clear_error() -> None:
+    with pytest.raises(NexusError, match="unknown plugin 'tiktoken_countr'"):
+        load_plugin("tiktoken_countr")

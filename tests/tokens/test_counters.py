@@ -1,0 +1,132 @@
+"""The counter for a model, from the plugins of a host."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from weakref import ref
+
+import pytest
+
+from nexus_core import Model, Nexus, hookimpl
+from nexus_core.context import SimpleTokenCounter, TiktokenCounter, TokenCounter, get_token_counter
+from nexus_core.plugin import TextCounter
+from nexus_core.testing.fixtures import MakeNexus
+from nexus_core.tokens.counters import open_counter, open_model, warn_that_nobody_counts
+from nexus_core.values.settings import Settings
+
+pytestmark = pytest.mark.usefixtures("nexus_home")
+
+
+class Words(TextCounter):
+    name, exact = "words", True
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+
+class Acme:
+    """A plugin that counts for models of its own, and knows one that the bundled table knows too."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    @hookimpl
+    def nexus_models(self) -> list[Model]:
+        return [Model(name="acme-*", window=1000, encoding="words"), Model(name="gpt-4o*", window=5, encoding="words")]
+
+    @hookimpl
+    def nexus_token_counter(self, model: str, encoding: str) -> TextCounter | None:
+        self.asked.append((model, encoding))
+        return Words() if encoding == "words" else None
+
+
+@pytest.mark.acceptance("K-04")
+def test_tiktoken_is_preferred() -> None:
+    counter = get_token_counter()
+
+    assert isinstance(counter, TiktokenCounter)
+    assert isinstance(counter, TokenCounter)
+    assert counter.count("Hello, world!") == 4
+
+
+@pytest.mark.acceptance("K-04")
+def test_an_estimate_can_be_asked_for() -> None:
+    assert isinstance(get_token_counter(use_tiktoken=False), SimpleTokenCounter)
+    assert isinstance(get_token_counter("gpt-4o", use_tiktoken=False), SimpleTokenCounter)
+
+
+@pytest.mark.acceptance("K-04")
+def test_where_nobody_counts_tokens_are_estimated_with_one_warning(
+    make_nexus: MakeNexus, caplog: pytest.LogCaptureFixture
+) -> None:
+    warn_that_nobody_counts.cache_clear()
+    host = make_nexus(disable=["tiktoken_counter"]).host
+
+    with caplog.at_level(logging.WARNING, "nexus_core"):
+        found = [open_counter(model, host=host) for model in ("", "gpt-4o", "gpt-4o")]
+
+    assert all(isinstance(counter.counter, SimpleTokenCounter) for counter in found)
+    assert found[0].measure("word " * 80) == (100, "estimated")
+    assert [record.message for record in caplog.records] == [
+        "no plugin counts tokens, so they are estimated; `nexus doctor` may say why"
+    ]
+
+
+@pytest.mark.acceptance("K-01")
+def test_an_installed_plugin_counts_before_the_bundled_one(make_nexus: MakeNexus) -> None:
+    acme = Acme()
+    host = make_nexus(plugins=[acme]).host
+
+    assert open_counter("acme-large", host=host).measure("two words") == (2, "exact")
+    assert open_counter("o3", host=host).name == "tiktoken:o200k_base"
+    assert acme.asked == [("acme-large", "words"), ("o3", "o200k_base")]
+
+
+def test_what_an_installed_plugin_says_of_a_model_replaces_what_the_bundled_one_says(make_nexus: MakeNexus) -> None:
+    host = make_nexus(plugins=[Acme()]).host
+
+    assert open_model("gpt-4o-mini", host=host).window == 5
+    assert open_model("gpt-4o-mini").window == 128_000
+
+
+def test_plugins_are_asked_once_for_each_model(make_nexus: MakeNexus) -> None:
+    acme = Acme()
+    host = make_nexus(plugins=[acme]).host
+
+    assert open_counter("acme-large", host=host) is open_counter("acme-large", host=host)
+    assert acme.asked == [("acme-large", "words")]
+
+
+def test_the_users_settings_say_which_tokeniser_a_model_has(make_nexus: MakeNexus) -> None:
+    host = make_nexus().host
+    settings = Settings({"models": {"acme-*": {"encoding": "cl100k_base", "window": 7}}})
+
+    counter = open_counter("acme-large", host=host, settings=settings)
+
+    assert (counter.name, counter.exact) == ("tiktoken:cl100k_base", True)
+    assert (open_counter("acme-large", host=host).name, open_counter("acme-large", host=host).exact) == (
+        "tiktoken:o200k_base",
+        False,
+    )
+    assert open_model("acme-large", host=host, settings=settings).window == 7
+
+
+def test_settings_of_models_are_checked(make_nexus: MakeNexus) -> None:
+    good = make_nexus(files={".nexus3/config.json": '{"models": {"acme": {"window": 9, "encoding": "x"}}}'})
+    assert open_model("acme", host=good.host, settings=good.load().settings).window == 9
+
+    bad = make_nexus(files={".nexus3/config.json": '{"models": {"acme": {"windw": 9}}}'})
+    with pytest.raises(Exception, match="windw"):
+        bad.load()
+
+
+def test_a_host_that_is_gone_is_forgotten(make_nexus: MakeNexus) -> None:
+    nexus: Nexus = make_nexus()
+    open_counter("o3", host=nexus.host)
+    host = ref(nexus.host)
+
+    nexus.close()
+    gc.collect()
+
+    assert host() is None

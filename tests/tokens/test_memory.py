@@ -1,0 +1,151 @@
+"""Each text is counted once in its life."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nexus_core.context import SimpleTokenCounter
+from nexus_core.plugin import TextCounter
+from nexus_core.tokens.cache import CountCache
+from nexus_core.tokens.memory import RememberingCounter
+from nexus_core.values.counting import Count, ModelCounter
+from nexus_core.values.message import Message
+from nexus_core.values.parts import Text, ToolCall
+
+
+class Words(TextCounter):
+    """Counts words, and remembers what it was asked; the word "hard" is too much for it."""
+
+    def __init__(self, *, exact: bool = True) -> None:
+        self.name = "words"
+        self.exact = exact
+        self.asked: list[str] = []
+
+    def count(self, text: str) -> int:
+        tokens = self.try_count(text)
+        return 99 if tokens is None else tokens
+
+    def try_count(self, text: str) -> int | None:
+        self.asked.append(text)
+        return None if "hard" in text else len(text.split())
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> CountCache:
+    return CountCache(tmp_path / "counts")
+
+
+def test_a_text_is_counted_once() -> None:
+    words = Words()
+    counter = RememberingCounter(words)
+
+    counts = [counter.count("two words"), counter.count("two words"), *counter.count_many(["two words"] * 3)]
+
+    assert counts == [2] * 5
+    assert words.asked == ["two words"]
+
+
+def test_a_text_of_a_message_is_counted_once_and_so_is_all_of_a_conversation() -> None:
+    words = Words()
+    counter = RememberingCounter(words)
+    messages = [Message("user", "hello you"), Message("assistant", (Text("well"), ToolCall("1", "run", {"x": 1})))]
+
+    sizes = [counter.count_messages(messages) for _ in range(10)]
+
+    assert set(sizes) == {2 + 4 + 1 + 1 + 1 + 4}
+    assert words.asked == ["hello you", "well", "run", '{"x":1}']
+
+
+def test_another_process_does_not_count_it_again(cache: CountCache) -> None:
+    first, second = Words(), Words()
+
+    assert RememberingCounter(first, cache).measure("two words") == (2, "exact")
+    assert RememberingCounter(second, cache).measure("two words") == (2, "cached")
+    assert second.asked == []
+
+
+def test_the_second_time_a_count_is_cached() -> None:
+    counter = RememberingCounter(Words())
+
+    assert [counter.measure("a b"), counter.measure("a b")] == [(2, "exact"), (2, "cached")]
+
+
+def test_a_counter_that_is_not_the_models_own_gives_estimates_that_are_kept_too(cache: CountCache) -> None:
+    first, second = Words(exact=False), Words(exact=False)
+
+    assert [RememberingCounter(first, cache).measure("a b") for _ in range(2)] == [(2, "estimated")] * 2
+    assert RememberingCounter(second, cache).measure("a b") == (2, "estimated")
+    assert second.asked == []
+
+
+def test_what_the_tokeniser_could_not_count_is_not_kept_for_others(cache: CountCache) -> None:
+    counter = RememberingCounter(Words(), cache)
+
+    assert [counter.measure("hard text"), counter.measure("hard text")] == [(99, "estimated")] * 2
+    words = Words()
+    assert RememberingCounter(words, cache).measure("hard text") == Count(99, "estimated")
+    assert words.asked
+
+
+def test_a_counter_with_a_way_of_its_own_with_messages_is_asked() -> None:
+    class Chat(Words):
+        def count_messages(self, messages: object) -> int:
+            return 1000 + len(list(messages))  # type: ignore[call-overload]
+
+    assert RememberingCounter(Chat()).count_messages([Message("user", "hi")]) == 1001
+
+
+def test_a_counter_of_a_stranger_needs_no_base_class(cache: CountCache) -> None:
+    class Plain:
+        name, exact = "plain", True
+
+        def count(self, text: str) -> int:
+            return len(text)
+
+        def count_many(self, texts: list[str]) -> list[int]:
+            return [len(text) for text in texts]
+
+        def count_messages(self, messages: list[Message]) -> int:
+            return 7 * len(messages)
+
+    plain: ModelCounter = Plain()  # type: ignore[assignment]
+    counter = RememberingCounter(plain, cache)
+
+    assert counter.measure("four") == (4, "exact")
+    assert counter.count_messages([Message("user", "hi")]) == 7
+    assert isinstance(counter, ModelCounter)
+
+
+def test_memory_is_bounded_and_forgets_the_oldest_first() -> None:
+    words = Words()
+    counter = RememberingCounter(words, memory=10_000)
+    texts = [f"text {number}" for number in range(500)]
+    counter.count_many(texts)
+
+    words.asked.clear()
+    counter.count_many(reversed(texts))
+
+    forgotten = len(words.asked)
+    assert 400 < forgotten < 500
+    assert words.asked == texts[forgotten - 1 :: -1]
+
+
+def test_a_huge_text_does_not_push_out_all_others() -> None:
+    words = Words()
+    counter = RememberingCounter(words, memory=10_000)
+    counter.count("small")
+    counter.count("word " * 10_000)
+
+    words.asked.clear()
+    counter.count("small")
+
+    assert words.asked == []
+
+
+def test_estimates_are_remembered_as_estimates() -> None:
+    counter = RememberingCounter(SimpleTokenCounter())
+
+    assert [counter.measure("word"), counter.measure("word")] == [(1, "estimated")] * 2
+    assert not counter.exact
