@@ -1,0 +1,10 @@
+"""A conversation on its way to a model: what belongs together, what an API would refuse, what fits.
+
+groups.py        messages that live or die together; waiting.py: which call a result answers
+repair.py        makes a list what an API accepts; check.py: says what repair would do
+findings.py      what they may find, by code
+mending/         the rules of repair, one step each
+sums.py          sizes of groups as running sums
+growing.py       a conversation that grows, in groups
+manager.py       ContextManager: a conversation in memory that always fits
+"""

@@ -1,0 +1,212 @@
+"""What `check` and `repair` may find in a list of messages, by code. docs/reference/findings.md is compared with it."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.values.message import ROLES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from nexus_core.values.api import ApiRules
+
+
+class Code(NamedTuple):
+    """One kind of finding.
+
+    Attributes:
+        code: Its name.
+        cause: What is wrong with the list.
+        repair: What `repair` does about it.
+        applies: Whether an API with such rules would refuse it.
+    """
+
+    code: str
+    cause: str
+    repair: str
+    applies: Callable[[ApiRules], bool]
+
+
+def _always(_rules: ApiRules) -> bool:
+    return True
+
+
+_CODES = (
+    # characters and texts
+    Code(
+        "lone-surrogate", "Half a character stands in a text", "joins it with its other half, or puts � there", _always
+    ),
+    Code("nul-character", "A NUL character stands in a text", "takes it out", _always),
+    Code("blank-text", "A text is empty or all blanks", "takes the text out", lambda rules: not rules.blank_text),
+    # parts
+    Code(
+        "foreign-block",
+        "A block is of a kind that only another API knows",
+        "leaves the block out",
+        lambda rules: not rules.foreign,
+    ),
+    Code(
+        "misplaced-part",
+        "A call stands in a message that is not the assistant's, a result in the assistant's, or the like",
+        "leaves calls and reasoning out; moves results and words into a message of their own",
+        _always,
+    ),
+    Code(
+        "misplaced-media",
+        "A picture or document stands in a message in which the API takes none",
+        "puts a note in its place",
+        lambda rules: len(rules.media) < len(ROLES),
+    ),
+    Code(
+        "oversized-media",
+        "A picture or document is larger than the API takes",
+        "puts a note in its place",
+        lambda rules: bool(rules.image_size or rules.file_size),
+    ),
+    Code(
+        "too-many-cache-marks",
+        "More blocks are marked for the cache than the API allows",
+        "keeps the last ones and unmarks the others",
+        lambda rules: bool(rules.cache_marks),
+    ),
+    Code(
+        "unpaired-block",
+        "A call of a tool that the provider runs has no result, or the result has no call",
+        "leaves the block out, unless the list ends with that message",
+        lambda rules: bool(rules.server_calls),
+    ),
+    # reasoning
+    Code(
+        "foreign-reasoning",
+        "Reasoning comes from another API",
+        "leaves the reasoning out",
+        lambda rules: not rules.foreign,
+    ),
+    Code(
+        "unsigned-reasoning",
+        "Reasoning has lost its signature",
+        "leaves the reasoning out",
+        lambda rules: rules.signed_reasoning,
+    ),
+    Code(
+        "dangling-reasoning",
+        "Reasoning is not followed by what it led to",
+        "leaves the reasoning out",
+        lambda rules: rules.reasoning_keeps_next,
+    ),
+    # calls and what they are called
+    Code(
+        "malformed-arguments",
+        "The arguments of a call are not a JSON object",
+        'wraps the text: `{"INVALID_JSON": "…"}`',
+        lambda rules: rules.object_arguments,
+    ),
+    Code(
+        "blank-tool-name",
+        "A call names no tool",
+        "takes the name from its result, or `unknown_tool`",
+        _always,
+    ),
+    Code(
+        "invalid-tool-name",
+        "The name of a tool has characters or a length that the API does not allow",
+        "puts `_` in place of such characters and cuts what is too long, in the call and its result",
+        lambda rules: bool(rules.name_pattern or rules.name_length),
+    ),
+    Code("missing-id", "A call has no id", "gives one to the call and its result", _always),
+    Code(
+        "invalid-id",
+        "The id of a call has characters or a length that the API does not allow",
+        "puts `_` in place of such characters and cuts what is too long, in the call and its result",
+        lambda rules: rules.call_ids and bool(rules.id_pattern or rules.id_length),
+    ),
+    Code(
+        "duplicate-id",
+        "Two calls have the same id: in one turn, or anywhere in the list where the API forbids it",
+        "gives the later call and its result another id",
+        _always,
+    ),
+    Code(
+        "unmatched-id",
+        "A result has no id, or one that no call has, but names the tool of a call that waits",
+        "gives it the id of that call",
+        _always,
+    ),
+    Code(
+        "wrong-result-name",
+        "A result does not repeat the name of the tool",
+        "gives it the name in the call",
+        lambda rules: rules.result_names,
+    ),
+    # results
+    Code("orphan-result", "A result answers no call", "leaves the result out", _always),
+    Code("duplicate-result", "A call has more than one result", "keeps the first", _always),
+    Code(
+        "missing-result",
+        "A call has no result, and the conversation goes on",
+        "adds a result that says that none was recorded; calls at the end of the list are left waiting",
+        _always,
+    ),
+    Code("early-result", "A result stands before its call", "moves it behind the call", _always),
+    Code(
+        "late-result",
+        "Something stands between a call and its result",
+        "moves the result to its call",
+        lambda rules: rules.results != "anywhere",
+    ),
+    Code(
+        "split-results",
+        "The results of one turn stand in several messages",
+        "puts them into one",
+        lambda rules: rules.results == "together",
+    ),
+    Code(
+        "results-not-first",
+        "Something stands before the results in their message",
+        "moves the results to the front",
+        _always,
+    ),
+    Code(
+        "results-not-alone",
+        "Something else stands in the message with the results",
+        "moves it into a message of its own",
+        lambda rules: rules.results_alone,
+    ),
+    # who speaks when
+    Code("empty-message", "A message says nothing", "leaves the message out", _always),
+    Code(
+        "system-message",
+        "Instructions stand where the API takes none",
+        "makes them a message of the user, at the same place",
+        lambda rules: rules.system != "anywhere",
+    ),
+    Code(
+        "split-turn",
+        "Words and calls of the assistant's turn stand in several messages",
+        "makes them one",
+        lambda rules: rules.calls_after_user,
+    ),
+    Code(
+        "wrong-first-role",
+        "The assistant speaks first",
+        "puts a message of the user in front that says so",
+        lambda rules: "assistant" not in rules.first,
+    ),
+    Code(
+        "wrong-last-role",
+        "The assistant has the last word, and no call waits",
+        "adds a message of the user: `Continue.`",
+        lambda rules: "assistant" not in rules.last,
+    ),
+    Code(
+        "final-blanks",
+        "The assistant has the last word, and it ends in blanks",
+        "takes the blanks away",
+        lambda rules: not rules.final_blanks,
+    ),
+)
+
+CODES: Mapping[str, Code] = MappingProxyType({code.code: code for code in _CODES})
+"""Every code, in the order of the reference."""

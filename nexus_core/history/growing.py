@@ -1,0 +1,87 @@
+"""A conversation that grows: its groups and their sizes are known at any time, each message is looked at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nexus_core.history.sums import RunningSums
+from nexus_core.history.waiting import WaitingCalls
+from nexus_core.values.parts import Reasoning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nexus_core.values.message import Message
+
+    Sized = tuple[Message, int]
+    """A message and what it takes."""
+
+
+class GrowingHistory:
+    """Messages in groups that live or die together, with running sums of their tokens.
+
+    Attributes:
+        messages: All of them, oldest first.
+        tokens: What each of them takes.
+        sums: The tokens of each group.
+        sound: Whether every call has its results and every result its call; calls of the last group may wait.
+    """
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.tokens: list[int] = []
+        self.sums = RunningSums()
+        self.sound = True
+        self._starts: list[int] = []
+        self._waiting = WaitingCalls()
+        self._in_run = False
+
+    def append(self, message: Message, tokens: int) -> None:
+        """Add a message to the newest group, or as a new one."""
+        if self._joins(message):
+            self.sums.grow(tokens)
+        else:
+            self.sound = self.sound and not self._waiting and not message.tool_results
+            self._waiting = WaitingCalls()
+            self._starts.append(len(self.messages))
+            self.sums.append(tokens)
+        self.messages.append(message)
+        self.tokens.append(tokens)
+        self._remember(message)
+
+    def pick(self, slices: Iterable[slice]) -> list[Sized]:
+        """The messages of those groups, oldest first."""
+        return [
+            sized
+            for start, end in self._spans(slices)
+            for sized in zip(self.messages[start:end], self.tokens[start:end], strict=True)
+        ]
+
+    def _spans(self, slices: Iterable[slice]) -> list[tuple[int, int]]:
+        spans: list[tuple[int, int]] = []
+        for part in slices:
+            first, last, _ = part.indices(len(self._starts))
+            start, end = self._bound(first), self._bound(max(first, last))
+            if spans and start <= spans[-1][1]:
+                spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+            elif start < end:
+                spans.append((start, end))
+        return spans
+
+    def _bound(self, group: int) -> int:
+        return self._starts[group] if group < len(self._starts) else len(self.messages)
+
+    def _joins(self, message: Message) -> bool:
+        if message.role == "assistant":
+            return self._in_run
+        answered = [self._waiting.take(result) for result in message.tool_results]
+        return bool(answered) and None not in answered
+
+    def _remember(self, message: Message) -> None:
+        calls = message.tool_calls
+        for call in calls:
+            self.sound = self.sound and bool(call.id) and not self._waiting.has(call.id)
+            self._waiting.add(call)
+        # What an assistant goes on to say after reasoning or a call belongs to it, until somebody answers.
+        leads = bool(calls) or any(isinstance(part, Reasoning) for part in message.parts)
+        self._in_run = message.role == "assistant" and (self._in_run or leads)

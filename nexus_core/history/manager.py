@@ -1,0 +1,232 @@
+"""A conversation in memory that always fits: add messages, build what to send."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+from nexus_core.errors import UsageError
+from nexus_core.history.growing import GrowingHistory
+from nexus_core.values.finding import Finding
+from nexus_core.values.message import Message
+from nexus_core.values.parts import Text, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
+
+    from nexus_core.config.schema import ContextConfig
+    from nexus_core.history.growing import Sized
+    from nexus_core.values.counting import TokenCounter
+    from nexus_core.values.parts import Part, ResultPart
+
+OVER_BUDGET = "over-budget"
+
+
+class MessageLogger(Protocol):
+    """Is told everything that enters a conversation; what is dropped later stays in the log."""
+
+    def log_system(self, prompt: str) -> None:
+        """The system prompt was set."""
+
+    def log_message(self, message: Message) -> None:
+        """A message was added."""
+
+
+class ContextManager:
+    """Holds a system prompt, tools and messages; gives back what fits.
+
+    Args:
+        config: Budget, reserve, truncation and clock; the defaults of `ContextConfig` otherwise.
+        token_counter: Who counts; the best that is installed otherwise.
+        logger: Told about the system prompt and every message.
+        now: The clock, in local time.
+
+    Raises:
+        UnknownNameError: `config.truncation_strategy` is not the name of a truncation.
+    """
+
+    def __init__(
+        self,
+        config: ContextConfig | None = None,
+        token_counter: TokenCounter | None = None,
+        logger: MessageLogger | None = None,
+        *,
+        now: Callable[[], datetime] = datetime.now,
+    ) -> None:
+        from nexus_core.config.schema import ContextConfig  # noqa: PLC0415 - pydantic only for those who manage
+        from nexus_core.host.default import default_host  # noqa: PLC0415 - plugins are looked for when needed
+        from nexus_core.tokens.counters import get_token_counter  # noqa: PLC0415 - as above
+
+        self.config = config or ContextConfig()
+        self._truncation = default_host().truncations().get(self.config.truncation_strategy)
+        self._counter = token_counter or get_token_counter()
+        self._logger = logger
+        self._now = now
+        self._system: Message | None = None
+        self._system_tokens = 0
+        self._tools: list[Mapping[str, Any]] = []
+        self._tools_tokens = 0
+        self._history = GrowingHistory()
+        self.findings: tuple[Finding, ...] = ()
+
+    # ---- what it holds --------------------------------------------------------------------------------------
+
+    @property
+    def system_prompt(self) -> str:
+        """The system prompt, "" when there is none."""
+        return self._system.content if self._system else ""
+
+    @property
+    def messages(self) -> list[Message]:
+        """The messages in memory; the list is a copy."""
+        return list(self._history.messages)
+
+    def set_system_prompt(self, prompt: str) -> None:
+        """Replace the system prompt."""
+        self._system = Message("system", (Text(prompt),)) if prompt else None
+        self._system_tokens = self._size(self._system) if self._system else 0
+        if self._logger:
+            self._logger.log_system(prompt)
+
+    def set_tool_definitions(self, tools: Sequence[Mapping[str, Any]]) -> None:
+        """Replace the tools, in whatever shape the provider wants them."""
+        self._tools = list(tools)
+        # Compact and unsorted: about what a provider reads, and the same for the same definitions.
+        written = [json.dumps(tool, ensure_ascii=False, separators=(",", ":")) for tool in self._tools]
+        self._tools_tokens = sum(map(self._counter.count, written))
+
+    def get_tool_definitions(self) -> list[Mapping[str, Any]]:
+        """The tools, for the call."""
+        return list(self._tools)
+
+    def add_session_start_message(self) -> None:
+        """Say when the session began, as the first message of a conversation."""
+        if self._history.messages:
+            raise UsageError("the session has begun already", hint="call this before anything is added")
+        self._add(Message("user", (Text(f"[Session started: {self._now():%Y-%m-%d %H:%M} (local)]"),)))
+
+    def add_user_message(self, content: str | Iterable[Part]) -> None:
+        """Add what the user says; by default with the time it was said, once and for all."""
+        parts = (Text(content),) if isinstance(content, str) else tuple(content)
+        stamp = (Text(self._clock()),) if self.config.clock == "message" else ()
+        self._add(Message("user", (*stamp, *parts)))
+
+    def add_assistant_message(self, content: str, tool_calls: Iterable[ToolCall] = ()) -> None:
+        """Add what the model answers."""
+        self._add(Message("assistant", (*((Text(content),) if content else ()), *(tool_calls or ()))))
+
+    def add_tool_result(self, tool_call_id: str, name: str, result: str | Iterable[ResultPart] | ToolResult) -> None:
+        """Add what a tool brought."""
+        if not isinstance(result, ToolResult):
+            parts = (Text(result),) if isinstance(result, str) else tuple(result)
+            result = ToolResult(tool_call_id, parts, name)
+        self._add(Message("tool", (result,)))
+
+    def clear_messages(self) -> None:
+        """Forget the messages; system prompt and tools stay."""
+        self._history = GrowingHistory()
+
+    # ---- what it takes --------------------------------------------------------------------------------------
+
+    def get_token_usage(self) -> dict[str, int]:
+        """Tokens of system, tools and messages, their total, the budget, and what of it is available."""
+        system, tools, messages = self._current_system()[1], self._tools_tokens, self._history.sums.total
+        return {
+            "system": system,
+            "tools": tools,
+            "messages": messages,
+            "total": system + tools + messages,
+            "budget": self.config.max_tokens,
+            "available": self._available,
+        }
+
+    def is_over_budget(self) -> bool:
+        """Whether the next `build_messages()` will leave something out."""
+        return self.get_token_usage()["total"] > self._available
+
+    # ---- what to send ---------------------------------------------------------------------------------------
+
+    def build_messages(self) -> list[Message]:
+        """System prompt and the messages that fit; what does not fit is forgotten, so that memory equals what is sent.
+
+        The newest group stays even when it alone is too big; `findings` says so.
+        """
+        system, kept, self.findings = self._fit()
+        if [id(message) for message, _ in kept] != list(map(id, self._history.messages)):
+            self._history = _history_of(kept)
+        return [*system, *(message for message, _ in kept)]
+
+    def preview(self) -> list[Message]:
+        """What `build_messages()` would return, without forgetting anything."""
+        system, kept, _ = self._fit()
+        return [*system, *(message for message, _ in kept)]
+
+    def _fit(self) -> tuple[list[Message], list[Sized], tuple[Finding, ...]]:
+        system, system_tokens = self._current_system()
+        budget = self._available - system_tokens - self._tools_tokens
+        history = self._history
+        if history.sums.total <= budget:
+            slices = [slice(None)]
+        elif budget <= 0:
+            slices = [slice(-1, None)]  # without room for anything, the newest group still goes
+        else:
+            slices = self._truncation.choose(history.sums, budget)
+        kept, findings = self._mended(self._begun(history.pick(slices)))
+        return system, kept, (*findings, *_overflow(kept, budget))
+
+    def _begun(self, kept: list[Sized]) -> list[Sized]:
+        """Without what stands before the first word of the user, if that is wanted and there is one."""
+        if not self.config.start_with_user:
+            return kept
+        first = next((place for place, (message, _) in enumerate(kept) if message.role == "user"), 0)
+        return kept[first:]
+
+    def _mended(self, kept: list[Sized]) -> tuple[list[Sized], tuple[Finding, ...]]:
+        if self._history.sound:
+            return kept, ()
+        from nexus_core.history.repair import repair  # noqa: PLC0415 - only for what was added in a wrong order
+
+        repaired = repair([message for message, _ in kept], api="neutral")
+        known = {id(message): tokens for message, tokens in kept}
+        mended = [(message, known.get(id(message)) or self._size(message)) for message in repaired.messages]
+        return mended, repaired.findings
+
+    # ---- sizes ----------------------------------------------------------------------------------------------
+
+    @property
+    def _available(self) -> int:
+        return self.config.max_tokens - self.config.reserve_tokens
+
+    def _add(self, message: Message) -> None:
+        self._history.append(message, self._size(message))
+        if self._logger:
+            self._logger.log_message(message)
+
+    def _size(self, message: Message) -> int:
+        return self._counter.count_messages([message])
+
+    def _clock(self) -> str:
+        return f"Current date: {self._now():%Y-%m-%d}, Current time: {self._now():%H:%M} (local)"
+
+    def _current_system(self) -> tuple[list[Message], int]:
+        if self.config.clock != "system":
+            return ([self._system] if self._system else []), self._system_tokens
+        message = Message("system", (Text("\n\n".join(filter(None, (self.system_prompt, self._clock())))),))
+        return [message], self._size(message)
+
+
+def _history_of(kept: list[Sized]) -> GrowingHistory:
+    history = GrowingHistory()
+    for message, tokens in kept:
+        history.append(message, tokens)
+    return history
+
+
+def _overflow(kept: list[Sized], budget: int) -> tuple[Finding, ...]:
+    tokens = sum(tokens for _, tokens in kept)
+    if tokens <= max(budget, 0):
+        return ()
+    text = f"{tokens:,} tokens must be sent and {max(budget, 0):,} are available: the newest messages are too long"
+    return (Finding(OVER_BUDGET, text),)

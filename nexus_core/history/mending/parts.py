@@ -1,0 +1,75 @@
+"""Parts that are refused, wherever they stand."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nexus_core.dialects.arguments import parsed
+from nexus_core.dialects.fields import shown
+from nexus_core.dialects.media import absent
+from nexus_core.values.parts import File, Image, Opaque, ToolCall
+
+if TYPE_CHECKING:
+    from nexus_core.history.mending.work import Work
+    from nexus_core.values.message import Role
+    from nexus_core.values.parts import Part
+
+INVALID_JSON = "INVALID_JSON"
+"""Under this name Anthropic's documentation hands arguments back that are no JSON; others took it over."""
+
+_EMPTY = re.compile(r"\s*\{\s*\}\s*")
+
+
+def drop_foreign_blocks(work: Work) -> None:
+    """Leave blocks out that only another API knows."""
+    name = work.rules.name
+
+    def known(part: Part, _role: Role) -> Part | None:
+        return None if isinstance(part, Opaque) and part.api != name else part
+
+    for draft in work.drafts:
+        if draft.rewrite(known):
+            work.note("foreign-block", draft, f"it holds a block that the {name} API does not know")
+
+
+def replace_misplaced_media(work: Work) -> None:
+    """Put notes in place of pictures and documents where the API takes none; others are the conversion's to place."""
+    for draft in filter(work.owns, work.drafts):
+        if draft.rewrite(lambda part, role: _placed(part, role, work)):
+            work.note("misplaced-media", draft, f"the {work.rules.name} API takes no picture or document there")
+
+
+def replace_oversized_media(work: Work) -> None:
+    """Put notes in place of pictures and documents that are too large."""
+    for draft in work.drafts:
+        if draft.rewrite(lambda part, _role: _fitting(part, work)):
+            work.note("oversized-media", draft, "a picture or document is larger than the API takes")
+
+
+def wrap_malformed_arguments(work: Work) -> None:
+    """Make an object of arguments that are none; what the model wrote stays readable."""
+    for draft in work.drafts:
+        for place, part in enumerate(draft.parts):
+            if not isinstance(part, ToolCall) or part.raw is None or parsed(part.raw) or _EMPTY.fullmatch(part.raw):
+                continue
+            work.note("malformed-arguments", draft, f"the arguments for {shown(part.name)} are not a JSON object")
+            wrapped = {INVALID_JSON: part.raw} if part.raw.strip() else {}
+            draft.parts[place] = replace(part, arguments=part.arguments or wrapped, raw=None)
+
+
+def _placed(part: Part, role: Role, work: Work) -> Part:
+    return absent(part) if isinstance(part, Image | File) and role not in work.rules.media else part
+
+
+def _fitting(part: Part, work: Work) -> Part:
+    if not isinstance(part, Image | File):
+        return part
+    limit = work.rules.image_size if isinstance(part, Image) else work.rules.file_size
+    return absent(replace(part, url="") if part.url.startswith("data:") else part) if _size(part) > limit > 0 else part
+
+
+def _size(part: Image | File) -> int:
+    # An address that holds the bytes itself, in a spelling that no dialect took apart.
+    return len(part.data) or (len(part.url) if part.url.startswith("data:") else 0)

@@ -1,0 +1,87 @@
+"""The steps of repair in their order. No step brings back what an earlier one put right; a test holds them to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.history.findings import CODES
+from nexus_core.history.mending import blocks, misplaced, parts, placing, texts, thoughts, turns
+from nexus_core.history.mending.work import Work
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nexus_core.values.api import ApiRules
+    from nexus_core.values.finding import Finding
+    from nexus_core.values.message import Message
+
+
+class Step(NamedTuple):
+    """One step, taken if the API's rules make any of its codes apply."""
+
+    run: Callable[[Work], None]
+    codes: tuple[str, ...]
+
+
+class Mended(NamedTuple):
+    """What repair made of messages.
+
+    Attributes:
+        messages: Each with the place it had in the list that was given; None for one that was changed or made.
+        findings: What was put right, in the order of the messages.
+    """
+
+    messages: list[tuple[int | None, Message]]
+    findings: tuple[Finding, ...]
+
+
+STEPS = (
+    Step(texts.clean_texts, ("lone-surrogate", "nul-character")),
+    Step(parts.drop_foreign_blocks, ("foreign-block",)),
+    Step(thoughts.drop_foreign_reasoning, ("foreign-reasoning",)),
+    Step(thoughts.drop_unsigned_reasoning, ("unsigned-reasoning",)),
+    Step(misplaced.move_misplaced_parts, ("misplaced-part",)),
+    Step(parts.replace_misplaced_media, ("misplaced-media",)),
+    Step(parts.replace_oversized_media, ("oversized-media",)),
+    Step(parts.wrap_malformed_arguments, ("malformed-arguments",)),
+    Step(texts.drop_blank_texts, ("blank-text",)),
+    Step(blocks.drop_unpaired_blocks, ("unpaired-block",)),
+    Step(turns.drop_empty_messages, ("empty-message",)),
+    Step(thoughts.drop_dangling_reasoning, ("dangling-reasoning",)),
+    Step(turns.drop_empty_messages, ("empty-message",)),
+    Step(
+        placing.pair_results,
+        (
+            *("orphan-result", "duplicate-result", "missing-result", "early-result", "late-result"),
+            *("blank-tool-name", "invalid-tool-name", "missing-id", "invalid-id", "duplicate-id"),
+            *("unmatched-id", "wrong-result-name"),
+        ),
+    ),
+    Step(placing.order_results, ("results-not-first",)),
+    Step(placing.join_results, ("split-results",)),
+    Step(placing.part_results, ("results-not-alone",)),
+    Step(turns.join_turns, ("split-turn",)),
+    Step(turns.move_instructions, ("system-message",)),
+    Step(turns.begin_with_user, ("wrong-first-role",)),
+    Step(turns.end_with_user, ("wrong-last-role",)),
+    Step(turns.cut_final_blanks, ("final-blanks",)),
+    Step(blocks.limit_cache_marks, ("too-many-cache-marks",)),
+)
+
+
+def mend(messages: Sequence[Message], rules: ApiRules, *, listed: bool = False) -> Mended:
+    """Make messages what an API accepts. Nothing that is given is changed; what needs no change comes back itself.
+
+    Args:
+        messages: The messages.
+        rules: What the API accepts.
+        listed: Whether they are the elements of the API's own list, in which instructions that are a field beside it
+            have no place.
+    """
+    work = Work(messages, rules, listed=listed)
+    for step in STEPS:
+        if any(CODES[code].applies(rules) for code in step.codes):
+            step.run(work)
+    finished = [(draft.index, draft.finished()) for draft in work.drafts]
+    mended = [(index if message is messages[index] else None, message) for index, message in finished]
+    return Mended(mended, tuple(sorted(work.findings, key=lambda finding: finding.index or 0)))

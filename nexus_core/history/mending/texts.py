@@ -1,0 +1,137 @@
+"""Characters and texts that are refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from operator import is_
+from typing import TYPE_CHECKING, Any
+
+from nexus_core.errors import MessageError
+from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nexus_core.history.mending.work import Draft, Work
+    from nexus_core.values.message import Role
+    from nexus_core.values.parts import Part
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_NUL = "\0"
+_DEEPEST = 100
+
+_FIELDS: dict[type, tuple[str, ...]] = {
+    Text: ("text", "extra"),
+    Image: ("data", "url", "mime", "file_id", "detail", "extra"),
+    File: ("data", "url", "name", "mime", "file_id", "extra"),
+    Reasoning: ("text", "signature", "encrypted", "extra"),
+    Opaque: ("block",),
+    ToolCall: ("id", "name", "arguments", "raw", "extra"),
+    ToolResult: ("call_id", "name", "parts", "extra"),
+}
+"""Where a part holds text."""
+
+
+def clean_texts(work: Work) -> None:
+    """Put halves of characters together, replace those that have no other half, and take NUL characters out."""
+    for draft in work.drafts:
+        message = draft.message
+        if any(_is_foul(each, draft) for each in (*draft.parts, message.name, message.extra)):
+            _clean(work, draft, _whole, "lone-surrogate", "half a character, as cutting a text amid an emoji leaves it")
+            _clean(work, draft, _without_nul, "nul-character", "a NUL character")
+
+
+def drop_blank_texts(work: Work) -> None:
+    """Take texts out that are empty or all blanks.
+
+    In a list of other APIs' messages, conversion takes out those beside calls and in results, where they are usual.
+    """
+    change = _said if any(map(work.owns, work.drafts)) else _said_or_usual
+    for draft in work.drafts:
+        if draft.rewrite(change):
+            work.note("blank-text", draft, "a text is empty or all blanks")
+
+
+def is_blank(part: Part) -> bool:
+    """Whether it is a text that says nothing."""
+    return isinstance(part, Text) and not part.text.strip()
+
+
+def _said(part: Part, _role: Role) -> Part | None:
+    return None if is_blank(part) else part
+
+
+def _said_or_usual(part: Part, role: Role) -> Part | None:
+    return part if role in ("assistant", "tool") else _said(part, role)
+
+
+def _is_foul(value: Any, draft: Draft, depth: int = 0) -> bool:  # noqa: ANN401 - a part of any kind, or JSON
+    """Whether there is anything to clean: a quick look, because there hardly ever is."""
+    if isinstance(value, str):
+        return _NUL in value or not (value.isascii() or _SURROGATE.search(value) is None)
+    if depth > _DEEPEST:
+        raise MessageError(f"nested deeper than {_DEEPEST} levels", path=f"messages[{draft.index}]")
+    if fields := _FIELDS.get(type(value)):
+        return any(_is_foul(inner, draft, depth) for name in fields if (inner := getattr(value, name)))
+    if not value or not isinstance(value, Mapping | list | tuple):
+        return False
+    inner_values = (*value, *value.values()) if isinstance(value, Mapping) else value
+    return any(_is_foul(inner, draft, depth + 1) for inner in inner_values)
+
+
+def _clean(work: Work, draft: Draft, clean: Callable[[str], str], code: str, what: str) -> None:
+    parts = [_cleaned(part, clean) for part in draft.parts]
+    message = draft.message
+    name, extra = clean(message.name), _cleaned_json(message.extra, clean)
+    if name is message.name and extra is message.extra and all(map(is_, parts, draft.parts)):
+        return
+    work.note(code, draft, f"there is {what} in it")
+    # A sealed thought that is changed is worth nothing, and refused.
+    draft.parts = [new for new, old in zip(parts, draft.parts, strict=True) if new is old or not _is_sealed(old)]
+    draft.message = replace(message, name=name, extra=extra)
+
+
+def _is_sealed(part: Part) -> bool:
+    return isinstance(part, Reasoning) and bool(part.signature or part.encrypted)
+
+
+def _cleaned(part: Any, clean: Callable[[str], str]) -> Any:  # noqa: ANN401 - a part of any kind
+    """The part, or another one with clean texts."""
+    changes = {}
+    for field in _FIELDS[type(part)]:
+        value = getattr(part, field)
+        if isinstance(value, tuple):
+            inner = tuple(_cleaned(each, clean) for each in value)
+            cleaned: object = value if all(map(is_, inner, value)) else inner
+        else:
+            cleaned = _cleaned_json(value, clean)
+        if cleaned is not value:
+            changes[field] = cleaned
+    if "arguments" in changes and part.raw is not None:
+        changes["raw"] = None  # in that text the same characters may be escaped
+    return replace(part, **changes) if changes else part
+
+
+def _cleaned_json(value: Any, clean: Callable[[str], str]) -> Any:  # noqa: ANN401 - JSON
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        members = {clean(key): _cleaned_json(inner, clean) for key, inner in value.items()}
+        same = len(members) == len(value) and all(map(is_, members, value))
+        return value if same and all(map(is_, members.values(), value.values())) else members
+    if isinstance(value, list | tuple):
+        elements = [_cleaned_json(inner, clean) for inner in value]
+        return value if all(map(is_, elements, value)) else elements
+    return value
+
+
+def _whole(text: str) -> str:
+    if text.isascii() or not _SURROGATE.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _without_nul(text: str) -> str:
+    return text.replace(_NUL, "") if _NUL in text else text

@@ -1,0 +1,108 @@
+"""Makes a list of messages what an API accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from nexus_core.dialects.fields import named
+from nexus_core.dialects.finding import dialect, read_messages, recognise
+from nexus_core.dialects.rules import RULES
+from nexus_core.errors import MessageError, UnknownNameError
+from nexus_core.history.mending.steps import mend
+from nexus_core.values.api import ApiRules
+from nexus_core.values.message import Message
+
+if TYPE_CHECKING:
+    from nexus_core.history.mending.steps import Mended
+    from nexus_core.values.api import Dialect
+    from nexus_core.values.finding import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What an API accepts, and what had to be done for it.
+
+    Attributes:
+        messages: The caller's own objects where nothing was wrong with them; others as dicts of the same dialect.
+        findings: What was wrong, in the order of the messages that were given.
+    """
+
+    messages: list[Any]
+    findings: tuple[Finding, ...]
+
+
+def repair(messages: Iterable[object], api: str | ApiRules | None = None, *, source: str | None = None) -> Repaired:
+    """Make a list of messages what an API accepts; nothing that is given is changed.
+
+    The result is written in the dialect of the list, not in that of the API: with `api="anthropic"`, a list of chat
+    messages stays one, and can be converted afterwards. The same list gives the same result, in which there is nothing
+    left to repair. Calls at the end of the list that wait for their results are left waiting.
+
+    Args:
+        messages: Dicts, objects of an API's SDK, or `Message`.
+        api: Whose rules count: `openai`, `responses`, `anthropic`, `gemini`, `neutral`; the list's own by default.
+        source: The dialect of the list, where it cannot be told from the messages.
+
+    Raises:
+        MessageError: Something in the list is no message; names it.
+        UnknownNameError: There is no such API.
+    """
+    given = as_list(messages)
+    speaking = source_of(given, api, source)
+    mended = _mended(given, speaking, api)
+    as_messages = any(isinstance(item, Message) for item in given)
+    repaired: list[Any] = []
+    for index, message in mended.messages:
+        if index is not None:
+            repaired.append(given[index])
+        elif as_messages:
+            repaired.append(message)
+        else:
+            repaired += speaking.write([message])
+    return Repaired(repaired, mended.findings)
+
+
+def findings_in(messages: Iterable[object], api: str | ApiRules | None, source: str | None) -> tuple[Finding, ...]:
+    """What `repair` would put right."""
+    given = as_list(messages)
+    return _mended(given, source_of(given, api, source), api).findings
+
+
+def rules_of(api: str | ApiRules) -> ApiRules:
+    """The rules of an API."""
+    if isinstance(api, ApiRules):
+        return api
+    if api not in RULES:
+        raise UnknownNameError("API", api, RULES)
+    return RULES[api]
+
+
+def as_list(messages: object) -> list[object]:
+    """The elements of a list of messages."""
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
+        hint = "give what its field `messages`, `input` or `contents` holds" if isinstance(messages, Mapping) else None
+        raise MessageError(f"expected a list of messages, not {named(messages)}", path="messages", hint=hint)
+    return list(messages)
+
+
+def source_of(given: list[object], api: str | ApiRules | None, source: str | None) -> Dialect:
+    """The dialect of a list; of one that could be Anthropic's as well as chat, that of the API it goes to."""
+    if source is not None:
+        return dialect(source)
+    found = recognise(given)
+    goes_to_anthropic = (api.name if isinstance(api, ApiRules) else api) == "anthropic"
+    if goes_to_anthropic and found.name == "openai" and not any(_is_surely(found, item) for item in given):
+        return dialect("anthropic")
+    return found
+
+
+def _mended(given: list[object], speaking: Dialect, api: str | ApiRules | None) -> Mended:
+    rules = speaking.rules if api is None else rules_of(api)
+    return mend(read_messages(speaking, given), rules, listed=speaking.name == rules.name)
+
+
+def _is_surely(speaking: Dialect, item: object) -> bool:
+    """Whether an element is of that dialect and of no other's; objects of an SDK are."""
+    return not isinstance(item, Mapping) or speaking.recognises(item) or item.get("role") == "developer"

@@ -1,0 +1,75 @@
+"""A caller's list, read and counted one message at a time, and no message twice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nexus_core.dialects.fields import at
+from nexus_core.history.shortening import shorten_results
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nexus_core.values.api import Dialect
+    from nexus_core.values.counting import TokenCounter
+    from nexus_core.values.message import Message
+
+
+class Window:
+    """The messages of a list by their place.
+
+    Args:
+        items: What the caller gave.
+        speaking: The dialect it is written in.
+        counter: Who counts.
+    """
+
+    def __init__(self, items: Sequence[object], speaking: Dialect, counter: TokenCounter) -> None:
+        self._items = items
+        self._speaking = speaking
+        self._counter = counter
+        self._limit: int | None = None
+        self._given: dict[int, Message] = {}
+        self._sent: dict[int, Message] = {}
+        self._tokens: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def shorten_results(self, limit: int) -> None:
+        """From now on no result of a tool takes more than that."""
+        self._limit = limit
+        self._sent.clear()
+        self._tokens.clear()
+
+    def given(self, place: int) -> Message:
+        """The message as it was given."""
+        if place not in self._given:
+            with at(f"messages[{place}]"):
+                self._given[place] = self._speaking.read(self._items[place])
+        return self._given[place]
+
+    def message(self, place: int) -> Message:
+        """The message as it will be sent."""
+        if self._limit is None:
+            return self.given(place)
+        if place not in self._sent:
+            self._sent[place] = shorten_results(self.given(place), self._limit, self._counter.count)
+        return self._sent[place]
+
+    def tokens(self, place: int) -> int:
+        """What it takes as it will be sent."""
+        if place not in self._tokens:
+            self._tokens[place] = self.size(self.message(place))
+        return self._tokens[place]
+
+    def known(self, places: range) -> int | None:
+        """What they take together, if all of them were counted."""
+        # A gap may be a hundred thousand messages long; whether any was not counted is told by how many were.
+        if len(places) > len(self._tokens) or not all(map(self._tokens.__contains__, places)):
+            return None
+        return sum(map(self._tokens.__getitem__, places))
+
+    def size(self, message: Message) -> int:
+        """What any message takes."""
+        return self._counter.count_messages([message])

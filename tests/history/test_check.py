@@ -1,0 +1,108 @@
+"""`check` is `repair` without the result, and its codes are described."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import nexus_core
+from nexus_core.dialects.rules import RULES
+from nexus_core.errors import MessageError
+from nexus_core.history.check import check
+from nexus_core.history.findings import CODES
+from nexus_core.history.mending.parts import INVALID_JSON
+from nexus_core.history.mending.placing import NO_RESULT
+from nexus_core.history.mending.steps import STEPS
+from nexus_core.history.mending.turns import BEGINNING, CONTINUE
+from nexus_core.history.repair import repair
+from nexus_core.values.message import Message
+from tests.conftest import ROOT
+
+PAGE = (ROOT / "docs/reference/findings.md").read_text(encoding="utf-8")
+APIS = [name for name in RULES if name != "neutral"]
+
+
+def apis_of(code: str) -> str:
+    names = [name for name in APIS if CODES[code].applies(RULES[name])]
+    return "all" if names == APIS else ", ".join(names)
+
+
+def test_the_reference_lists_every_code_with_cause_repair_and_apis() -> None:
+    rows = re.findall(r"^\| `([a-z-]+)` \| (.+) \| (.+) \| (.+) \|$", PAGE, re.MULTILINE)
+
+    assert rows == [(code.code, code.cause, code.repair, apis_of(code.code)) for code in CODES.values()]
+
+
+@pytest.mark.parametrize("words", [NO_RESULT, BEGINNING, CONTINUE, INVALID_JSON])
+def test_the_reference_quotes_what_repair_says(words: str) -> None:
+    assert words in PAGE
+
+
+def test_every_code_belongs_to_a_step_and_every_api_has_some() -> None:
+    assert {code for step in STEPS for code in step.codes} == set(CODES)
+    assert all(any(code.applies(rules) for code in CODES.values()) for rules in RULES.values())
+
+
+def test_codes_are_words_with_hyphens() -> None:
+    assert [code for code in CODES if not re.fullmatch(r"[a-z]+(-[a-z]+)+", code)] == []
+
+
+def test_check_returns_the_findings_and_changes_nothing() -> None:
+    messages: list[dict[str, Any]] = [{"role": "assistant", "content": "hi\0"}]
+
+    found = check(messages, "anthropic")
+
+    assert [finding.code for finding in found] == ["nul-character", "wrong-first-role"]
+    assert messages == [{"role": "assistant", "content": "hi\0"}]
+
+
+def test_both_are_public() -> None:
+    assert (nexus_core.check, nexus_core.repair, nexus_core.Message) == (check, repair, Message)
+
+
+def test_a_generator_is_as_good_as_a_list() -> None:
+    assert check({"role": "user", "content": text} for text in ("a", "b")) == ()
+
+
+def test_what_an_sdk_returned_can_be_given_back() -> None:
+    from openai.types.chat import ChatCompletionMessage  # noqa: PLC0415 - slow to import
+
+    reply = ChatCompletionMessage(role="assistant", content="so")
+    messages = [{"role": "user", "content": "hi"}, reply, {"role": "tool", "tool_call_id": "a", "content": "x"}]
+
+    repaired = repair(messages)
+
+    assert [finding.code for finding in repaired.findings] == ["orphan-result"]
+    assert repaired.messages[1] is reply
+
+
+def test_an_object_of_an_sdk_with_a_fault_becomes_a_dict() -> None:
+    from anthropic.types import Message as Reply  # noqa: PLC0415 - slow to import
+    from anthropic.types import TextBlock, Usage  # noqa: PLC0415 - as above
+
+    content = [TextBlock(type="text", text="so\0")]
+    usage = Usage(input_tokens=1, output_tokens=1)
+    reply = Reply(id="m", type="message", role="assistant", model="m", content=content, usage=usage)  # type: ignore[arg-type] # a list of one kind
+
+    repaired = repair([{"role": "user", "content": "hi"}, reply], "anthropic")
+
+    assert repaired.messages[1] == {"role": "assistant", "content": [{"type": "text", "text": "so"}]}
+
+
+@pytest.mark.parametrize("item", [3, None, "hello", object()])
+def test_what_is_no_message_is_refused_with_its_place(item: object) -> None:
+    with pytest.raises(MessageError, match=r"messages\[1\]"):
+        check([{"role": "user", "content": "hi"}, item], "openai")
+
+
+def test_checking_imports_no_sdk_and_nothing_heavy() -> None:
+    code = "import sys; from nexus_core import check; check([{'role': 'tool', 'tool_call_id': 'a', 'content': 'x'}])"
+    command = [sys.executable, "-c", f"{code}\nprint(*sys.modules)"]
+
+    loaded = subprocess.run(command, text=True, capture_output=True, check=True).stdout.split()
+
+    assert not {"openai", "anthropic", "google.genai", "pydantic", "typer", "pluggy", "asyncio"} & set(loaded)

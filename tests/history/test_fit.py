@@ -1,0 +1,258 @@
+"""A list of messages that fits a model's window."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nexus_core import BudgetError, Nexus, Truncation, UnknownNameError, UsageError, fit, hookimpl
+from nexus_core.values.budget import Decision, TokenBudget
+from tests.history.counters import Characters
+
+
+def say(*texts: str) -> list[dict[str, Any]]:
+    """User and assistant in turns."""
+    return [{"role": "assistant" if place % 2 else "user", "content": text} for place, text in enumerate(texts)]
+
+
+def call(*ids: str) -> dict[str, Any]:
+    calls = [{"id": each, "type": "function", "function": {"name": "ls", "arguments": "{}"}} for each in ids]
+    return {"role": "assistant", "content": None, "tool_calls": calls}
+
+
+def result(each: str, text: str = "README.md") -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": each, "content": text}
+
+
+def contents(messages: list[dict[str, Any]]) -> list[Any]:
+    return [message["content"] for message in messages]
+
+
+@pytest.mark.acceptance("T-01")
+def test_what_fits_comes_back_as_the_same_objects() -> None:
+    messages = say("one", "two", "three")
+
+    fitted = fit(messages, budget=1000, counter=Characters())
+
+    assert [id(message) for message in fitted.messages] == [id(message) for message in messages]
+    assert fitted.decisions == ()
+    assert fitted.findings == ()
+
+
+@pytest.mark.acceptance("T-05")
+def test_the_oldest_are_left_out_with_a_reason() -> None:
+    messages = say("aaaa", "bbbb", "cccc", "dddd")
+
+    fitted = fit(messages, budget=12, counter=Characters())
+
+    assert contents(fitted.messages) == ["cccc", "dddd"]
+    assert fitted.decisions == (
+        Decision(action="dropped", rule="oldest_first", first=0, last=1, tokens_before=None),
+    )
+    assert fitted.budget.used == {"system": 0, "tools": 0, "history": 10}
+
+
+@pytest.mark.acceptance("T-07")
+def test_middle_out_keeps_the_first_and_the_newest() -> None:
+    fitted = fit(say("task", "bbbb", "cccc", "dddd"), budget=12, strategy="middle_out", counter=Characters())
+
+    assert contents(fitted.messages) == ["task", "dddd"]
+    assert [(each.first, each.last) for each in fitted.decisions] == [(1, 2)]
+
+
+@pytest.mark.acceptance("T-04", "T-09")
+def test_a_call_is_left_out_with_its_results() -> None:
+    messages = [*say("look"), call("a", "b"), result("a"), result("b"), *say("and now")]
+
+    fitted = fit(messages, budget=20, counter=Characters())
+
+    assert contents(fitted.messages) == ["and now"]
+
+
+def test_instructions_at_the_beginning_always_stay() -> None:
+    messages = [{"role": "system", "content": "be kind"}, *say("aaaa", "bbbb", "cccc")]
+
+    fitted = fit(messages, budget=14, counter=Characters())
+
+    assert contents(fitted.messages) == ["be kind", "cccc"]
+    assert fitted.budget.used == {"system": 8, "tools": 0, "history": 5}
+
+
+def test_the_question_of_an_unfinished_tool_loop_always_stays() -> None:
+    loop = [each for number in range(10) for each in (call(f"c{number}"), result(f"c{number}", "x" * 20))]
+    messages = [*say("hello", "hi"), {"role": "user", "content": "Why does login fail?"}, *loop]
+
+    fitted = fit(messages, budget=80, counter=Characters())
+
+    assert contents(fitted.messages)[0] == "Why does login fail?"
+    assert fitted.messages[1:] == messages[-4:]
+    assert [(each.first, each.last) for each in fitted.decisions] == [(0, 1), (3, 18)]
+
+
+def test_an_answered_question_may_go() -> None:
+    messages = [*say("Why?"), call("a"), result("a"), {"role": "assistant", "content": "Because."}]
+
+    assert contents(fit(messages, budget=12, counter=Characters()).messages) == ["Because."]
+
+
+@pytest.mark.acceptance("B-02", "B-03", "C-28")
+@pytest.mark.parametrize("strategy", ["oldest_first", "middle_out"])
+def test_what_must_stay_and_does_not_fit_is_an_error_that_says_what_it_is(strategy: str) -> None:
+    messages = [{"role": "system", "content": "be kind"}, *say("a", "b", "c" * 300)]
+
+    with pytest.raises(BudgetError, match="309 tokens do not fit into 100") as caught:
+        fit(messages, budget=100, strategy=strategy, counter=Characters())
+
+    assert caught.value.parts == {"history": 301, "system": 8}
+
+
+@pytest.mark.acceptance("B-01")
+def test_an_open_tool_batch_is_never_given_up_or_closed() -> None:
+    messages = [*say("x" * 2000), call("a"), result("a", "y" * 2000)]
+
+    with pytest.raises(BudgetError):
+        fit(messages, budget=300, counter=Characters())
+    assert fit(messages, budget=5000, counter=Characters()).messages == messages
+
+
+def test_calls_that_wait_at_the_end_are_left_waiting() -> None:
+    messages = [*say("look"), call("a", "b"), result("a")]
+
+    fitted = fit(messages, budget=1000, counter=Characters())
+
+    assert fitted.messages == messages
+    assert fitted.findings == ()
+
+
+def test_tools_and_instructions_beside_the_messages_take_room() -> None:
+    fitted = fit(say("aaaa", "bbbb"), budget=40, tools=[{"name": "ls"}], system="be kind", counter=Characters())
+
+    assert fitted.budget.used == {"system": 8, "tools": 13, "history": 10}
+
+
+def test_a_result_without_its_call_is_left_out_and_named_by_its_place() -> None:
+    messages = [*say("one", "two", "three", "four"), result("nobody"), *say("five")]
+
+    fitted = fit(messages, budget=1000, counter=Characters())
+
+    assert contents(fitted.messages) == ["one", "two", "three", "four", "five"]
+    assert [(finding.code, finding.index) for finding in fitted.findings] == [("orphan-result", 4)]
+    assert fitted.decisions[-1] == Decision(action="repaired", rule="orphan-result", first=4, last=4)
+
+
+def test_a_missing_result_is_made_up_in_the_shape_of_the_list() -> None:
+    messages = [*say("look"), call("a", "b"), result("a"), *say("and now")]
+
+    fitted = fit(messages, budget=1000, counter=Characters())
+
+    assert [message["role"] for message in fitted.messages] == ["user", "assistant", "tool", "tool", "user"]
+    assert fitted.messages[3]["tool_call_id"] == "b"
+    assert fitted.messages[1] is messages[1]
+
+
+def test_an_api_that_wants_the_user_first_gets_the_user_first() -> None:
+    messages = say("aaaa", "bbbb", "cccc", "dddd", "eeee")
+
+    assert contents(fit(messages, budget=22, counter=Characters(), api="anthropic").messages) == ["cccc", "dddd", "eeee"]
+    assert contents(fit(messages, budget=22, counter=Characters(), api="openai").messages)[0] == "bbbb"
+
+
+@pytest.mark.acceptance("B-19")
+def test_history_can_be_made_to_start_with_the_user() -> None:
+    fitted = fit(say("aaaa", "bbbb", "cccc"), budget=12, counter=Characters(), start_with_user=True)
+
+    assert contents(fitted.messages) == ["cccc"]
+
+
+def test_long_results_are_shortened_before_anything_is_left_out() -> None:
+    messages = [*say("look"), call("a"), result("a", "x" * 500 + "end"), *say("and now")]
+
+    fitted = fit(messages, budget=150, counter=Characters(), result_tokens=100)
+
+    assert [message["role"] for message in fitted.messages] == ["user", "assistant", "tool", "user"]
+    assert fitted.messages[2]["content"].endswith("end")
+    assert "characters left out" in fitted.messages[2]["content"]
+    assert messages[2]["content"] == "x" * 500 + "end"
+    shortened = fitted.decisions[0]
+    assert (shortened.action, shortened.first, shortened.tokens_before) == ("shortened", 2, 504)
+    assert shortened.tokens_after <= 101
+
+
+def test_nothing_is_shortened_where_all_fits() -> None:
+    messages = [*say("look"), call("a"), result("a", "x" * 500)]
+
+    assert fit(messages, budget=1000, counter=Characters(), result_tokens=100).messages == messages
+
+
+def test_without_a_budget_a_quarter_of_a_small_window_is_left_for_the_answer() -> None:
+    budget = fit(say("hello"), model="gpt-4").budget
+
+    assert (budget.limit, budget.reserve_response) == (8192, 2048)
+
+
+def test_without_a_budget_a_large_window_leaves_8000_tokens_for_the_answer() -> None:
+    budget = fit(say("hello"), model="gpt-4o-2024-08-06").budget
+
+    assert (budget.limit, budget.available, budget.estimated) == (128_000, 120_000, False)
+
+
+def test_a_budget_may_keep_room_free() -> None:
+    budget = TokenBudget(limit=20, reserve_response=8)
+
+    assert contents(fit(say("aaaa", "bbbb", "cccc"), budget=budget, counter=Characters()).messages) == ["bbbb", "cccc"]
+
+
+def test_no_messages_fit_anywhere() -> None:
+    fitted = fit([], budget=0, counter=Characters())
+
+    assert fitted.messages == []
+    assert fitted.budget.total == 0
+
+
+@pytest.mark.acceptance("B-20")
+def test_an_unknown_strategy_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'middle_out'"):
+        fit(say("hello"), budget=100, strategy="middle-out")
+
+
+def test_a_negative_budget_is_refused() -> None:
+    with pytest.raises(UsageError, match="-1 tokens"):
+        fit(say("hello"), budget=-1)
+
+
+def test_anthropic_messages_come_back_as_they_were() -> None:
+    messages = [
+        {"role": "user", "content": "Why?"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "ls", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "README.md"}]},
+    ]
+
+    fitted = fit(messages, model="claude-sonnet-4")
+
+    assert all(map(lambda mine, theirs: mine is theirs, fitted.messages, messages))
+    assert fitted.budget.limit == 200_000
+    assert fitted.budget.estimated
+
+
+def test_an_unfinished_pair_at_the_cut_is_never_split() -> None:
+    messages = [call("a"), result("a", "x" * 30), *say("b")]
+
+    for budget in range(2, 60):
+        roles = [message["role"] for message in fit(messages, budget=budget, counter=Characters()).messages]
+        assert roles in (["user"], ["assistant", "tool", "user"])
+
+
+class Newest:
+    @hookimpl
+    def nexus_truncations(self) -> list[Truncation]:
+        return [Truncation("newest_only", lambda groups, budget: [slice(-1, None)])]
+
+
+def test_a_plugin_can_offer_another_way_to_choose() -> None:
+    with Nexus(layers=False, plugins=[Newest()]) as nexus:
+        fitted = fit(say("a", "b"), budget=100, strategy="newest_only", counter=Characters(), host=nexus.host)
+        unlimited = fit(say("a", "b"), budget=3, strategy="newest_only", counter=Characters(), host=nexus.host)
+
+    assert contents(fitted.messages) == ["a", "b"]
+    assert contents(unlimited.messages) == ["b"]

@@ -1,0 +1,141 @@
+"""Whatever the list: what repair returns is accepted, and stays as it is."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nexus_core.dialects.finding import dialect
+from nexus_core.history.check import check
+from nexus_core.history.findings import CODES
+from nexus_core.history.repair import repair
+from nexus_core.values.message import Message
+from tests.history.broken import ANYTHING, ENCODERS, MESSAGES, SAID, WORDS, Said, Word, mutated, neutral, valid_turns
+from tests.history.oracles import ORACLES
+
+APIS = ["openai", "responses", "anthropic", "gemini"]
+EVERY_API = pytest.mark.parametrize("api", APIS)
+
+
+def accepted(api: str, messages: list[Any]) -> list[str]:
+    return ORACLES[api](messages)
+
+
+def test_the_oracles_can_say_no() -> None:
+    assert accepted("openai", [{"role": "tool", "tool_call_id": "a", "content": "x"}])
+    assert accepted("anthropic", [{"role": "assistant", "content": "x"}])
+    assert accepted("responses", [{"type": "function_call_output", "call_id": "a", "output": "x"}])
+    assert accepted("gemini", [{"role": "user", "parts": []}])
+
+
+@EVERY_API
+@given(valid_turns())
+def test_a_valid_list_has_no_findings_and_comes_back_itself(api: str, turns: list[Any]) -> None:
+    messages = ENCODERS[api](turns)
+
+    repaired = repair(messages, api, source=api)
+
+    assert accepted(api, messages) == []
+    assert repaired.findings == ()
+    assert all(mine is theirs for mine, theirs in zip(repaired.messages, messages, strict=True))
+
+
+@EVERY_API
+@given(st.data())
+def test_a_list_with_elements_lost_repeated_and_exchanged_is_accepted_after_repair(api: str, data: Any) -> None:
+    messages = data.draw(mutated(ENCODERS[api](data.draw(valid_turns()))))
+
+    assert accepted(api, repair(messages, api, source=api).messages) == []
+
+
+@EVERY_API
+@settings(max_examples=300)
+@given(ANYTHING)
+def test_anything_in_an_apis_own_shape_is_accepted_after_repair(api: str, turns: list[Any]) -> None:
+    messages = ENCODERS[api](turns)
+
+    repaired = repair(messages, api, source=api)
+
+    assert accepted(api, repaired.messages) == []
+    again = repair(repaired.messages, api, source=api)
+    assert again.messages == repaired.messages
+    assert again.findings == ()
+
+
+@EVERY_API
+@settings(max_examples=300)
+@given(st.one_of(MESSAGES, ANYTHING.map(neutral)))
+def test_neutral_messages_are_accepted_after_repair_and_conversion(api: str, messages: list[Message]) -> None:
+    repaired = repair(messages, api)
+
+    assert accepted(api, dialect(api).write(repaired.messages)) == []
+    again = repair(repaired.messages, api)
+    assert again.messages == repaired.messages
+    assert again.findings == ()
+
+
+@EVERY_API
+@pytest.mark.parametrize("source", APIS)
+@settings(max_examples=50)
+@given(ANYTHING)
+def test_a_list_in_another_apis_shape_is_accepted_after_repair_and_conversion(
+    api: str, source: str, turns: list[Any]
+) -> None:
+    messages = ENCODERS[source](turns)
+
+    repaired = repair(messages, api, source=source)
+
+    assert accepted(api, dialect(api).write(map(dialect(source).read, repaired.messages))) == []
+    again = repair(repaired.messages, api, source=source)
+    assert again.messages == repaired.messages
+    assert again.findings == ()
+
+
+@EVERY_API
+@given(ANYTHING)
+def test_what_is_given_stays_as_it_is_and_gives_the_same_again(api: str, turns: list[Any]) -> None:
+    messages = ENCODERS[api](turns)
+    before = copy.deepcopy(messages)
+
+    first, second = repair(messages, api, source=api), repair(before, api, source=api)
+
+    assert messages == before
+    assert pickle.dumps((first.messages, first.findings)) == pickle.dumps((second.messages, second.findings))
+
+
+@EVERY_API
+@given(MESSAGES)
+def test_check_says_what_repair_does(api: str, messages: list[Message]) -> None:
+    repaired = repair(messages, api)
+
+    assert check(messages, api) == repaired.findings
+    is_untouched = len(repaired.messages) == len(messages) and all(
+        map(lambda a, b: a is b, repaired.messages, messages)
+    )
+    assert is_untouched == (not repaired.findings)
+
+
+@pytest.mark.parametrize("api", [*APIS, "neutral"])
+@given(MESSAGES)
+def test_only_codes_that_concern_the_api_are_found(api: str, messages: list[Message]) -> None:
+    rules = dialect(api).rules
+
+    assert [finding.code for finding in check(messages, api) if not CODES[finding.code].applies(rules)] == []
+
+
+@EVERY_API
+@given(ANYTHING, st.lists(st.one_of(SAID, WORDS), max_size=4))
+def test_what_was_closed_is_repaired_alike_when_the_conversation_goes_on(
+    api: str, turns: list[Any], more: list[Any]
+) -> None:
+    closed = ENCODERS[api]([*turns, Word("user", "so far"), Said("so good"), Word("user", "go on")])
+    longer = [*closed, *ENCODERS[api]([Said("yes"), *more])]
+
+    one, other = repair(closed, api, source=api).messages, repair(longer, api, source=api).messages
+
+    assert other[: len(one)] == one
