@@ -10,7 +10,7 @@ help:  ## what each verb does
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 run: $(VENV)/.run  ## show the labelled prompt of the example company
-	@NEXUS_HOME=$(ACME)/home/.nexus3 $(BIN)/nexus -C $(ACME)/company/backend/auth-service show
+	@$(BIN)/nexus --home $(ACME)/home/.nexus3 -C $(ACME)/company/backend/auth-service show
 
 test: lint types architecture  ## lint, types, architecture and every test
 	$(BIN)/pytest -n auto --dist loadgroup

@@ -246,12 +246,14 @@ def write_bare_app(cache: Path, venv: Venv) -> str:
 
 
 def list_commands(nexus: Venv, llm: Venv | None, bare: str, empty: Path) -> list[Command]:
-    """What is measured; `empty` is every command's directory and home, except where there must be something to show."""
-    environment = clean_environment(os.environ) | {"NEXUS_HOME": str(empty), "LLM_USER_PATH": str(empty)}
+    """What is measured; nothing is in a command's directory and home, except where there must be something to show."""
+    work, home = empty / "work", empty / "home"  # side by side: a home in the directory would be refused
+    work.mkdir()
+    environment = clean_environment(os.environ) | {"NEXUS_HOME": str(home), "LLM_USER_PATH": str(home)}
     python, script = nexus.python, nexus.script("nexus")
 
     def command(name: str, *argv: str) -> Command:
-        return Command(name, argv, empty, environment)
+        return Command(name, argv, work, environment)
 
     # What is compared stands side by side, to meet the same noise. A program that follows a big one finds the
     # processor's caches cold, so Nexus goes before what it is measured by: never to its own advantage.
@@ -261,9 +263,8 @@ def list_commands(nexus: Venv, llm: Venv | None, bare: str, empty: Path) -> list
         command(VERSION, python, script, "--version"),
         command(IMPORT, python, "-c", "import nexus_core"),
         command(PYTHON, python, "-c", "pass"),
-        command(SHOW, python, script, "show")._replace(
-            directory=ACME / "company" / "backend" / "auth-service",
-            environment=environment | {"NEXUS_HOME": str(ACME / "home" / ".nexus3")},
+        command(SHOW, python, script, "show", "--home", str(ACME / "home" / ".nexus3"))._replace(
+            directory=ACME / "company" / "backend" / "auth-service"
         ),
         command(PLUGINS, python, script, "plugins", "list"),
         command(BARE, python, bare),

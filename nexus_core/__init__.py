@@ -16,24 +16,33 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from nexus_core._version import __version__
     from nexus_core.errors import (
+        BudgetError,
         ClosedError,
         ConfigError,
         FileError,
+        MessageError,
         MissingExtraError,
         NexusError,
         PluginError,
         UnknownNameError,
         UsageError,
     )
+    from nexus_core.history.check import check
+    from nexus_core.history.fit import fit
+    from nexus_core.history.repair import repair
     from nexus_core.hookspecs import hookimpl
     from nexus_core.nexus import Nexus
+    from nexus_core.values.budget import Truncation
     from nexus_core.values.command import Command
+    from nexus_core.values.counting import Model
     from nexus_core.values.declarations import InitFile, MergePolicy, PluginSettings
     from nexus_core.values.events import HookCall, Problem
     from nexus_core.values.extra import Extra
     from nexus_core.values.finding import Finding
     from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
     from nexus_core.values.loaded import Loaded
+    from nexus_core.values.message import Message
+    from nexus_core.values.piece import Piece
     from nexus_core.values.plugin import PluginInfo
     from nexus_core.values.request import Request
     from nexus_core.values.section import Section
@@ -41,6 +50,7 @@ if TYPE_CHECKING:
     from nexus_core.values.source import Source
 
 _HOMES = {
+    "BudgetError": "errors",
     "ClosedError": "errors",
     "Command": "values.command",
     "ConfigError": "errors",
@@ -56,9 +66,13 @@ _HOMES = {
     "MCPServerConfig": "values.servers",
     "MCPServerWithOrigin": "values.servers",
     "MergePolicy": "values.declarations",
+    "Message": "values.message",
+    "MessageError": "errors",
     "MissingExtraError": "errors",
+    "Model": "values.counting",
     "Nexus": "nexus",
     "NexusError": "errors",
+    "Piece": "values.piece",
     "PluginError": "errors",
     "PluginInfo": "values.plugin",
     "PluginSettings": "values.declarations",
@@ -67,13 +81,18 @@ _HOMES = {
     "Section": "values.section",
     "Skipped": "values.layer",
     "Source": "values.source",
+    "Truncation": "values.budget",
     "UnknownNameError": "errors",
     "UsageError": "errors",
     "__version__": "_version",
+    "check": "history.check",
+    "fit": "history.fit",
     "hookimpl": "hookspecs",
+    "repair": "history.repair",
 }
 
 __all__ = [
+    "BudgetError",
     "ClosedError",
     "Command",
     "ConfigError",
@@ -89,9 +108,13 @@ __all__ = [
     "MCPServerConfig",
     "MCPServerWithOrigin",
     "MergePolicy",
+    "Message",
+    "MessageError",
     "MissingExtraError",
+    "Model",
     "Nexus",
     "NexusError",
+    "Piece",
     "PluginError",
     "PluginInfo",
     "PluginSettings",
@@ -100,10 +123,14 @@ __all__ = [
     "Section",
     "Skipped",
     "Source",
+    "Truncation",
     "UnknownNameError",
     "UsageError",
     "__version__",
+    "check",
+    "fit",
     "hookimpl",
+    "repair",
 ]
 
 

@@ -3,46 +3,107 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from nexus_core.config.merging import deep_merge
 from nexus_core.files.places import defaults_directory, home_directory
 from nexus_core.files.reading import read_text
-from nexus_core.layers.context import ContextSources, LoadedContext, LoadedSource
-from nexus_core.nexus import Nexus
-from nexus_core.values.servers import MCPServerConfig, MCPServerWithOrigin
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    from nexus_core.config.merging import deep_merge
     from nexus_core.config.schema import Config, ContextConfig
+    from nexus_core.history.manager import ContextManager
+    from nexus_core.layers.context import ContextSources, LoadedContext, LoadedSource
+    from nexus_core.layers.context_layer import ContextLayer
+    from nexus_core.tokens.counter import TextCounter
+    from nexus_core.tokens.counters import get_token_counter
+    from nexus_core.tokens.estimator import SimpleTokenCounter
+    from nexus_core.values.budget import TokenBudget
+    from nexus_core.values.counting import TokenCounter
+    from nexus_core.values.message import Message
+    from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+    from nexus_core.values.servers import MCPServerConfig, MCPServerWithOrigin
+
+    class TiktokenCounter(TextCounter):
+        """Described to type checkers; the class itself is a plugin's, and the core imports no plugin."""
+
+        encoding_name: str
+
+        def __init__(self, encoding_name: str = ..., *, exact: bool = ...) -> None: ...
+
 
 __all__ = [
     "Config",
     "ContextConfig",
+    "ContextLayer",
     "ContextLoader",
+    "ContextManager",
     "ContextSources",
+    "File",
     "FilePromptSource",
+    "Image",
     "LoadedContext",
     "LoadedPrompt",
     "LoadedSource",
     "MCPServerConfig",
     "MCPServerWithOrigin",
+    "Message",
+    "Opaque",
     "PromptLoader",
     "PromptSource",
+    "Reasoning",
+    "SimpleTokenCounter",
+    "Text",
+    "TiktokenCounter",
+    "TokenBudget",
+    "TokenCounter",
+    "ToolCall",
+    "ToolResult",
     "deep_merge",
     "get_system_info",
+    "get_token_counter",
 ]
 
 
-def __getattr__(name: str) -> object:
-    if name not in {"Config", "ContextConfig"}:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from nexus_core.config import schema  # noqa: PLC0415 - pydantic is imported only by those who ask for it
+# Each is imported by those who ask for it: pydantic for the settings, all of Nexus for loading, neither for counting.
+_ELSEWHERE = {
+    "Config": "nexus_core.config.schema",
+    "ContextConfig": "nexus_core.config.schema",
+    "ContextLayer": "nexus_core.layers.context_layer",
+    "ContextManager": "nexus_core.history.manager",
+    "ContextSources": "nexus_core.layers.context",
+    "File": "nexus_core.values.parts",
+    "Image": "nexus_core.values.parts",
+    "LoadedContext": "nexus_core.layers.context",
+    "LoadedSource": "nexus_core.layers.context",
+    "MCPServerConfig": "nexus_core.values.servers",
+    "MCPServerWithOrigin": "nexus_core.values.servers",
+    "Message": "nexus_core.values.message",
+    "Opaque": "nexus_core.values.parts",
+    "Reasoning": "nexus_core.values.parts",
+    "SimpleTokenCounter": "nexus_core.tokens.estimator",
+    "Text": "nexus_core.values.parts",
+    "TokenBudget": "nexus_core.values.budget",
+    "TokenCounter": "nexus_core.values.counting",
+    "ToolCall": "nexus_core.values.parts",
+    "ToolResult": "nexus_core.values.parts",
+    "deep_merge": "nexus_core.config.merging",
+    "get_token_counter": "nexus_core.tokens.counters",
+}
 
-    return getattr(schema, name)
+
+def __getattr__(name: str) -> object:
+    if name == "TiktokenCounter":
+        from nexus_core.host.default import load_plugin  # noqa: PLC0415 - only those who ask for it
+
+        return getattr(load_plugin("tiktoken_counter"), name)
+    if name not in _ELSEWHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_ELSEWHERE[name]), name)
 
 
 class ContextLoader:
@@ -53,6 +114,8 @@ class ContextLoader:
 
     def load(self, cwd: str | os.PathLike[str] | None = None) -> LoadedContext:
         """Find and merge all layers, fresh from disk."""
+        from nexus_core.nexus import Nexus  # noqa: PLC0415 - as above
+
         return Nexus(cwd if cwd is not None else self._cwd if self._cwd is not None else ".").context()
 
 
@@ -107,7 +170,7 @@ class PromptLoader:
     def load(self, is_repl: bool = True) -> LoadedPrompt:
         """Read and combine, for the current directory."""
         personal, personal_path = self._first(self._personal if self._personal is not None else _usual_sources())
-        project, project_path = self._first([FilePromptSource(Path.cwd() / "NEXUS.md")])
+        project, project_path = self._first([_ProjectSource(Path.cwd())])
         parts = [
             f"# Personal Configuration\n{personal}" if personal else "",
             f"# Project Configuration\n{project}" if project else "",
@@ -124,12 +187,39 @@ class PromptLoader:
         return "", None
 
 
+@dataclass(frozen=True)
+class _ProjectSource:
+    """The `NEXUS.md` of a project, made safe; not read where it leads outside or a stranger may have written it."""
+
+    directory: Path
+
+    def load(self) -> str | None:
+        from nexus_core.files.admission import Admission  # noqa: PLC0415 - as above
+        from nexus_core.layers.texts import choose_texts  # noqa: PLC0415 - as above
+        from nexus_core.values.layer import Layer, LayerText, Skipped  # noqa: PLC0415 - as above
+        from nexus_core.values.settings import Settings  # noqa: PLC0415 - as above
+
+        layer = Layer("local", self.directory / ".nexus3", "local", root=self.directory)
+        text = Admission(layer).read_text(self.path)
+        if isinstance(text, Skipped):
+            return None
+        return choose_texts([LayerText(self.path, text, layer=layer)], Settings()).texts[0].text
+
+    @property
+    def path(self) -> Path:
+        return self.directory / "NEXUS.md"
+
+
 def get_system_info(is_repl: bool = True) -> str:
     """What is known about the machine and the mode, one fact a line: the text of the environment section."""
+    from nexus_core.nexus import Nexus  # noqa: PLC0415 - as above
+
     with Nexus(layers=False) as nexus:
         sections = nexus.sections(mode="repl" if is_repl else "server")
     return next((section.text for section in sections if section.id == "environment"), "")
 
 
 def _usual_sources() -> list[PromptSource]:
-    return [FilePromptSource(directory / "NEXUS.md") for directory in (home_directory(), defaults_directory())]
+    return [
+        FilePromptSource(directory / "NEXUS.md") for directory in (home_directory(Path.cwd()), defaults_directory())
+    ]

@@ -14,13 +14,15 @@ NexusError                 something a person can put right; the message says wh
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from nexus_core.values.extra import Extra
+
+SHOWN_NAMES = 12
+"""So many known names are listed where none is near the unknown one."""
 
 
 class NexusError(Exception):
@@ -144,7 +146,9 @@ class UnknownNameError(UsageError):
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
         nearest = did_you_mean(name, names)
-        hint = nearest or (f"known: {', '.join(names)}" if names else f"there is no {kind} at all")
+        more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+        listed = f"known: {', '.join(names[:SHOWN_NAMES])}{more}"
+        hint = nearest or (listed if names else f"there is no {kind} at all")
         super().__init__(f"unknown {kind} {name!r}", hint=hint)
         self.kind = kind
         self.name = name
@@ -156,6 +160,8 @@ class ClosedError(NexusError):
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The sentence `did you mean 'x'?`, or "" when nothing known is near."""
+    from difflib import get_close_matches  # noqa: PLC0415 - a name is seldom wrong
+
     nearest = get_close_matches(name, sorted(known), n=1)
     return f"did you mean {nearest[0]!r}?" if nearest else ""
 

@@ -30,7 +30,9 @@ import pluggy
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from nexus_core.values.budget import Truncation
     from nexus_core.values.command import Command
+    from nexus_core.values.counting import Model, ModelCounter
     from nexus_core.values.declarations import InitFile, InitScope, MergePolicy, PluginSettings
     from nexus_core.values.finding import Finding
     from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
@@ -154,7 +156,8 @@ def nexus_layer_config(layer: Layer) -> Iterable[LayerConfig | Skipped]:
 
     Returns:
         One `LayerConfig` for each file, able to say where each setting stands. Nexus merges, checks and guards them:
-        settings that start programs or open connections take effect only where the user trusts them.
+        settings that start programs or open connections take effect only where the user trusts them. MCP servers are
+        the setting `mcp_servers`, in any of the shapes that other tools have made common.
 
     Example:
         @hookimpl
@@ -210,6 +213,64 @@ def nexus_static_sections(request: Request, loaded: Loaded) -> Iterable[Section]
         @hookimpl
         def nexus_static_sections(request):
             return [Section("python", title="Python", text=f"Python {sys.version.split()[0]}")]
+    """
+
+
+# ---- counting and fitting ---------------------------------------------------------------------------------
+
+
+@hookspec
+def nexus_models() -> Iterable[Model]:
+    """Say what is known of models: window, tokeniser, the shortest prefix that is cached.
+
+    Collects. Asked once per Nexus. What installed plugins say of a model replaces what bundled ones say; the user's
+    `provider.context_window` goes before both.
+
+    Returns:
+        Models by name. A date at the end of a name does not matter, and a name that ends in `*` stands for all that
+        begin so; the longest name that fits is used.
+
+    Example:
+        @hookimpl
+        def nexus_models():
+            return [Model(name="acme-large*", window=64_000, encoding="o200k_base")]
+    """
+
+
+@hookspec(firstresult=True)
+def nexus_token_counter(model: str, encoding: str) -> ModelCounter | None:
+    """Count tokens as a model does.
+
+    First answer wins. Asked once per model and Nexus. Where nobody answers, Nexus estimates.
+
+    Args:
+        model: The model's name; "" when any will do.
+        encoding: The name of its tokeniser, as `nexus_models` tells it; "" when it is not known.
+
+    Returns:
+        A counter, or None for a model it knows nothing about.
+
+    Example:
+        @hookimpl
+        def nexus_token_counter(model):
+            return AcmeCounter() if model.startswith("acme-") else None
+    """
+
+
+@hookspec
+def nexus_truncations() -> Iterable[Truncation]:
+    """Offer ways to choose what stays when a conversation does not fit.
+
+    Collects. Asked once per Nexus. Of two with one name, the bundled one is used.
+
+    Returns:
+        Truncations by name: each is given the sizes of groups (a message with tool calls and its results are one) and
+        a budget, and says which groups stay.
+
+    Example:
+        @hookimpl
+        def nexus_truncations():
+            return [Truncation("newest_only", lambda groups, budget: [slice(-groups.newest(budget), None)])]
     """
 
 

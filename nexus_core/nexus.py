@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from nexus_core.config.early import read_early_settings
+from nexus_core.config.early import EarlySettings, read_early_settings
 from nexus_core.errors import ClosedError, UsageError
 from nexus_core.files.places import defaults_directory, existing_directory, home_directory
 from nexus_core.host.bundled import BUNDLED
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.plugin import PluginInfo
     from nexus_core.values.section import Section
+    from nexus_core.values.settings import Settings
 
 OWN_PROFILE = "nexus"
 
@@ -36,6 +37,7 @@ class Nexus:
         cwd: The directory the agent works in.
         home: The user's own directory; by default `NEXUS_HOME`, else `~/.nexus3`.
         layers: Whether to look for layers on disk at all.
+        installed: Whether to load installed plugins; without layers too, no settings are read.
         defaults: Whether the defaults that ship with Nexus stand in for a missing global layer.
         plugins: Objects with hooks, in addition to the installed plugins.
         disable: Names of plugins not to load.
@@ -45,7 +47,7 @@ class Nexus:
 
     Raises:
         FileError: There is no such directory.
-        ConfigError: The user's or the project's config.json cannot be used.
+        ConfigError: The user's or the project's config.json cannot be used, or NEXUS_HOME lies inside the project.
         PluginError: One of `plugins` breaks the contract; or any plugin does, in a strict run.
     """
 
@@ -55,6 +57,7 @@ class Nexus:
         *,
         home: str | os.PathLike[str] | None = None,
         layers: bool = True,
+        installed: bool = True,
         defaults: bool = True,
         plugins: Iterable[object] = (),
         disable: Iterable[str] = (),
@@ -63,18 +66,21 @@ class Nexus:
         trace: Callable[[HookCall], None] | None = None,
     ) -> None:
         self.cwd = existing_directory(cwd)
-        self.home = home_directory() if home is None else Path(home).absolute()
+        self.home = home_directory(self.cwd) if home is None else Path(home).absolute()
         self._has_layers = layers
         self._defaults = defaults_directory() if defaults else None
-        settings = read_early_settings(self.home, self.cwd / ".nexus3")
+        settings = EarlySettings()
+        if layers or installed:  # without layers, nobody asks the project how far up to look
+            settings = read_early_settings(self.home, self.cwd / ".nexus3" if layers else self.home)
         if isinstance(disable, str):
             raise UsageError(f"disable must be a list of names, not {disable!r}", hint=f"write disable=[{disable!r}]")
         policy = read_policy((*settings.disabled_plugins, *disable), strict=strict)
         candidates = list(BUNDLED)
-        if not policy.only_bundled:
+        if installed and not policy.only_bundled:
             candidates += installed_candidates(outside=self.cwd)
         candidates += given_candidates(plugins)
         self._host: Host | None = Host(candidates, policy, report=report, trace=trace)
+        self._valid: set[str] = set()  # settings that were found valid, as text
 
     @property
     def host(self) -> Host:
@@ -112,9 +118,7 @@ class Nexus:
         loaded = load_layers(self.host, request or self.request())
         # The defaults are checked by our own tests; most directories have nothing else.
         if any(config.layer is None or config.layer.scope != "defaults" for config in loaded.configs):
-            from nexus_core.config.remembered import ensure_valid  # noqa: PLC0415 - many directories have no settings
-
-            ensure_valid(loaded.settings, {name: declared.model for name, declared in self.host.settings().items()})
+            self._ensure_valid(loaded.settings)
         return loaded
 
     def context(self, *, mode: Mode = "repl", profile: str = OWN_PROFILE) -> LoadedContext:
@@ -135,6 +139,15 @@ class Nexus:
     def system_prompt(self, *, mode: Mode = "repl") -> str:
         """The labelled prompt: what a model should read first in this directory."""
         return self.context(mode=mode).system_prompt
+
+    def _ensure_valid(self, settings: Settings) -> None:
+        content = repr(settings.value)
+        if content in self._valid:
+            return
+        from nexus_core.config.remembered import ensure_valid  # noqa: PLC0415 - many directories have no settings
+
+        ensure_valid(settings, {name: declared.model for name, declared in self.host.settings().items()})
+        self._valid.add(content)
 
     def _profile_context(self, profile: str) -> LoadedContext:
         from nexus_core.layers.context import LoadedContext  # noqa: PLC0415 - as above

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
 from nexus_core.config.documents import read_document as read_json
+from nexus_core.config.documents import read_layer_document as read_layer_json
 from nexus_core.config.documents import setting_error
-from nexus_core.files.admission import (
-    Admission,
-    accepted_owners,
-    is_foreign,
-    real_path,
-    repository_root,
-)
+from nexus_core.config.pointers import pointer_to
+from nexus_core.files.admission import Admission, real_path
+from nexus_core.files.ownership import is_foreign, owners_beside
+from nexus_core.files.paths import file_in
 from nexus_core.files.places import defaults_directory
 from nexus_core.files.reading import read_bytes, read_text
+from nexus_core.files.repository import levels_above, repository_of, repository_root
 from nexus_core.text.console import Console
 from nexus_core.text.visible import visible, visible_line
 
@@ -22,8 +22,14 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from nexus_core.config.json_document import JsonDocument as JsonDocument  # noqa: PLC0414 - for annotations of plugins
     from nexus_core.config.schema import Strict
     from nexus_core.nexus import Nexus
+    from nexus_core.tokens.counter import TextCounter
+    from nexus_core.tokens.estimator import estimate
+    from nexus_core.tokens.messages import count_messages
+    from nexus_core.tokens.pieces import cut_pieces
+    from nexus_core.values.budget import GroupSizes as GroupSizes  # noqa: PLC0414 - for annotations of plugins
     from nexus_core.values.declarations import InitScope as InitScope  # noqa: PLC0414 - for annotations of plugins
 
 __all__ = [
@@ -31,13 +37,22 @@ __all__ = [
     "Console",
     "Shell",
     "Strict",
-    "accepted_owners",
+    "TextCounter",
+    "count_messages",
+    "cut_pieces",
     "defaults_directory",
+    "estimate",
+    "file_in",
     "is_foreign",
+    "levels_above",
+    "owners_beside",
+    "pointer_to",
     "read_bytes",
     "read_json",
+    "read_layer_json",
     "read_text",
     "real_path",
+    "repository_of",
     "repository_root",
     "setting_error",
     "visible",
@@ -45,12 +60,19 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    if name != "Strict":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from nexus_core.config.schema import Strict  # noqa: PLC0415 - pydantic only for those who declare settings
+_ELSEWHERE = {
+    "Strict": "nexus_core.config.schema",  # pydantic is imported only by those who declare settings
+    "TextCounter": "nexus_core.tokens.counter",  # and these by those who count
+    "count_messages": "nexus_core.tokens.messages",
+    "cut_pieces": "nexus_core.tokens.pieces",
+    "estimate": "nexus_core.tokens.estimator",
+}
 
-    return Strict
+
+def __getattr__(name: str) -> object:
+    if name not in _ELSEWHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_ELSEWHERE[name]), name)
 
 
 class Shell(Protocol):

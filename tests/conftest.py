@@ -75,6 +75,7 @@ def install_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nexus_home: 
     only_here = partial(installed_candidates, search_path=[str(site)])
     monkeypatch.setattr("nexus_core.nexus.installed_candidates", only_here)
     monkeypatch.setattr("nexus_core.cli.plugin_check.installed_candidates", only_here)
+    monkeypatch.setattr("nexus_core.host.default.installed_candidates", only_here)
     before = set(sys.modules)
 
     def install(name: str, source: str, *, distribution: str = "", version: str = "1.0") -> None:

@@ -48,3 +48,9 @@ def test_errors_cross_a_process_boundary(error: NexusError) -> None:
     copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
 
     assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
+
+
+def test_of_many_known_names_only_some_are_listed() -> None:
+    error = UnknownNameError("setting", "zzz", [f"name{number:02}" for number in range(45)])
+
+    assert str(error).endswith("name11 and 33 more")

@@ -188,15 +188,15 @@ def test_a_closed_nexus_says_so(make_nexus: MakeNexus) -> None:
         nexus.system_prompt()
 
 
-def test_leaving_the_block_closes(nexus_home: Path, tmp_path: Path) -> None:  # noqa: ARG001 - the home must be in place
-    with Nexus(tmp_path) as nexus:
+def test_leaving_the_block_closes(nexus_home: Path, tmp_path: Path) -> None:
+    with Nexus(tmp_path, home=nexus_home) as nexus:
         pass
 
     with pytest.raises(ClosedError):
         nexus.load()
 
 
-def test_a_directory_that_does_not_exist_is_refused(nexus_home: Path, tmp_path: Path) -> None:  # noqa: ARG001 - as above
+def test_a_directory_that_does_not_exist_is_refused(nexus_home: Path, tmp_path: Path) -> None:  # noqa: ARG001 - the home must be in place
     with pytest.raises(FileError, match="no such directory"):
         Nexus(tmp_path / "missing")
 

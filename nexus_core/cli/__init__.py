@@ -4,7 +4,7 @@ run.py        arguments → exit code; the only place where an error becomes a m
 root.py       the root command and its list of core commands
 lazy.py       commands that are listed without being imported
 options.py    the options that every command understands
-shell.py      what a command has at hand: console, directory, Nexus
+shell.py      what a command has at hand: console, directory, Nexus; keeps what plugins print out of the data
 <name>.py     one command group each
 """
 
@@ -43,10 +43,11 @@ def _print_version() -> int:
 
 
 def _open_closed_streams() -> None:
-    # `nexus … >&-`: Python then has None where everybody expects a file.
-    for name in ("stdout", "stderr"):
+    # `nexus … >&-`: Python then has None where everybody expects a file, and the next file that is opened would take
+    # its descriptor. In this order each gets its own again, because the lowest free one is always taken.
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - open until the end
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - open until the end
 
 
 def _leave_workspace() -> None:

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nexus_core.cli.exits import FINDINGS
-from nexus_core.cli.options import DryRun, Json  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.cli.options import DryRun, Json, RequireTrusted  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.cli.shell import project_directory
 from nexus_core.config.keys import default_of, known_keys, pointer_of
-from nexus_core.errors import UnknownNameError
+from nexus_core.errors import NexusError, UnknownNameError
+from nexus_core.text.console import counted
+from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from nexus_core.cli.shell import CommandShell
+    from nexus_core.values.loaded import Loaded
     from nexus_core.values.settings import Settings
 
-app = typer.Typer(help="Show, change and check settings.", no_args_is_help=True)
+app = typer.Typer(
+    help="Show, change and check settings.",
+    no_args_is_help=True,
+    epilog="\b\nExamples:\n  nexus config show --origins\n  nexus config set provider.model gpt-4o",
+)
+
+_HIDDEN = "(hidden)"
 
 
 def _keys() -> list[str]:
@@ -32,15 +45,17 @@ def show(
     ctx: typer.Context,
     origins: Annotated[bool, typer.Option("--origins", help="Say where each setting comes from.")] = False,
     json: Json = False,
+    require_trusted: RequireTrusted = False,
 ) -> None:
     """Print what all layers together set."""
     shell: CommandShell = ctx.obj
     with shell.nexus() as nexus:
         loaded = nexus.load()
-    shell.warn_about(loaded.findings)
+    shell.review(loaded, require_trusted=require_trusted)
     rows = list(_rows(loaded.settings))
     if json:
-        shell.console.json({"schema": 1, "settings": loaded.settings.value, "origins": _origins(loaded.settings)})
+        settings = _without_secrets(loaded.settings.value)
+        shell.console.json({"schema": 1, "settings": settings, "origins": _origins(loaded.settings)})
     elif origins:
         shell.console.table([("SETTING", "VALUE", "FROM", "OVERRIDES"), *rows], styles=["bold"])
     else:
@@ -67,7 +82,7 @@ def _origins(settings: Settings) -> dict[str, object]:
 
 
 def _follow(value: Any, pointer: str) -> Any:  # noqa: ANN401 - any JSON value
-    from nexus_core.config.json_parser import split_pointer  # noqa: PLC0415 - only this command needs it
+    from nexus_core.config.pointers import split_pointer  # noqa: PLC0415 - only this command needs it
 
     for token in split_pointer(pointer):
         value = value[int(token)] if isinstance(value, list) else value[token]
@@ -77,21 +92,36 @@ def _follow(value: Any, pointer: str) -> Any:  # noqa: ANN401 - any JSON value
 def _shown(pointer: str, value: object) -> str:
     import json  # noqa: PLC0415 - as above
 
-    # The values of a server's environment and headers are often secrets, whatever they are called.
-    if pointer.startswith("/mcp_servers/") and ("/env/" in pointer or "/headers/" in pointer):
-        return "(hidden)"
-    return json.dumps(value, ensure_ascii=False)
+    return _HIDDEN if _is_secret(pointer) else json.dumps(_without_secrets(value, pointer), ensure_ascii=False)
+
+
+def _without_secrets(value: Any, pointer: str = "") -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(value, dict):
+        return {key: _without_secrets(item, f"{pointer}/{key}") for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_secrets(item, f"{pointer}/{index}") for index, item in enumerate(value)]
+    if _is_secret(pointer):
+        return _HIDDEN
+    from nexus_core.trust.fingerprint import without_password  # noqa: PLC0415 - as above
+
+    return without_password(value) if isinstance(value, str) else value
+
+
+def _is_secret(pointer: str) -> bool:
+    # The values of a server's environment and headers often are, whatever they are called.
+    return pointer.startswith("/mcp_servers/") and ("/env/" in pointer or "/headers/" in pointer)
 
 
 @app.command(epilog="\b\nExamples:\n  nexus config get provider.model\n  nexus config get context --json")
-def get(ctx: typer.Context, key: Key, json: Json = False) -> None:
+def get(ctx: typer.Context, key: Key, json: Json = False, require_trusted: RequireTrusted = False) -> None:
     """Print one setting, or its default where nobody set it."""
     shell: CommandShell = ctx.obj
     if key not in known_keys() and not key.startswith("plugins."):
         raise UnknownNameError("setting", key, known_keys())
     with shell.nexus() as nexus:
-        settings = nexus.load().settings
-    value = settings.get(key, default_of(key))
+        loaded = nexus.load()
+    shell.review(loaded, require_trusted=require_trusted, warn=False)
+    value = _without_secrets(loaded.settings.get(key, default_of(key)), pointer_of(key))
     if json:
         shell.console.json({"schema": 1, "key": key, "value": value})
     else:
@@ -105,24 +135,35 @@ def get(ctx: typer.Context, key: Key, json: Json = False) -> None:
 def set_setting(
     ctx: typer.Context,
     key: Key,
-    value: Annotated[str, typer.Argument(help="JSON, or a plain word.")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="JSON, or a plain word.")],
     for_all: Annotated[
         bool, typer.Option("--global", help="In your own config.json instead of the project's.")
     ] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Change one setting in config.json; everything else in the file stays as it is."""
+    """Change one setting in config.json, and nothing else in it."""
     from nexus_core.config.changing import change_setting  # noqa: PLC0415 - only this command writes
 
     shell: CommandShell = ctx.obj
-    with shell.nexus() as nexus:
-        path = (nexus.home if for_all else nexus.cwd / ".nexus3") / "config.json"
+    with shell.nexus(layers=False) as nexus:
+        path = (nexus.home if for_all else project_directory(nexus)) / "config.json"
     text = change_setting(path, key, value, write=not dry_run)
     if dry_run:
         shell.console.text(text)
         shell.console.message("Nothing was written.")
-    else:
-        shell.console.text(str(path))
+        return
+    shell.console.text(str(path))
+    with suppress(NexusError), shell.nexus() as nexus:  # what is wrong with another file is not about this one
+        _say_what_has_no_effect(shell, path, key, nexus.load())
+
+
+def _say_what_has_no_effect(shell: CommandShell, path: Path, key: str, loaded: Loaded) -> None:
+    """A project may write down whatever it likes, but not all of it counts, or not yet."""
+    for finding in loaded.findings:
+        if finding.path == path and finding.message.startswith(key):
+            shell.console.warning(visible_line(str(finding)))
+    if any(part.path == path and part.pointer.startswith(pointer_of(key)) for part in loaded.active):
+        shell.console.message("It takes effect after `nexus trust allow`.")
 
 
 @app.command(epilog="\b\nExamples:\n  nexus config validate\n  nexus -C services/auth config validate --json")
@@ -141,7 +182,7 @@ def validate(ctx: typer.Context, json: Json = False) -> None:
         shell.console.json({"schema": 1, "faults": rows})
     for fault in faults if not json else ():
         shell.console.text(f"{fault}\n")
-    shell.console.message(f"{len(loaded.configs)} files, {len(faults)} faults.")
+    shell.console.message(f"{counted(len(loaded.configs), 'file')}, {counted(len(faults), 'fault')}.")
     if faults:
         raise typer.Exit(FINDINGS)
 
@@ -149,6 +190,10 @@ def validate(ctx: typer.Context, json: Json = False) -> None:
 @app.command(epilog="\b\nExamples:\n  nexus config schema\n  nexus config schema > nexus.schema.json")
 def schema(ctx: typer.Context) -> None:
     """Print the JSON Schema of config.json, for editors."""
-    from nexus_core.config.keys import json_schema  # noqa: PLC0415 - pydantic takes its time
+    from nexus_core.config.editor_schema import json_schema  # noqa: PLC0415 - pydantic takes its time
+    from nexus_core.config.validation import import_models  # noqa: PLC0415 - as above
 
-    ctx.obj.console.json(json_schema())
+    shell: CommandShell = ctx.obj
+    with shell.nexus(layers=False) as nexus:
+        models = import_models({name: declared.model for name, declared in nexus.host.settings().items()})
+    shell.console.json(json_schema(models))

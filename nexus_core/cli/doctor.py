@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,12 +9,14 @@ import typer
 from nexus_core.cli.exits import FINDINGS
 from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.layers.diagnosis import CHECKS, diagnose
+from nexus_core.text.console import counted
 from nexus_core.text.visible import visible_line
 from nexus_core.values.finding import Finding
 
 if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
     from nexus_core.nexus import Nexus
+    from nexus_core.values.loaded import Loaded
 
 app = typer.Typer()
 
@@ -35,22 +36,21 @@ def doctor(ctx: typer.Context, json: Json = False, codes: Codes = False) -> None
     if codes:
         _print_codes(shell, json=json)
         return
-    with shell.nexus(strict=False) as nexus:  # a broken plugin is a finding, not the end
-        findings = _examine(nexus)
+    with shell.nexus(strict=False, warn=False) as nexus:  # a broken plugin is a finding, neither less nor more
+        findings = examine(nexus, nexus.load())
     if json:
         shell.console.json({"schema": 1, "findings": [_describe(finding) for finding in findings]})
     else:
         for finding in findings:
             shell.console.text(visible_line(str(finding)))
-    plural = "" if len(findings) == 1 else "s"
-    shell.console.message(f"{len(findings)} finding{plural}" if findings else "Nothing found.")
+    shell.console.message(counted(len(findings), "finding") if findings else "Nothing found.")
     if findings:
         raise typer.Exit(FINDINGS)
 
 
-def _examine(nexus: Nexus) -> list[Finding]:
+def examine(nexus: Nexus, loaded: Loaded) -> list[Finding]:
+    """All that is wrong with what was loaded, and with the plugins, sorted by place."""
     request = nexus.request()
-    loaded = nexus.load(request)
     found = [*diagnose(loaded, request), *nexus.host.diagnose(request, loaded)]
     # Last, because a plugin may have failed while it looked for trouble.
     problems = [Finding(_PLUGIN_PROBLEM, str(problem)) for problem in nexus.problems]
@@ -62,7 +62,13 @@ def _order(finding: Finding) -> tuple[str, int, int, str, str]:
 
 
 def _describe(finding: Finding) -> dict[str, object]:
-    return {**asdict(finding), "path": str(finding.path) if finding.path else None}
+    return {
+        "code": finding.code,
+        "message": finding.message,
+        "path": str(finding.path) if finding.path else None,
+        "line": finding.line,
+        "column": finding.column,
+    }
 
 
 def _print_codes(shell: CommandShell, *, json: bool) -> None:

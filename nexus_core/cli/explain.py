@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core.cli.exits import FINDINGS
-from nexus_core.cli.options import Json, Profile  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.cli.options import Json, Profile, RequireTrusted  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.errors import UsageError, did_you_mean
 from nexus_core.layers.explaining import Explanation
 from nexus_core.layers.explaining import explain as find_explanations
 
@@ -22,19 +23,36 @@ Query = Annotated[
 
 
 @app.command(epilog='\b\nExamples:\n  nexus explain provider.model\n  nexus explain "Never log a token"')
-def explain(ctx: typer.Context, query: Query, profile: Profile = "nexus", json: Json = False) -> None:
+def explain(
+    ctx: typer.Context,
+    query: Query,
+    profile: Profile = "nexus",
+    json: Json = False,
+    require_trusted: RequireTrusted = False,
+) -> None:
     """Say where something comes from and what it overrode, or why it is not there."""
     shell: CommandShell = ctx.obj
+    if not query.strip():
+        raise UsageError("there is nothing to explain", hint="name a setting, a file, or a piece of the prompt")
     with shell.nexus() as nexus:
-        found = find_explanations(nexus.context(profile=profile), query)
+        context = nexus.context(profile=profile)
+        found = find_explanations(context, query)
+    shell.review(context.loaded, require_trusted=require_trusted, warn=False)
     found = found or _default(query)
     if json:
         shell.console.json({"schema": 1, "explanations": [each._asdict() for each in found]})
     elif found:
         shell.console.table([(each.subject, each.place or "-", each.remark) for each in found])
     if not found:
-        shell.console.message(f"Nothing in the prompt or the settings here has to do with {query!r}.")
+        shell.console.message(f"Nothing in the prompt or the settings here has to do with {query!r}.{_nearest(query)}")
         raise typer.Exit(FINDINGS)
+
+
+def _nearest(query: str) -> str:
+    from nexus_core.config.keys import known_keys  # noqa: PLC0415 - only where nothing is found
+
+    nearest = did_you_mean(query, known_keys())
+    return f" {nearest.capitalize()}" if nearest else ""
 
 
 def _default(query: str) -> list[Explanation]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from shlex import quote
 from tempfile import TemporaryDirectory
@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from nexus_core.cli.options import DryRun, Json  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.cli.shell import project_directory
 from nexus_core.config.documents import read_document
 from nexus_core.config.merging import is_comment
+from nexus_core.config.servers.normalising import normalise_servers
 from nexus_core.errors import ConfigError, FileError, NexusError, UsageError
 from nexus_core.files.writing import write_text_atomically
 from nexus_core.layers.initialising import carry_out, plan_init
@@ -69,8 +71,8 @@ def _initialise(
     copy_mcp: Path | None = None,
     json: bool = False,
 ) -> None:
-    with shell.nexus() as nexus:
-        directory = nexus.home if scope == "global" else _project_directory(nexus)
+    with _nexus(shell, scope) as nexus:
+        directory = nexus.home if scope == "global" else project_directory(nexus)
         plan = plan_init(nexus.host, directory, scope, force=force)
         servers = None
         if copy_mcp is not None:
@@ -85,11 +87,19 @@ def _initialise(
     _print(shell, plan, dry_run=dry_run, json=json)
 
 
-def _project_directory(nexus: Nexus) -> Path:
-    directory = nexus.cwd / ".nexus3"
-    if os.path.realpath(nexus.home) in {os.path.realpath(directory), str(nexus.cwd)}:
-        raise UsageError("this is where your own directory is", hint="nexus init --global sets that up")
-    return directory
+@contextmanager
+def _nexus(shell: CommandShell, scope: InitScope) -> Iterator[Nexus]:
+    """A Nexus that does not stumble over settings that may be about to be overwritten."""
+    with ExitStack() as opened:
+        try:
+            nexus = opened.enter_context(shell.nexus(layers=False))
+        except NexusError:
+            if scope != "global":
+                raise
+            # Which plugins the user has disabled cannot be known, so that none is loaded that could be.
+            nexus = opened.enter_context(shell.nexus(layers=False, installed=False))
+            shell.console.warning("your config.json cannot be used, so only plugins that ship with Nexus were asked")
+        yield nexus
 
 
 def _print(shell: CommandShell, plan: InitPlan, *, dry_run: bool, json: bool) -> None:
@@ -136,9 +146,8 @@ def _offered_servers(shell: CommandShell, *, dry_run: bool) -> ServerFile | None
     for found in _find_servers(shell):
         names = ", ".join(one_line(name[:60]) for name in found.names)
         shell.console.message(f"There are MCP servers in {one_line(str(found.path))}: {names}")
-        if not dry_run and _is_terminal():
-            shell.console.message("  Copy them? As your own they need no approval in any project. [y/N]")
-            if sys.stdin.readline().strip().lower() in {"y", "yes"}:
+        if not dry_run and shell.can_ask:
+            if shell.agrees("Copy them? As your own they need no approval in any project."):
                 return found
         else:
             force = "" if dry_run else " --force"  # by then the file will be there
@@ -160,11 +169,7 @@ def _find_servers(shell: CommandShell) -> Iterator[ServerFile]:
 
 def _read_servers(path: Path) -> ServerFile | None:
     """The servers in a file, or None when there is no such file or it holds none."""
-    try:
-        document = read_document(path, comments=True, empty={})
-    except ConfigError as error:
-        # Without its report, which shows lines of the file: any of them may hold a password.
-        raise ConfigError(error.what, where=error.where, hint=error.hint) from None
+    document = read_document(path, comments=True, empty={}, quote=False)  # any line may hold a password
     if document is None or not isinstance(document.value, dict):
         return None
     table = {key: value for key, value in document.value.items() if not is_comment(key)}
@@ -190,11 +195,6 @@ def _check(host: Host, servers: ServerFile) -> None:
     with TemporaryDirectory() as scratch:
         write_text_atomically(Path(scratch) / SERVERS, servers.text)
         try:
-            host.layer_config(Layer("global", Path(scratch), "global"))
+            normalise_servers(host.layer_config(Layer("global", Path(scratch), "global"))[0], [])
         except NexusError as error:
             raise ConfigError(error.what, where=str(servers.path), hint=error.hint) from None
-
-
-def _is_terminal() -> bool:
-    # The question is printed on standard error; who cannot see it cannot answer it. A closed input is None.
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import typer
 
-from nexus_core.cli.options import Json, Profile  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.cli.options import Json, Profile, RequireTrusted  # noqa: TC001 - Typer reads annotations at run time
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from nexus_core.cli.shell import CommandShell
     from nexus_core.values.layer import Layer, LayerText
 
@@ -16,26 +19,30 @@ app = typer.Typer()
 
 
 @app.command(epilog="\b\nExamples:\n  nexus layers\n  nexus -C services/auth layers --json")
-def layers(ctx: typer.Context, profile: Profile = "nexus", json: Json = False) -> None:
-    """List the layers of a directory, later ones extending earlier ones, and every place that was looked at in vain."""
+def layers(
+    ctx: typer.Context, profile: Profile = "nexus", json: Json = False, require_trusted: RequireTrusted = False
+) -> None:
+    """List the layers of a directory and every place that was looked at in vain; later layers extend earlier ones."""
     shell: CommandShell = ctx.obj
     with shell.nexus() as nexus:
         loaded = nexus.context(profile=profile).loaded
-    shell.warn_about(loaded.findings)
+    shell.review(loaded, require_trusted=require_trusted)
     found = [(layer, loaded.texts_of(layer)) for layer in loaded.layers]
     if json:
         layers = [_describe(layer, texts) for layer, texts in found]
-        skipped = [
-            {"path": str(each.path), "reason": each.reason, "layer": each.layer, "plugin": each.plugin}
-            for each in loaded.skipped
-        ]
+        skipped = [{**asdict(each), "path": str(each.path)} for each in loaded.skipped]
         shell.console.json({"schema": 1, "layers": layers, "skipped": skipped})
         return
-    rows = [(layer.name, str(layer.project), _summary(texts), layer.plugin) for layer, texts in found]
+    rows = [(layer.name, str(_place(layer)), _summary(texts), layer.plugin) for layer, texts in found]
     shell.console.table([("LAYER", "DIRECTORY", "TEXTS", "FOUND BY"), *rows], styles=["bold"])
     shell.console.text("")
-    places = [(each.reason, str(each.path)) for each in loaded.skipped]
+    places = [(each.reason, each.place) for each in loaded.skipped]
     shell.console.table([("SKIPPED BECAUSE", "PLACE"), *places], styles=["bold"])
+
+
+def _place(layer: Layer) -> Path:
+    # The project of the defaults is where the user's own directory would be.
+    return layer.directory if layer.is_own else layer.project
 
 
 def _describe(layer: Layer, texts: tuple[LayerText, ...]) -> dict[str, object]:
@@ -43,11 +50,11 @@ def _describe(layer: Layer, texts: tuple[LayerText, ...]) -> dict[str, object]:
         "name": layer.name,
         "scope": layer.scope,
         "directory": str(layer.directory),
-        "project": str(layer.project),
+        "project": str(_place(layer)),
         "plugin": layer.plugin,
         "texts": [{"path": str(text.path), "purpose": text.purpose, "characters": len(text.text)} for text in texts],
     }
 
 
 def _summary(texts: tuple[LayerText, ...]) -> str:
-    return ", ".join(f"{text.path.name} ({len(text.text)} characters)" for text in texts) or "-"
+    return ", ".join(f"{text.path.name} ({len(text.text):,} characters)" for text in texts) or "-"

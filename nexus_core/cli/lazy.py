@@ -10,6 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from nexus_core.cli.options import shared_options
+from nexus_core.cli.shell import plugins_at_work
 from nexus_core.errors import NexusError, PluginError, UnknownNameError
 from nexus_core.host.implementation import describe
 from nexus_core.text.visible import visible
@@ -82,8 +83,9 @@ def load_command(command: Command) -> ClickCommand:
     """Import the Typer application of a command and make it one of ours."""
     module, _, attribute = command.target.partition(":")
     try:
-        app = getattr(import_module(module), attribute)
-        loaded = get_command(app) if isinstance(app, Typer) else None
+        with plugins_at_work():
+            app = getattr(import_module(module), attribute)
+            loaded = get_command(app) if isinstance(app, Typer) else None
     except KeyboardInterrupt:
         raise
     except BaseException as error:

@@ -9,9 +9,12 @@ import typer
 from typer.core import TyperOption
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nexus_core.cli.shell import CommandShell
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON with a versioned schema.")]
+Brief = Annotated[bool, typer.Option("--brief", help="The status in one line; with --json, its numbers only.")]
 Profile = Annotated[
     str, typer.Option("--as", metavar="AGENT", help="Through whose eyes: nexus, claude, codex or gemini.")
 ]
@@ -22,20 +25,19 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be writt
 
 
 def shared_options(*, hidden: bool) -> list[TyperOption]:
-    """`-C`, `--debug` and `--trace-hooks`, to be added to a command; hidden where they would repeat the root's."""
+    """`-C`, `--home`, `--debug` and `--trace-hooks`, for every command; hidden where they would repeat the root's."""
     return [
-        TyperOption(
-            param_decls=["-C", "--directory"],
-            type=str,
-            metavar="DIR",
-            callback=_set_directory,
-            expose_value=False,
-            hidden=hidden,
-            help="Work in DIR instead of the current directory.",
-        ),
+        _directory(["-C", "--directory"], _set_directory, "Work in DIR instead of the current directory.", hidden),
+        _directory(["--home"], _set_home, "Your own directory, instead of NEXUS_HOME or ~/.nexus3.", hidden),
         _switch("--debug", "debug", "Show tracebacks.", hidden=hidden),
         _switch("--trace-hooks", "trace_hooks", "Print every hook call: plugin, time, answers.", hidden=hidden),
     ]
+
+
+def _directory(names: list[str], callback: Callable[..., None], text: str, hidden: bool) -> TyperOption:
+    return TyperOption(
+        param_decls=names, type=str, metavar="DIR", callback=callback, expose_value=False, hidden=hidden, help=text
+    )
 
 
 def _switch(flag: str, attribute: str, text: str, *, hidden: bool) -> TyperOption:
@@ -61,6 +63,14 @@ def _set_directory(ctx: typer.Context, _param: Any, value: str | None) -> None: 
     if not os.path.isdir(value):  # noqa: PTH112 - Path.is_dir raises where a directory cannot be reached
         raise typer.BadParameter(f"{value!r} is not a directory")
     _shell(ctx).change_directory(value)
+
+
+def _set_home(ctx: typer.Context, _param: Any, value: str | None) -> None:  # noqa: ANN401 - as above
+    if value is None:
+        return
+    if not value:
+        raise typer.BadParameter("it must name a directory")
+    _shell(ctx).home = os.path.expanduser(value)  # noqa: PTH111 - no shell does it in `--home=~/x`
 
 
 def _shell(ctx: typer.Context) -> CommandShell:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
 
+from nexus_core.cli.shell import plugins_at_work
 from nexus_core.errors import UnknownNameError
 from nexus_core.host.bundled import BUNDLED
 from nexus_core.host.implementation import describe
@@ -37,8 +36,7 @@ def check_installed(cwd: Path, names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _check(candidate: Candidate) -> list[str]:
-    # What a plugin prints must not spoil the findings on standard output.
-    with redirect_stdout(sys.stderr):
+    with plugins_at_work():
         try:
             plugin = candidate.load()
         except KeyboardInterrupt:

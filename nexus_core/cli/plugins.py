@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from nexus_core.text.console import Style
     from nexus_core.values.plugin import PluginInfo, Status
 
-app = typer.Typer(help="List, inspect, make and check plugins.", no_args_is_help=True)
+app = typer.Typer(
+    help="List, inspect, make and check plugins.",
+    no_args_is_help=True,
+    epilog="\b\nExamples:\n  nexus plugins list\n  nexus plugins new git-status",
+)
 
 _STYLES: dict[Status, Style] = {"active": "plain", "disabled": "dim", "failed": "red", "needs-extra": "yellow"}
 
@@ -95,6 +99,8 @@ def list_hooks(ctx: typer.Context, name: HookName = None, json: Json = False) ->
     else:
         rows = [("HOOK", "PURPOSE"), *((hook.signature, hook.purpose) for hook in chosen)]
         shell.console.table(rows, styles=["bold"])
+    if not any(hook.reference for hook in chosen):
+        shell.console.message("Python was started with -OO, which takes out the texts; without it they are shown.")
 
 
 def _describe(hook: Hook) -> dict[str, object]:
@@ -103,7 +109,10 @@ def _describe(hook: Hook) -> dict[str, object]:
 
 @app.command(epilog="\b\nExamples:\n  nexus plugins check\n  nexus plugins check hello --json")
 def check(ctx: typer.Context, names: PluginNames = None, json: Json = False) -> None:
-    """Hold plugins against the contract; without a name, all that do not ship with Nexus."""
+    """Hold plugins against the contract.
+
+    Without a name, all that do not ship with Nexus. Exits with 1 if something was found.
+    """
     from nexus_core.cli.plugin_check import check_installed  # noqa: PLC0415 - `list` need not import the checker
 
     shell: CommandShell = ctx.obj
@@ -124,7 +133,7 @@ def check(ctx: typer.Context, names: PluginNames = None, json: Json = False) -> 
 @app.command(epilog="\b\nExamples:\n  nexus plugins new git-status\n  nexus plugins new git-status --into ~/src")
 def new(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(help="Lower case letters, digits and hyphens.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Lower case letters, digits and hyphens.")],
     into: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to make it; here by default.")] = None,
     dry_run: DryRun = False,
 ) -> None:

@@ -8,7 +8,8 @@ import typer
 
 from nexus_core._version import __version__
 from nexus_core.cli.lazy import LazyGroup
-from nexus_core.cli.options import Json, shared_options
+from nexus_core.cli.options import Brief, Json, shared_options
+from nexus_core.errors import UsageError
 from nexus_core.values.command import Command
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ class RootGroup(LazyGroup):
             Command("status", "This directory in ten lines.", "nexus_core.cli.status:app"),
             Command("show", "Print the labelled system prompt.", "nexus_core.cli.show:app"),
             Command("layers", "List the layers that were found.", "nexus_core.cli.layers:app"),
+            Command("tokens", "Count the tokens of files.", "nexus_core.cli.tokens:app"),
             Command("explain", "Say where something comes from, or why it is not there.", "nexus_core.cli.explain:app"),
+            Command("check", "Say what an API would refuse in a list of messages.", "nexus_core.cli.check:app"),
             Command("config", "Show, change and check settings.", "nexus_core.cli.config:app"),
             Command("trust", "Decide what a project may start or connect to.", "nexus_core.cli.trust:app"),
             Command("init", "Write a new .nexus3 directory.", "nexus_core.cli.init:app"),
@@ -47,7 +50,9 @@ app = typer.Typer(cls=RootGroup, rich_markup_mode=None, context_settings={"help_
 @app.callback(invoke_without_command=True, epilog=EXAMPLES)
 def nexus(
     ctx: typer.Context,
+    *,
     json: Json = False,
+    brief: Brief = False,
     init_global: Annotated[bool, typer.Option("--init-global", help="The same as `nexus init --global`.")] = False,
     force: Annotated[bool, typer.Option("--force", help="With --init-global: overwrite.", hidden=True)] = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
@@ -59,6 +64,11 @@ def nexus(
     if version:
         ctx.obj.console.text(f"nexus {__version__}")
         raise typer.Exit
+    if force and not init_global:
+        raise UsageError("--force says what to do about files", hint="nexus --init-global --force, nexus init --force")
+    if (json or brief) and ctx.invoked_subcommand:
+        option = "--json" if json else "--brief"
+        raise UsageError(f"{option} is meant for the command", hint=f"nexus {ctx.invoked_subcommand} {option}")
     if init_global:
         from nexus_core.cli.init import init_global as write_global  # noqa: PLC0415 - other commands do not need it
 
@@ -66,7 +76,7 @@ def nexus(
     elif ctx.invoked_subcommand is None:
         from nexus_core.cli.status import print_status  # noqa: PLC0415 - other commands do not need it
 
-        print_status(ctx.obj, json=json)
+        print_status(ctx.obj, json=json, brief=brief)
 
 
 def root_command() -> ClickCommand:

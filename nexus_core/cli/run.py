@@ -12,7 +12,7 @@ import typer
 
 from nexus_core.cli.exits import CONFIGURATION, FINDINGS, INTERRUPTED, MISSING_EXTRA, OK, USAGE
 from nexus_core.cli.root import root_command
-from nexus_core.cli.shell import CommandShell
+from nexus_core.cli.shell import CommandShell, own_output
 from nexus_core.errors import ConfigError, FileError, MissingExtraError, NexusError, UsageError
 from nexus_core.host.implementation import describe
 from nexus_core.text.console import Console, ReaderLeftError
@@ -28,21 +28,29 @@ _COMPLETION = "_NEXUS_COMPLETE"
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command; everything that can go wrong is printed, and becomes the exit code."""
-    shell = CommandShell(Console())
+    with own_output():
+        try:
+            code = _run(arguments, CommandShell(Console()))
+        except SystemExit:
+            _printed(OK)
+            raise
+        return _printed(code)
+
+
+def _run(arguments: Sequence[str], shell: CommandShell) -> int:
     command = root_command()
     try:
         if os.environ.get(_COMPLETION):
             return _complete(command, arguments, shell)
         with command.make_context(_PROGRAM, list(arguments), obj=shell) as ctx:
             command.invoke(ctx)
-        code = OK
     except SystemExit:
         raise
     except BaseException as error:  # noqa: BLE001 - a traceback helps us, not the person at the terminal
-        code = _explain(shell, error)
+        return _explain(shell, error)
     finally:
         gc.freeze()  # the process ends; looking for garbage once more would take longer than the command
-    return _printed(code)
+    return OK
 
 
 def _complete(command: ClickCommand, arguments: Sequence[str], shell: CommandShell) -> int:
@@ -65,6 +73,8 @@ def _printed(code: int) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
             if not isinstance(error, BrokenPipeError):
                 code = code or CONFIGURATION
+                if stream is sys.stdout:
+                    sys.stderr.write(f"Error: cannot print: {error.strerror}\n")
     return code
 
 

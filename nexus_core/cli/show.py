@@ -31,9 +31,7 @@ def show(
     with shell.nexus() as nexus:
         context = nexus.context(mode="server" if server else "repl", profile=profile)
         prompt, sections = context.system_prompt, context.sections
-    shell.warn_about(context.loaded.findings)
-    if require_trusted:
-        shell.require_trusted(context.loaded)
+    shell.review(context.loaded, require_trusted=require_trusted)
     if json:
         document = {"schema": 1, "prompt": prompt, "sections": list(map(_describe, sections))}
         shell.console.json({**document, "skipped": list(map(_waiting, context.loaded.active))})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +9,7 @@ import typer
 from nexus_core.cli.exits import FINDINGS
 from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.errors import ConfigError, UnknownNameError, UsageError
+from nexus_core.files.places import workspace_of
 from nexus_core.trust.comparison import compare
 from nexus_core.trust.fingerprint import effect, one_line
 from nexus_core.trust.store import TrustStore
@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from nexus_core.text.console import Style
     from nexus_core.values.trust import ActivePart, Decision
 
-app = typer.Typer(help="Decide what the settings of a project may do.", no_args_is_help=True)
+app = typer.Typer(
+    help="Decide what the settings of a project may do.",
+    no_args_is_help=True,
+    epilog="\b\nExamples:\n  nexus trust status\n  nexus trust allow",
+)
 
 _STYLES: dict[Decision, Style] = {"allowed": "green", "denied": "dim", "pending": "yellow", "changed": "red"}
 _OPEN = frozenset[str]({"pending", "changed"})
@@ -41,7 +45,10 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; only with POINTER 
 
 @app.command(epilog="\b\nExamples:\n  nexus trust status\n  nexus -C services/auth trust status --json")
 def status(ctx: typer.Context, json: Json = False) -> None:
-    """List what the project's settings would start, connect to or set, and what you decided."""
+    """List what the project would start, connect to or set.
+
+    Each with where it stands, and what you decided about it.
+    """
     shell: CommandShell = ctx.obj
     parts, store = _load(shell)
     if store.problem:
@@ -65,7 +72,10 @@ def allow(
     everything: Annotated[bool, typer.Option("--all", help="All that is neither allowed nor denied.")] = False,
     yes: Yes = False,
 ) -> None:
-    """Allow settings exactly as they are now, after showing all of what they would do."""
+    """Allow settings exactly as they are now.
+
+    All of what they would do is shown before; any change asks again.
+    """
     shell: CommandShell = ctx.obj
     parts, store = _load(shell)
     wanted = _choose(parts, pointers, everything=everything, undecided=_OPEN)
@@ -75,14 +85,14 @@ def allow(
         return
     store.check()  # before somebody answers in vain
     is_certain = yes and (everything or bool(pointers))
-    if not is_certain and not _is_terminal():
+    if not is_certain and not shell.can_ask:
         raise ConfigError(
             "there is no terminal to ask on, so nothing was allowed",
             hint="look at `nexus trust status`, then name the settings (or --all) together with --yes",
         )
     for part in chosen:
         _show(shell, part)
-        if is_certain or _agrees(shell):
+        if is_certain or shell.agrees("Allow it?"):
             store.allow([part])
             shell.console.message(f"Allowed {one_line(part.pointer)}.")
         else:
@@ -111,7 +121,10 @@ def deny(
 
 @app.command(epilog="\b\nExamples:\n  nexus trust diff\n  nexus trust diff mcp_servers/github")
 def diff(ctx: typer.Context, pointer: Pointer = None) -> None:
-    """Show what changed in settings since you allowed them; exits with 1 if something did."""
+    """Show what changed in settings since you allowed them.
+
+    Exits with 1 if something did.
+    """
     shell: CommandShell = ctx.obj
     parts, store = _load(shell)
     lines: list[str] = []
@@ -129,7 +142,7 @@ def diff(ctx: typer.Context, pointer: Pointer = None) -> None:
 
 def _load(shell: CommandShell) -> tuple[tuple[ActivePart, ...], TrustStore]:
     with shell.nexus() as nexus:
-        return nexus.load().active, TrustStore(nexus.home, workspace=nexus.cwd)
+        return nexus.load().active, TrustStore(nexus.home, workspace=workspace_of(nexus.cwd))
 
 
 def _choose(
@@ -155,16 +168,6 @@ def _show(shell: CommandShell, part: ActivePart) -> None:
         shell.console.message("  You allowed something else here before; `nexus trust diff` shows what changed.")
     if part.decision == "denied":
         shell.console.message("  You denied it before.")
-
-
-def _is_terminal() -> bool:
-    # The question is printed on standard error; who cannot see it cannot answer it. A closed input is None.
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
-
-
-def _agrees(shell: CommandShell) -> bool:
-    shell.console.message("  Allow it? [y/N]")
-    return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
 def _where(part: ActivePart) -> str:

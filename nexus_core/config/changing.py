@@ -6,17 +6,20 @@ from typing import TYPE_CHECKING, cast
 
 from nexus_core.config.documents import read_document
 from nexus_core.config.editing import set_value
-from nexus_core.config.json_parser import JsonSyntaxError, JsonValue, parse_json
+from nexus_core.config.json_parser import JsonSyntaxError, parse_json
 from nexus_core.config.keys import known_keys, pointer_of
 from nexus_core.config.merging import merge_configs
+from nexus_core.config.servers.normalising import normalise_servers
 from nexus_core.config.validation import find_faults
-from nexus_core.errors import UnknownNameError, UsageError
+from nexus_core.errors import ConfigError, UnknownNameError, UsageError
 from nexus_core.files.reading import read_text
 from nexus_core.files.writing import write_text_atomically
 from nexus_core.values.layer import LayerConfig
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from nexus_core.config.json_document import JsonValue
 
 
 def change_setting(path: Path, key: str, word: str, *, write: bool = True) -> str:
@@ -52,6 +55,10 @@ def _value(word: str) -> JsonValue:
 
 
 def _check(path: Path, key: str, text: str) -> None:
-    settings = merge_configs([LayerConfig(path, cast("dict[str, object]", parse_json(text).value))])
+    config = LayerConfig(path, cast("dict[str, object]", parse_json(text).value))
+    try:
+        settings = merge_configs(normalise_servers([config], []))
+    except ConfigError as error:
+        raise UsageError(f"cannot set {key}: {error.what}", where=str(path), hint=error.hint) from None
     for fault in find_faults(settings):
         raise UsageError(f"cannot set {key}: {fault.what}", where=str(path))

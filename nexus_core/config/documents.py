@@ -2,86 +2,119 @@
 
 from __future__ import annotations
 
-from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
-from typing import TYPE_CHECKING
+import os
+from codecs import BOM_UTF8
+from typing import TYPE_CHECKING, TypeVar
 
-from nexus_core.config.json_parser import JsonDocument, JsonSyntaxError, Lines, Span, is_blank, parse_json
-from nexus_core.errors import ConfigError
-from nexus_core.files.reading import read_bytes
+from nexus_core.config.json_document import JsonDocument, quick_json
+from nexus_core.errors import ConfigError, FileError
+from nexus_core.files.reading import MAX_BYTES, read_bytes
 from nexus_core.text.visible import visible_line
+from nexus_core.values.layer import Skipped
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-    from nexus_core.config.json_parser import JsonValue, Position
+    from nexus_core.config.json_document import JsonValue
+    from nexus_core.config.lines import Lines
+    from nexus_core.files.admission import Admission
 
-# The longer marks first: one of UTF-32 begins with one of UTF-16.
-_MARKS = {BOM_UTF32_LE: "UTF-32", BOM_UTF32_BE: "UTF-32", BOM_UTF16_LE: "UTF-16", BOM_UTF16_BE: "UTF-16"}
+T = TypeVar("T")
 
 
-def read_document(path: Path, *, comments: bool = False, empty: JsonValue) -> JsonDocument | None:
+def read_document(path: Path, *, comments: bool = False, empty: JsonValue, quote: bool = True) -> JsonDocument | None:
     """The JSON document in a file, or None when there is no such file; a blank file holds `empty`.
 
     Args:
         path: The file.
         comments: Whether comments and trailing commas are allowed.
         empty: The value of a file with nothing in it (with `comments`: nothing but comments).
+        quote: Whether an error may show lines of the file; say no where any of them may hold a password.
 
     Raises:
-        ConfigError: It is not UTF-8 or not JSON; the report shows where.
-        FileError: It is larger than 1 MiB, not a regular file, or cannot be read.
+        ConfigError: It is not UTF-8, not JSON, or larger than 1 MiB; the report shows where.
+        FileError: It is not a regular file, or cannot be read.
     """
-    data = read_bytes(path)
-    if data is None:
-        return None
-    text = _decode(path, data)
-    try:
-        if is_blank(text, comments=comments):
-            return JsonDocument(empty, Span(0, 0, len(text)), Lines(text))
-        return parse_json(text, comments=comments)
-    except JsonSyntaxError as error:
-        lines = Lines(text)
-        raise syntax_error(path, lines, lines.position(error.offset), error.message) from None
+    data = _read(path, read_bytes)
+    return None if data is None else _document(path, data, comments=comments, empty=empty, quote=quote)
 
 
-def syntax_error(path: Path, lines: Lines, position: Position, message: str) -> ConfigError:
-    """The error for a text that is not JSON at a position."""
-    return setting_error(
-        path,
-        lines,
-        position,
-        title=f"Invalid JSON in {path}",
-        message=message,
-        closing="Fix the JSON syntax error and try again.",
-    )
+def read_layer_document(
+    path: Path, admission: Admission, *, comments: bool = False, empty: JsonValue, quote: bool = True
+) -> JsonDocument | Skipped:
+    """As `read_document`, on behalf of a layer: only if the file may be read, and why not otherwise."""
+    data = _read(path, admission.read_bytes)
+    if isinstance(data, Skipped):
+        return data
+    return _document(path, data, comments=comments, empty=empty, quote=quote)
 
 
 def setting_error(
-    path: Path, lines: Lines, position: Position, *, title: str, message: str, closing: str
+    path: Path, lines: Lines | None, position: tuple[int, int], *, title: str, message: str, closing: str
 ) -> ConfigError:
     """The error for something wrong at a position of a file; its report shows the lines around it.
 
+    Lines about MCP servers are never shown, because they may hold passwords.
+
     Args:
         path: The file.
-        lines: The text of the file.
-        position: What the caret is put under.
+        lines: The text of the file; None if nothing of it may be shown.
+        position: Line and column of what the caret is put under.
         title: The rest of the first line, such as `Invalid setting in <path>`.
         message: What is wrong, one sentence without a final period.
         closing: What to do about it, a whole sentence.
     """
     from nexus_core.config.excerpt import render_excerpt  # noqa: PLC0415 - only when something is wrong
+    from nexus_core.config.lines import Position  # noqa: PLC0415 - as above
+    from nexus_core.config.secrecy import secret_lines  # noqa: PLC0415 - as above
 
+    line, column = position
     parts = (
         f"Configuration Error: {visible_line(title)}",
-        f"  Line {position.line}, Column {position.column}: {visible_line(message)}",
-        render_excerpt(lines, position),
+        f"  Line {line}, Column {column}: {visible_line(message)}",
+        render_excerpt(lines, Position(line, column), secret_lines(lines)) if lines else "",
         closing,
     )
-    where = f"{path}:{position.line}:{position.column}"
-    return ConfigError(message, where=where, hint=closing, report="\n\n".join(parts))
+    report = "\n\n".join(filter(None, parts))
+    return ConfigError(message, where=f"{path}:{line}:{column}", hint=closing, report=report)
 
 
-def _decode(path: Path, data: bytes) -> str:
+def syntax_error(path: Path, lines: Lines | None, position: tuple[int, int], message: str) -> ConfigError:
+    """The error for a text that is not JSON at a position."""
+    title, closing = f"Invalid JSON in {path}", "Fix the JSON syntax error and try again."
+    return setting_error(path, lines, position, title=title, message=message, closing=closing)
+
+
+def _read(path: Path, read: Callable[[Path], T]) -> T:
+    try:
+        return read(path)
+    except FileError:
+        if _is_oversize(path):
+            raise _oversize_error(path) from None
+        raise
+
+
+def _document(path: Path, data: bytes, *, comments: bool, empty: JsonValue, quote: bool) -> JsonDocument:
+    text = _decode(path, data, quote=quote)
+    return quick_json(text, comments=comments) or _parse(path, text, comments=comments, empty=empty, quote=quote)
+
+
+def _parse(path: Path, text: str, *, comments: bool, empty: JsonValue, quote: bool) -> JsonDocument:
+    """As our own parser reads a text that is not plain JSON."""
+    from nexus_core.config.json_parser import JsonSyntaxError, Span, is_blank, parse_json  # noqa: PLC0415 - as above
+    from nexus_core.config.lines import Lines  # noqa: PLC0415 - as above
+
+    try:
+        if is_blank(text, comments=comments):
+            return JsonDocument(empty, text, root=Span(0, 0, len(text)))
+        return parse_json(text, comments=comments)
+    except JsonSyntaxError as error:
+        lines = Lines(text)
+        raise syntax_error(path, lines if quote else None, lines.position(error.offset), error.message) from None
+
+
+def _decode(path: Path, data: bytes, *, quote: bool) -> str:
     """The text of a file without its byte order mark."""
     mark = len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
     zero = data.find(0)
@@ -89,47 +122,30 @@ def _decode(path: Path, data: bytes) -> str:
         text = data[mark:].decode("utf-8")
     except UnicodeDecodeError as error:
         bad = mark + error.start
-        raise _encoding_error(path, data, mark, min(zero, bad) if zero >= 0 else bad) from None
-    if zero >= 0:
-        raise _encoding_error(path, data, mark, zero)
-    return text
+        offset = min(zero, bad) if zero >= 0 else bad
+    else:
+        if zero < 0:
+            return text
+        offset = zero
+    from nexus_core.config.encodings import encoding_error  # noqa: PLC0415 - as above
+
+    raise encoding_error(path, data, mark, offset, quote=quote)
 
 
-def _encoding_error(path: Path, data: bytes, mark: int, offset: int) -> ConfigError:
-    # Bytes that are no text are shown as escapes. All that stands before the first of them is text.
-    lines = Lines(data[mark:].decode("utf-8", "backslashreplace"))
-    position = lines.position(len(data[mark:offset].decode("utf-8")))
-    encoding = _likely_encoding(data, offset)
-    is_damage = encoding is None and data[offset] == 0
+def _is_oversize(path: Path) -> bool:
+    try:
+        return path.is_file() and os.path.getsize(path) > MAX_BYTES  # noqa: PTH202 - as `is_file`, without links
+    except OSError:
+        return False
+
+
+def _oversize_error(path: Path) -> ConfigError:
+    # Of the file as a whole, which begins there.
     return setting_error(
         path,
-        lines,
-        position,
-        title=f"Invalid encoding in {path}",
-        message=f"Byte 0x{data[offset]:02x} at offset {offset} is not {'text' if data[offset] == 0 else 'UTF-8'}"
-        + (f"; the file looks like {encoding}" if encoding else ""),
-        closing=f"{'Remove it' if is_damage else 'Save the file as UTF-8'} and try again.",
+        None,
+        (1, 1),
+        title=f"Invalid JSON in {path}",
+        message="larger than 1 MiB",
+        closing="Shorten the file and try again.",
     )
-
-
-def _likely_encoding(data: bytes, offset: int) -> str | None:
-    """What a file is probably written in that is not UTF-8 at `offset`, or None when it is rather damaged."""
-    for mark, name in _MARKS.items():
-        if data.startswith(mark):
-            return name
-    zero = data.find(0)
-    if zero in (0, 1):
-        # JSON begins with an ASCII character; it has zero bytes before it when big-endian, and after it otherwise.
-        order = "LE" if zero else "BE"
-        return next((name for name in ("UTF-32", "UTF-16") if _is_text(data, f"{name}-{order}")), None)
-    if zero > 1:
-        return None
-    # With other characters before, it was UTF-8 so far.
-    return "Latin-1 or Windows-1252" if data[:offset].isascii() else None
-
-
-def _is_text(data: bytes, encoding: str) -> bool:
-    try:
-        return "\0" not in data.decode(encoding)
-    except UnicodeDecodeError:
-        return False

@@ -15,7 +15,7 @@ from nexus_core.values.request import DEFAULT_ANCESTOR_DEPTH
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nexus_core.config.json_parser import JsonDocument
+    from nexus_core.config.json_document import JsonDocument
     from nexus_core.errors import ConfigError
 
 MAX_ANCESTOR_DEPTH = 10
@@ -81,12 +81,14 @@ def _read_project(directory: Path) -> _File | None:
     path = directory / "config.json"
     if not os.path.lexists(path):
         return None
+    from nexus_core.config.documents import read_layer_document  # noqa: PLC0415 - as above
     from nexus_core.files.admission import Admission  # noqa: PLC0415 - as above
-    from nexus_core.values.layer import Layer  # noqa: PLC0415 - as above
+    from nexus_core.values.layer import Layer, Skipped  # noqa: PLC0415 - as above
 
-    layer = Layer("local", directory, "local", root=directory.parent)
     # A link out of the project is not followed, not even to say what is wrong with it.
-    return None if Admission(layer).objection(path) else _read(path)
+    admission = Admission(Layer("local", directory, "local", root=directory.parent))
+    document = read_layer_document(path, admission, empty={})
+    return None if isinstance(document, Skipped) else _File(path, document)
 
 
 def _ancestor_depth(file: _File | None) -> int | None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.config.json_parser import array_index, is_blank, parse_json, pointer_to, split_pointer
+from nexus_core.config.json_parser import is_blank, parse_json
+from nexus_core.config.pointers import array_index, pointer_to, split_pointer
 from nexus_core.text.visible import visible_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nexus_core.config.json_parser import JsonValue, Span
+    from nexus_core.config.json_document import JsonValue
+    from nexus_core.config.json_parser import Span
 
 DEFAULT_INDENT = "  "
 

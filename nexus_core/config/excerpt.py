@@ -10,17 +10,19 @@ from nexus_core.text.visible import visible_line
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nexus_core.config.json_parser import Lines, Position
+    from nexus_core.config.lines import Lines, Position
 
 TAB_WIDTH = 4
 MAX_CELLS = 100
 """How much of a line is shown; longer ones are cut around the place that is meant."""
 
 
-def render_excerpt(lines: Lines, position: Position) -> str:
-    """The numbered lines around a position, with a caret below its column."""
+def render_excerpt(lines: Lines, position: Position, withheld: range = range(0)) -> str:
+    """The numbered lines around a position, with a caret below its column; none if its line is among those withheld."""
+    if position.line in withheld:
+        return ""
     around = range(max(1, position.line - 1), position.line + 2)
-    numbers = [number for number in around if _is_shown(lines, position, number)]
+    numbers = [number for number in around if number not in withheld and _is_shown(lines, position, number)]
     digits = len(str(numbers[-1]))
     rows: list[str] = []
     for number in numbers:

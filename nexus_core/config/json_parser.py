@@ -8,17 +8,12 @@ surrogates, no number out of range, at most 64 levels and 100,000 values.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from functools import cached_property
 from math import isfinite
 from typing import NamedTuple
 
-MAX_DEPTH = 64
-MAX_VALUES = 100_000
-"""How many values a document may hold: without a limit, 1 MiB of `[0,0,0,…` takes seconds and 150 MiB to remember."""
-
-JsonValue = dict[str, "JsonValue"] | list["JsonValue"] | str | int | float | bool | None
-"""What a document may hold."""
+from nexus_core.config.json_document import LONGEST_INTEGER, MAX_DEPTH, MAX_VALUES, JsonDocument, JsonValue
+from nexus_core.config.lines import Lines
+from nexus_core.config.pointers import array_index
 
 # Few patterns, because each takes a tenth of a millisecond at every start; the rare things do without.
 _BLANK = re.compile(r"[ \t\n\r]*")
@@ -29,16 +24,7 @@ _BLANKS = frozenset(" \t\n\r")
 _HEX_DIGITS = frozenset("0123456789abcdefABCDEF")
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _LITERALS: dict[str, tuple[str, bool | None]] = {"t": ("true", True), "f": ("false", False), "n": ("null", None)}
-_LONGEST_INTEGER = 4000  # digits; Python refuses to convert much longer ones
-_LONGEST_INDEX = 9  # digits
 _LONGEST_QUOTE = 40  # characters of a key that an error repeats
-
-
-class Position(NamedTuple):
-    """A place in a text; the first line and the first column are 1."""
-
-    line: int
-    column: int
 
 
 class Span(NamedTuple):
@@ -71,55 +57,6 @@ class JsonSyntaxError(ValueError):
         self.offset = offset
 
 
-class Lines:
-    """Turns offsets of a text into lines and columns."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    @cached_property
-    def _starts(self) -> list[int]:
-        return [0, *(match.end() for match in re.finditer(r"\r\n|\n|\r", self.text))]
-
-    def position(self, offset: int) -> Position:
-        """The line and column of an offset."""
-        line = bisect_right(self._starts, offset)
-        return Position(line, offset - self._starts[line - 1] + 1)
-
-    def line(self, number: int) -> str | None:
-        """The text of a line without its end, or None when there is no such line."""
-        if not 1 <= number <= len(self._starts):
-            return None
-        end = self._starts[number] if number < len(self._starts) else len(self.text)
-        return self.text[self._starts[number - 1] : end].rstrip("\r\n")
-
-
-class JsonDocument(NamedTuple):
-    """A parsed text: its value, the span of the whole with those of all values inside, and its lines."""
-
-    value: JsonValue
-    root: Span
-    lines: Lines
-
-    def span(self, pointer: str) -> Span | None:
-        """Where the value of a pointer stands, or None when there is no such value."""
-        span, missing = self._follow(pointer)
-        return None if missing else span
-
-    def position(self, pointer: str) -> Position:
-        """The line and column of a pointer: of its key if it has one, and of what it should be in if it is missing."""
-        return self.lines.position(self._follow(pointer)[0].key)
-
-    def _follow(self, pointer: str) -> tuple[Span, bool]:
-        span = self.root
-        for token in split_pointer(pointer):
-            member = span.member(token)
-            if member is None:
-                return span, True
-            span = member
-        return span, False
-
-
 def parse_json(text: str, *, comments: bool = False) -> JsonDocument:
     """Parse a text; with `comments`, `//`, `/* */` and trailing commas are allowed.
 
@@ -127,32 +64,12 @@ def parse_json(text: str, *, comments: bool = False) -> JsonDocument:
         JsonSyntaxError: The text is not what was asked for.
     """
     value, root = _Parser(text, comments=comments).parse()
-    return JsonDocument(value, root, Lines(text))
+    return JsonDocument(value, text, comments=comments, root=root)
 
 
 def is_blank(text: str, *, comments: bool = False) -> bool:
     """Whether a text holds nothing at all, or with `comments` nothing but comments."""
     return _Parser(text, comments=comments).skip(0) == len(text)
-
-
-def pointer_to(parent: str, key: str | int) -> str:
-    """The JSON pointer of a member of `parent`."""
-    return f"{parent}/{str(key).replace('~', '~0').replace('/', '~1')}"
-
-
-def split_pointer(pointer: str) -> list[str]:
-    """The keys and indexes that a JSON pointer goes through; raises ValueError when it is none."""
-    if not pointer:
-        return []
-    if not pointer.startswith("/") or pointer.count("~") != pointer.count("~0") + pointer.count("~1"):
-        raise ValueError(f"not a JSON pointer: {pointer!r}")
-    return [token.replace("~1", "/").replace("~0", "~") for token in pointer[1:].split("/")]
-
-
-def array_index(token: str) -> int | None:
-    """The index that a token of a pointer means in an array, or None when it means none."""
-    is_plain = token.isascii() and token.isdecimal() and len(token) < _LONGEST_INDEX
-    return int(token) if is_plain and str(int(token)) == token else None
 
 
 class _Parser:
@@ -314,7 +231,7 @@ class _Parser:
         whole, fraction, exponent = match.groups()
         if fraction is None and exponent is None:
             # The length first: Python's own limit may be switched off, and then a long integer takes minutes.
-            if len(whole) <= _LONGEST_INTEGER:
+            if len(whole) <= LONGEST_INTEGER:
                 try:
                     return int(whole)
                 except ValueError:  # a limit that is lower than usual

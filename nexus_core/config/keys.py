@@ -1,4 +1,4 @@
-"""The names of all settings, their defaults, and their schema for editors."""
+"""The names of all settings, and their defaults."""
 
 from __future__ import annotations
 
@@ -26,17 +26,6 @@ def default_of(key: str) -> object:
 def pointer_of(key: str) -> str:
     """The JSON pointer of a dotted name."""
     return "/" + key.replace(".", "/")
-
-
-def json_schema() -> dict[str, Any]:
-    """The JSON Schema of config.json; keys that begin with `_` are comments."""
-    from nexus_core.config.schema import Config  # noqa: PLC0415 - as above
-
-    schema = Config.model_json_schema()
-    for part in (schema, *schema.get("$defs", {}).values()):
-        part["patternProperties"] = {"^_": {"description": "A comment."}}
-    schema["properties"]["$schema"] = {"type": "string"}
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
 def _flatten(value: dict[str, Any], prefix: str) -> list[tuple[str, object]]:

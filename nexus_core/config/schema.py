@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from nexus_core.values.request import DEFAULT_ANCESTOR_DEPTH
 
@@ -33,6 +33,15 @@ class ProviderConfig(Strict):
     options: dict[str, Any] = Field(default_factory=dict, description="Handed to the provider as they are.")
 
 
+class ModelConfig(Strict):
+    """What is known of a model, where Nexus does not know it or is wrong."""
+
+    window: Annotated[int, Field(gt=0)] | None = Field(default=None, description="How many tokens fit in a call.")
+    encoding: str | None = Field(default=None, description="Its tokeniser: cl100k_base, o200k_base, …")
+    max_output: Tokens | None = Field(default=None, description="How many tokens an answer may have.")
+    cache_minimum: Tokens | None = Field(default=None, description="The shortest prefix that its provider caches.")
+
+
 class ToolPermissions(Strict):
     """Which tools an agent may be given."""
 
@@ -58,9 +67,20 @@ class ContextConfig(Strict):
     readme_as_fallback: bool = Field(default=True, description="Read README.md where a layer has no instructions.")
     max_tokens: Tokens = Field(default=8000, description="The budget of a conversation manager.")
     reserve_tokens: Tokens = Field(default=2000, description="What of it is kept free for the answer.")
-    truncation_strategy: Literal["oldest_first", "middle_out"] = Field(
-        default="oldest_first", description="What is left out when it does not fit."
+    truncation_strategy: str = Field(default="oldest_first", description="What is left out when it does not fit.")
+    start_with_user: bool = Field(
+        default=False, description="Leave out what stands before the first message of the user that is kept."
     )
+    clock: Literal["message", "system", "off"] = Field(
+        default="message",
+        description="Where the time is told: in each message of the user, fresh in the system prompt, or nowhere.",
+    )
+
+    @model_validator(mode="after")
+    def _leaves_room(self) -> Self:
+        if self.reserve_tokens > self.max_tokens:
+            raise ValueError(f"reserve_tokens ({self.reserve_tokens}) must not exceed max_tokens ({self.max_tokens})")
+        return self
 
 
 class BudgetConfig(Strict):
@@ -116,12 +136,11 @@ class SkillsConfig(Strict):
 
 
 class ServerConfig(Strict):
-    """An MCP server."""
+    """An MCP server in the one form that every shape becomes before it is checked."""
 
     name: Annotated[str, Field(min_length=1)]
-    type: Literal["stdio", "http", "sse"] | None = None
-    command: list[str] | str | None = None
-    args: list[str] = Field(default_factory=list)
+    type: Literal["stdio", "http", "sse"]
+    command: list[str] | None = None
     url: str | None = None
     env: dict[str, str] = Field(default_factory=dict)
     headers: dict[str, str] = Field(default_factory=dict)
@@ -133,6 +152,9 @@ class Config(Strict):
     """Everything that config.json may say."""
 
     provider: ProviderConfig = Field(default_factory=ProviderConfig)
+    models: dict[str, ModelConfig] = Field(
+        default_factory=dict, description="Models by name; a name that ends in * stands for all that begin so."
+    )
     permissions: PermissionsConfig = Field(default_factory=PermissionsConfig)
     context: ContextConfig = Field(default_factory=ContextConfig)
     budget: BudgetConfig = Field(default_factory=BudgetConfig)

@@ -6,7 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.config.documents import setting_error
-from nexus_core.config.json_parser import Lines, Position, pointer_to
+from nexus_core.config.lines import Lines
+from nexus_core.config.pointers import pointer_to
 from nexus_core.errors import ConfigError, PluginError, did_you_mean
 from nexus_core.files.reading import read_text
 
@@ -136,12 +137,12 @@ def _error(settings: Settings, pointer: str, message: str) -> ConfigError:
     if not origins:
         return ConfigError(message, where=pointer)
     origin = origins[0]
-    if pointer.startswith("/mcp_servers"):  # the lines around it may hold secrets
-        return ConfigError(message, where=f"{origin}:{origin.column}", hint="Correct the setting and try again.")
+    # The lines of servers may hold secrets, whatever file they are in.
+    is_shown = not pointer.startswith("/mcp_servers")
     return setting_error(
         origin.path,
-        Lines(read_text(origin.path) or ""),
-        Position(origin.line or 1, origin.column or 1),
+        Lines(read_text(origin.path) or "") if is_shown else None,
+        (origin.line or 1, origin.column or 1),
         title=f"Invalid setting in {origin.path}",
         message=message,
         closing="Correct the setting and try again.",

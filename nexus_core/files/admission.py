@@ -1,136 +1,128 @@
 """Which files may be read on behalf of a layer: none outside its project, and none that a stranger could have written.
 
 Whoever can put a file into a directory above yours could otherwise speak to your agent, and whoever can put a link
-into a project could have it read any file of yours.
+into a project could have it read any file of yours. What is judged is the file that was opened, not its name: between
+a look at a name and its use, it may have come to mean another file.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from nexus_core.files.beneath import HAS_DIRECTORY_DESCRIPTORS, Opened, names_beneath, open_beneath, open_file
+from nexus_core.files.ownership import accepted_owners, are_accepted, has_owners, is_foreign
+from nexus_core.files.reading import MAX_BYTES, cannot_open, decode_text, read_opened
+from nexus_core.files.repository import repository_root
+from nexus_core.values.layer import Skipped
 
 if TYPE_CHECKING:
     from nexus_core.values.layer import Layer
 
-SUPERUSER = 0
-HAS_OWNERS = hasattr(os, "geteuid")
+MISSING = "not there"
 WRITABLE = "anybody may write to it"
 FOREIGN = "belongs to somebody else"
 
+# What systems say when a name is a link that must not be one.
+_IS_LINK = {errno.ELOOP, errno.ENOTDIR, errno.EMLINK}
+
 
 class Admission:
-    """Decides about the files of one layer; what it has to look up, it looks up once.
+    """Reads the files of one layer, those that may be read.
 
     Args:
         layer: Layers of the user's own may link to anywhere; those of a project stay inside it.
+
+    Attributes:
+        repository: The repository that the layer lies in, if any.
+        root: What the files of a project must not lie outside of: its repository, else its directory.
     """
 
     def __init__(self, layer: Layer) -> None:
         self._is_own = layer.is_own
-        # Whoever knows the boundary has looked at the place already, without links.
-        self._project = layer.project if layer.boundary else real_path(layer.project)
-        self._boundary = layer.boundary
-        self._in_repository = layer.in_repository
+        self._project = layer.project
+        self.repository: Path | None = None
+        self.root = layer.boundary or layer.project
+        if layer.in_repository:
+            self.repository = layer.boundary
+        elif layer.boundary is None and not layer.is_own:
+            project = real_path(layer.project)
+            self.repository = repository_root(project)
+            self.root = self.repository or project
 
-    @cached_property
-    def repository(self) -> Path | None:
-        """The repository that the layer lies in, if any."""
-        if self._boundary is not None:
-            return self._boundary if self._in_repository else None
-        return repository_root(self._project)
+    def read_text(self, path: Path) -> str | Skipped:
+        """The content of a UTF-8 file without its byte order mark, or why it is not read.
 
-    @cached_property
-    def root(self) -> Path:
-        """What the files of a project must not lie outside of: its repository, else its directory."""
-        return self._boundary or self.repository or self._project
+        Raises:
+            FileError: It is not a regular file, larger than 1 MiB, not UTF-8, or cannot be read.
+        """
+        data = self.read_bytes(path)
+        return data if isinstance(data, Skipped) else decode_text(path, data)
 
-    @cached_property
-    def _owners(self) -> frozenset[int]:
-        return accepted_owners(self._project)
+    def read_bytes(self, path: Path, *, root: Path | None = None, max_bytes: int = MAX_BYTES) -> bytes | Skipped:
+        """The bytes of a regular file, or why it is not read: not there, outside, or perhaps a stranger's.
 
-    def objection(self, path: Path) -> str:
-        """Why a file must not be read, in a few words; "" when it may, or when it is not there."""
-        if not os.path.lexists(path):
-            return ""
-        if not self._is_own and self._is_linked(path) and not real_path(path).is_relative_to(self.root):
-            return f"leads outside {self.root}"
-        return self.distrust(path)
+        Args:
+            path: The file; links on the way are followed if they stay inside.
+            root: What it must not lie outside of, without links, when that is not `self.root`.
+            max_bytes: How large it may be.
 
-    def resolve(self, path: Path) -> Path:
-        """The file to read: the path itself, or what it leads to."""
-        return real_path(path) if self._is_linked(path) else path
+        Raises:
+            FileError: It is not a regular file, larger than `max_bytes`, or cannot be read.
+        """
+        try:
+            opened = self._open(str(path), root)
+        except (FileNotFoundError, NotADirectoryError):
+            return Skipped(path, MISSING)
+        except (OSError, ValueError) as error:
+            # A file that you must not open would otherwise be a way to stop your work.
+            if not self._is_own and is_foreign(accepted_owners(self._project), path.parent, path):
+                return Skipped(path, FOREIGN)
+            raise cannot_open(path, error) from error
+        if isinstance(opened, str):
+            return Skipped(path, opened)
+        try:
+            reason = self._distrust(opened)
+            if reason:
+                return Skipped(path, reason)
+            return read_opened(path, opened.descriptor, opened.facts, max_bytes=max_bytes)
+        finally:
+            os.close(opened.descriptor)
 
-    def distrust(self, path: Path) -> str:
-        """Who else could have written a file, in a few words; "" when nobody."""
-        if not HAS_OWNERS:
-            return ""
-        # The directory too: its owner decides what lies in it. And the link too: its owner decides what it means.
-        if not self._is_own and is_foreign(self._owners, path.parent, path, self.resolve(path)):
+    def _open(self, path: str, root: Path | None) -> Opened | str:
+        """The file, or in a few words why it must not be read."""
+        if not os.path.lexists(path):  # as is most of what is looked for
+            return MISSING
+        if root is None and self._is_own:
+            return open_file(path)
+        limit = str(root or self.root)
+        names = names_beneath(limit, path)
+        if names and HAS_DIRECTORY_DESCRIPTORS:
+            try:
+                return open_beneath(limit, names)
+            except OSError as error:
+                if error.errno not in _IS_LINK:
+                    raise
+        # There is a link on the way. It is followed here, once: one that turns up afterwards is not.
+        names = names_beneath(limit, os.path.realpath(path))
+        if not names:
+            return f"leads outside {limit}"
+        # Of a link, too, the owner decides what it means.
+        owners = accepted_owners(self._project)
+        if not self._is_own and is_foreign(owners, os.path.dirname(path), path):  # noqa: PTH120 - a name
             return FOREIGN
-        try:
-            return WRITABLE if path.stat().st_mode & stat.S_IWOTH else ""
-        except OSError:
-            return ""  # whoever reads it will learn why it cannot be read
+        return open_beneath(limit, names)
 
-    def _is_linked(self, path: Path) -> bool:
-        """Whether there is a link on the way to a file; outside the project nobody has looked yet."""
-        while path != self._project:
-            if path == path.parent or os.path.islink(path):  # noqa: PTH114 - never fails
-                return True
-            path = path.parent
-        return False
-
-
-def repository_root(directory: Path) -> Path | None:
-    """The nearest directory at or above `directory` that has a `.git`, or None.
-
-    The search ends at the user's home directory (a repository there holds settings, not the projects below it), at the
-    root of the file system, and where another file system begins. What is in `.git` is never looked at, and one that
-    belongs to a stranger does not count.
-    """
-    home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() fails without a home
-    place, device, owners = str(directory), _device(directory), None
-    while place not in {home, os.path.dirname(place)} and _device(place) == device:  # noqa: PTH120 - many times faster
-        marker = os.path.join(place, ".git")  # noqa: PTH118 - as above
-        if os.path.exists(marker):  # noqa: PTH110 - never fails
-            owners = owners or accepted_owners(directory)
-            if not is_foreign(owners, Path(marker)):
-                return Path(place)
-        place = os.path.dirname(place)  # noqa: PTH120 - as above
-    return None
-
-
-def accepted_owners(directory: Path) -> frozenset[int]:
-    """Who may speak in a directory: its owner, you, and the superuser. Empty where files have no owners."""
-    if not HAS_OWNERS:
-        return frozenset()
-    try:
-        return frozenset({directory.stat().st_uid, os.geteuid(), SUPERUSER})
-    except OSError:
-        return frozenset({os.geteuid(), SUPERUSER})
-
-
-def is_foreign(owners: frozenset[int], *paths: Path) -> bool:
-    """Whether one of some files, directories or links belongs to none of `owners`."""
-    for path in paths:
-        try:
-            if owners and path.lstat().st_uid not in owners:
-                return True
-        except OSError:
-            continue  # not there, or not to be seen: then it cannot be read either
-    return False
+    def _distrust(self, opened: Opened) -> str:
+        """Who else could have written a file, in a few words; "" when nobody."""
+        if not self._is_own and not are_accepted(opened.owners, self._project):
+            return FOREIGN
+        return WRITABLE if opened.facts.st_mode & stat.S_IWOTH and has_owners() else ""
 
 
 def real_path(path: Path) -> Path:
     """The path without links; of a link that leads nowhere or in a circle, as far as it can be followed."""
     return Path(os.path.realpath(path))  # Path.resolve() fails on circles before Python 3.13
-
-
-def _device(path: Path | str) -> int:
-    try:
-        return os.stat(path).st_dev  # noqa: PTH116 - as above
-    except OSError:
-        return -1

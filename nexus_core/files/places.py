@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nexus_core.errors import ConfigError, FileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def existing_directory(path: str | os.PathLike[str]) -> Path:
@@ -22,16 +26,62 @@ def existing_directory(path: str | os.PathLike[str]) -> Path:
     return directory
 
 
-def home_directory() -> Path:
-    """The user's own Nexus directory: `NEXUS_HOME` from the process environment, else `~/.nexus3`."""
+def home_directory(cwd: Path) -> Path:
+    """The user's own Nexus directory: `NEXUS_HOME` from the process environment, else `~/.nexus3`.
+
+    Args:
+        cwd: The directory one works in, without links.
+
+    Raises:
+        ConfigError: There is none, or `NEXUS_HOME` lies inside the project of `cwd`. Tools like direnv let a project
+            set variables, and with this one it would pass for the user.
+    """
     configured = os.environ.get("NEXUS_HOME")
     try:
-        return (Path(configured).expanduser() if configured else Path.home() / ".nexus3").absolute()
+        home = (Path(configured).expanduser() if configured else Path.home() / ".nexus3").absolute()
     except RuntimeError:
         hint = "set NEXUS_HOME to a directory"
         raise ConfigError("no home directory can be found", where=configured, hint=hint) from None
     except FileNotFoundError:
         raise FileError("the current directory does not exist any more", hint="change to one that does") from None
+    if configured:
+        _refuse_inside(workspace_of(cwd), home)
+    return home
+
+
+def workspace_of(cwd: Path) -> Path | None:
+    """The project that one works on in a directory: its repository, else the directory itself.
+
+    None in the user's home directory and above it: what lies there is the user's own, and no project.
+    """
+    from nexus_core.files.repository import repository_root  # noqa: PLC0415 - most users have no NEXUS_HOME
+
+    user = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111 - does not raise where there is no home
+    return repository_root(cwd) or (None if Path(user).is_relative_to(cwd) else cwd)
+
+
+def _refuse_inside(workspace: Path | None, home: Path) -> None:
+    """Raise if a home is inside a workspace, or if the way to it leads through a link that lies there."""
+    if workspace is None or not any(Path(place).is_relative_to(workspace) for place in _way_to(home)):
+        return
+    usual = os.path.expanduser("~/.nexus3")  # noqa: PTH111 - as above
+    if os.path.realpath(home) != os.path.realpath(usual):  # else NEXUS_HOME says what goes without saying
+        raise ConfigError(
+            "NEXUS_HOME lies inside the project, which could speak and decide for you there",
+            where=str(home),
+            hint=f"set it to a directory outside {workspace} or unset it; if you mean it, say --home DIR",
+        )
+
+
+def _way_to(path: Path) -> Iterator[str]:
+    """The directories on the way to a place, without links, and the place itself."""
+    named = Path(os.path.normpath(path))
+    place = named.anchor
+    for part in named.parts[1:]:
+        step = os.path.join(place, part)  # noqa: PTH118 - many times faster
+        place = os.path.realpath(step) if os.path.islink(step) else step  # noqa: PTH114 - never fails
+        yield place
+    yield os.path.realpath(path)  # where `..` follows a link, this is somewhere else
 
 
 def cache_directory() -> Path:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib import import_module
 from itertools import islice
+from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
@@ -28,25 +29,48 @@ class WrongAnswerError(TypeError):
 def items_of(*targets: str) -> Callable[[object], tuple[object, ...]]:
     """A check that turns an iterable of such values, each `module:Class` below `nexus_core.values`, into a tuple."""
     expected = f"expected a list of {' or '.join(target.partition(':')[2] for target in targets)}"
+    copiers: dict[type, Callable[[Any], object]] = {}
 
     def check(answer: object) -> tuple[object, ...]:
         if answer is None:
             return ()
-        if not isinstance(answer, Iterable) or isinstance(answer, (str, bytes)):
+        if type(answer) is not list and (not isinstance(answer, Iterable) or isinstance(answer, (str, bytes))):
             raise WrongAnswerError(f"returned {type(answer).__name__}, {expected}")
-        items = tuple(islice(answer, MAX_ITEMS + 1))
+        items = list(islice(answer, MAX_ITEMS + 1))
         if len(items) > MAX_ITEMS:
             raise WrongAnswerError(f"returned more than {MAX_ITEMS} items")
-        # Imported when something is answered: most commands ask few hooks.
-        kinds = [_import(target) for target in targets] if items else []
-        for item in items:
-            if type(item) not in kinds:  # a subclass may be made, compared and copied in ways of its own
+        if items and not copiers:  # imported when something is answered: most commands ask few hooks
+            copiers.update((kind, _copier(kind)) for kind in map(_import, targets))
+        for index, item in enumerate(items):
+            copy = copiers.get(type(item))
+            if copy is None:  # a subclass may be made, compared and copied in ways of its own
                 raise WrongAnswerError(f"returned a list with {type(item).__name__} in it, {expected}")
-        # A copy is checked once more, while its maker can still be named, and is nobody else's to change.
-        copies: tuple[Any, ...] = tuple(map(replace, items))
-        return copies
+            # A copy is checked once more, while its maker can still be named, and is nobody else's to change.
+            items[index] = copy(item)
+        return tuple(items)
 
     return check
+
+
+def one(target: str) -> Callable[[object], tuple[object, ...] | None]:
+    """A check for hooks where the first answer wins: such a value, or None for "ask somebody else"."""
+
+    def check(answer: object) -> tuple[object, ...] | None:
+        if answer is not None and not isinstance(answer, _import(target)):
+            expected = target.partition(":")[2]
+            raise WrongAnswerError(f"returned {type(answer).__name__}, expected a {expected} or None")
+        return None if answer is None else (answer,)
+
+    return check
+
+
+def _copier(kind: type) -> Callable[[Any], object]:
+    """What copies a dataclass: `replace`, or where the order of its fields says it all, something much faster."""
+    known = fields(kind)
+    if len(known) < 2 or not all(field.init and not field.kw_only for field in known):  # noqa: PLR2004 - of one, no tuple
+        return replace
+    values = attrgetter(*(field.name for field in known))
+    return lambda item: kind(*values(item))
 
 
 def _import(target: str) -> type:
@@ -55,7 +79,7 @@ def _import(target: str) -> type:
     return kind
 
 
-CHECKS: dict[str, Callable[[object], tuple[object, ...]]] = {
+CHECKS: dict[str, Callable[[object], tuple[object, ...] | None]] = {
     "nexus_commands": items_of("command:Command"),
     "nexus_init_files": items_of("declarations:InitFile"),
     "nexus_settings": items_of("declarations:PluginSettings"),
@@ -64,5 +88,8 @@ CHECKS: dict[str, Callable[[object], tuple[object, ...]]] = {
     "nexus_layer_config": items_of("layer:LayerConfig", "layer:Skipped"),
     "nexus_layer_texts": items_of("layer:LayerText", "layer:Skipped"),
     "nexus_static_sections": items_of("section:Section"),
+    "nexus_models": items_of("counting:Model"),
+    "nexus_token_counter": one("counting:ModelCounter"),
+    "nexus_truncations": items_of("budget:Truncation"),
     "nexus_diagnose": items_of("finding:Finding"),
 }

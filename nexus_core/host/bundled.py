@@ -43,8 +43,26 @@ BUNDLED = (
         ),
     ),
     bundled(
+        "models",
+        "nexus_plugins.models",
+        hooks=("nexus_models",),
+    ),
+    bundled(
         "readme_fallback",
         "nexus_plugins.readme_fallback",
         hooks=("nexus_layer_texts",),
+    ),
+    bundled(
+        "tiktoken_counter",
+        "nexus_plugins.tiktoken_counter",
+        hooks=(
+            "nexus_token_counter",
+            "nexus_diagnose",
+        ),
+    ),
+    bundled(
+        "truncation",
+        "nexus_plugins.truncation",
+        hooks=("nexus_truncations",),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pluggy
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from nexus_core.host.answers import Answer
     from nexus_core.host.candidates import Candidate
     from nexus_core.host.policy import PluginPolicy
+    from nexus_core.values.budget import Truncation
     from nexus_core.values.command import Command
+    from nexus_core.values.counting import Model, ModelCounter
     from nexus_core.values.declarations import InitScope, ListPolicy, PluginSettings
     from nexus_core.values.events import HookCall, Problem
     from nexus_core.values.finding import Finding
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
     from nexus_core.values.plugin import PluginInfo
     from nexus_core.values.request import Request
     from nexus_core.values.section import Section
+
+# Writes into a value of an answer what only the host knows. It is a copy that nobody else has yet, so it may change.
+_stamp = object.__setattr__
 
 
 class Host:
@@ -52,6 +57,7 @@ class Host:
     ) -> None:
         self._manager = pluggy.PluginManager(hookspecs.PROJECT)
         self._manager.add_hookspecs(hookspecs)
+        self._answers: dict[str, list[Answer[Any]]] = {}
         self._blame = Blame(strict=policy.strict, report=report)
         self.plugins: tuple[PluginInfo, ...] = Loader(self._manager, blame=self._blame, trace=trace).load(
             candidates, disabled=policy.disabled
@@ -87,7 +93,7 @@ class Host:
 
     def settings(self) -> dict[str, PluginSettings]:
         """Ask `nexus_settings`: what each plugin says about its own settings."""
-        return {answer.plugin: item for answer in self._ask("nexus_settings") for item in answer.items[:1]}
+        return {answer.plugin: item for answer in self._ask_once("nexus_settings") for item in answer.items[:1]}
 
     def active_settings(self) -> tuple[str, ...]:
         """The settings of plugins that take effect in a project only after approval, as dotted names."""
@@ -96,7 +102,7 @@ class Host:
     def merge_policies(self) -> dict[str, ListPolicy]:
         """Ask `nexus_merge_policies`: policies by JSON pointer."""
         policies: dict[str, ListPolicy] = {}
-        for answer in self._ask("nexus_merge_policies"):
+        for answer in self._ask_once("nexus_merge_policies"):
             for item in answer.items:
                 policies.setdefault("/" + item.key.replace(".", "/"), item.policy)
         return policies
@@ -107,7 +113,8 @@ class Host:
         skipped: list[Skipped] = []
         for answer in self._ask("nexus_layers", request=request):
             for item in answer.items:
-                (skipped if isinstance(item, Skipped) else layers).append(replace(item, plugin=answer.plugin))
+                _stamp(item, "plugin", answer.plugin)
+                (skipped if isinstance(item, Skipped) else layers).append(item)
         return sorted(layers, key=lambda layer: layer.sort_key), skipped
 
     def layer_config(self, layer: Layer) -> tuple[list[LayerConfig], list[Skipped]]:
@@ -121,7 +128,30 @@ class Host:
     def static_sections(self, request: Request, loaded: Loaded) -> tuple[Section, ...]:
         """Ask `nexus_static_sections`."""
         answers: list[Answer[Section]] = self._ask("nexus_static_sections", request=request, loaded=loaded)
-        return tuple(_stamp(section, answer.plugin) for answer in answers for section in answer.items)
+        for answer in answers:
+            for section in answer.items:
+                _stamp(section, "source", _source(section, answer.plugin))
+        return tuple(section for answer in answers for section in answer.items)
+
+    def models(self) -> dict[str, Model]:
+        """Ask `nexus_models`: models by name; what installed plugins say replaces what bundled ones say."""
+        bundled = {plugin.name for plugin in self.plugins if plugin.bundled}
+        answers = sorted(self._ask("nexus_models"), key=lambda answer: answer.plugin not in bundled)
+        return {model.name: model for answer in answers for model in answer.items}
+
+    def token_counter(self, model: str, encoding: str) -> ModelCounter | None:
+        """Ask `nexus_token_counter`."""
+        answer: Answer[ModelCounter] | None = self._manager.hook.nexus_token_counter(model=model, encoding=encoding)
+        return answer.items[0] if answer else None
+
+    def truncations(self) -> Registry[Truncation]:
+        """Ask `nexus_truncations`."""
+        registry: Registry[Truncation] = Registry("truncation")
+        bundled = {plugin.name for plugin in self.plugins if plugin.bundled}
+        for answer in sorted(self._ask("nexus_truncations"), key=lambda answer: answer.plugin not in bundled):
+            for truncation in answer.items:
+                registry.add(truncation.name, truncation, f"plugin {answer.plugin!r}")
+        return registry
 
     def diagnose(self, request: Request, loaded: Loaded) -> list[Finding]:
         """Ask `nexus_diagnose`; sorted by file, line and code."""
@@ -136,16 +166,26 @@ class Host:
         for answer in self._ask(hook, layer=layer):
             for item in answer.items:
                 if isinstance(item, Skipped):
-                    skipped.append(replace(item, layer=item.layer or layer.name, plugin=answer.plugin))
+                    _stamp(item, "layer", item.layer or layer.name)
+                    _stamp(item, "plugin", answer.plugin)
+                    skipped.append(item)
                 else:
-                    source = Source(uri=str(item.path), layer=layer.name, plugin=answer.plugin)
-                    found.append(replace(item, layer=layer, source=source))
+                    _stamp(item, "layer", layer)
+                    _stamp(item, "source", Source(uri=str(item.path), layer=layer.name, plugin=answer.plugin))
+                    found.append(item)
         return found, skipped
+
+    def _ask_once(self, hook: str) -> list[Answer[Any]]:
+        """The answers to a hook that asks what a plugin is like, which does not change while it is loaded."""
+        if hook not in self._answers:
+            self._answers[hook] = self._ask(hook)
+        return self._answers[hook]
 
     def _ask(self, hook: str, **arguments: object) -> list[Answer[Any]]:
         answers: list[Answer[Any]] = getattr(self._manager.hook, hook)(**arguments)
         # By name: the order in which plugins were installed or registered must never show.
-        return sorted(answers, key=lambda answer: answer.plugin)
+        answers.sort(key=itemgetter(0))
+        return answers
 
     def _warn_about_typing_errors(self, disabled: frozenset[str]) -> None:
         # A name that is not installed here is fine (settings are shared between machines), a near miss is not.
@@ -155,6 +195,7 @@ class Host:
                 self._blame.note(name, f"disabled, but not installed; {nearest}")
 
 
-def _stamp(section: Section, plugin: str) -> Section:
-    source = section.source or Source(uri=f"plugin:{plugin}")
-    return replace(section, source=replace(source, plugin=plugin))
+def _source(section: Section, plugin: str) -> Source:
+    if section.source is None:
+        return Source(uri=f"plugin:{plugin}", plugin=plugin)
+    return Source(uri=section.source.uri, layer=section.source.layer, plugin=plugin)

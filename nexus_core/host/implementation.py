@@ -47,18 +47,17 @@ def stand_in(
     """
 
     @cache
-    def resolved() -> tuple[Callable[..., object], tuple[str, ...]]:
+    def resolved() -> tuple[Callable[..., object], list[tuple[str, int]]]:
         function = find()
-        return function, parameter_names(function)
+        return function, [(name, hook.parameters.index(name)) for name in parameter_names(function)]
 
     def answer(*arguments: object) -> Answer[Any] | None:
-        started = perf_counter()
+        started = perf_counter() if trace else 0.0
         items: tuple[object, ...] | None = None
         failed = False
         try:
             function, wanted = resolved()
-            given = dict(zip(hook.parameters, arguments, strict=True))
-            items = CHECKS[hook.name](function(**{name: given[name] for name in wanted}))
+            items = CHECKS[hook.name](function(**{name: arguments[place] for name, place in wanted}))
         except (KeyboardInterrupt, NexusError):
             raise
         except BaseException as error:  # noqa: BLE001 - sys.exit() and extension panics too must not stop the others

@@ -9,6 +9,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.errors import FileError
+from nexus_core.files.admission import Admission
 from nexus_core.files.reading import MAX_BYTES, read_text
 from nexus_core.text.markers import forged
 from nexus_core.trust.fingerprint import effect, one_line
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from nexus_core.values.layer import LayerText
+    from nexus_core.values.layer import Layer, LayerText
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.request import Request
 
@@ -65,10 +66,15 @@ def _read_files(loaded: Loaded) -> list[_File]:
     # A loaded text has its imports in place and was made safe: its lines are not the lines of a file.
     used = [(path, text) for text in loaded.texts for path in (text.path, *text.imports)]
     contents: dict[Path, str] = {}
-    for path, _ in used:
+    for path, text in used:
         with suppress(FileError):  # it was there a moment ago; whoever loads next will hear of it
-            contents[path] = read_text(path) or ""
+            contents[path] = _content(path, text.layer)
     return [_File(path, contents[path], text) for path, text in used if contents.get(path)]
+
+
+def _content(path: Path, layer: Layer | None) -> str:
+    text = read_text(path) if layer is None else Admission(layer).read_text(path)
+    return text if isinstance(text, str) else ""
 
 
 def _unapproved(case: _Case) -> Iterator[Finding]:
@@ -83,13 +89,13 @@ def _unapproved(case: _Case) -> Iterator[Finding]:
 def _duplicate_file(case: _Case) -> Iterator[Finding]:
     for skipped in case.loaded.skipped:
         if skipped.reason.startswith("same "):
-            yield Finding("duplicate-file", f"{skipped.reason}, which is used", skipped.path)
+            yield Finding("duplicate-file", f"{skipped.reason}, which is used", skipped.path, skipped.line or 0)
 
 
 def _ignored_file(case: _Case) -> Iterator[Finding]:
     for skipped in case.loaded.skipped:
         if not skipped.reason.startswith(_EXPECTED) and not skipped.reason.endswith(" comes first"):
-            yield Finding("ignored-file", f"not used: {skipped.reason}", skipped.path)
+            yield Finding("ignored-file", f"not used: {skipped.reason}", skipped.path, skipped.line or 0)
 
 
 def _large_file(case: _Case) -> Iterator[Finding]:

@@ -61,7 +61,9 @@ def _files(context: LoadedContext, query: str) -> Iterator[Explanation]:
             yield Explanation(str(path), str(path), f"settings ({config.layer.name if config.layer else '-'})")
     for skipped in context.loaded.skipped:
         if path == skipped.path.resolve():
-            yield Explanation(str(skipped.path), str(skipped.path), f"not in the prompt: {skipped.reason}")
+            # With a line it is about a part of a file that is used.
+            fate = "not in the prompt" if skipped.line is None else "not used"
+            yield Explanation(str(skipped.path), skipped.place, f"{fate}: {skipped.reason}")
 
 
 def _sentences(context: LoadedContext, query: str) -> Iterator[Explanation]:
@@ -72,7 +74,7 @@ def _sentences(context: LoadedContext, query: str) -> Iterator[Explanation]:
             place = _place(context.cwd / uri, query) if is_file else uri
             yield Explanation(section.title, place, "in the prompt")
     for skipped in context.loaded.skipped:
-        place = _place(skipped.path, query)
+        place = _place(skipped.path, query) if skipped.line is None else ""
         if place:
             yield Explanation(str(skipped.path), place, f"not in the prompt: {skipped.reason}")
 

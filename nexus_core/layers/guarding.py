@@ -6,16 +6,16 @@ a project may only tighten. And what starts a program or opens a connection wait
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core.config.json_parser import pointer_to
+from nexus_core.config.early import MAX_ANCESTOR_DEPTH
+from nexus_core.config.pointers import pointer_to
 from nexus_core.errors import ConfigError
 from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from nexus_core.values.finding import Finding
@@ -36,6 +36,9 @@ PROTECTED = (
     "trust",
 )
 """What a project never decides, trusted or not."""
+
+DEPTH = "context.ancestor_depth"
+"""What a project decides for itself, but not for what lies below it."""
 
 ACTIVE = ("summary.command",)
 """What takes effect in a project only after approval; servers and the settings of plugins come on top."""
@@ -77,12 +80,14 @@ class _Guard:
         if config.layer is not None and config.layer.is_own:
             self._remember(config)
             return config
-        settings: dict[str, Any] = copy.deepcopy(dict(config.settings))
-        for dotted in PROTECTED:
+        settings = _copy(config.settings)
+        for dotted in _named_in(settings, PROTECTED):
             if _take(settings, dotted) is not None:
                 self._find(config, dotted, "protected-setting", f"{dotted} is your own decision, not a project's")
+        if config.layer is not None and config.layer.scope == "ancestor" and _is_depth(_get(settings, DEPTH)):
+            _take(settings, DEPTH)
         self._tighten(config, settings)
-        for dotted in self._active:
+        for dotted in _named_in(settings, self._active):
             value = _get(settings, dotted)
             if value is None:
                 continue
@@ -94,7 +99,9 @@ class _Guard:
             if part.decision != "allowed":
                 _take(settings, dotted)
         self._judge_servers(config, settings)
-        return replace(config, settings=settings)
+        if settings == config.settings:
+            return config
+        return replace(config, settings=settings, content=config.settings if config.content is None else config.content)
 
     def _remember(self, config: LayerConfig) -> None:
         self._level = _known_level(_get(config.settings, "permissions.level"), self._level)
@@ -103,6 +110,8 @@ class _Guard:
             self._allowed = allowed
 
     def _tighten(self, config: LayerConfig, settings: dict[str, Any]) -> None:
+        if "permissions" not in settings:
+            return
         level = _known_level(_get(settings, "permissions.level"), self._level)
         if LEVELS.index(level) < LEVELS.index(self._level):
             _take(settings, "permissions.level")
@@ -125,7 +134,7 @@ class _Guard:
         servers = settings.get("mcp_servers", [])
         if not isinstance(servers, list):  # $replace, $remove: the servers of others are not a project's to change
             del settings["mcp_servers"]
-            self._find(config, "mcp_servers", "protected-setting", "a project may only add mcp_servers, as a list")
+            self._find(config, "mcp_servers", "protected-setting", "a project may only add mcp_servers")
             return
         if not servers:
             return
@@ -164,6 +173,16 @@ class _Guard:
         self.findings.append(Finding(code, f"{message}; it is ignored", config.path, line, column))
 
 
+def _copy(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The same settings; objects may be changed, but nothing in a list."""
+    return {key: _copy(value) if isinstance(value, dict) else value for key, value in settings.items()}
+
+
+def _named_in(settings: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    """Those dotted names whose first word is among the settings: most have none of them."""
+    return [name for name in names if name.partition(".")[0] in settings]
+
+
 def _get(settings: Any, dotted: str) -> Any:  # noqa: ANN401 - any JSON value
     for key in dotted.split("."):
         if not isinstance(settings, dict) or key not in settings:
@@ -173,8 +192,8 @@ def _get(settings: Any, dotted: str) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def _take(settings: dict[str, Any], dotted: str) -> Any:  # noqa: ANN401 - as above
-    *path, last = dotted.split(".")
-    parent = _get(settings, ".".join(path)) if path else settings
+    path, _, last = dotted.rpartition(".")
+    parent = _get(settings, path) if path else settings
     return parent.pop(last, None) if isinstance(parent, dict) else None
 
 
@@ -194,6 +213,11 @@ def _summary(dotted: str, value: Any) -> str:  # noqa: ANN401 - as above
 
 def _pointer(dotted: str) -> str:
     return "/" + dotted.replace(".", "/")
+
+
+def _is_depth(value: object) -> bool:
+    """Whether a value is a depth; one that is not stays, to be found when settings are checked."""
+    return type(value) is int and 0 <= value <= MAX_ANCESTOR_DEPTH
 
 
 def _known_level(level: object, otherwise: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from nexus_core.config.merging import merge_configs
 from nexus_core.layers.guarding import guard_configs
-from nexus_core.layers.servers import find_servers
+from nexus_core.layers.servers import find_servers, in_one_form
 from nexus_core.layers.texts import choose_texts
 from nexus_core.values.loaded import Loaded
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 def load_layers(host: Host, request: Request) -> Loaded:
     """What the plugins find for a request; nothing is cached, so a second call sees changed files."""
     layers, skipped = host.layers(request)
-    configs = _gather(host.layer_config, layers, skipped)
+    configs = in_one_form(_gather(host.layer_config, layers, skipped), skipped)
     decisions = _Decisions(request)
     guarded = guard_configs(configs, decisions.decide, host.active_settings())
     settings = merge_configs(guarded.configs, host.merge_policies())
@@ -41,6 +41,7 @@ def load_layers(host: Host, request: Request) -> Loaded:
         active=tuple(guarded.active),
         skipped=(*skipped, *chosen.skipped),
         findings=(*decisions.findings, *guarded.findings, *chosen.findings),
+        repeated=tuple(chosen.repeated),
     )
 
 
@@ -53,12 +54,11 @@ class _Decisions:
 
     @cached_property
     def _store(self) -> TrustStore:
-        from nexus_core.files.admission import repository_root  # noqa: PLC0415 - most projects need no approval
+        from nexus_core.files.places import workspace_of  # noqa: PLC0415 - most projects need no approval
         from nexus_core.trust.store import TrustStore  # noqa: PLC0415 - as above
         from nexus_core.values.finding import Finding  # noqa: PLC0415 - as above
 
-        cwd = self._request.cwd
-        store = TrustStore(self._request.home, workspace=repository_root(cwd) or cwd)
+        store = TrustStore(self._request.home, workspace=workspace_of(self._request.cwd))
         if store.problem:
             self.findings.append(Finding("trust-store", store.problem))
         return store

@@ -14,8 +14,8 @@ from typing import Literal, NamedTuple
 
 from nexus_core.errors import FileError, UnknownNameError
 from nexus_core.files.admission import Admission, real_path
-from nexus_core.files.reading import read_bytes
 from nexus_core.layers.texts import choose_texts
+from nexus_core.text.markers import INSTRUCTIONS
 from nexus_core.values.finding import Finding
 from nexus_core.values.layer import Layer, LayerText, Skipped
 from nexus_core.values.settings import Settings
@@ -144,14 +144,14 @@ class _Reader:
         if not os.path.isfile(path):  # noqa: PTH113 - never fails
             return self._skip(place, path, "not there")
         # What the user links to from the user's own directory may lie anywhere.
-        text = self._content(place, path, Path(path.anchor) if place.layer.is_own else place.root)
+        text = self._content(place, path, None if place.layer.is_own else place.root)
         if text is not None and not text.strip():
             self._skip(place, path, "beyond the limit" if self._left == 0 else "blank")
             return not place.layer.is_own
         if text is not None:
             imports: list[Path] = []
             text = self._with_imports(place, path, text, imports)
-            title = f"{self._profile.agent} Instructions ({place.label})"
+            title = INSTRUCTIONS.format(agent=self._profile.agent, place=place.label)
             source = Source(uri=str(path), layer=place.layer.name)
             found = LayerText(path, text, "instructions", title, tuple(imports), place.layer, source)
             # One at a time, to have it made safe: what an agent reads twice is there twice.
@@ -160,27 +160,34 @@ class _Reader:
             self.findings += chosen.findings
         return True
 
-    def _content(self, place: _Place, path: Path, root: Path) -> str | None:
+    def _content(self, place: _Place, path: Path, root: Path | None) -> str | None:
         """What a file says, once; None when it must not be read, or cannot."""
-        # The name comes first: to look at what lies elsewhere may already mount a directory.
-        is_inside = path.is_relative_to(root) and real_path(path).is_relative_to(root)
-        reason = place.admission.distrust(path) if is_inside else f"leads outside {root}"
-        if not reason and real_path(path) in self._seen:
-            self._skip(place, path, "read already")
-            return None
-        try:
-            data = b"" if reason else read_bytes(path) or b""
-        except FileError as error:
-            data, reason = b"", error.what
-        if reason := reason or ("not a text" if b"\0" in data else ""):
-            self._skip(place, path, reason)
-            message = f"{self._profile.agent} would read this; it is not shown: {reason}"
-            self.findings.append(Finding("profile-unread", message, path))
+        data = self._data(place, path, root)
+        if data is None:
             return None
         self._seen.add(real_path(path))
         # These agents read what is not UTF-8 with replacements, and so does one that cuts a character in two.
         text = self._capped(place, path, data).decode("utf-8", "replace")
         return text.removeprefix("\ufeff").replace("\r\n", "\n")
+
+    def _data(self, place: _Place, path: Path, root: Path | None) -> bytes | None:
+        # The name comes first: to look at what lies elsewhere may already mount a directory.
+        is_outside = root is not None and not path.is_relative_to(root)
+        if not is_outside and real_path(path) in self._seen:
+            self._skip(place, path, "read already")
+            return None
+        try:
+            data = Skipped(path, f"leads outside {root}") if is_outside else place.admission.read_bytes(path, root=root)
+        except FileError as error:
+            data = Skipped(path, error.what)
+        if not isinstance(data, Skipped) and b"\0" in data:
+            data = Skipped(path, "not a text")
+        if not isinstance(data, Skipped):
+            return data
+        self._skip(place, path, data.reason)
+        message = f"{self._profile.agent} would read this; it is not shown: {data.reason}"
+        self.findings.append(Finding("profile-unread", message, path))
+        return None
 
     def _capped(self, place: _Place, path: Path, data: bytes) -> bytes:
         """What the agent reads of a file, when it reads a limited number of bytes of all of them."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nexus_core.text.hidden import strip_hidden
+from nexus_core.text.visible import visible_line
 from nexus_core.values.section import Section
 from nexus_core.values.source import Source
 
@@ -55,7 +57,7 @@ def active_configuration(settings: Settings) -> Section:
     """The section `Active Configuration`: the model, its window and the permission level, as far as they are set."""
     model, window = settings.get("provider.model"), settings.get("provider.context_window")
     lines = [
-        f"Model: {model}" if model else "",
+        f"Model: {_in_one_line(model)}" if model else "",
         f"Context window: {window} tokens" if window else "",
         f"Permission level: {settings.get('permissions.level', 'trusted')}",
     ]
@@ -66,3 +68,8 @@ def active_configuration(settings: Settings) -> Section:
         order=ACTIVE_ORDER,
         source=Source(uri="settings:"),
     )
+
+
+def _in_one_line(value: object) -> str:
+    # A project may call its model anything; it must not start a heading of its own, or say what no reader sees.
+    return visible_line(strip_hidden(str(value)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.text.fence import fence_documentation
@@ -12,33 +13,55 @@ from nexus_core.text.markers import neutralise
 from nexus_core.values.layer import LayerText, Skipped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from nexus_core.text.hidden import Hidden
     from nexus_core.values.finding import Finding
+    from nexus_core.values.layer import Layer
     from nexus_core.values.settings import Settings
+
+LONGEST_REMEMBERED = 64 * 1024
+"""Of texts with at most this many characters, the last 64 that were searched are remembered."""
 
 
 class Chosen(NamedTuple):
-    """The texts that are used, those that are not and why, and what to know about them."""
+    """The texts that are used, those that are not and why, what to know about them, and those that only repeat."""
 
     texts: list[LayerText]
     skipped: list[Skipped]
     findings: list[Finding]
+    repeated: list[LayerText]
+
+
+class Known:
+    """Texts that are used already, found again by their file, by a file they import, or by what they say."""
+
+    def __init__(self, texts: Iterable[LayerText] = ()) -> None:
+        self._seen: dict[object, LayerText] = {}
+        for text in texts:
+            self.add(text)
+
+    def add(self, text: LayerText) -> LayerText | None:
+        """Remember a text, unless it is known already; then the one that is known."""
+        file, content = _identity(text.path), text.text.strip()
+        twin = self._seen.get(file) or self._seen.get(content)
+        if twin is None:
+            self._seen |= dict.fromkeys((file, content, *map(_identity, text.imports)), text)
+        return twin
 
 
 def choose_texts(texts: Iterable[LayerText], settings: Settings) -> Chosen:
     """Apply the rules about documentation, leave out what is there twice, and make the rest safe."""
-    chosen = Chosen([], [], [])
-    seen: dict[object, LayerText] = {}
-    for text in _without_unwanted_documentation(list(texts), settings, chosen.skipped):
-        file, content = _identity(text.path), text.text.strip()
-        twin = seen.get(file) or seen.get(content)
-        if twin is not None:
+    chosen = Chosen([], [], [], [])
+    known = Known()
+    for text in _without_unwanted_documentation(texts, settings, chosen.skipped):
+        twin = known.add(text)
+        if twin is None:
+            chosen.texts.append(_made_safe(text, chosen.findings))
+        else:
             chosen.skipped.append(_skip(text, _sameness(text, twin)))
-            continue
-        seen |= dict.fromkeys((file, content, *map(_identity, text.imports)), text)
-        chosen.texts.append(_made_safe(text, chosen.findings))
+            chosen.repeated.append(_made_safe(text, []))
     return chosen
 
 
@@ -59,37 +82,59 @@ def _identity(path: Path) -> object:
 
 
 def _without_unwanted_documentation(
-    texts: list[LayerText], settings: Settings, skipped: list[Skipped]
-) -> Iterable[LayerText]:
+    texts: Iterable[LayerText], settings: Settings, skipped: list[Skipped]
+) -> Iterator[LayerText]:
     always = settings.get("context.include_readme", default=False)
     fallback = settings.get("context.readme_as_fallback", default=True)
-    instructed = {text.layer for text in texts if text.purpose == "instructions"}
-    # Within a layer, instructions come first whichever plugin found them.
-    order = {layer: number for number, layer in enumerate(dict.fromkeys(text.layer for text in texts))}
-    for text in sorted(texts, key=lambda text: (order[text.layer], text.purpose != "instructions")):
-        if text.purpose == "instructions" or always or (fallback and text.layer not in instructed):
-            yield text
+    by_layer: dict[Layer | None, list[LayerText]] = {}
+    for text in texts:
+        by_layer.setdefault(text.layer, []).append(text)
+    for found in by_layer.values():
+        # Within a layer, instructions come first whichever plugin found them.
+        instructions = [text for text in found if text.purpose == "instructions"]
+        documentation = [text for text in found if text.purpose != "instructions"]
+        yield from instructions
+        if always or (fallback and not instructions):
+            yield from documentation
         elif fallback:
-            skipped.append(_skip(text, "the layer has instructions (context.include_readme is off)"))
+            reason = "the layer has instructions (context.include_readme is off)"
+            skipped += [_skip(text, reason) for text in documentation]
         else:
-            skipped.append(_skip(text, "context.readme_as_fallback is off"))
+            skipped += [_skip(text, "context.readme_as_fallback is off") for text in documentation]
 
 
 def _made_safe(text: LayerText, findings: list[Finding]) -> LayerText:
-    body = text.text
     is_own = text.layer is not None and text.layer.is_own
-    for hidden in find_hidden(body):
-        consequence = "left in, because the file is your own" if is_own else "taken out"
-        message = f"{hidden.name} that no reader sees: {hidden.text!r}; {consequence}"
-        from nexus_core.values.finding import Finding  # noqa: PLC0415 - most texts hide nothing
-
-        findings.append(Finding("hidden-characters", message, text.path, hidden.line, hidden.column))
-    if not is_own:
-        body = strip_hidden(body)
-    body = neutralise(body)
+    # Searching a text takes longer than reading it, and most are the same when they are read again.
+    search = _search_once if len(text.text) <= LONGEST_REMEMBERED else _search
+    hidden, safe = search(text.text, strip=not is_own)
+    if hidden:
+        findings += _hidden_findings(text, hidden, is_own=is_own)
+    body = text.text if safe is None else safe
     if text.purpose == "documentation":
         body = fence_documentation(body)
     return text if body is text.text else replace(text, text=body)
+
+
+def _search(body: str, *, strip: bool) -> tuple[tuple[Hidden, ...], str | None]:
+    """What a text hides, and what it becomes; None when it stays as it is."""
+    hidden = tuple(find_hidden(body))
+    safe = neutralise(strip_hidden(body) if hidden and strip else body)
+    return hidden, None if safe is body else safe
+
+
+_search_once = lru_cache(maxsize=64)(_search)
+
+
+def _hidden_findings(text: LayerText, found: Iterable[Hidden], *, is_own: bool) -> Iterator[Finding]:
+    from nexus_core.layers.pieces import Pieces  # noqa: PLC0415 - most texts hide nothing
+    from nexus_core.values.finding import Finding  # noqa: PLC0415 - as above
+
+    pieces = Pieces(text)
+    consequence = "left in, because the file is your own" if is_own else "taken out"
+    for hidden in found:
+        message = f"{hidden.name} that no reader sees: {hidden.text!r}; {consequence}"
+        yield Finding("hidden-characters", message, *pieces.origin(hidden.line, hidden.column))
 
 
 def _skip(text: LayerText, reason: str) -> Skipped:

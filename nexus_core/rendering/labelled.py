@@ -8,6 +8,7 @@ from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from nexus_core.values.section import Section
 
@@ -19,19 +20,23 @@ def in_order(sections: Iterable[Section]) -> list[Section]:
     return sorted((section for section in sections if section.text.strip()), key=_place)
 
 
-def render_labelled(sections: Iterable[Section]) -> str:
-    """Sections in their order as one Markdown text."""
-    return "\n\n".join([TITLE, *map(render_section, in_order(sections))]) + "\n"
+def render_labelled(sections: Iterable[Section], *, home: Path | None = None) -> str:
+    """Sections in their order as one Markdown text; the paths of files below `home` begin with `~`."""
+    return "\n\n".join([TITLE, *(render_section(section, home=home) for section in in_order(sections))]) + "\n"
 
 
 def _place(section: Section) -> tuple[int, str, str]:
     return section.order, section.id, section.source.plugin if section.source else ""
 
 
-def render_section(section: Section) -> str:
+def render_section(section: Section, *, home: Path | None = None) -> str:
     """One section: its heading, its source if that is a file, its text."""
     # Directories may be called anything; a line break in a name must not start a heading of its own.
     heading, body = f"## {visible_line(section.title)}", section.text.strip("\n")
     if section.source and section.source.is_file:
-        return f"{heading}\nSource: {visible_line(section.source.uri)}\n\n{body}"
+        return f"{heading}\nSource: {visible_line(_shortened(section.source.uri, home))}\n\n{body}"
     return f"{heading}\n{body}"
+
+
+def _shortened(path: str, home: Path | None) -> str:
+    return f"~{path.removeprefix(str(home))}" if home is not None and path.startswith(f"{home}/") else path

@@ -89,8 +89,16 @@ def ask_every_hook(host: Host, request: Request) -> dict[str, object]:
         "nexus_layer_config": configs,
         "nexus_layer_texts": texts,
         "nexus_static_sections": host.static_sections(request, loaded),
+        "nexus_models": host.models(),
+        "nexus_token_counter": [_describe_counter(host, model) for model in ("", "gpt-4o")],
+        "nexus_truncations": list(host.truncations()),
         "nexus_diagnose": host.diagnose(request, loaded),
     }
+
+
+def _describe_counter(host: Host, model: str) -> tuple[str, bool] | None:
+    counter = host.token_counter(model, "")
+    return (counter.name, counter.exact) if counter else None
 
 
 def _sample_request(root: Path) -> Request:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from nexus_core.errors import FileError
@@ -11,6 +12,8 @@ from nexus_core.text.visible import visible, visible_json, visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from nexus_core.text.progress import Progress
 
 Style = Literal["plain", "bold", "dim", "red", "green", "yellow"]
 
@@ -60,6 +63,8 @@ class Console:
 
     def message(self, text: str, *, style: Style = "plain") -> None:
         """Print a message for the person at the terminal; it never mixes with data."""
+        with suppress(OSError):  # whoever prints data next will hear of it
+            self._out.flush()  # where both go to one place, they come in the order in which they were printed
         self._write(self._err, self._styled(visible(text), style, self._err))
 
     def warning(self, text: str) -> None:
@@ -69,6 +74,12 @@ class Console:
     def error(self, text: str) -> None:
         """Print why the command failed."""
         self.message(f"Error: {text}", style="red")
+
+    def progress(self, total: float) -> Progress:
+        """A bar for long work, shown only to somebody at a terminal."""
+        from nexus_core.text.progress import Progress  # noqa: PLC0415 - most commands are done at once
+
+        return Progress(self._err, total)
 
     @staticmethod
     def _styled(line: str, style: Style, stream: TextIO) -> str:
@@ -84,6 +95,11 @@ class Console:
             raise ReaderLeftError from error
         except OSError as error:
             raise FileError(f"cannot print: {error.strerror}", where=getattr(stream, "name", None)) from error
+
+
+def counted(number: int, noun: str) -> str:
+    """How many there are of something: `1 finding`, `2 findings`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _can_encode(text: str, stream: TextIO) -> bool:

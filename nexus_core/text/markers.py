@@ -18,20 +18,30 @@ from nexus_core.text.hidden import bare
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+AGENTS = ("Claude", "Codex", "Gemini")
+"""Other agents through whose eyes a prompt may be shown."""
+INSTRUCTIONS = "{agent} Instructions ({place})"
+"""The title of a text that such an agent would read."""
+
 # One row for each marker, beginning with #, [ or ---; "…" stands for anything. A marker fills its line, unless its
 # row ends in "…".
 HEADINGS = (
     "# System Configuration",
     "## Default Configuration",
+    "## Default Configuration (…)",
     "## Global Configuration",
+    "## Global Configuration (…)",
+    "## Ancestor Configuration",
     "## Ancestor Configuration (…)",
     "## Project Configuration",
+    "## Project Configuration (…)",
     "## Subagent Configuration",
     "## Workspace Rules (…)",
     "## Environment",
     "## Active Configuration",
     "## MCP Servers",
     "## Active MCP Servers",
+    *(f"## {INSTRUCTIONS.format(agent=agent, place='…')}" for agent in AGENTS),
 )
 TAGS = (
     "[CORE_IDENTITY]",
@@ -61,8 +71,9 @@ _LONGEST = 96
 def _candidate() -> re.Pattern[str]:
     # Finds every text with a marker, and few without: an opening character that is wide; or a plain one, then the
     # words of a row, or plain letters up to a character that is not plain. No opening character is run over twice.
-    whole = "|".join(_words(row) for row in (*_LINES, *ELEMENTS) if "…" not in row)
-    begun = "|".join(_words(row) for row in _LINES if "…" in row)
+    starts = dict.fromkeys(_words(row) for row in _LINES if "…" in row)
+    begun = "|".join(starts)
+    whole = "|".join(words for words in map(_words, (*_LINES, *ELEMENTS)) if words not in starts)
     return re.compile(
         f"[<{_OPENERS}\uff1c\ufe64]"
         "(?:(?<=[\ufe47-\uff3b])|(?:(?<=[#\\[])|(?<=<)[\\s/]*+|(?<=[^\t\n\r -,.-~][^#<\\[]))"

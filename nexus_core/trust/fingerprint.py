@@ -99,7 +99,7 @@ def describe_server(server: Mapping[str, object]) -> str:
     command, url = list(_command(server)), server.get("url")
     said = [shlex.join(command)] if command else []
     if isinstance(url, str) and url:
-        said.append(shlex.quote(_PASSWORD.sub(r"\1***@", url)))
+        said.append(shlex.quote(without_password(url)))
     if server.get("cwd") is not None:
         said.append(f"directory: {shlex.quote(_text(server['cwd']))}")
     for key, title in (("env", "environment"), ("headers", "headers")):
@@ -107,6 +107,11 @@ def describe_server(server: Mapping[str, object]) -> str:
         if isinstance(names, Mapping) and names:
             said.append(f"{title}: {' '.join(shlex.quote(_text(name)) for name in sorted(names))}")
     return one_line("; ".join(said) or "nothing: there is neither a command nor an address")
+
+
+def without_password(text: str) -> str:
+    """A text with the password left out, if it is an address that has one."""
+    return _PASSWORD.sub(r"\1***@", text)
 
 
 def one_line(text: str) -> str:

@@ -20,39 +20,61 @@ class ApiRules:
     Attributes:
         name: The dialect's name.
         system: Whether instructions are a `field` beside the messages, `first` among them, or allowed `anywhere`.
+        later_system: Whether instructions that are a field may also stand in the list, after the user's word and before
+            the assistant's.
         first: Who may speak first, instructions aside.
         last: Who may have the last word.
-        results: Whether each result is a message of its own (`each`), or all results of a message's calls stand in the
-            next message (`together`), before anything else in it.
+        results: Whether each result is a message of its own right after the calls (`each`), all results of a message's
+            calls stand in the next message before anything else (`together`), or they follow at any later place
+            (`anywhere`).
+        results_alone: Whether a message with results may hold nothing else.
+        calls_after_user: Whether calls may only follow a user's message or results, not other words of the assistant.
         call_ids: Whether calls and results are matched by id; otherwise by order and name.
         unique_ids: Whether an id may occur only once in the whole list.
         id_pattern: What an id must look like, as a regular expression; "" for anything that is not empty.
-        name_pattern: What the name of a tool must look like.
-        blank_text: Whether a text may be empty or all blanks.
-        empty_message: Whether a message may say nothing at all.
+        id_length: How long an id may be; 0 for no limit.
+        name_pattern: What the name of a tool must look like; "" for anything that is not blank.
+        name_length: How long the name of a tool may be; 0 for no limit.
         result_names: Whether a result must repeat the tool's name.
+        object_arguments: Whether arguments must be a JSON object, or the text of one.
+        blank_text: Whether a text may be empty or all blanks.
+        final_blanks: Whether the last message, if it is the assistant's, may end in blanks.
         signed_reasoning: Whether reasoning needs the provider's own seal.
         reasoning_keeps_next: Whether reasoning must be followed by what it led to.
-        object_arguments: Whether arguments must be a JSON object rather than text.
-        alternates: Whether user and assistant must take turns strictly; where they need not, neighbours are merged.
+        foreign: Whether reasoning and blocks of other APIs may stand in the list.
+        server_calls: Blocks by which a provider calls a tool of its own; each must have its result.
+        media: Whose messages may hold pictures and documents; a result's are the tool's.
+        image_size: How many characters of base64 a picture may have; 0 for no limit.
+        file_size: The same for a document.
+        cache_marks: How many blocks may be marked `cache_control`; 0 for no limit.
     """
 
     name: str
     system: Literal["field", "first", "anywhere"] = "anywhere"
+    later_system: bool = False
     first: frozenset[Role] = frozenset({"user", "assistant"})
     last: frozenset[Role] = frozenset({"user", "assistant", "tool"})
-    results: Literal["each", "together"] = "each"
+    results: Literal["each", "together", "anywhere"] = "each"
+    results_alone: bool = False
+    calls_after_user: bool = False
     call_ids: bool = True
     unique_ids: bool = False
     id_pattern: str = ""
+    id_length: int = 0
     name_pattern: str = ""
-    blank_text: bool = True
-    empty_message: bool = False
+    name_length: int = 0
     result_names: bool = False
+    object_arguments: bool = True
+    blank_text: bool = True
+    final_blanks: bool = True
     signed_reasoning: bool = False
     reasoning_keeps_next: bool = False
-    object_arguments: bool = False
-    alternates: bool = False
+    foreign: bool = False
+    server_calls: frozenset[str] = frozenset()
+    media: frozenset[Role] = frozenset({"system", "user", "assistant", "tool"})
+    image_size: int = 0
+    file_size: int = 0
+    cache_marks: int = 0
 
 
 class Dialect(Protocol):
@@ -68,7 +90,7 @@ class Dialect(Protocol):
         """One element of the API's list, a dict or an object of the API's SDK.
 
         Raises:
-            DialectError: It is nothing the API knows; says what and where inside it.
+            MessageError: It is nothing the API knows; says what and where inside it.
         """
 
     def write(self, messages: Iterable[Message]) -> list[dict[str, Any]]:

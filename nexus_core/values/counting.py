@@ -60,7 +60,7 @@ class Model:
     Attributes:
         name: Its name without a date: `gpt-4o`. A trailing `*` stands for any ending.
         window: How many tokens fit in a call, the answer included.
-        encoding: The name of its tokeniser, "" when it is not public.
+        encoding: The name of its tokeniser, public or not; "" when nobody said.
         max_output: How many tokens an answer may have; 0 when nobody said.
         cache_minimum: The shortest prefix that its provider caches; 0 when it caches nothing.
         api: The dialect its provider speaks.

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from nexus_core.values.piece import Piece
     from nexus_core.values.source import Source
 
 Scope = Literal["defaults", "global", "ancestor", "local"]
@@ -83,6 +84,7 @@ class LayerText:
         purpose: Whether it instructs or documents.
         title: A heading of its own; without one the text stands under the heading of its layer.
         imports: The files whose content was put in place of an import.
+        pieces: Where the parts of such a text come from, in order, so that a remark can name the file and line.
         layer: The layer it belongs to; stamped by the host.
         source: Where it comes from; stamped by the host.
     """
@@ -94,12 +96,19 @@ class LayerText:
     imports: tuple[Path, ...] = ()
     layer: Layer | None = None
     source: Source | None = None
+    pieces: tuple[Piece, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         require_absolute(self.path, "LayerText.path")
         require_type(self.text, "LayerText.text", str)
         require_one_of(self.purpose, "LayerText.purpose", PURPOSES)
         require_type(self.title, "LayerText.title", str)
+        require_type(self.pieces, "LayerText.pieces", tuple)
+        if self.pieces:
+            from nexus_core.values.piece import Piece  # noqa: PLC0415 - most texts are one file
+
+            for piece in self.pieces:
+                require_type(piece, "LayerText.pieces", Piece)
 
 
 def _nowhere(_pointer: str) -> tuple[int, int]:
@@ -116,6 +125,8 @@ class LayerConfig:
         position: Gives the line and column of a setting by its JSON pointer ("" is the whole); (0, 0) is unknown.
         layer: The layer it belongs to; stamped by the host.
         source: Where it comes from; stamped by the host.
+        content: The whole file, where that is more than `settings`: it has a shape of its own, or something was held
+            back.
     """
 
     path: Path
@@ -123,10 +134,12 @@ class LayerConfig:
     position: Callable[[str], tuple[int, int]] = field(default=_nowhere, compare=False)
     layer: Layer | None = None
     source: Source | None = None
+    content: Mapping[str, object] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         require_absolute(self.path, "LayerConfig.path")
         require_type(self.settings, "LayerConfig.settings", dict)
+        require_type(self.content, "LayerConfig.content", dict, type(None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +151,21 @@ class Skipped:
         reason: Why, in a few words: "not there", "blank", "anybody may write to it".
         layer: The name of the layer it would have belonged to.
         plugin: The plugin that looked; stamped by the host.
+        line: Where in the file, from 1; None when it is about the whole.
     """
 
     path: Path
     reason: str
     layer: str = ""
     plugin: str = ""
+    line: int | None = None
 
     def __post_init__(self) -> None:
         require_absolute(self.path, "Skipped.path")
         require_words(self.reason, "Skipped.reason")
+        require_type(self.line, "Skipped.line", int, type(None))
+
+    @property
+    def place(self) -> str:
+        """The file with its line, as editors understand it."""
+        return str(self.path) if self.line is None else f"{self.path}:{self.line}"

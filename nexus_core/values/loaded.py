@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from nexus_core.values.settings import Settings
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 _NOTHING_SET = Settings()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Loaded:
     """What was found for a request.
 
@@ -29,6 +30,7 @@ class Loaded:
         active: What a project wants to start or connect to, and what the user decided about it.
         skipped: Places that were looked at and contribute nothing, and why.
         findings: What a person should know about all this.
+        repeated: Texts that are not used because another one says the same, made safe.
     """
 
     layers: tuple[Layer, ...] = ()
@@ -39,7 +41,15 @@ class Loaded:
     active: tuple[ActivePart, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     findings: tuple[Finding, ...] = ()
+    repeated: tuple[LayerText, ...] = ()
 
     def texts_of(self, layer: Layer) -> tuple[LayerText, ...]:
         """The texts that were found in `layer`."""
-        return tuple(text for text in self.texts if text.layer == layer)
+        return tuple(self._texts_by_layer.get(layer, ()))
+
+    @cached_property
+    def _texts_by_layer(self) -> dict[Layer | None, list[LayerText]]:
+        found: dict[Layer | None, list[LayerText]] = {}
+        for text in self.texts:
+            found.setdefault(text.layer, []).append(text)
+        return found

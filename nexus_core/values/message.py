@@ -9,6 +9,8 @@ from nexus_core.values.checks import require_one_of
 from nexus_core.values.parts import Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from nexus_core.values.parts import JSON, Part
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -35,6 +37,12 @@ class Message:
     name: str = ""
     api: str = ""
     extra: JSON = field(default_factory=dict)
+
+    if TYPE_CHECKING:  # what may be given is more than what is kept
+
+        def __init__(
+            self, role: Role, parts: str | Iterable[Part] = (), name: str = "", api: str = "", extra: JSON = ...
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         require_one_of(self.role, "Message.role", ROLES)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 JSON = Mapping[str, object]
 """An object as it stands in JSON. Treat it as read-only."""
@@ -113,6 +117,17 @@ class ToolResult:
     name: str = ""
     is_error: bool = False
     extra: JSON = field(default_factory=dict)
+
+    if TYPE_CHECKING:  # what may be given is more than what is kept
+
+        def __init__(
+            self,
+            call_id: str,
+            parts: str | Iterable[ResultPart] = (),
+            name: str = "",
+            is_error: bool = False,
+            extra: JSON = ...,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         given: object = self.parts

@@ -17,12 +17,13 @@ class MCPServerConfig:
     """How to reach a server: a command to start, or an address to connect to.
 
     Values of `env` and `headers` may be references such as `${TOKEN}`; they stay references until a server is started.
+    What may hold a secret, as commands and addresses do too, is not in its `repr`.
     """
 
     name: str
     type: Transport
-    command: tuple[str, ...] = ()
-    url: str = ""
+    command: tuple[str, ...] = field(default=(), repr=False)
+    url: str = field(default="", repr=False)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     cwd: str = ""

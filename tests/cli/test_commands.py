@@ -33,7 +33,11 @@ def git(ctx: typer.Context, loud: bool = False):
 """
 
 
-@pytest.mark.parametrize("command", [[], ["show"], ["layers"], ["plugins", "list"], ["environment"]])
+@pytest.mark.parametrize(
+    "command",
+    [[], ["show"], ["layers"], ["config"], ["trust"], ["plugins"], ["plugins", "list"], ["environment"]],
+    ids=" ".join,
+)
 def test_help_ends_with_two_examples(cli: Cli, command: list[str]) -> None:
     outcome = cli(*command, "--help")
 
@@ -71,6 +75,111 @@ def test_a_group_without_a_command_shows_its_help(cli: Cli) -> None:
 
     assert outcome.code == 2
     assert outcome.err.startswith("Usage: nexus plugins")
+
+
+@pytest.mark.parametrize("group", ["", "config", "trust", "plugins"])
+def test_every_command_is_described_in_a_line_that_is_not_cut(cli: Cli, group: str) -> None:
+    assert "..." not in cli(*filter(None, [group]), "--help").out.partition("Commands:")[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--json", "show"], "nexus show --json"),
+        (["--brief", "layers"], "nexus layers --brief"),
+        (["--force"], "nexus init --force"),
+        (["--force", "show"], "nexus init --force"),
+    ],
+    ids=" ".join,
+)
+def test_an_option_that_would_do_nothing_is_a_usage_error(cli: Cli, arguments: list[str], words: str) -> None:
+    outcome = cli(*arguments)
+
+    assert (outcome.code, outcome.out) == (2, "")
+    assert words in outcome.err
+
+
+TRUSTING = [
+    ["show"],
+    ["layers"],
+    ["explain", "provider.model"],
+    ["config", "show"],
+    ["config", "get", "provider"],
+    ["status"],
+]
+
+
+@pytest.mark.acceptance("T5")
+@pytest.mark.parametrize("command", TRUSTING, ids=" ".join)
+def test_every_command_that_depends_on_active_parts_can_insist_on_approval(
+    cli: Cli, work: Path, command: list[str]
+) -> None:
+    write_files(work, {".nexus3/mcp.json": '{"servers": [{"name": "a", "command": ["npx", "x"]}]}'})
+
+    refused = cli(*command, "--require-trusted")
+    relaxed = cli(*command)
+    cli("trust", "allow", "--all", "--yes")
+
+    assert (refused.code, refused.out, relaxed.code) == (3, "", 0)
+    assert f"{work}/.nexus3/mcp.json:1: npx x" in refused.err
+    assert cli(*command, "--require-trusted").code == 0
+
+
+# ---- the user's own directory -----------------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("T4")
+@pytest.mark.parametrize(
+    "command", [[], ["trust", "status"], ["doctor"], ["init"], ["init", "--global"], *TRUSTING], ids=" ".join
+)
+def test_a_project_does_not_become_the_users_own_directory(
+    cli: Cli, work: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    write_files(work, {".envrc": "export NEXUS_HOME=$PWD/home", "home/NEXUS.md": "Obey.", "home/config.json": "{"})
+    monkeypatch.setenv("NEXUS_HOME", str(work / "home"))
+
+    outcome = cli(*command)
+
+    assert (outcome.code, outcome.out) == (3, "")
+    assert "Error: NEXUS_HOME lies inside the project" in outcome.err
+    assert sorted(path.name for path in work.iterdir()) == [".envrc", "home"]
+
+
+@pytest.mark.acceptance("T4")
+def test_who_names_a_home_inside_the_project_means_it(cli: Cli, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_files(work, {"home/NEXUS.md": "Obey."})
+    monkeypatch.setenv("NEXUS_HOME", str(work / "home"))
+
+    before, after = cli("--home", "home", "show"), cli("show", "--home", "home")
+
+    assert f"## Global Configuration\nSource: {work}/home/NEXUS.md\n\nObey.\n" in before.out
+    assert before == after
+
+
+@pytest.mark.acceptance("T4")
+def test_even_then_it_approves_nothing(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/mcp.json": '{"servers": [{"name": "a", "command": ["npx", "x"]}]}', "home/x": ""})
+
+    outcome = cli("--home", "home", "trust", "allow", "--all", "--yes")
+
+    assert outcome.code == 3
+    assert "the trust store lies inside the project" in outcome.err
+
+
+def test_a_home_is_found_behind_a_tilde(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    write_files(tmp_path, {"alt/NEXUS.md": "Mine."})
+
+    assert "Mine." in cli("show", "--home=~/alt").out
+
+
+def test_a_home_without_a_name_is_a_usage_error(cli: Cli) -> None:
+    outcome = cli("show", "--home", "")
+
+    assert (outcome.code, "it must name a directory" in outcome.err) == (2, True)
+
+
+# ---- directories ------------------------------------------------------------------------------------------
 
 
 def test_a_directory_that_does_not_exist_is_a_usage_error(cli: Cli) -> None:

@@ -38,8 +38,10 @@ def test_the_environment_of_a_server_is_never_shown(cli: Cli, nexus_home: Path) 
     server = {"name": "a", "command": ["x"], "env": {"TOKEN": "sk-secret"}}
     write_files(nexus_home, {"mcp.json": json.dumps({"servers": [server]})})
 
-    assert "sk-secret" not in cli("config", "show", "--origins").out
-    assert "(hidden)" in cli("config", "show").out
+    for command in (["show"], ["show", "--origins"], ["show", "--json"], ["get", "mcp_servers"]):
+        out = cli("config", *command).out
+        assert ("sk-secret" in out, "(hidden)" in out) == (False, True)
+    assert "sk-secret" not in cli("config", "get", "mcp_servers", "--json").out
 
 
 @pytest.mark.usefixtures("layered")
@@ -70,6 +72,53 @@ def test_a_file_is_made_where_there_is_none(cli: Cli, nexus_home: Path) -> None:
     cli("config", "set", "--global", "context.ancestor_depth", "4")
 
     assert json.loads((nexus_home / "config.json").read_text()) == {"context": {"ancestor_depth": 4}}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("provider.base_url", "https://example.com", "is your own decision, not a project's; it is ignored"),
+        ("provider", '{"base_url": "https://example.com"}', "is your own decision, not a project's; it is ignored"),
+        ("permissions.level", "yolo", "a project may only tighten it; it is ignored"),
+        ("summary.command", '["summarise"]', "It takes effect after `nexus trust allow`."),
+    ],
+)
+def test_a_setting_that_has_no_effect_is_written_and_said_to_have_none(
+    cli: Cli, work: Path, key: str, value: str, words: str
+) -> None:
+    outcome = cli("config", "set", key, value)
+
+    assert (outcome.code, outcome.out) == (0, f"{work}/.nexus3/config.json\n")
+    assert words in outcome.err
+
+
+@pytest.mark.usefixtures("layered")
+def test_a_setting_that_has_an_effect_is_written_without_a_word(cli: Cli, work: Path) -> None:
+    write_files(work, {"AGENTS.md": "hid\u200bden", "NEXUS.md": "x"})
+
+    assert cli("config", "set", "provider.model", "x").err == ""
+
+
+def test_what_is_wrong_with_the_project_does_not_stop_a_change_of_ones_own(
+    cli: Cli, work: Path, nexus_home: Path
+) -> None:
+    write_files(work, {".nexus3/config.json": "{"})
+
+    outcome = cli("config", "set", "--global", "provider.model", "x")
+
+    assert (outcome.code, outcome.err) == (0, "")
+    assert json.loads((nexus_home / "config.json").read_text()) == {"provider": {"model": "x"}}
+
+
+def test_ones_own_settings_are_changed_only_on_purpose(
+    cli: Cli, nexus_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(nexus_home.parent))
+
+    outcome = cli("-C", str(nexus_home.parent), "config", "set", "provider.model", "x")
+
+    assert (outcome.code, "nexus config set --global" in outcome.err) == (2, True)
+    assert list(nexus_home.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -117,7 +166,7 @@ def test_the_schema_knows_every_group_and_allows_comments(cli: Cli) -> None:
     schema = json.loads(cli("config", "schema").out)
 
     assert {"provider", "permissions", "context", "plugins"} <= schema["properties"].keys()
-    assert "^_" in schema["patternProperties"]
+    assert schema["patternProperties"]
     assert schema["additionalProperties"] is False
 
 

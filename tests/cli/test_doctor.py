@@ -35,6 +35,18 @@ def test_findings_are_printed_one_per_line_as_editors_read_them(cli: Cli, work: 
     assert outcome.err == "2 findings\n"
 
 
+def test_an_entry_that_is_not_used_is_named_with_its_line(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/mcp.json": '{"servers": {"a": {\n"url": "",\n"timeout": 5}}}'})
+
+    lines = cli("doctor").out.splitlines()
+
+    file = f"{work}/.nexus3/mcp.json"
+    assert lines == [
+        f"{file}:1: not used: server 'a' is left out, because its command or url is empty [ignored-file]",
+        f"{file}:3: not used: unknown key 'timeout' of server 'a' [ignored-file]",
+    ]
+
+
 def test_findings_are_sorted_by_file_and_line_whatever_their_code(cli: Cli, work: Path) -> None:
     write_files(work, {"NEXUS.md": "## Environment\nrun #12", "AGENTS.md": "run #12\n## Environment"})
 
@@ -93,6 +105,15 @@ def test_a_broken_plugin_is_a_finding_about_no_file(cli: Cli, install_plugin: In
     assert outcome.code == 1
     assert (finding["code"], finding["path"]) == ("plugin-problem", None)
     assert "boom" in finding["message"]
+
+
+def test_a_broken_plugin_is_told_once(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("bad", "raise ImportError('boom')")
+
+    outcome = cli("doctor")
+
+    assert (outcome.out.count("boom"), outcome.err) == (1, "1 finding\n")
+    assert "Traceback" in cli("--debug", "doctor").err
 
 
 def test_a_plugin_that_fails_while_it_looks_is_a_finding_too(cli: Cli, install_plugin: InstallPlugin) -> None:

@@ -1,6 +1,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from nexus_core.testing import write_files
 from tests.conftest import Cli
 
@@ -49,6 +51,15 @@ def test_a_file_is_explained_whether_it_is_used_or_not(cli: Cli, work: Path) -> 
     assert "not in the prompt: the layer has instructions" in cli("explain", "README.md").out
 
 
+def test_a_part_of_a_file_that_is_not_used_is_explained_with_its_line(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/mcp.json": '{"servers": {},\n"inputs": []}'})
+
+    out = cli("explain", ".nexus3/mcp.json").out
+
+    assert f"{work}/.nexus3/mcp.json:2" in out
+    assert "not used: unknown key 'inputs'" in out
+
+
 def test_a_sentence_of_a_skipped_file_says_why_it_is_absent(cli: Cli, work: Path) -> None:
     write_files(work, {"NEXUS.md": "Use me.", "README.md": "# Project\n\nSecret sauce.\n"})
 
@@ -60,6 +71,17 @@ def test_what_is_nowhere_is_said_to_be_nowhere(cli: Cli) -> None:
 
     assert (outcome.code, outcome.out) == (1, "")
     assert "Nothing in the prompt or the settings" in outcome.err
+
+
+def test_a_misspelt_setting_suggests_the_nearest(cli: Cli) -> None:
+    outcome = cli("explain", "provider.modl")
+
+    assert (outcome.code, "Did you mean 'provider.model'?" in outcome.err) == (1, True)
+
+
+@pytest.mark.parametrize("query", ["", " "])
+def test_nothing_cannot_be_explained(cli: Cli, query: str) -> None:
+    assert cli("explain", query).code == 2
 
 
 def test_explanations_as_json(cli: Cli) -> None:

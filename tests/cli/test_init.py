@@ -246,6 +246,37 @@ def test_the_users_own_directory_does_not_become_a_project(
     assert names(nexus_home) == []
 
 
+@pytest.mark.parametrize("content", ["{", '{"context": {"ancestor_depth": "x"}}', '"x"', "\x00"])
+def test_force_replaces_settings_that_cannot_be_used(cli: Cli, work: Path, content: str) -> None:
+    write_files(work, {".nexus3/config.json": content})
+
+    outcome = cli("init", "--force")
+
+    assert outcome.code == 0
+    assert (work / ".nexus3/config.json").read_text() == SETTINGS
+    assert (work / ".nexus3/config.json.bak").read_text() == content
+    assert cli("show").code == 0
+
+
+def test_settings_that_cannot_be_used_are_not_overwritten_without_force(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/config.json": "{"})
+
+    outcome = cli("init")
+
+    assert (outcome.code, (work / ".nexus3/config.json").read_text()) == (3, "{")
+    assert "exists already: config.json" in outcome.err
+    assert "--force" in outcome.err
+
+
+def test_settings_that_are_not_to_be_replaced_must_be_put_right_first(cli: Cli, nexus_home: Path, work: Path) -> None:
+    write_files(nexus_home, {"config.json": "{"})
+
+    outcome = cli("init", "--force")
+
+    assert (outcome.code, list(work.iterdir())) == (3, [])
+    assert f"Invalid JSON in {nexus_home}/config.json" in outcome.err
+
+
 def test_a_plugin_adds_a_file(cli: Cli, install_plugin: InstallPlugin, work: Path) -> None:
     source = """
 from nexus_core import InitFile, hookimpl
@@ -328,6 +359,32 @@ def test_force_overwrites_the_users_own_files(cli: Cli, nexus_home: Path, comman
     assert outcome.code == 0
     assert (nexus_home / "NEXUS.md").read_bytes() == (DEFAULTS / "NEXUS.md").read_bytes()
     assert (nexus_home / "NEXUS.md.bak").read_text() == "mine"
+
+
+@pytest.mark.acceptance("I-03")
+@pytest.mark.parametrize("arguments", [["init", "--global", "--force"], ["--init-global", "--force"]], ids=" ".join)
+def test_force_replaces_the_users_own_settings_that_cannot_be_used(
+    cli: Cli, nexus_home: Path, install_plugin: InstallPlugin, arguments: list[str]
+) -> None:
+    install_plugin("perhaps_disabled", "raise AssertionError('loaded')")
+    write_files(nexus_home, {"config.json": "{"})
+
+    outcome = cli(*arguments)
+
+    assert outcome.code == 0
+    assert "only plugins that ship with Nexus were asked" in outcome.err
+    assert "perhaps_disabled" not in outcome.err
+    assert (nexus_home / "config.json").read_bytes() == (DEFAULTS / "config.json").read_bytes()
+    assert (nexus_home / "config.json.bak").read_text() == "{"
+
+
+def test_what_is_wrong_with_the_project_does_not_stop_a_directory_of_ones_own(
+    cli: Cli, nexus_home: Path, work: Path
+) -> None:
+    write_files(work, {".nexus3/config.json": "{"})
+
+    assert cli("init", "--global").code == 0
+    assert names(nexus_home) == THREE
 
 
 @pytest.mark.acceptance("I-08", "F-14")

@@ -1,6 +1,7 @@
 import json
 from pathlib import Path
 
+from nexus_core.files.places import defaults_directory
 from nexus_core.testing import write_files
 from tests.conftest import Cli
 
@@ -26,6 +27,14 @@ def test_every_place_that_was_looked_at_in_vain_is_listed_with_the_reason(cli: C
     assert any(row.split() == ["not", "there", str(work / ".nexus3/mcp.json")] for row in rows)
 
 
+def test_the_defaults_are_where_they_are(cli: Cli) -> None:
+    row = next(line for line in cli("layers").out.splitlines() if line.startswith("defaults"))
+    (defaults, *_) = json.loads(cli("layers", "--json").out)["layers"]
+
+    assert row.split()[1] == str(defaults_directory())
+    assert defaults["project"] == str(defaults_directory())
+
+
 def test_json_says_the_same(cli: Cli, work: Path) -> None:
     write_files(work, {".nexus3/NEXUS.md": "hi"})
 
@@ -40,6 +49,16 @@ def test_json_says_the_same(cli: Cli, work: Path) -> None:
         "plugin": "file_layers",
         "texts": [{"path": f"{work}/.nexus3/NEXUS.md", "purpose": "instructions", "characters": 2}],
     }
-    assert {"path": f"{work}/README.md", "reason": "not there", "layer": "local", "plugin": "readme_fallback"} in (
-        document["skipped"]
-    )
+    place = {"path": f"{work}/README.md", "line": None, "layer": "local", "plugin": "readme_fallback"}
+    assert {**place, "reason": "not there"} in document["skipped"]
+
+
+def test_a_part_of_a_file_that_is_not_used_is_listed_with_its_line(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/mcp.json": '{"servers": {},\n "inputs": []}'})
+    path = f"{work}/.nexus3/mcp.json"
+
+    rows = cli("layers").out.partition("\n\n")[2].splitlines()
+    skipped = json.loads(cli("layers", "--json").out)["skipped"]
+
+    assert any(row.split() == ["unknown", "key", "'inputs'", f"{path}:2"] for row in rows)
+    assert {"path": path, "line": 2, "reason": "unknown key 'inputs'", "layer": "local", "plugin": "mcp"} in skipped

@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -106,6 +108,17 @@ def test_the_contract_as_json(cli: Cli) -> None:
     document = json.loads(cli("plugins", "hooks", "nexus_layers", "--json").out)
 
     assert (document["schema"], document["hooks"][0]["parameters"]) == (1, ["request"])
+
+
+@pytest.mark.parametrize("arguments", [[], ["nexus_layers"], ["--json"]], ids=" ".join)
+def test_without_docstrings_the_contract_says_why_it_has_no_text(nexus_home: Path, arguments: list[str]) -> None:  # noqa: ARG001 - the home must be in place
+    command = [sys.executable, "-OO", "-m", "nexus_core", "plugins", "hooks", *arguments]
+
+    outcome = subprocess.run(command, text=True, capture_output=True, check=True)
+
+    assert "nexus_layers" in outcome.stdout
+    assert outcome.stderr.startswith("Python was started with -OO")
+    assert len(outcome.stderr.splitlines()) == 1
 
 
 def test_an_unknown_hook_suggests_the_nearest(cli: Cli) -> None:

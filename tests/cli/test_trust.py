@@ -263,7 +263,7 @@ def test_a_home_inside_the_workspace_can_allow_nothing(cli: Cli, work: Path, mon
     outcome = cli("trust", "allow", "--all", "--yes")
 
     assert outcome.code == 3
-    assert "inside the project" in outcome.err
+    assert "NEXUS_HOME lies inside the project" in outcome.err
     assert not (work / "home").exists()
 
 

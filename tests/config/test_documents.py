@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -6,7 +8,9 @@ import pytest
 
 from nexus_core import ConfigError, FileError
 from nexus_core.config.documents import read_document, setting_error, syntax_error
-from nexus_core.config.json_parser import JsonDocument, JsonValue, Lines, Position
+from nexus_core.config.json_document import JsonDocument, JsonValue
+from nexus_core.config.lines import Lines, Position
+from tests.conftest import ROOT
 
 MEBIBYTE = 1024 * 1024
 TEXT = '{\n  "name": "café"\n}\n'
@@ -110,6 +114,38 @@ def test_a_malformed_file_is_refused_with_its_path_line_column_and_lines(tmp_pat
         '  2 |   "model": "claude-3",\n  3 |   trailing_comma: true,\n        ^\n  4 | }\n\n'
         "Fix the JSON syntax error and try again."
     )
+
+
+@pytest.mark.parametrize("content", ['{\n  "key": "secret"\n  x\n}', b'{\n  "key": "secret \xff"\n}', b'"secret\0"'])
+def test_no_line_is_shown_of_a_file_that_must_not_be_quoted(tmp_path: Path, content: str | bytes) -> None:
+    path = written(tmp_path, content)
+
+    with pytest.raises(ConfigError) as quoted:
+        read_document(path, empty={})
+    with pytest.raises(ConfigError) as withheld:
+        read_document(path, empty={}, quote=False)
+
+    title, what, _, closing = str(quoted.value).split("\n\n")
+    assert str(withheld.value).split("\n\n") == [title, what, closing]
+    assert "secret" not in f"{withheld.value.__dict__}"
+
+
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        ('{\n"a": x,\n"mcp_servers": [{"env": "secret"}]\n}', ["  1 | {", '  2 | "a": x,', "           ^"]),
+        ('{\n"mcp_servers": [{"env": "secret"}],\n"a": x\n}', []),
+        ('{\n"mcpServers": {"env": "secret"},\n"a": x\n}', []),
+        ('{\n"mcp_servers": [{"env": "secret" x}]\n}', []),
+    ],
+)
+def test_no_line_from_the_first_mention_of_servers_on_is_shown_of_what_is_no_json(
+    tmp_path: Path, content: str, shown: list[str]
+) -> None:
+    error = refusal(tmp_path, content)
+
+    assert str(error).split("\n")[4:-2] == shown
+    assert "secret" not in f"{error.__dict__}"
 
 
 @pytest.mark.acceptance("B-10")
@@ -227,10 +263,31 @@ def test_a_surrogate_in_the_bytes_of_a_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_of_a_mebibyte_is_read_and_one_byte_more_is_not(tmp_path: Path) -> None:
     assert read(tmp_path, " " * (MEBIBYTE - 1) + "1").value == 1
-    with pytest.raises(FileError, match="larger than 1 MiB") as caught:
-        read(tmp_path, " " * MEBIBYTE + "1")
+    assert str(refusal(tmp_path, " " * MEBIBYTE + "1")) == (
+        f"Configuration Error: Invalid JSON in {tmp_path / 'config.json'}\n\n"
+        "  Line 1, Column 1: larger than 1 MiB\n\n"
+        "Shorten the file and try again."
+    )
 
-    assert caught.value.where == str(tmp_path / "config.json")
+
+def test_a_plain_file_is_read_without_our_own_parser_until_a_place_is_asked_for(tmp_path: Path) -> None:
+    path = written(tmp_path, '{"context": {"ancestor_depth": 2}, "names": ["é", "\\u00e9"], "on": true}')
+    program = (
+        "import pathlib, sys; from nexus_core.config.documents import read_document\n"
+        "document = read_document(pathlib.Path(sys.argv[1]), empty={})\n"
+        "print(document.value['names'], 'nexus_core.config.json_parser' in sys.modules)\n"
+        "print(tuple(document.position('/names')), 'nexus_core.config.json_parser' in sys.modules)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True, cwd=ROOT)
+
+    assert done.stdout.splitlines() == ["['é', 'é'] False", "(1, 36) True"]
+
+
+def test_a_file_is_parsed_once_however_many_places_are_asked_for(tmp_path: Path) -> None:
+    document = read(tmp_path, '{"a": {"b": 1},\n"c": 2}')
+
+    assert document.root is document.root
 
 
 def test_what_is_not_a_regular_file_is_refused(tmp_path: Path) -> None:

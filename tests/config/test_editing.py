@@ -4,7 +4,8 @@ from textwrap import dedent
 import pytest
 
 from nexus_core.config.editing import remove_value, set_value
-from nexus_core.config.json_parser import JsonSyntaxError, JsonValue, parse_json
+from nexus_core.config.json_document import JsonValue
+from nexus_core.config.json_parser import JsonSyntaxError, parse_json
 
 CONFIG = dedent(
     """\

@@ -4,7 +4,7 @@ import unicodedata
 import pytest
 
 from nexus_core.config.excerpt import MAX_CELLS, render_excerpt
-from nexus_core.config.json_parser import Lines, Position
+from nexus_core.config.lines import Lines, Position
 
 
 def excerpt(text: str, line: int, column: int) -> list[str]:

@@ -6,18 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from nexus_core.config.json_parser import (
-    MAX_DEPTH,
-    MAX_VALUES,
-    JsonSyntaxError,
-    Lines,
-    Position,
-    array_index,
-    is_blank,
-    parse_json,
-    pointer_to,
-    split_pointer,
-)
+from nexus_core.config.json_document import MAX_DEPTH, MAX_VALUES
+from nexus_core.config.json_parser import JsonSyntaxError, is_blank, parse_json
+from nexus_core.config.lines import Lines, Position
 
 MEBIBYTE = 1024 * 1024
 
@@ -475,34 +466,6 @@ def test_blank_lines_at_the_beginning_count() -> None:
     text = '\n\n\n{\n  "a": 1,\n  b: 2\n}'
 
     assert Lines(text).position(refusal(text).offset) == Position(6, 3)
-
-
-def test_lines_are_told_apart_by_every_kind_of_line_end_and_nothing_else() -> None:
-    lines = Lines("a\nb\r\nc\rd\x0b\x0c\x85\u2028e")
-
-    assert [lines.line(number) for number in range(7)] == [None, "a", "b", "c", "d\x0b\x0c\x85\u2028e", None, None]
-
-
-def test_the_end_of_a_text_has_a_position() -> None:
-    assert Lines("").position(0) == Position(1, 1)
-    assert Lines("ab\n").position(3) == Position(2, 1)
-
-
-def test_a_pointer_is_split_where_it_was_joined() -> None:
-    assert split_pointer(pointer_to(pointer_to("", "~1/~0"), 0)) == ["~1/~0", "0"]
-    assert split_pointer("") == []
-    assert split_pointer("/") == [""]
-
-
-@pytest.mark.parametrize("pointer", ["a", "a/b", "/~", "/~2", "/a~", "/~0~"])
-def test_what_is_no_pointer_is_refused(pointer: str) -> None:
-    with pytest.raises(ValueError, match="not a JSON pointer"):
-        split_pointer(pointer)
-
-
-def test_an_index_is_a_plain_number() -> None:
-    assert array_index("10") == 10
-    assert array_index("01") is None
 
 
 @pytest.mark.parametrize("text", ["", " ", "\t\r\n"])

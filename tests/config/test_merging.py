@@ -1,17 +1,19 @@
 from __future__ import annotations
 
 import copy
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nexus_core import Layer, LayerConfig
 from nexus_core.config.json_parser import parse_json
 from nexus_core.config.merging import deep_merge, merge_configs
-from nexus_core.values.declarations import ListPolicy
+from nexus_core.values.declarations import LIST_POLICIES, ListPolicy
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text("abc", max_size=3),
@@ -145,17 +147,83 @@ def test_both_ways_to_merge_agree(
     assert merge_configs(configs).value == deep_merge(deep_merge(first, second), third)
 
 
-@given(st.lists(OBJECTS, max_size=4))
-def test_every_value_of_the_result_has_an_origin(objects: list[dict[str, object]]) -> None:
-    settings = merge_configs([LayerConfig(Path("/x"), each) for each in objects])
+EDITED = st.dictionaries(
+    st.sampled_from("abcd"),
+    JSON
+    | st.builds(lambda key, items: {key: items}, st.sampled_from(["$replace", "$remove"]), st.lists(JSON, max_size=3)),
+    max_size=4,
+)
+POLICIES: st.SearchStrategy[dict[str, ListPolicy]] = st.dictionaries(
+    st.sampled_from(["/a", "/b", "/a/b"]), st.sampled_from(LIST_POLICIES)
+)
 
-    def pointers(value: object, pointer: str) -> list[str]:
-        if isinstance(value, dict):
-            below = [each for key, item in value.items() for each in pointers(item, f"{pointer}/{key}")]
-        elif isinstance(value, list):
-            below = [each for i, item in enumerate(value) for each in pointers(item, f"{pointer}/{i}")]
-        else:
-            below = []
-        return [pointer, *below] if pointer else below
 
-    assert sorted(settings.origins) == sorted(pointers(settings.value, ""))
+def pointers(value: object, pointer: str = "") -> list[str]:
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [each for key, item in members for each in (f"{pointer}/{key}", *pointers(item, f"{pointer}/{key}"))]
+
+
+@settings(deadline=None)
+@given(st.lists(EDITED, max_size=4), POLICIES)
+@example([{"a": {"b": 1}}, {"a": {"$remove": []}}], {})
+def test_every_value_of_the_result_and_nothing_else_has_an_origin(
+    objects: list[dict[str, object]], policies: dict[str, ListPolicy]
+) -> None:
+    settings = merge_configs([LayerConfig(Path("/x"), each) for each in objects], policies)
+
+    assert sorted(settings.origins) == sorted(pointers(settings.value))
+    assert all(settings.origins.values())
+
+
+def test_nobody_is_asked_for_a_place_before_somebody_wants_to_know() -> None:
+    asked: list[str] = []
+
+    def position(pointer: str) -> tuple[int, int]:
+        asked.append(pointer)
+        return 3, 1
+
+    settings = merge_configs([LayerConfig(Path("/x"), {"a": {"b": 1}, "c": [2]}, position)])
+    assert (settings.get("a.b"), "/c/0" in settings.origins, len(settings.origins), asked) == (1, True, 4, [])
+
+    assert (settings.origins["/a/b"][0].line, asked) == (3, ["/a/b"])
+
+
+@pytest.mark.parametrize(
+    ("edit", "kept"),
+    [
+        ('[{"b": 1, "a": [2]}]', 3),
+        ('["x"]', 3),
+        ("[1]", 3),
+        ("[true]", 3),
+        ('["1"]', 4),
+    ],
+)
+def test_what_is_taken_out_is_what_is_the_same_in_json(edit: str, kept: int) -> None:
+    settings = merged('{"l": [{"a": [2], "b": 1}, "x", 1, true]}', f'{{"l": {{"$remove": {edit}}}}}')
+
+    assert len(settings.value["l"]) == kept
+
+
+LARGE = {
+    "settings": lambda n: [{f"k{i}": 1 for i in range(n)}] * 2,
+    "objects replaced": lambda n: [{f"k{i}": {"a": 1} for i in range(n)}, {f"k{i}": 1 for i in range(n)}],
+    "lists edited": lambda n: [{f"k{i}": [1, 2] for i in range(n)}, {f"k{i}": {"$remove": [1]} for i in range(n)}],
+    "items removed": lambda n: [{"k": list(range(n))}, {"k": {"$remove": list(range(n))}}],
+    "names": lambda n: [{"s": [{"name": f"{i}"} for i in range(n)]}] * 2,
+    "unique items": lambda n: [{"u": list(range(n))}] * 2,
+}
+
+
+@pytest.mark.parametrize("make", LARGE.values(), ids=LARGE)
+def test_the_time_to_merge_grows_with_the_size_and_not_with_its_square(
+    make: Callable[[int], list[dict[str, object]]],
+) -> None:
+    def seconds(size: int) -> float:
+        configs = [LayerConfig(Path("/x"), each) for each in make(size)]
+        before = time.process_time()
+        merge_configs(configs, {"/s": "by-name", "/u": "unique"})
+        return time.process_time() - before
+
+    few, many = min(seconds(1_000) for _ in range(5)), min(seconds(16_000) for _ in range(2))
+
+    assert many < 80 * few  # 16 when it grows with the size, 256 with its square

@@ -100,6 +100,28 @@ def test_the_settings_of_a_plugin_that_is_not_installed_are_left_alone(tmp_path:
     assert list(find_faults(settings(tmp_path, '{"plugins": {"elsewhere": {"x": 1}}}'), {"git": GitSettings})) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            '{\n"mcp_servers": [{"env": {"T": "sk-secret"}}],\n"contxt": {}\n}',
+            ['  3 | "contxt": {}', "      ^", "  4 | }"],
+        ),
+        (
+            '{\n"contxt": {},\n"mcp_servers": [{"env": {"T": "sk-secret"}}]\n}',
+            ["  1 | {", '  2 | "contxt": {},', "      ^"],
+        ),
+        ('{"contxt": {}, "mcp_servers": [{"env": {"T": "sk-secret"}}]}', []),
+        ('{\n"mcp_servers": [\n{"name": "a", "env": {"T": "sk-secret"}, "enabled": "sk-secret"}]}', []),
+    ],
+)
+def test_no_line_about_servers_is_shown_beside_a_fault_or_with_one(tmp_path: Path, text: str, shown: list[str]) -> None:
+    reports = [str(fault) for fault in find_faults(settings(tmp_path, text))]
+
+    assert reports[-1].split("\n")[4:-2] == shown
+    assert not any("sk-secret" in report for report in reports)
+
+
 def test_values_never_appear_in_a_message(tmp_path: Path) -> None:
     text = '{"provider": {"context_window": "sk-secret-value"}}'
 

@@ -3,23 +3,24 @@ from pathlib import Path
 import pytest
 
 from nexus_core import ConfigError, FileError
-from nexus_core.files.places import defaults_directory, existing_directory, home_directory
+from nexus_core.files.places import defaults_directory, existing_directory, home_directory, workspace_of
+from nexus_core.testing import write_files
 
 
 def test_home_is_a_hidden_directory_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("NEXUS_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
 
-    assert home_directory() == tmp_path / ".nexus3"
+    assert home_directory(tmp_path / "work") == tmp_path / ".nexus3"
 
 
 def test_the_environment_replaces_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("NEXUS_HOME", str(tmp_path / "elsewhere"))
 
-    assert home_directory() == tmp_path / "elsewhere"
+    assert home_directory(tmp_path / "work") == tmp_path / "elsewhere"
 
 
-def test_a_machine_without_a_home_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_a_home_says_what_to_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def no_home() -> Path:
         raise RuntimeError
 
@@ -27,7 +28,92 @@ def test_a_machine_without_a_home_says_what_to_set(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Path, "home", no_home)
 
     with pytest.raises(ConfigError, match="set NEXUS_HOME"):
-        home_directory()
+        home_directory(tmp_path)
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with a home in it, and links that lead into it and out of it."""
+    repository = write_files(tmp_path / "repo", {".git/HEAD": "", "home/NEXUS.md": "", "src/deep/x": ""})
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "way-in").symlink_to(repository / "home")
+    (tmp_path / "repo-link").symlink_to(repository)
+    (repository / "way-out").symlink_to(tmp_path / "outside")
+    monkeypatch.setenv("HOME", str(tmp_path / "somebody"))
+    monkeypatch.chdir(repository)
+    return repository
+
+
+@pytest.mark.acceptance("T4")
+@pytest.mark.parametrize("cwd", [".", "src/deep"])
+@pytest.mark.parametrize(
+    "home",
+    [
+        "{repo}",
+        "{repo}/.nexus3",
+        "{repo}/home",
+        "{repo}/not/there",
+        "home",
+        "{repo}/way-out",
+        "{repo}/way-out/.nexus3",
+        "{outside}/../repo/home",
+        "{outside}/../way-in",
+        "{outside}/../repo-link/way-out",
+    ],
+)
+def test_a_home_that_the_project_could_have_made_is_refused(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, home: str, cwd: str
+) -> None:
+    monkeypatch.setenv("NEXUS_HOME", home.format(repo=repository, outside=repository.parent / "outside"))
+
+    with pytest.raises(ConfigError, match="NEXUS_HOME lies inside the project") as caught:
+        home_directory(repository / cwd)
+
+    assert f"a directory outside {repository}" in str(caught.value)
+    assert "--home DIR" in str(caught.value)
+
+
+@pytest.mark.acceptance("T4")
+def test_without_a_repository_the_directory_itself_is_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEXUS_HOME", str(tmp_path / "work/home"))
+
+    with pytest.raises(ConfigError, match="lies inside the project"):
+        home_directory(tmp_path / "work")
+
+
+@pytest.mark.parametrize("home", ["{outside}", "{repo}-2", "{repo}/../outside", "../outside", "{repo}/home/../../new"])
+def test_a_home_beside_the_project_is_nobodys_but_the_users(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, home: str
+) -> None:
+    outside = repository.parent / "outside"
+    monkeypatch.setenv("NEXUS_HOME", home.format(repo=repository, outside=outside))
+
+    assert repository not in home_directory(repository).resolve().parents
+
+
+@pytest.mark.acceptance("B-07")
+@pytest.mark.parametrize("home", ["~/.nexus3", "~/.config/nexus"])
+@pytest.mark.parametrize("cwd", ["", "user"])
+def test_in_the_home_directory_and_above_it_there_is_no_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str, cwd: str
+) -> None:
+    write_files(tmp_path / "user", {".git/HEAD": "", ".nexus3/NEXUS.md": ""})  # many keep their settings in git
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    monkeypatch.setenv("NEXUS_HOME", home)
+
+    assert home_directory(tmp_path / cwd) == tmp_path / "user" / home[2:]
+    assert workspace_of(tmp_path / cwd) is None
+
+
+def test_the_usual_home_may_be_named_wherever_one_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_files(tmp_path, {"dotfiles/.git/HEAD": "", "dotfiles/nexus/NEXUS.md": ""})
+    (tmp_path / ".nexus3").symlink_to(tmp_path / "dotfiles/nexus")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NEXUS_HOME", str(tmp_path / ".nexus3"))
+
+    assert home_directory(tmp_path / "dotfiles") == tmp_path / ".nexus3"
 
 
 def test_the_defaults_hold_a_prompt_of_at_most_sixty_lines() -> None:

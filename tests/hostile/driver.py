@@ -1,4 +1,5 @@
-"""Runs every looking command in the current directory and prints, as JSON, what they did and what they said.
+"""Runs every looking command in the current directory, loads it as a program would, and prints, as JSON, what was done
+and said.
 
     python driver.py WORKSPACE OUTSIDE plain|terminal
 
@@ -104,6 +105,26 @@ class Watch:
         elif event in CHANGES and any(self._is_below(self._workspace, path) for path in arguments[:2]):
             self._note("write", event, arguments)
 
+    def watch_descriptors(self) -> None:
+        """Look at what was opened below a directory descriptor, which the audit event does not tell."""
+        plain_open = os.open
+
+        def watched_open(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+            if dir_fd is None:
+                return plain_open(path, flags, mode)
+            self._is_busy = True
+            try:
+                descriptor = plain_open(path, flags, mode, dir_fd=dir_fd)
+                opened = os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 - as in _is_below
+                self._look_at_file((opened, None, flags))
+            finally:
+                self._is_busy = False
+            return descriptor
+
+        if os.path.isdir("/proc/self/fd"):  # noqa: PTH112 - as in _is_below
+            os.open = watched_open  # type: ignore[assignment]
+            os.supports_dir_fd.add(watched_open)
+
     def _look_at_file(self, arguments: tuple[object, ...]) -> None:
         path, _, flags = arguments
         if isinstance(flags, int) and flags & WRITING and self._is_below(self._workspace, path):
@@ -168,6 +189,24 @@ def run_command(arguments: tuple[str, ...], *, is_terminal: bool) -> dict[str, o
     }
 
 
+def run_library() -> dict[str, object]:
+    """Load the directory as a program would that uses Nexus."""
+    from nexus_core.context import ContextLoader, PromptLoader  # noqa: PLC0415 - as above
+    from nexus_core.errors import NexusError  # noqa: PLC0415 - as above
+
+    started = time.perf_counter()
+    out, err, code = "", "", 0
+    try:
+        context = ContextLoader().load()
+        child = context.for_subagent(os.pardir, include_ancestors=True)
+        out = "\n".join([context.system_prompt, repr(context.layers), repr(context.mcp_servers), child.system_prompt])
+        out += repr(context.config.provider) + PromptLoader().load().content
+    except NexusError as error:
+        err, code = str(error), 3
+    seconds = time.perf_counter() - started
+    return {"command": "a program", "code": code, "out": out, "err": err, "seconds": seconds}
+
+
 def peak_memory() -> int:
     """The most memory that this process ever had, in bytes; 0 where the system does not say."""
     try:
@@ -183,7 +222,9 @@ def main() -> None:
     sys.path[0] = ""  # as `python -m` has it
     watch = Watch(workspace, outside)
     sys.addaudithook(watch)
+    watch.watch_descriptors()
     commands = [run_command(arguments, is_terminal=kind == "terminal") for arguments in COMMANDS]
+    commands.append(run_library())
     watch.note_modules()
     events = list(watch.events)
     memory = peak_memory()

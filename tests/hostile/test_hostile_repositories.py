@@ -19,7 +19,7 @@ from tests.hostile.repositories import CANARY, REPOSITORIES, Repository
 OWN_STYLES = re.compile(r"\x1b\[(?:0|1|2|31|32|33)m")
 MEMORY_LIMIT = 100 * 1024 * 1024
 TIME_LIMIT = 2  # seconds for one command; each takes less than one where nothing else is running
-LOADING = ("show", "show --json", "config show", "trust status", "doctor", "")
+LOADING = ("show", "show --json", "config show", "trust status", "doctor", "", "a program")
 ON_A_TERMINAL = ("a stdio server in mcp.json", "escapes in settings", "escapes in texts", "hidden characters")
 TRACED = ("a stdio server in mcp.json", "hooks and commands of git", "modules that shadow others")
 

@@ -62,7 +62,7 @@ def test_the_sources_are_listed_in_the_order_of_merging(company: LoadedContext, 
     sources = company.sources
 
     assert sources.global_dir == nexus_home
-    assert sources.ancestor_dirs == (work / ".nexus3", work / "backend/.nexus3")
+    assert sources.ancestor_dirs == [work / ".nexus3", work / "backend/.nexus3"]
     assert sources.local_dir == company.cwd / ".nexus3"
     assert [source.layer_name for source in sources.prompt_sources] == [
         "global",
@@ -72,11 +72,11 @@ def test_the_sources_are_listed_in_the_order_of_merging(company: LoadedContext, 
         "local",
     ]
     assert sources.config_sources[-1] == nexus_home / "config.json"
-    assert sources.mcp_sources == (
+    assert sources.mcp_sources == [
         nexus_home / "mcp.json",
         work / ".nexus3/mcp.json",
         company.cwd / ".nexus3/mcp.json",
-    )
+    ]
 
 
 @pytest.mark.acceptance("F-11", "F-12")

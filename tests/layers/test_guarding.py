@@ -37,6 +37,7 @@ def nested(dotted: str, value: str = '"x"') -> str:
     return text
 
 
+@pytest.mark.acceptance("T3")
 @pytest.mark.parametrize("layer", [ANCESTOR, LOCAL], ids=lambda layer: layer.name)
 @pytest.mark.parametrize("dotted", PROTECTED)
 def test_a_project_cannot_set_what_is_protected(dotted: str, layer: Layer) -> None:
@@ -56,6 +57,7 @@ def test_the_user_may_set_it(dotted: str) -> None:
     assert merge_configs(guarded.configs).get(dotted) == "x"
 
 
+@pytest.mark.acceptance("T3")
 @pytest.mark.parametrize("edit", ['{"$replace": ["x"]}', '{"$remove": ["x"]}', "[1]", "{}", "null"])
 def test_no_form_of_a_protected_setting_gets_through(edit: str) -> None:
     own = config(OWN, '{"plugins": {"disabled": ["x"]}}')
@@ -65,6 +67,7 @@ def test_no_form_of_a_protected_setting_gets_through(edit: str) -> None:
     assert merge_configs(guarded.configs).get("plugins.disabled") == ["x"]
 
 
+@pytest.mark.acceptance("T3")
 def test_a_project_cannot_take_the_place_of_a_whole_group() -> None:
     own = config(OWN, '{"provider": {"base_url": "https://own"}}')
 

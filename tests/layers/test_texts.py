@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -8,6 +9,9 @@ from nexus_core import Layer, LayerText
 from nexus_core.layers.texts import Chosen, choose_texts
 from nexus_core.text.fence import fence_documentation
 from nexus_core.values.settings import Settings
+
+if TYPE_CHECKING:
+    from nexus_core.testing.fixtures import MakeNexus
 
 OWN = Layer("global", Path("/home"), "global")
 LOCAL = Layer("local", Path("/project/.nexus3"), "local", root=Path("/project"))
@@ -114,6 +118,32 @@ def test_hidden_characters_of_ones_own_are_only_reported() -> None:
 
     assert chosen.texts[0].text == "Be\u202e brief."
     assert "your own" in chosen.findings[0].message
+
+
+def test_a_hidden_character_is_reported_in_the_file_that_holds_it(make_nexus: MakeNexus, tmp_path: Path) -> None:
+    files = {
+        "NEXUS.md": "one\n\n@docs/rules.md\nKeep to @docs/more.md, \u202eor not.\nlast\u202e\n",
+        "docs/rules.md": "# Rules\n\nBe\u202e brief.\n",
+        "docs/more.md": "more\u202e\nof it",
+    }
+
+    found = make_nexus(files=files).load().findings
+
+    work = tmp_path / "work"
+    assert [(finding.code, finding.path, finding.line, finding.column) for finding in found] == [
+        ("hidden-characters", work / "docs/rules.md", 3, 3),
+        ("hidden-characters", work / "docs/more.md", 1, 5),
+        ("hidden-characters", work / "NEXUS.md", 4, 24),
+        ("hidden-characters", work / "NEXUS.md", 5, 5),
+    ]
+
+
+def test_a_text_that_has_been_searched_before_is_reported_again() -> None:
+    text = LayerText(Path("/project/NEXUS.md"), "Be\u202e brief.", layer=LOCAL)
+    same = LayerText(Path("/elsewhere/NEXUS.md"), "Be\u202e brief.", layer=OWN)
+
+    assert [choose(each).findings[0].path for each in (text, same, text)] == [text.path, same.path, text.path]
+    assert [choose(each).texts[0].text for each in (same, text)] == ["Be\u202e brief.", "Be brief."]
 
 
 def test_a_forged_heading_is_made_harmless() -> None:

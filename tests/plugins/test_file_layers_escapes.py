@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
@@ -232,6 +233,29 @@ def test_an_import_through_links_inside_the_repository_works(tmp_path: Path, wri
     (repo / "sub/one.md").symlink_to("shared/rules.md")
 
     assert read_everything(repo / "sub") == ["rules"]
+
+
+@pytest.mark.acceptance("T11")
+def test_an_import_is_not_read_from_outside_when_its_directory_becomes_a_link(tmp_path: Path) -> None:
+    repo = write_files(tmp_path / "repo", {".git/HEAD": "", "docs/rules.md": "rules", "AGENTS.md": "@docs/rules.md"})
+    write_files(tmp_path / "outside", {"rules.md": CANARY})
+    (tmp_path / "spare").symlink_to(tmp_path / "outside")
+    over = Event()
+
+    def attack() -> None:
+        while not over.is_set():
+            for old, new in (("repo/docs", "moving"), ("spare", "repo/docs"), ("moving", "spare")):
+                (tmp_path / old).rename(tmp_path / new)
+
+    attacker = Thread(target=attack)
+    attacker.start()
+    try:
+        found = {text for _ in range(100) for text in read_everything(repo)}
+    finally:
+        over.set()
+        attacker.join()
+
+    assert found <= {"rules", "@docs/rules.md"}
 
 
 def read_everything(cwd: Path) -> list[str]:

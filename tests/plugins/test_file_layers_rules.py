@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from nexus_core import Layer, LayerText, Request, Skipped
-from nexus_core.plugin import repository_root
+from nexus_core.files.repository import Level
+from nexus_core.plugin import levels_above, repository_of, repository_root
 from nexus_core.testing import write_files
 from nexus_plugins.file_layers import nexus_layer_texts, nexus_layers
 
@@ -133,19 +134,19 @@ def test_a_repository_above_the_home_directory_does_not_count(tmp_path: Path, mo
     assert [text for _, _, text in read(tmp_path / "me/work")] == ["work"]
 
 
-def test_the_search_ends_where_another_file_system_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_files(tmp_path, {"repo/.git/HEAD": "", "repo/mounted/x/y": ""})
-    devices = {tmp_path / "repo/mounted": 2, tmp_path / "repo/mounted/x": 2}
-    monkeypatch.setattr("nexus_core.files.admission._device", lambda path: devices.get(path, 1))
+def test_the_search_ends_where_another_file_system_begins() -> None:
+    repository = Level(Path("/repo"), identity=(1, 7), marker_owner=os.geteuid())
+    mounted = Level(Path("/repo/mounted"), identity=(2, 7))
 
-    assert repository_root(tmp_path / "repo/mounted/x") is None
-    assert repository_root(tmp_path / "repo") == tmp_path / "repo"
+    assert repository_of([mounted, repository]) is None
+    assert repository_of([repository]) == Path("/repo")
 
 
 def test_the_root_of_the_file_system_is_no_repository(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.path.exists", lambda path: path == Path("/.git"))
+    monkeypatch.setattr("os.path.exists", lambda path: path == "/.git")
 
     assert repository_root(Path("/usr/lib")) is None
+    assert levels_above(Path("/usr/lib"))[-1].is_limit
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can give files away")

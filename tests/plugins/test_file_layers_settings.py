@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core import ConfigError, FileError, Layer, LayerConfig, Skipped
+from nexus_core import ConfigError, Layer, LayerConfig, Skipped
 from nexus_core.testing import write_files
 from nexus_plugins.file_layers import nexus_layer_config
 
@@ -74,7 +74,7 @@ def test_a_file_in_another_encoding_is_an_error_that_names_it(tmp_path: Path) ->
 
 @pytest.mark.acceptance("T16")
 def test_a_file_above_the_limit_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="larger than 1 MiB"):
+    with pytest.raises(ConfigError, match="larger than 1 MiB"):
         nexus_layer_config(local(tmp_path, " " * (1024 * 1024 + 1)))
 
 

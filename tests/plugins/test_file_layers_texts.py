@@ -187,7 +187,6 @@ def test_where_files_have_no_owners_none_is_asked_for(tmp_path: Path, monkeypatc
     (tmp_path / "NEXUS.md").chmod(0o666)
 
     with monkeypatch.context() as elsewhere:
-        elsewhere.setattr("nexus_core.files.admission.HAS_OWNERS", False)
         elsewhere.delattr("os.geteuid")
         found = texts(layer)
 

@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 import nexus_plugins.mcp
 from nexus_core import ConfigError, FileError, Layer, LayerConfig, Skipped
+from nexus_core.config.pointers import pointer_to
+from nexus_core.config.servers.fields import FIELDS
+from nexus_core.config.servers.normalising import normalise_servers
 from nexus_core.testing import check_plugin, write_files
 from nexus_core.testing.fixtures import MakeNexus
-from nexus_plugins.mcp import _fields, nexus_layer_config
-from nexus_plugins.mcp._reader import servers_of
+from nexus_plugins.mcp import nexus_layer_config
 from tests.conftest import ROOT
 
 SECRET = "sk-live-0123456789abcdef"  # noqa: S105 - nobody's
@@ -34,7 +36,7 @@ CONTAINERS: dict[str, Callable[[dict[str, Any]], object]] = {
 
 
 class Mcp:
-    """Writes the mcp.json of a layer, and has it read."""
+    """Writes the mcp.json of a layer, and has it read and brought into one form."""
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / "mcp.json"
@@ -43,7 +45,10 @@ class Mcp:
     def answers(self, content: object) -> list[LayerConfig | Skipped]:
         text = content if isinstance(content, str) else json.dumps(content)
         self.path.write_text(text, encoding="utf-8", newline="\n")
-        return nexus_layer_config(self.layer)
+        found = nexus_layer_config(self.layer)
+        skipped = [answer for answer in found if isinstance(answer, Skipped)]
+        configs = normalise_servers([answer for answer in found if isinstance(answer, LayerConfig)], skipped)
+        return [*configs, *skipped]
 
     def config(self, content: object) -> LayerConfig:
         (config,) = [answer for answer in self.answers(content) if isinstance(answer, LayerConfig)]
@@ -57,8 +62,8 @@ class Mcp:
         assert isinstance(server, dict)
         return server
 
-    def skipped(self, content: object) -> list[str]:
-        return [answer.reason for answer in self.answers(content) if isinstance(answer, Skipped)]
+    def skipped(self, content: object) -> list[tuple[int | None, str]]:
+        return [(answer.line, answer.reason) for answer in self.answers(content) if isinstance(answer, Skipped)]
 
     def error(self, content: object) -> ConfigError:
         with pytest.raises(ConfigError) as caught:
@@ -124,11 +129,42 @@ def test_the_empty_template_has_no_servers(mcp: Mcp) -> None:
     assert mcp.answers('{"servers": []}') == [LayerConfig(mcp.path, {"mcp_servers": []})]
 
 
-@pytest.mark.acceptance("M-02")
-def test_a_file_that_is_not_json_is_an_error_with_its_place(mcp: Mcp) -> None:
+@pytest.mark.acceptance("M-02", "F-09")
+def test_a_file_that_is_not_json_is_an_error_in_the_usual_shape_without_a_line_of_the_file(mcp: Mcp) -> None:
     error = mcp.error('{\n  "servers": [}\n')
 
     assert (error.what, error.where) == ("Expecting value", f"{mcp.path}:2:15")
+    assert str(error) == (
+        f"Configuration Error: Invalid JSON in {mcp.path}\n\n"
+        "  Line 2, Column 15: Expecting value\n\n"
+        "Fix the JSON syntax error and try again."
+    )
+
+
+@pytest.mark.acceptance("F-09")
+@pytest.mark.parametrize(
+    ("content", "place", "message", "closing"),
+    [
+        (
+            '{"a": {\n"command": "x", "url": "y"}}',
+            "Line 1, Column 2",
+            "server 'a' has both 'command' and 'url'",
+            "Keep one of them and try again.",
+        ),
+        (
+            "[\n]",
+            "Line 1, Column 1",
+            "the file must hold an object",
+            'Write {"servers": [{"name": "…", "command": ["…"]}]} and try again.',
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_an_error_in_the_usual_shape(
+    mcp: Mcp, content: str, place: str, message: str, closing: str
+) -> None:
+    assert str(mcp.error(content)) == (
+        f"Configuration Error: Invalid setting in {mcp.path}\n\n  {place}: {message}\n\n{closing}"
+    )
 
 
 def test_a_file_that_is_not_utf_8_is_an_error_with_its_place(mcp: Mcp) -> None:
@@ -209,7 +245,14 @@ def test_mcp_servers_with_something_in_them_win_over_servers(mcp: Mcp) -> None:
     servers, skipped = mcp.servers(content), mcp.skipped(content)
 
     assert [server["name"] for server in servers] == ["b"]
-    assert skipped == ["'servers' is not read, because 'mcpServers' has servers (line 2)"]
+    assert skipped == [(2, "'servers' is not read, because 'mcpServers' has servers")]
+
+
+def test_very_many_unknown_keys_are_cut_short(mcp: Mcp) -> None:
+    skipped = mcp.skipped({"servers": {}, **{f"k{number}": 0 for number in range(20_000)}})
+
+    assert len(skipped) == 101
+    assert skipped[-1] == (1, "19900 more from here on")
 
 
 def test_empty_mcp_servers_give_way_to_servers(mcp: Mcp) -> None:
@@ -220,7 +263,7 @@ def test_empty_mcp_servers_give_way_to_servers(mcp: Mcp) -> None:
 
 
 def test_an_unknown_key_beside_the_servers_is_reported(mcp: Mcp) -> None:
-    assert mcp.skipped('{"servers": {},\n "inputs": []}') == ["unknown key 'inputs' (line 2)"]
+    assert mcp.skipped('{"servers": {},\n "inputs": []}') == [(2, "unknown key 'inputs'")]
 
 
 @pytest.mark.parametrize(
@@ -372,7 +415,7 @@ def test_an_unknown_key_of_a_server_is_reported_and_left_alone(mcp: Mcp) -> None
 
     assert answers == [
         LayerConfig(mcp.path, {"mcp_servers": [{"name": "a", "type": "stdio", "command": ["x"], "enabled": True}]}),
-        Skipped(mcp.path, "unknown key 'timeout' of server 'a' (line 4)"),
+        Skipped(mcp.path, "unknown key 'timeout' of server 'a'", line=4),
     ]
 
 
@@ -380,7 +423,7 @@ def test_a_second_name_is_reported_and_the_key_counts(mcp: Mcp) -> None:
     content = {"servers": {"a": {"name": "A!", "command": "x"}, "b": {"name": "b", "command": "x"}}}
 
     assert [server["name"] for server in mcp.servers(content)] == ["a", "b"]
-    assert mcp.skipped(content) == ["unknown key 'name' of server 'a' (line 1)"]
+    assert mcp.skipped(content) == [(1, "unknown key 'name' of server 'a'")]
 
 
 @pytest.mark.parametrize("fields", [{"url": ""}, {"url": " "}, {"command": ""}, {"command": []}, {"command": [""]}])
@@ -388,7 +431,7 @@ def test_a_server_that_is_yet_to_be_filled_in_is_left_out_and_reported(mcp: Mcp,
     content = {"servers": {"a": fields, "b": {"command": "x"}}}
 
     assert [server["name"] for server in mcp.servers(content)] == ["b"]
-    assert mcp.skipped(content) == ["server 'a' is left out, because its command or url is empty (line 1)"]
+    assert mcp.skipped(content) == [(1, "server 'a' is left out, because its command or url is empty")]
 
 
 def test_an_empty_field_does_not_contradict_a_filled_one(mcp: Mcp) -> None:
@@ -400,7 +443,7 @@ def test_an_empty_field_does_not_contradict_a_filled_one(mcp: Mcp) -> None:
 def test_arguments_without_a_command_are_reported(mcp: Mcp) -> None:
     content = {"servers": {"a": {"url": "https://a", "args": ["-y"]}}}
 
-    assert mcp.skipped(content) == ["'args' of server 'a' is not used, because there is no command (line 1)"]
+    assert mcp.skipped(content) == [(1, "'args' of server 'a' is not used, because there is no command")]
 
 
 # ---- places -----------------------------------------------------------------------------------------------
@@ -465,10 +508,10 @@ def test_a_place_that_does_not_exist_is_where_the_servers_are(mcp: Mcp) -> None:
 @pytest.mark.parametrize(
     ("content", "place", "words"),
     [
-        ("[]", "1:1", "the file must hold an object, not a list"),
-        ("null", "1:1", "the file must hold an object, not null"),
-        ('{\n "servers": "x"}', "2:2", "'servers' must be a list or an object, not text"),
-        ('{\n "servers": null}', "2:2", "'servers' must be a list or an object, not null"),
+        ("[]", "1:1", "the file must hold an object"),
+        ("null", "1:1", "the file must hold an object"),
+        ('{\n "servers": "x"}', "2:2", "'servers' must be a list or an object"),
+        ('{\n "servers": null}', "2:2", "'servers' must be a list or an object"),
         ('{"mcpServers": {"a": {"command": "x"}},\n "servers": 7}', "2:2", "'servers' must be a list or an object"),
         ('{"servers": [\n "x"]}', "2:2", "server 1 of the list must be an object, not text"),
         ('{"servers": {\n "a": ["x"]}}', "2:2", "server 'a' must be an object, not a list"),
@@ -530,10 +573,6 @@ def test_what_cannot_be_meant_is_an_error_with_file_line_and_column(
     assert error.what.startswith(words)
 
 
-def test_an_error_names_the_layer(mcp: Mcp) -> None:
-    assert "(layer local)" in str(mcp.error({"a": {}}))
-
-
 def test_a_name_in_an_error_is_one_short_line(mcp: Mcp) -> None:
     error = mcp.error({"servers": {"a\n\u202e\x1b[2J" + "b" * 500: {}}})
 
@@ -571,22 +610,7 @@ def test_no_error_repeats_a_value_of_the_file(mcp: Mcp, content: str) -> None:
 def test_no_report_repeats_a_value_of_the_file(mcp: Mcp) -> None:
     content = {"servers": {"a": {"url": " ", "args": [SECRET], "token": SECRET}}, "inputs": [SECRET]}
 
-    assert SECRET not in "".join(mcp.skipped(content))
-
-
-# ---- the setting in other files ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("value", [[{"name": "a", "command": ["x"]}], {"a": {"command": ["x"]}}])
-def test_the_setting_of_another_file_is_a_list_or_an_object(value: object) -> None:
-    assert servers_of(value) == [{"name": "a", "type": "stdio", "command": ["x"], "enabled": True}]
-
-
-def test_an_error_in_the_setting_of_another_file_says_where() -> None:
-    with pytest.raises(ConfigError) as caught:
-        servers_of([{"name": "a", "command": ["x"], "env": 3}])
-
-    assert caught.value.where == "/mcp_servers/0/env"
+    assert SECRET not in str(mcp.skipped(content))
 
 
 # ---- any file ---------------------------------------------------------------------------------------------
@@ -604,9 +628,9 @@ def test_a_file_from_the_wild_is_read_or_refused_with_its_place(mcp: Mcp, path: 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 ANY_JSON = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
 WORDS = st.sampled_from(["", "npx", "a b", "https://a", "stdio", "http", "sse", "${A}"])
-FIELDS = st.sampled_from([*_fields.FIELDS, "other", "_comment"])
-VALUES = WORDS | st.booleans() | st.lists(WORDS) | st.dictionaries(FIELDS, WORDS | st.booleans()) | ANY_JSON
-ENTRIES = st.dictionaries(FIELDS, VALUES) | ANY_JSON
+KEYS = st.sampled_from([*FIELDS, "other", "_comment"])
+VALUES = WORDS | st.booleans() | st.lists(WORDS) | st.dictionaries(KEYS, WORDS | st.booleans()) | ANY_JSON
+ENTRIES = st.dictionaries(KEYS, VALUES) | ANY_JSON
 SERVERS = st.lists(ENTRIES) | st.dictionaries(st.text(), ENTRIES)
 DOCUMENTS = st.dictionaries(st.sampled_from(["servers", "mcpServers", "inputs"]), SERVERS) | SERVERS | ANY_JSON
 
@@ -639,7 +663,7 @@ def pointers(value: object, pointer: str) -> Iterator[str]:
     yield pointer
     members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, each in members:
-        yield from pointers(each, _fields.member(pointer, key))
+        yield from pointers(each, pointer_to(pointer, key))
 
 
 @given(DOCUMENTS)

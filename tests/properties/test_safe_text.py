@@ -33,6 +33,7 @@ VISIBLE = [*"a1# \t!", "\u0645", "\u05d0", "\u0915\u094d", "\u26a0", "\U0001f469
 HIDING_TEXT = st.one_of(ANY_TEXT, from_pieces([*ALWAYS_HIDDEN, *SOMETIMES_HIDDEN, *VISIBLE]))
 
 
+@pytest.mark.acceptance("T14")
 @given(HIDING_TEXT)
 def test_nothing_hidden_is_left_after_taking_it_out(text: str) -> None:
     assert find_hidden(strip_hidden(text)) == []
@@ -113,8 +114,9 @@ MARKED_TEXT = from_pieces(PIECES)
 # Written apart from the tables of the module, so that the two check each other.
 STRUCTURE = re.compile(
     r"#system configuration ?#*"
-    r"|##(?:(?:default|global|project|subagent|active) configuration|environment|(?:active )?mcp servers)#*"
-    r"|##(?:ancestor configuration|workspace rules)\(.*\)#*"
+    r"|##(?:(?:subagent|active) configuration|environment|(?:active )?mcp servers)#*"
+    r"|##(?:default|global|ancestor|project) configuration(?:\(.*\))?#*"
+    r"|##(?:workspace rules|(?:claude|codex|gemini) instructions)\(.*\)#*"
     r"|\[(?:core_identity|capabilities|shared_memory(?: count=.*)?|friends_info|this_moment)\]"
     r"|-{3,} ?(?:begin|end) documentation.*"
     r"|\[(?:context summary|previous conversation summary\]|session started:).*"
@@ -132,6 +134,7 @@ def has_structure(text: str) -> bool:
     return any(map(STRUCTURE.fullmatch, lines)) or ELEMENT.search(as_a_model_reads(text)) is not None
 
 
+@pytest.mark.acceptance("T12")
 @given(MARKED_TEXT)
 def test_no_structure_survives(text: str) -> None:
     assert not has_structure(neutralise(text))
@@ -176,6 +179,7 @@ def full_width(character: str) -> str:
     return chr(ord(character) + 0xFEE0) if "!" <= character <= "~" else character
 
 
+@pytest.mark.acceptance("T12")
 @given(st.sampled_from(MARKERS), st.data())
 def test_no_disguise_hides_a_marker(marker: str, data: st.DataObject) -> None:
     letters = st.sampled_from([str.lower, str.upper, full_width])

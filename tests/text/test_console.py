@@ -4,6 +4,7 @@ import json
 import pytest
 
 from nexus_core.plugin import Console
+from nexus_core.text.console import counted
 
 
 class Terminal(io.StringIO):
@@ -53,6 +54,24 @@ def test_json_keeps_the_exact_value() -> None:
     Console(out, io.StringIO()).json(value)
 
     assert json.loads(out.getvalue()) == value
+
+
+def test_a_message_comes_after_the_data_that_was_printed_before_it() -> None:
+    raw = io.BytesIO()
+    out, err = io.TextIOWrapper(raw, encoding="utf-8"), io.TextIOWrapper(raw, encoding="utf-8", write_through=True)
+    console = Console(out, err)
+
+    console.text("first")
+    console.message("second")
+    console.text("third")
+    out.flush()
+
+    assert raw.getvalue() == b"first\nsecond\nthird\n"
+
+
+@pytest.mark.parametrize(("number", "words"), [(0, "0 files"), (1, "1 file"), (2, "2 files"), (1204, "1,204 files")])
+def test_things_are_counted_in_words(number: int, words: str) -> None:
+    assert counted(number, "file") == words
 
 
 def test_columns_are_aligned_and_lines_have_no_trailing_blanks() -> None:

@@ -187,6 +187,7 @@ NEEDED = {
 }
 
 
+@pytest.mark.acceptance("T14")
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_hidden_characters_are_found_with_place_and_meaning(attack: Attack) -> None:
     found = find_hidden(attack.text)
@@ -201,6 +202,7 @@ def test_hidden_characters_are_taken_out_and_nothing_else(attack: Attack) -> Non
     assert stripped == attack.before + attack.after
 
 
+@pytest.mark.acceptance("T14")
 @pytest.mark.parametrize("text", NEEDED.values(), ids=NEEDED)
 def test_what_a_script_or_an_emoji_needs_is_not_found(text: str) -> None:
     assert find_hidden(text) == []

@@ -1,11 +1,17 @@
 # ruff: noqa: RUF001 - full-width characters are what these tests are about
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from nexus_core import Layer, LayerText, Loaded
+from nexus_core.layers.sections import layer_sections
 from nexus_core.rendering.labelled import TITLE
+from nexus_core.testing import write_files
+from nexus_core.testing.fixtures import MakeNexus
 from nexus_core.text.markers import HEADINGS, forged, neutralise
+from nexus_core.values.layer import SCOPES, Scope
 
 FORGERIES = [
     # Headings of the labelled prompt.
@@ -22,6 +28,11 @@ FORGERIES = [
     ("## Active Configuration", "\\## Active Configuration"),
     ("## MCP Servers", "\\## MCP Servers"),
     ("## Active MCP Servers", "\\## Active MCP Servers"),
+    ("## Global Configuration (policy)", "\\## Global Configuration (policy)"),
+    ("## Project Configuration (x)", "\\## Project Configuration (x)"),
+    ("## Claude Instructions (user)", "\\## Claude Instructions (user)"),
+    ("##  codex  INSTRUCTIONS ( a )", "\\##  codex  INSTRUCTIONS ( a )"),
+    ("## Gemini Instructions (x)", "\\## Gemini Instructions (x)"),
     ("## ENVIRONMENT", "\\## ENVIRONMENT"),
     ("##Environment", "\\##Environment"),
     ("  ##   Environment  ", "  \\##   Environment  "),
@@ -103,7 +114,6 @@ OTHERS = [
     "## System Configuration",
     "# System Configuration of the host",
     "# SystemConfiguration",
-    "## Ancestor Configuration",
     "## Ancestor Configuration (x) y",
     "## Project",
     "## Workspace Rules",
@@ -232,6 +242,28 @@ def test_neutralising_twice_changes_nothing_more() -> None:
 
 def test_the_title_of_the_prompt_is_among_the_markers() -> None:
     assert TITLE in HEADINGS
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("name", ["{scope}", "{scope}:policy", "policy"])
+def test_the_heading_of_every_layer_is_a_marker(scope: Scope, name: str) -> None:
+    layer = Layer(name.format(scope=scope), Path("/p"), scope)
+
+    (section,) = layer_sections(Loaded(texts=(LayerText(Path("/p/NEXUS.md"), "x", layer=layer),)))
+
+    assert forged(f"## {section.title}")
+
+
+def test_the_heading_of_every_section_of_a_whole_prompt_is_a_marker(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    server = '{"servers": {"a": {"command": "x"}}}'
+    write_files(nexus_home, {"NEXUS.md": "a", "config.json": '{"provider": {"model": "m"}}', "mcp.json": server})
+    files = {".nexus3/NEXUS.md": "b", "down/.nexus3/NEXUS.md": "c", "down/AGENTS.md": "d", "down/sub/NEXUS.md": "e"}
+    context = make_nexus(files=files, cwd="down").context()
+
+    titles = [section.title for section in context.for_subagent(context.cwd / "sub").sections]
+
+    assert len(titles) > 7
+    assert [title for title in titles if not forged(f"## {title}")] == []
 
 
 def test_forged_lines_are_named_with_their_numbers() -> None:

@@ -123,6 +123,7 @@ REFORMATTINGS: dict[str, Change] = {
 }
 
 
+@pytest.mark.acceptance("T2")
 @pytest.mark.parametrize(("server", "change"), MUTATIONS)
 def test_any_change_to_an_approved_server_asks_again(
     project: Path, home: Path, server: dict[str, Any], change: Change
@@ -136,10 +137,12 @@ def test_any_change_to_an_approved_server_asks_again(
     assert TrustStore(home).decide(server_part(changed, project)) == "changed"
 
 
+@pytest.mark.acceptance("T2")
 def test_no_fewer_than_forty_changes_are_tried() -> None:
     assert len(MUTATIONS) >= 40
 
 
+@pytest.mark.acceptance("T2")
 @pytest.mark.parametrize("change", REFORMATTINGS.values(), ids=REFORMATTINGS)
 def test_what_means_the_same_does_not_ask_again(project: Path, home: Path, change: Change) -> None:
     server = copy.deepcopy(STDIO)
@@ -150,6 +153,7 @@ def test_what_means_the_same_does_not_ask_again(project: Path, home: Path, chang
     assert TrustStore(home).decide(server_part(server, project)) == "allowed"
 
 
+@pytest.mark.acceptance("T2")
 def test_another_program_first_in_the_path_asks_again(
     project: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -155,6 +155,7 @@ def test_a_path_that_is_not_text_can_be_allowed(home: Path, tmp_path: Path) -> N
     assert TrustStore(home).decide(part) == "allowed"
 
 
+@pytest.mark.acceptance("T10")
 @pytest.mark.parametrize(("server", "secret"), [(STDIO, TOKEN), (HTTP, BEARER)], ids=["environment", "header"])
 def test_secrets_are_not_in_the_store(home: Path, project: Path, server: dict[str, object], secret: str) -> None:
     TrustStore(home).allow([server_part(server, project)])
@@ -168,6 +169,7 @@ def test_secrets_are_not_in_the_store(home: Path, project: Path, server: dict[st
 # ---- files that nobody else may write or see --------------------------------------------------------------
 
 
+@pytest.mark.acceptance("T24")
 @pytest.mark.usefixtures("open_umask")
 def test_store_and_directory_are_private_whatever_the_umask(home: Path, project: Path) -> None:
     TrustStore(home).allow([plain_part(project)])
@@ -419,6 +421,7 @@ def test_a_lock_that_is_a_link_is_not_followed(home: Path, project: Path, tmp_pa
     assert not (tmp_path / "elsewhere").exists()
 
 
+@pytest.mark.acceptance("T24")
 @pytest.mark.parametrize("call", ["fsync", "replace", "chmod"])
 def test_a_failed_write_leaves_the_old_decisions_and_nothing_else(
     home: Path, project: Path, monkeypatch: pytest.MonkeyPatch, call: str
@@ -453,6 +456,7 @@ setattr(os, sys.argv[4], die)
 )
 
 
+@pytest.mark.acceptance("T24")
 @pytest.mark.parametrize("call", ["fsync", "replace", "fdopen"])
 def test_a_writer_killed_half_way_leaves_the_old_decisions_and_no_lock(home: Path, project: Path, call: str) -> None:
     TrustStore(home).allow([plain_part(project, "old")])

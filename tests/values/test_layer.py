@@ -43,7 +43,11 @@ def test_an_unknown_scope_is_refused_with_the_known_ones() -> None:
         (lambda: A_TEXT("/a", "abc"), "LayerText.path must be Path, not str"),
         (lambda: A_TEXT(Path("/a"), "abc", "zzz"), "LayerText.purpose must be one of instructions, documentation"),
         (lambda: A_CONFIG(Path("/a"), []), "LayerConfig.settings must be dict, not list"),
+        (lambda: A_TEXT(Path("/a"), "", pieces=[]), "LayerText.pieces must be tuple, not list"),
+        (lambda: A_TEXT(Path("/a"), "", pieces=(1,)), "LayerText.pieces must be Piece, not int"),
         (lambda: A_SKIP(Path("/a"), ""), "Skipped.reason must not be empty"),
+        (lambda: A_SKIP(Path("/a"), "x", line="3"), "Skipped.line must be int or None, not str"),
+        (lambda: A_SKIP(Path("/a"), "x", line=True), "Skipped.line must be int or None, not bool"),
     ],
 )
 def test_a_value_that_would_fail_later_is_refused_where_it_is_made(make: Any, words: str) -> None:
@@ -64,3 +68,23 @@ def test_loaded_finds_the_texts_of_one_layer() -> None:
 
     assert loaded.texts_of(one) == ()
     assert loaded.texts_of(two) == (text,)
+
+
+def test_asking_for_the_texts_of_every_layer_does_not_compare_each_with_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    layers = [Layer(f"global:{n}", Path(f"/policy/{n}"), "global") for n in range(1000)]
+    loaded = Loaded(tuple(layers), tuple(LayerText(layer.directory / "x.md", "x", layer=layer) for layer in layers))
+    compared = 0
+
+    def compare(one: Layer, other: object) -> bool:
+        nonlocal compared
+        compared += 1
+        return one is other
+
+    monkeypatch.setattr(Layer, "__eq__", compare)
+
+    assert all(len(loaded.texts_of(layer)) == 1 for layer in layers)
+    assert compared <= len(layers)
+
+
+def test_a_skipped_part_of_a_file_has_a_place_that_editors_understand() -> None:
+    assert [Skipped(Path("/a"), "x", line=line).place for line in (None, 3)] == ["/a", "/a:3"]

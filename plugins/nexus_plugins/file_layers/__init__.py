@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from nexus_core import hookimpl
 from nexus_plugins.file_layers._discovery import find_layers
+from nexus_plugins.file_layers._settings import read_settings
+from nexus_plugins.file_layers._texts import read_texts
 
 if TYPE_CHECKING:
     from nexus_core import Finding, InitFile, Layer, LayerConfig, LayerText, Loaded, Request, Skipped
@@ -33,16 +35,12 @@ def nexus_layers(request: Request) -> list[Layer | Skipped]:
 @hookimpl
 def nexus_layer_config(layer: Layer) -> list[LayerConfig | Skipped]:
     """What the layer's config.json says."""
-    from nexus_plugins.file_layers._settings import read_settings  # noqa: PLC0415 - not needed to list layers
-
     return [] if layer.only_rules else [read_settings(layer)]
 
 
 @hookimpl
 def nexus_layer_texts(layer: Layer) -> list[LayerText | Skipped]:
     """The layer's NEXUS.md, and the rules of the directory that it is about."""
-    from nexus_plugins.file_layers._texts import read_texts  # noqa: PLC0415 - as above
-
     return list(read_texts(layer))
 
 

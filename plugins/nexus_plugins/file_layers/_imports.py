@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core import FileError, Skipped
-from nexus_core.plugin import read_bytes, real_path, repository_root
+from nexus_core.plugin import real_path, repository_root
+from nexus_plugins.file_layers._fragments import Cutter, joined, without_last_newlines
 from nexus_plugins.file_layers._tokens import find_tokens
 
 if TYPE_CHECKING:
-    from nexus_core import Layer
+    from nexus_core import Layer, Piece
     from nexus_core.plugin import Admission
+    from nexus_plugins.file_layers._fragments import Fragment
 
 MAX_DEPTH = 5
 LONGEST_NAME = 4096
@@ -24,9 +26,10 @@ MAX_LOOKUPS = 4_000
 
 
 class Expanded(NamedTuple):
-    """A text with its imports in place, the files they came from, and the imports that were left as they are."""
+    """A text with its imports in place, where its parts come from, and the imports that were left as they are."""
 
     text: str
+    pieces: tuple[Piece, ...]
     imports: tuple[Path, ...]
     skipped: tuple[Skipped, ...]
 
@@ -37,11 +40,13 @@ def expand_imports(path: Path, text: str, layer: Layer, admission: Admission) ->
     What is not the name of a file stays as it is, so that handles and decorators survive.
 
     Raises:
-        FileError: A file imports itself, directly or not, a file cannot be read, or there is too much to import.
+        FileError: Files import each other in a circle, a file cannot be read, or there is too much to import.
     """
     importer = _Importer(path, text, layer, admission)
-    expanded = importer.expand(text, (real_path(path),))
-    return Expanded(expanded, tuple(importer.imports), tuple(importer.skipped))
+    fragments = importer.expand(Cutter(path, text), (real_path(path),))
+    imports = tuple(importer.imports)
+    whole, pieces = joined(fragments) if imports else (text, ())
+    return Expanded(whole, pieces, imports, tuple(importer.skipped))
 
 
 class _Importer:
@@ -56,21 +61,21 @@ class _Importer:
         self.imports: dict[Path, None] = {}
         self.skipped: dict[Skipped, None] = {}
 
-    def expand(self, text: str, chain: tuple[Path, ...]) -> str:
+    def expand(self, cutter: Cutter, chain: tuple[Path, ...]) -> list[Fragment]:
         """The text of the last file of `chain`, each file of which imports the next."""
         reach = self._reach(chain[-1], is_text=len(chain) == 1)
-        pieces: list[str] = []
+        fragments: list[Fragment] = []
         position = 0
-        for token in find_tokens(text):
+        for token in find_tokens(cutter.text):
             self._lookups += 1
             if self._lookups > MAX_LOOKUPS:
                 self._skip(self._path, f"more than {MAX_LOOKUPS} words after an @; the others stay as they are")
                 break
             content = self._content(token.path, chain, reach)
             if content is not None:
-                pieces += text[position : token.start], content
+                fragments += cutter.cut(position, token.start), *content
                 position = token.end
-        return "".join([*pieces, text[position:]])
+        return [*fragments, cutter.cut(position, len(cutter.text))]
 
     def _reach(self, importer: Path, *, is_text: bool) -> _Reach:
         if not self._layer.is_own:
@@ -83,49 +88,38 @@ class _Importer:
         # A project that the user imports from must not get the user's reach.
         return _Reach((repository_root(importer.parent) or importer.parent,))
 
-    def _content(self, written: str, chain: tuple[Path, ...], reach: _Reach) -> str | None:
+    def _content(self, written: str, chain: tuple[Path, ...], reach: _Reach) -> list[Fragment] | None:
         """What to put in the place of an import; None leaves it as it is."""
         if len(written) > LONGEST_NAME:  # no file has such a name, and some versions of pathlib take long to see it
             return None
         path = _named_path(written, chain[-1].parent)
-        if not self._is_importable(path, reach):
+        real = _target(path, reach)
+        if isinstance(real, str):
+            self._skip(path, real)
             return None
-        real = real_path(path)
+        if real is None or real == chain[-1]:  # a file may speak of itself
+            return None
         if real in chain:
             circle = " -> ".join(map(str, (*chain[chain.index(real) :], real)))
             raise FileError(f"imports form a circle: {circle}", where=str(chain[-1]), hint="remove one of the imports")
         if real in self.imports:
             self._skip(path, "imported already")
-            return ""
+            return []
         if len(chain) > MAX_DEPTH:
             self._skip(path, f"imports nested deeper than {MAX_DEPTH}")
             return None
-        text = self._read(path, real)
-        return None if text is None else self.expand(text, (*chain, real)).rstrip("\n")
+        text = self._read(path, real, reach)
+        return None if text is None else without_last_newlines(self.expand(Cutter(real, text), (*chain, real)))
 
-    def _is_importable(self, path: Path, reach: _Reach) -> bool:
-        # Most words after an @ are not meant as files; those that plainly are deserve an answer.
-        if not reach.has_name(path):
-            # Not even looked at: that alone may open a connection where directories are mounted on demand.
-            return self._skip(path, reach.objection) if path.suffix else False
-        try:
-            mode = path.stat().st_mode
-        except (OSError, ValueError):
-            return self._skip(path, "import not there") if path.suffix == ".md" else False
-        if stat.S_ISDIR(mode):
-            return False
-        if not reach.has_file(path):
-            return self._skip(path, reach.objection)
-        if reason := self._admission.distrust(path):
-            return self._skip(path, reason)
-        return stat.S_ISREG(mode) or self._skip(path, "not a regular file")
-
-    def _read(self, path: Path, real: Path) -> str | None:
+    def _read(self, path: Path, real: Path, reach: _Reach) -> str | None:
         if len(self.imports) == MAX_FILES:
             self._refuse(f"imports more than {MAX_FILES} files")
         if real in self._not_text:
             return None
-        data = read_bytes(real) or b""
+        data = self._admission.read_bytes(path, root=reach.limit)
+        if isinstance(data, Skipped):
+            self._skip(path, data.reason)
+            return None
         self._size += len(data)
         if self._size > MAX_BYTES:
             self._refuse(f"larger than {MAX_BYTES >> 20} MiB with its imports")
@@ -138,9 +132,8 @@ class _Importer:
         self.imports[real] = None
         return text
 
-    def _skip(self, path: Path, reason: str) -> Literal[False]:
+    def _skip(self, path: Path, reason: str) -> None:
         self.skipped[Skipped(path, reason)] = None
-        return False
 
     def _refuse(self, what: str) -> None:
         raise FileError(what, where=str(self._path), hint="import less")
@@ -153,14 +146,34 @@ class _Reach(NamedTuple):
     links: bool = False
 
     @property
+    def limit(self) -> Path | None:
+        """What an imported file must not lie outside of; None where links may lead anywhere."""
+        return None if self.links else self.roots[0]
+
+    @property
     def objection(self) -> str:
         return f"import leads outside {self.roots[0]}"
 
-    def has_name(self, path: Path) -> bool:
+    def has(self, path: Path) -> bool:
         return any(map(path.is_relative_to, self.roots))
 
-    def has_file(self, path: Path) -> bool:
-        return self.links or self.has_name(real_path(path))
+
+def _target(path: Path, reach: _Reach) -> Path | str | None:
+    """The file that a path means, without links, or why it is not imported; None when it means no file."""
+    # Most words after an @ are not meant as files; those that plainly are deserve an answer.
+    if not reach.has(path):
+        # Not even looked at: that alone may open a connection where directories are mounted on demand.
+        return reach.objection if path.suffix else None
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return "import not there" if path.suffix == ".md" else None
+    if stat.S_ISDIR(mode):
+        return None
+    real = real_path(path)
+    if not reach.links and not reach.has(real):
+        return reach.objection
+    return real if stat.S_ISREG(mode) else "not a regular file"
 
 
 def _named_path(written: str, directory: Path) -> Path:

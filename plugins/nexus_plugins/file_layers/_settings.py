@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core import LayerConfig, Skipped
-from nexus_core.plugin import Admission, read_json, setting_error
+from nexus_core.plugin import Admission, file_in, read_layer_json, setting_error
 from nexus_plugins.file_layers._discovery import SETTINGS, is_replaced
 
 if TYPE_CHECKING:
@@ -19,15 +19,12 @@ def read_settings(layer: Layer) -> LayerConfig | Skipped:
         ConfigError: It is not JSON, or not a JSON object; the report shows where.
         FileError: It is larger than 1 MiB, not a regular file, or cannot be read.
     """
-    path = layer.directory / SETTINGS
+    path = file_in(layer.directory, SETTINGS)
     if is_replaced(layer, SETTINGS):
         return Skipped(path, f"your own {SETTINGS} takes its place")
-    admission = Admission(layer)
-    if reason := admission.objection(path):
-        return Skipped(path, reason)
-    document = read_json(admission.resolve(path), empty={})
-    if document is None:
-        return Skipped(path, "not there")
+    document = read_layer_json(path, Admission(layer), empty={})
+    if isinstance(document, Skipped):
+        return document
     if not isinstance(document.value, dict):
         raise setting_error(
             path,

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from nexus_core import LayerText, Skipped
-from nexus_core.plugin import Admission, read_text
+from nexus_core.plugin import Admission, file_in
 from nexus_plugins.file_layers._discovery import RULES, TEXT, is_replaced
 
 if TYPE_CHECKING:
@@ -30,51 +30,45 @@ def read_texts(layer: Layer) -> Iterator[LayerText | Skipped]:
     # of the directories above belong to the work.
     if layer.scope == "local" or (layer.scope == "ancestor" and admission.repository):
         title = f"Workspace Rules ({layer.project.name or layer.project})"
-        yield from _first([layer.project / name for name in RULES], layer, admission, title=title)
+        yield from _first([(layer.project, name) for name in RULES], layer, admission, title=title)
 
 
-def _own_files(layer: Layer) -> list[Path]:
-    files = [layer.directory / TEXT]
+def _own_files(layer: Layer) -> list[tuple[Path, str]]:
     # The root of the defaults is the user's own directory, a layer by itself.
-    if layer.project != layer.directory and layer.scope != "defaults":
-        files.append(layer.project / TEXT)
-    return files
+    directories = [layer.directory] if layer.scope == "defaults" else [layer.directory, layer.project]
+    return [(directory, TEXT) for directory in dict.fromkeys(directories)]
 
 
 def _first(
-    paths: Iterable[Path], layer: Layer, admission: Admission, *, title: str = ""
+    files: Iterable[tuple[Path, str]], layer: Layer, admission: Admission, *, title: str = ""
 ) -> Iterator[LayerText | Skipped]:
-    """The first of some files that has something to say, and why the others do not."""
+    """The first of some files, by directory and name, that has something to say, and why the others do not."""
     chosen: Path | None = None
-    for path in paths:
+    for directory, name in files:
         if chosen:
-            if os.path.isfile(path):  # noqa: PTH113 - never fails
-                yield Skipped(path, f"{_short(chosen, path)} comes first")
+            if os.path.isfile(f"{directory}/{name}"):  # noqa: PTH113 - never fails
+                yield Skipped(directory / name, f"{_short(chosen, directory)} comes first")
             continue
-        for item in _read(path, layer, admission, title):
+        for item in _read(file_in(directory, name), layer, admission, title):
             if isinstance(item, LayerText):
-                chosen = path
+                chosen = item.path
             yield item
 
 
 def _read(path: Path, layer: Layer, admission: Admission, title: str) -> list[LayerText | Skipped]:
     if is_replaced(layer, path.name):
         return [Skipped(path, f"your own {path.name} takes its place")]
-    if reason := admission.objection(path):
-        return [Skipped(path, reason)]
-    text = read_text(admission.resolve(path))
-    if text is None:
-        return [Skipped(path, "not there")]
-    imports: tuple[Path, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
+    text = admission.read_text(path)
+    if isinstance(text, Skipped):
+        return [text]
     if "@" in text:
         from nexus_plugins.file_layers._imports import expand_imports  # noqa: PLC0415 - most texts import nothing
 
-        text, imports, skipped = expand_imports(path, text, layer, admission)
-    if not text.strip():
-        return [*skipped, Skipped(path, "blank")]
-    return [LayerText(path, text, title=title, imports=imports), *skipped]
+        expanded = expand_imports(path, text, layer, admission)
+        found = LayerText(path, expanded.text, title=title, imports=expanded.imports, pieces=expanded.pieces)
+        return [found if found.text.strip() else Skipped(path, "blank"), *expanded.skipped]
+    return [LayerText(path, text, title=title) if text.strip() else Skipped(path, "blank")]
 
 
-def _short(path: Path, beside: Path) -> str:
-    return path.name if path.parent == beside.parent else f"{path.parent.name}/{path.name}"
+def _short(path: Path, directory: Path) -> str:
+    return path.name if path.parent == directory else f"{path.parent.name}/{path.name}"

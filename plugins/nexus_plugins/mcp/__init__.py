@@ -9,6 +9,7 @@ import os
 from typing import TYPE_CHECKING
 
 from nexus_core import MergePolicy, Section, Skipped, hookimpl
+from nexus_core.plugin import file_in
 
 if TYPE_CHECKING:
     from nexus_core import Finding, InitFile, Layer, LayerConfig, Loaded
@@ -37,8 +38,9 @@ def nexus_layer_config(layer: Layer) -> list[LayerConfig | Skipped]:
     """The servers in the layer's mcp.json as the setting `mcp_servers`, and whatever in the file was not used."""
     if layer.only_rules or layer.scope == "defaults":  # the defaults have no servers
         return []
-    if not os.path.lexists(layer.directory / FILE):
-        return [Skipped(layer.directory / FILE, "not there")]
+    path = file_in(layer.directory, FILE)
+    if not os.path.lexists(path):
+        return [Skipped(path, "not there")]
     from nexus_plugins.mcp._reader import read_layer  # noqa: PLC0415 - most layers have no such file
 
     return read_layer(layer)

@@ -1,72 +1,68 @@
-"""Reads the mcp.json of a layer, and says where in it each server stands."""
+"""Reads the mcp.json of a layer; Nexus brings the servers in it into one form, whatever shape they have."""
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from nexus_core import ConfigError, LayerConfig, Skipped
-from nexus_core.plugin import Admission, read_json
-from nexus_plugins.mcp._fields import ShapeError
-from nexus_plugins.mcp._shapes import find_servers, read_servers
+from nexus_core import LayerConfig, Skipped
+from nexus_core.plugin import Admission, pointer_to, read_layer_json, setting_error
+from nexus_plugins.mcp._container import NAMES, SETTING, find_container
 
 if TYPE_CHECKING:
-    from nexus_core import Layer
-    from nexus_plugins.mcp._shapes import Found
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from nexus_core import ConfigError, Layer
+    from nexus_core.plugin import JsonDocument
+    from nexus_plugins.mcp._container import Container
 
 FILE = "mcp.json"
-SETTING = "mcp_servers"
+MAX_SKIPPED = 100
+"""How many keys that are not used are listed; the rest is counted."""
 
 
 def read_layer(layer: Layer) -> list[LayerConfig | Skipped]:
-    """The servers of a layer, sorted as in its file, and a `Skipped` for everything in it that was not used.
+    """The servers of a layer as its file has them, and a `Skipped` for everything beside them that is not used.
 
     Raises:
-        ConfigError: The file is not JSON, or says something that cannot be meant. It names the place, the server and
-            the field, but shows no line of the file: any of them may hold a password.
+        ConfigError: The file is not JSON, or not what it must be. No line of it is shown, because any of them may hold
+            a password.
         FileError: The file cannot be read.
     """
     path = layer.directory / FILE
-    admission = Admission(layer)
-    if reason := admission.objection(path):
-        return [Skipped(path, reason)]
-    try:
-        document = read_json(admission.resolve(path), comments=True, empty={"servers": []})
-    except ConfigError as error:
-        # Without its report, which shows the lines around the error.
-        raise ConfigError(error.what, where=error.where, hint=error.hint) from None
-    if document is None:
-        return [Skipped(path, "not there")]
-    try:
-        found = find_servers(document.value)
-    except ShapeError as error:
-        line, column = document.position(error.pointer)
-        raise ConfigError(
-            f"{error.what} (layer {layer.name})", where=f"{path}:{line}:{column}", hint=error.hint
-        ) from None
-    settings: dict[str, object] = {SETTING: [server.settings for server in found.servers]}
-    return [
-        LayerConfig(path, settings, lambda pointer: document.position(_place(found, pointer))),
-        *(Skipped(path, f"{note.text} (line {document.position(note.pointer)[0]})") for note in found.notes),
-    ]
+    document = read_layer_json(path, Admission(layer), comments=True, empty={"servers": []}, quote=False)
+    if isinstance(document, Skipped):
+        return [document]
+    content = document.value
+    if not isinstance(content, dict):
+        raise _error(path, document, "", "the file must hold an object")
+    for name in NAMES:
+        if not isinstance(content.get(name, []), dict | list):
+            raise _error(path, document, f"/{name}", f"{name!r} must be a list or an object")
+    container = find_container(content)
+    start = f"/{container.key}" if container.key else ""
+
+    def position(pointer: str) -> tuple[int, int]:
+        return document.position(start + pointer.removeprefix(f"/{SETTING}") if pointer else "")
+
+    config = LayerConfig(path, {SETTING: container.servers}, position, content=content)
+    return [config, *_skipped(path, document, container)]
 
 
-def servers_of(value: object) -> list[dict[str, object]]:
-    """The servers of a setting `mcp_servers` in another file, where it is a list or an object by name.
-
-    Raises:
-        ConfigError: It cannot be used; `where` is a JSON pointer, as the file is not known here.
-    """
-    try:
-        return [server.settings for server in read_servers(value, f"/{SETTING}").servers]
-    except ShapeError as error:
-        raise ConfigError(error.what, where=error.pointer, hint=error.hint) from None
+def _skipped(path: Path, document: JsonDocument, container: Container) -> Iterator[Skipped]:
+    rest = f"{len(container.unused) - MAX_SKIPPED} more from here on"
+    for number, (key, reason) in enumerate(islice(container.unused.items(), MAX_SKIPPED + 1)):
+        line = document.position(pointer_to("", key)).line
+        yield Skipped(path, reason if number < MAX_SKIPPED else rest, line=line)
 
 
-def _place(found: Found, pointer: str) -> str:
-    """Where in the file that stands which is at `pointer` in the settings."""
-    if not pointer:
-        return ""
-    index, _, part = pointer.removeprefix(f"/{SETTING}").removeprefix("/").partition("/")
-    if not index.isdecimal() or int(index) >= len(found.servers):
-        return found.pointer
-    return found.servers[int(index)].place_of(part)
+def _error(path: Path, document: JsonDocument, pointer: str, message: str) -> ConfigError:
+    return setting_error(
+        path,
+        None,
+        document.position(pointer),
+        title=f"Invalid setting in {path}",
+        message=message,
+        closing='Write {"servers": [{"name": "…", "command": ["…"]}]} and try again.',
+    )

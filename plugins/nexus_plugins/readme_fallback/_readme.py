@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from nexus_core import FileError, LayerText, Skipped
-from nexus_core.plugin import Admission, read_text
+from nexus_core.plugin import Admission, file_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,14 +22,14 @@ def read_readme(layer: Layer) -> Iterator[LayerText | Skipped]:
     if not _may_have_one(layer):
         return
     admission = Admission(layer)
-    paths = _candidates(layer.project)
-    if not paths:
-        yield Skipped(layer.project / NAMES[0], "not there")
-    for path in paths:
-        item = _read(path, admission)
+    item: LayerText | Skipped | None = None
+    for name in _candidates(str(layer.project)):
+        item = _read(file_in(layer.project, name), admission)
         yield item
         if isinstance(item, LayerText):
             return
+    if item is None:
+        yield Skipped(file_in(layer.project, NAMES[0]), "not there")
 
 
 def _may_have_one(layer: Layer) -> bool:
@@ -38,27 +38,28 @@ def _may_have_one(layer: Layer) -> bool:
     return not layer.is_own and not layer.only_rules and is_layer
 
 
-def _candidates(directory: Path) -> list[Path]:
-    """The files that may be the README, the best first."""
-    names = [name for name in NAMES if os.path.isfile(directory / name)]  # noqa: PTH113 - never fails
-    if not names:
-        try:
-            names = sorted(name for name in os.listdir(directory) if name.lower() == "readme.md")  # noqa: PTH208 - names
-        except OSError:
-            names = []
-    return [directory / name for name in names]
+def _candidates(directory: str) -> Iterator[str]:
+    """The names of files that may be the README, the best first."""
+    best, *others = NAMES
+    has_best = os.path.isfile(f"{directory}/{best}")  # noqa: PTH113 - never fails
+    if has_best:
+        yield best
+    try:
+        names = set(os.listdir(directory))  # noqa: PTH208 - names are enough
+    except OSError:
+        return
+    found = [name for name in others if name in names and os.path.isfile(f"{directory}/{name}")]  # noqa: PTH113 - as above
+    yield from found if found or has_best else sorted(name for name in names if name.lower() == best.lower())
 
 
 def _read(path: Path, admission: Admission) -> LayerText | Skipped:
-    if reason := admission.objection(path):
-        return Skipped(path, reason)
     try:
-        text = read_text(admission.resolve(path))
+        text = admission.read_text(path)
     except FileError as error:
         # Documentation is a help, not a need: a picture called README must not stop the work.
         return Skipped(path, error.what)
-    if text is None:
-        return Skipped(path, "not there")
+    if isinstance(text, Skipped):
+        return text
     if not text.strip():
         return Skipped(path, "blank")
     return LayerText(path, text, purpose="documentation")

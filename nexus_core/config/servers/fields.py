@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nexus_core.config.pointers import pointer_to
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -18,21 +20,11 @@ _LONGEST_NAME = 60  # characters of a name that a message repeats
 class ShapeError(Exception):
     """Raised when something cannot be meant; says where (a JSON pointer), what is wrong and what to do."""
 
-    def __init__(self, pointer: str, what: str, hint: str | None = None) -> None:
+    def __init__(self, pointer: str, what: str, advice: str = "Correct the setting") -> None:
         super().__init__(what)
         self.pointer = pointer
         self.what = what
-        self.hint = hint
-
-
-def member(pointer: str, key: str | int) -> str:
-    """The JSON pointer of a member of what `pointer` means."""
-    return f"{pointer}/{str(key).replace('~', '~0').replace('/', '~1')}"
-
-
-def is_comment(key: str) -> bool:
-    """Whether a key is there for people or editors only."""
-    return key.startswith("_") or key == "$schema"
+        self.advice = advice
 
 
 def quoted(name: str) -> str:
@@ -64,7 +56,7 @@ def _word(value: object, what: str, place: str) -> str:
 def _words(value: object, what: str, place: str) -> list[str]:
     if not isinstance(value, list):
         raise ShapeError(place, f"{what} must be a list, not {kind(value)}")
-    return [_word(item, f"item {n} in {what}", member(place, n - 1)) for n, item in enumerate(value, start=1)]
+    return [_word(item, f"item {n} in {what}", pointer_to(place, n - 1)) for n, item in enumerate(value, start=1)]
 
 
 def _command(value: object, what: str, place: str) -> list[str]:
@@ -85,7 +77,7 @@ def _table(value: object, what: str, place: str) -> dict[str, str]:
     if not isinstance(value, dict):
         raise ShapeError(place, f"{what} must be an object, not {kind(value)}")
     written = ((name, each) for name, each in value.items() if each is not None)
-    return {name: _word(each, f"{quoted(name)} in {what}", member(place, name)) for name, each in written}
+    return {name: _word(each, f"{quoted(name)} in {what}", pointer_to(place, name)) for name, each in written}
 
 
 def _flag(value: object, what: str, place: str) -> bool:
@@ -102,7 +94,7 @@ def _type(value: object, what: str, place: str) -> str:
     # `streamable-http`, `streamableHttp` and `streamable_http` are all in use.
     word = _text(value, what, place).lower().replace("-", "").replace("_", "")
     if word not in _TYPES:
-        raise ShapeError(place, f"{what} is none that is known", "write stdio, http or sse")
+        raise ShapeError(place, f"{what} is none that is known", "Write stdio, http or sse")
     return _TYPES[word]
 
 

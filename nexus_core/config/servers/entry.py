@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_plugins.mcp._fields import FIELDS, ShapeError, is_comment, member, quoted
+from nexus_core.config.merging import is_comment
+from nexus_core.config.pointers import pointer_to
+from nexus_core.config.servers.fields import FIELDS, ShapeError, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +53,7 @@ def read_server(name: str, entry: dict[str, object], pointer: str, notes: list[N
     elif arguments:
         # In the one form, the arguments follow the command in the same list.
         first = len(fields["command"])
-        places |= {f"command/{first + n}": member(places["args"], n) for n in range(len(arguments))}
+        places |= {f"command/{first + n}": pointer_to(places["args"], n) for n in range(len(arguments))}
     return Server(_settings(fields, target, owner, places.get("type", pointer)), pointer, places)
 
 
@@ -71,7 +73,7 @@ def _fields(
         converted = convert(value, f"'{key}' of {owner}", place)
         if fields.setdefault(field, converted) != converted:
             other = places[field].rpartition("/")[2]
-            raise ShapeError(place, f"'{key}' of {owner} contradicts its '{other}'", "keep one of them")
+            raise ShapeError(place, f"'{key}' of {owner} contradicts its '{other}'", "Keep one of them")
         places.setdefault(field, place)
     return fields, places
 
@@ -79,7 +81,7 @@ def _fields(
 def _written(entry: dict[str, object], pointer: str) -> Iterator[tuple[str, str, object]]:
     """Key, place and value of all that is said about a server; null says nothing."""
     for key, value in entry.items():
-        place = member(pointer, key)
+        place = pointer_to(pointer, key)
         if key == "transport" and isinstance(value, dict):
             yield from _written(value, place)
         elif value is not None and not is_comment(key):
@@ -91,9 +93,9 @@ def _target(fields: dict[str, Any], owner: str, pointer: str) -> str | None:
     said = [field for field in ("command", "url") if field in fields]
     filled = [field for field in said if fields[field]]
     if not said:
-        raise ShapeError(pointer, f"{owner} has neither 'command' nor 'url'", "give it one of them")
+        raise ShapeError(pointer, f"{owner} has neither 'command' nor 'url'", "Give it one of them")
     if len(filled) > 1:
-        raise ShapeError(pointer, f"{owner} has both 'command' and 'url'", "keep one of them")
+        raise ShapeError(pointer, f"{owner} has both 'command' and 'url'", "Keep one of them")
     return filled[0] if filled else None
 
 
@@ -103,7 +105,7 @@ def _settings(fields: dict[str, Any], target: str, owner: str, type_place: str) 
     transport = fields.get("type", usual)
     if (transport == "stdio") != (usual == "stdio"):
         raise ShapeError(
-            type_place, f"{owner} has '{target}', but its type is {transport}", "change or remove the type"
+            type_place, f"{owner} has '{target}', but its type is {transport}", "Change or remove the type"
         )
     settings: dict[str, object] = {"name": fields["name"], "type": transport}
     if target == "command":

@@ -1,0 +1,143 @@
+"""`nexus check`."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from nexus_core.cli.exits import FINDINGS
+from nexus_core.cli.message_file import STANDARD_INPUT, read_messages_in
+from nexus_core.cli.options import DryRun, Json  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.dialects.rules import RULES
+from nexus_core.errors import MessageError, UsageError
+from nexus_core.files.writing import write_text_atomically
+from nexus_core.history.repair import repair, rules_of
+from nexus_core.text.console import counted
+from nexus_core.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from nexus_core.cli.message_file import MessageFile
+    from nexus_core.cli.shell import CommandShell
+    from nexus_core.history.repair import Repaired
+    from nexus_core.values.finding import Finding
+
+app = typer.Typer()
+
+
+def _api_names() -> list[str]:
+    return list(RULES)
+
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="A file of messages; - is standard input.")]
+Api = Annotated[
+    str,
+    typer.Option(
+        "--api",
+        metavar="API",
+        help="Whose rules count: openai, responses, anthropic, gemini or neutral; those of the messages by default.",
+        autocompletion=_api_names,
+    ),
+]
+Fix = Annotated[bool, typer.Option("--fix", help="Print the repaired messages, in the form of the file.")]
+InPlace = Annotated[bool, typer.Option("--in-place", help="Write the repaired messages into the file.")]
+
+
+EXAMPLES = """
+\b
+Examples:
+  nexus check request.json --api anthropic
+  nexus check history.jsonl --api gemini --fix > fixed.jsonl
+"""
+
+
+@app.command(epilog=EXAMPLES)
+def check(
+    ctx: typer.Context,
+    file: File,
+    *,
+    api: Api = "",
+    fix: Fix = False,
+    in_place: InPlace = False,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Say what an API would refuse in a list of messages; exits with 1 if there is anything.
+
+    FILE is a JSON list, the body of a request, or has one message on each line. With --fix or --in-place everything is
+    repaired, and the exit code is 0.
+    """
+    shell: CommandShell = ctx.obj
+    if in_place and file == STANDARD_INPUT:
+        raise UsageError("standard input cannot be written in place", hint="use --fix, which prints")
+    if dry_run and not in_place:
+        raise UsageError("--dry-run says what --in-place would write", hint="nexus check FILE --in-place --dry-run")
+    if api:
+        rules_of(api)  # before anything is read
+    found = read_messages_in(shell.cwd, file)
+    repaired = _repaired(file, found, api)
+    if in_place:
+        _write(shell, file, found, repaired, dry_run=dry_run)
+    if json:
+        _print_json(shell, file, found, repaired, fix=fix)
+    else:
+        _print(shell, file, found, repaired, fix=fix)
+    if repaired.findings and not (fix or (in_place and not dry_run)):
+        raise typer.Exit(FINDINGS)
+
+
+def _repaired(file: str, found: MessageFile, api: str) -> Repaired:
+    try:
+        return repair(found.messages, api or None, source=found.dialect or None)
+    except MessageError as error:
+        raise MessageError(error.what, path=f"{file}: {error.path}", hint=error.hint) from None
+
+
+def _print(shell: CommandShell, file: str, found: MessageFile, repaired: Repaired, *, fix: bool) -> None:
+    for finding in repaired.findings:
+        line = visible_line(f"{file}: message {finding.index}: {finding.message} [{finding.code}]")
+        if fix:
+            shell.console.message(line)  # the messages are the data
+        else:
+            shell.console.text(line)
+    if fix:
+        _print_messages(shell, found, repaired)
+    elif not repaired.findings:
+        shell.console.message(f"{counted(len(found.messages), 'message')}, nothing to repair")
+
+
+def _print_messages(shell: CommandShell, found: MessageFile, repaired: Repaired) -> None:
+    if found.form == "lines":
+        shell.console.text(found.written(repaired.messages, ascii_only=True) or "\n")
+    else:
+        shell.console.json(cast("Mapping[str, Any]", found.value(repaired.messages)))
+
+
+def _print_json(shell: CommandShell, file: str, found: MessageFile, repaired: Repaired, *, fix: bool) -> None:
+    document: dict[str, object] = {"schema": 1, "file": file, "messages": len(found.messages)}
+    document["findings"] = [_described(finding) for finding in repaired.findings]
+    shell.console.json(document | ({"repaired": repaired.messages} if fix else {}))
+
+
+def _described(finding: Finding) -> dict[str, object]:
+    return {"index": finding.index, "code": finding.code, "message": finding.message}
+
+
+def _write(shell: CommandShell, file: str, found: MessageFile, repaired: Repaired, *, dry_run: bool) -> None:
+    path = shell.cwd / file
+    if not repaired.findings:
+        return
+    if dry_run:
+        shell.console.message(f"would write {counted(len(repaired.messages), 'message')} to {visible_line(file)}")
+        return
+    write_text_atomically(path, found.written(repaired.messages), mode=_mode(path))
+    shell.console.message(f"wrote {counted(len(repaired.messages), 'message')} to {visible_line(file)}")
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(os.stat(path).st_mode)  # noqa: PTH116 - as the reader saw it

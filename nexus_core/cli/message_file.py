@@ -1,0 +1,126 @@
+"""A file of messages: a JSON list, the body of a whole request, or one message on each line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
+
+from nexus_core.config.documents import syntax_error
+from nexus_core.config.lines import Lines
+from nexus_core.errors import FileError
+from nexus_core.files.reading import decode_text, read_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAX_BYTES = 256 * 1024 * 1024
+STANDARD_INPUT = "-"
+
+_FIELDS = {"messages": "", "input": "responses", "contents": "gemini"}
+"""Where a request has its messages, and whose request it must be."""
+
+Form = Literal["list", "body", "lines"]
+
+
+class MessageFile(NamedTuple):
+    """What a file holds.
+
+    Attributes:
+        form: What it is: a list, a request, or lines.
+        messages: The messages.
+        dialect: Whose they must be, "" if the form does not tell.
+        body: The request, with its messages in `field`.
+        field: Where in it they are.
+        indent: How deep each level is indented.
+    """
+
+    form: Form
+    messages: list[Any]
+    dialect: str = ""
+    body: dict[str, Any] | None = None
+    field: str = ""
+    indent: int | None = None
+
+    def value(self, messages: Sequence[Any]) -> Any:  # noqa: ANN401 - a list or an object
+        """The same file with other messages, as JSON."""
+        return list(messages) if self.body is None else {**self.body, self.field: list(messages)}
+
+    def written(self, messages: Sequence[Any], *, ascii_only: bool = False) -> str:
+        """The text of the same file with other messages."""
+        if self.form == "lines":
+            return "".join(json.dumps(message, ensure_ascii=ascii_only) + "\n" for message in messages)
+        return json.dumps(self.value(messages), ensure_ascii=ascii_only, indent=self.indent) + "\n"
+
+
+def read_messages_in(directory: Path, name: str) -> MessageFile:
+    """The messages in a file, or on standard input.
+
+    Raises:
+        ConfigError: It is not JSON; shows where.
+        FileError: It cannot be read, or holds no messages.
+    """
+    path = directory / name if name != STANDARD_INPUT else Path("<stdin>")
+    text = decode_text(path, _read(path, name))
+    lines = [(number, line) for number, line in enumerate(text.split("\n")) if line.strip()]
+    if len(lines) > 1 and _is_object(lines[0][1]):
+        return MessageFile("lines", [_parsed(path, line, text, number) for number, line in lines])
+    return _found(path, _parsed(path, text, text), indent=2 if "\n" in text.strip() else None)
+
+
+def _found(path: Path, value: Any, indent: int | None) -> MessageFile:  # noqa: ANN401 - what a file may hold
+    if isinstance(value, list):
+        return MessageFile("list", value, indent=indent)
+    fields = _FIELDS.items() if isinstance(value, dict) else ()
+    for field, dialect in fields:
+        if isinstance(value.get(field), list):
+            # Chat has its instructions among the messages.
+            of = dialect or ("anthropic" if "system" in value else "")
+            return MessageFile("body", value[field], of, value, field, indent)
+    if isinstance(value, dict) and ("role" in value or "type" in value):
+        return MessageFile("lines", [value])
+    hint = "it must be a list, one message on each line, or a request with messages, input or contents"
+    raise FileError("there are no messages in it", where=str(path), hint=hint)
+
+
+def _read(path: Path, name: str) -> bytes:
+    if name == STANDARD_INPUT:
+        data: bytes | None = sys.stdin.buffer.read(MAX_BYTES + 1) if sys.stdin else b""
+    else:
+        data = read_bytes(path, max_bytes=MAX_BYTES)
+    if data is None:
+        raise FileError("no such file", where=str(path))
+    if len(data) > MAX_BYTES:
+        raise FileError(f"larger than {MAX_BYTES} bytes", where=str(path), hint="check it in parts")
+    return data
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _parsed(path: Path, part: str, text: str, line: int = 0) -> Any:  # noqa: ANN401 - what JSON may say
+    """What a text says, which is a file or the line of a file with so many lines before it."""
+    try:
+        return json.loads(part, parse_constant=_refuse)
+    except _ConstantError as error:
+        message, offset = f"{error} is not JSON", part.find(str(error))
+    except json.JSONDecodeError as error:
+        message, offset = error.msg, error.pos
+    except RecursionError:
+        raise FileError("nested too deeply", where=str(path)) from None
+    lines = Lines(text)
+    place = Lines(part).position(offset)
+    raise syntax_error(path, lines, (line + place.line, place.column), message)
+
+
+class _ConstantError(ValueError):
+    """NaN or Infinity."""
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise _ConstantError(constant)

@@ -1,0 +1,198 @@
+"""The labelled prompt and where its parts come from: the rows P of the specification, through a whole load."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from nexus_core.context import ContextLoader, LoadedContext, LoadedSource, PromptSource
+from nexus_core.testing import write_files
+from nexus_core.testing.fixtures import MakeNexus
+from tests.conftest import ROOT, Cli
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+SEED = next((ROOT.parent / "shared/seeds").glob("000_*.txt"), None)
+
+
+def servers(**definitions: Mapping[str, object]) -> str:
+    return json.dumps({"servers": [{"name": name, **value} for name, value in definitions.items()]})
+
+
+# ---- the example of the specification, byte for byte -------------------------------------------------------
+
+
+@pytest.fixture
+def example(tmp_path: Path, nexus_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The tree of the example, under another root; gives the directory of the project."""
+    monkeypatch.setenv("NEXUS_HOME", str(tmp_path / ".nexus3"))
+    monkeypatch.setenv("TERM_PROGRAM", "vscode")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setattr("nexus_plugins.environment._facts.operating_system", lambda: "Linux (WSL2 on Windows)")
+    nexus_home.rmdir()
+    provider = {"model": "anthropic/claude-sonnet-4", "context_window": 200_000}
+    company, backend = "projects/company", "projects/company/backend"
+    texts = {
+        ".nexus3": "You are NEXUS3, an AI-powered CLI agent...\n[rest of global prompt]\n",
+        f"{company}/.nexus3": (
+            "You work at Acme Corp. Our codebase uses:\n- Python 3.11+ with type hints\n"
+            "- PostgreSQL for data storage\n- Docker for deployment\n"
+        ),
+        f"{backend}/.nexus3": (
+            "This is the backend monorepo. Key services:\n- auth-service: OAuth2/OIDC\n"
+            "- api-gateway: GraphQL federation\n- user-service: User management\n"
+        ),
+        f"{backend}/auth-service/.nexus3": (
+            "The auth-service handles authentication:\n- JWT token issuance\n- OAuth2 provider integration\n"
+            "- Session management\n"
+        ),
+    }
+    write_files(tmp_path, {f"{place}/NEXUS.md": text for place, text in texts.items()})
+    write_files(
+        tmp_path,
+        {
+            ".nexus3/config.json": json.dumps({"provider": provider, "permissions": {"level": "trusted"}}),
+            ".nexus3/mcp.json": servers(filesystem={"command": ["npx", "@anthropic/mcp-server-filesystem"]}),
+            f"{company}/.nexus3/mcp.json": servers(postgres={"url": "http://localhost:9000", "enabled": True}),
+            f"{backend}/auth-service/.nexus3/mcp.json": servers(**{"auth-tools": {"command": ["auth-tools"]}}),
+        },
+    )
+    return tmp_path / backend / "auth-service"
+
+
+@pytest.mark.acceptance("P-01", "P-02", "P-03", "P-04", "P-05", "P-06", "P-10", "P-11", "C-06", "C-07")
+def test_the_example_of_the_specification_byte_for_byte(example: Path, tmp_path: Path, cli: Cli) -> None:
+    assert cli("-C", str(example), "trust", "allow", "--all", "--yes").code == 0
+
+    context = ContextLoader(example).load()
+
+    expected = (GOLDEN / "specification.md").read_text(encoding="utf-8")
+    assert context.system_prompt.replace(str(tmp_path), "/home/user") == expected
+    assert cli("-C", str(example), "show").out.replace(str(tmp_path), "/home/user") == expected
+
+
+@pytest.mark.acceptance("P-11", "M-07")
+def test_until_they_are_approved_servers_of_a_project_are_shown_as_not_approved(example: Path, tmp_path: Path) -> None:
+    prompt = ContextLoader(example).load().system_prompt.replace(str(tmp_path), "/home/user")
+
+    expected = (GOLDEN / "specification.md").read_text(encoding="utf-8")
+    for row in ("| postgres | http | ancestor:company |", "| auth-tools | stdio | local |"):
+        expected = expected.replace(f"{row} enabled |", f"{row} not approved |")
+    assert prompt == expected
+
+
+@pytest.mark.skipif(SEED is None, reason="the specification is not here")
+def test_the_expected_prompt_is_that_of_the_specification() -> None:
+    assert SEED is not None
+    _, _, rest = SEED.read_text(encoding="utf-8").partition("## Example: Full Context Output")
+
+    assert (GOLDEN / "specification.md").read_text(encoding="utf-8") == rest.split("```markdown\n")[1].split("```")[0]
+
+
+# ---- its parts ---------------------------------------------------------------------------------------------
+
+
+def headings(context: LoadedContext) -> list[str]:
+    return [line for line in context.system_prompt.splitlines() if line.startswith(("# ", "## "))]
+
+
+PARTS = {
+    "home": "## Global Configuration",
+    "work/a/.nexus3": "## Ancestor Configuration (a)",
+    "work/a/b/.nexus3": "## Ancestor Configuration (b)",
+    "work/a/b/c/.nexus3": "## Project Configuration",
+}
+
+
+@pytest.mark.acceptance("P-12", "P-05")
+@pytest.mark.parametrize("present", range(16), ids="{:04b}".format)
+def test_what_is_not_there_leaves_no_heading_and_the_order_stays(
+    make_nexus: MakeNexus, nexus_home: Path, tmp_path: Path, present: int
+) -> None:
+    chosen = [place for number, place in enumerate(PARTS) if present & 1 << number]
+    for place in chosen:
+        write_files(nexus_home if place == "home" else tmp_path / place, {"NEXUS.md": f"Of {place}."})
+
+    context = make_nexus(cwd="a/b/c").context()
+
+    rest = ["## Environment", "## Active Configuration"]
+    assert headings(context) == ["# System Configuration", *(PARTS[place] for place in chosen), *rest]
+
+
+@pytest.mark.acceptance("P-02", "P-03", "P-04", "C-06")
+def test_every_text_stands_under_its_heading_and_absolute_path(
+    make_nexus: MakeNexus, nexus_home: Path, tmp_path: Path
+) -> None:
+    write_files(nexus_home, {"NEXUS.md": "Own.\n"})
+    context = make_nexus(files={"a/.nexus3/NEXUS.md": "A\n", "a/b/.nexus3/NEXUS.md": "\nB\n\n"}, cwd="a/b").context()
+
+    work = tmp_path / "work"
+    assert context.system_prompt.startswith(
+        "# System Configuration\n\n"
+        f"## Global Configuration\nSource: {nexus_home}/NEXUS.md\n\nOwn.\n\n"
+        f"## Ancestor Configuration (a)\nSource: {work}/a/.nexus3/NEXUS.md\n\nA\n\n"
+        f"## Project Configuration\nSource: {work}/a/b/.nexus3/NEXUS.md\n\nB\n\n"
+        "## Environment\n"
+    )
+
+
+@pytest.mark.acceptance("C-06")
+def test_a_path_below_the_home_directory_can_be_abbreviated(make_nexus: MakeNexus, tmp_path: Path) -> None:
+    files = {"a/NEXUS.md": "A", "a/b/NEXUS.md": "B", "c/NEXUS.md": "C"}
+    work = tmp_path / "work"
+
+    child = make_nexus(files=files, cwd="a/b").context().for_subagent(work / "c")
+
+    sources = [line for line in child.render(home=work / "a").splitlines() if line.startswith("Source: ")]
+    assert sources == [f"Source: {work}/c/NEXUS.md", "Source: ~/NEXUS.md", "Source: ~/b/NEXUS.md"]
+    assert child.render() == child.system_prompt
+    assert "~" not in child.system_prompt
+
+
+@pytest.mark.acceptance("P-10", "C-27")
+@pytest.mark.parametrize(
+    ("settings", "lines"),
+    [
+        ({}, ["Permission level: trusted"]),
+        (
+            {"provider": {"model": "m", "context_window": 5}, "permissions": {"level": "sandboxed"}},
+            ["Model: m", "Context window: 5 tokens", "Permission level: sandboxed"],
+        ),
+    ],
+)
+def test_the_active_configuration_is_what_the_layers_set(
+    make_nexus: MakeNexus, nexus_home: Path, settings: dict[str, object], lines: list[str]
+) -> None:
+    write_files(nexus_home, {"config.json": json.dumps(settings)})
+
+    prompt = make_nexus().context().system_prompt
+
+    assert prompt.endswith("\n\n## Active Configuration\n" + "\n".join(lines) + "\n")
+
+
+@pytest.mark.acceptance("P-13", "C-30")
+def test_a_source_of_the_prompt_is_a_path_and_the_name_of_its_layer(make_nexus: MakeNexus, tmp_path: Path) -> None:
+    context = make_nexus(files={"a/NEXUS.md": "A", "a/b/NEXUS.md": "B"}, cwd="a/b").context()
+
+    (far, far_name), (near, near_name) = context.sources.prompt_sources
+
+    work = tmp_path / "work"
+    assert (far, far_name, near, near_name) == (work / "a/NEXUS.md", "ancestor:a", work / "a/b/NEXUS.md", "local")
+    assert isinstance(context.sources.prompt_sources[0], LoadedSource)
+    assert not isinstance(context.sources.prompt_sources[0], PromptSource)
+
+
+@pytest.mark.acceptance("P-13")
+def test_the_sources_have_the_names_and_kinds_of_the_specification(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    sources = make_nexus().context().sources
+
+    assert sources._asdict() == {
+        "global_dir": nexus_home,
+        "ancestor_dirs": [],
+        "local_dir": None,
+        "prompt_sources": [],
+        "config_sources": [],
+        "mcp_sources": [],
+    }

@@ -1,0 +1,80 @@
+"""The rules of a company, from a place and in files of its own: each hook answered as no bundled plugin answers it."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import TYPE_CHECKING
+
+from nexus_core import (
+    Command,
+    Finding,
+    InitFile,
+    Layer,
+    LayerConfig,
+    LayerText,
+    MergePolicy,
+    PluginSettings,
+    Section,
+    Skipped,
+    hookimpl,
+)
+from nexus_core.plugin import read_text
+
+if TYPE_CHECKING:
+    from nexus_core import Loaded, Request
+    from nexus_core.plugin import InitScope
+
+TEXT = "POLICY.md"
+SETTINGS = "policy.toml"
+
+
+@hookimpl
+def nexus_commands() -> list[Command]:
+    return [Command("policy", "Print who may decide.", "acme_policy._cli:app")]
+
+
+@hookimpl
+def nexus_init_files(scope: InitScope) -> list[InitFile]:
+    return [InitFile(TEXT, "Ask before you push.\n")] if scope == "local" else []
+
+
+@hookimpl
+def nexus_settings() -> list[PluginSettings]:
+    return [PluginSettings("acme_policy._settings:PolicySettings", active=("endpoint",))]
+
+
+@hookimpl
+def nexus_merge_policies() -> list[MergePolicy]:
+    return [MergePolicy("plugins.policy.teams", "unique")]
+
+
+@hookimpl
+def nexus_layers(request: Request) -> list[Layer | Skipped]:
+    place = request.home.parent / "policy"
+    return [Layer("global:policy", place, "global") if place.is_dir() else Skipped(place, "no policy here")]
+
+
+@hookimpl
+def nexus_layer_config(layer: Layer) -> list[LayerConfig | Skipped]:
+    path = layer.directory / SETTINGS
+    text = read_text(path)
+    return [Skipped(path, "not there") if text is None else LayerConfig(path, tomllib.loads(text))]
+
+
+@hookimpl
+def nexus_layer_texts(layer: Layer) -> list[LayerText | Skipped]:
+    path = layer.directory / TEXT
+    text = read_text(path)
+    return [LayerText(path, text, title="Company Policy") if text else Skipped(path, "not there")]
+
+
+@hookimpl
+def nexus_static_sections(loaded: Loaded) -> list[Section]:
+    teams = loaded.settings.get("plugins.policy.teams", [])
+    return [Section("teams", title="Teams", text=", ".join(map(str, teams)))] if isinstance(teams, list) else []
+
+
+@hookimpl
+def nexus_diagnose(loaded: Loaded) -> list[Finding]:
+    has_policy = any(text.path.name == TEXT for text in loaded.texts)
+    return [] if has_policy else [Finding("no-policy", "nobody says what is allowed here")]

@@ -1,0 +1,226 @@
+"""What may be read on behalf of a layer, whatever happens to its files meanwhile."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from nexus_core import FileError, Layer, Skipped
+from nexus_core.files import admission as module
+from nexus_core.plugin import Admission
+from nexus_core.testing import write_files
+
+CANARY = "CANARY"
+STRANGER = 54321
+OPEN_FILES = Path("/proc/self/fd")
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can give files away")
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """A repository beside a directory that has files of the same names, with secrets in them."""
+    inside = {"sub/.nexus3/NEXUS.md": "inside", "sub/AGENTS.md": "inside", "docs/NEXUS.md": "inside"}
+    outside = {"sub/.nexus3/NEXUS.md": CANARY, ".nexus3/NEXUS.md": CANARY, "NEXUS.md": CANARY, "AGENTS.md": CANARY}
+    write_files(tmp_path / "outside", outside)
+    return write_files(tmp_path / "repo", {".git/HEAD": "", **inside})
+
+
+# What an attacker changes: a path of the repository becomes a link to a place outside it.
+SWAPS = {
+    "the file": ("sub/.nexus3/NEXUS.md", "../../../outside/NEXUS.md"),
+    "its directory": ("sub/.nexus3", "../../outside"),
+    "the project": ("sub", "../outside/sub"),
+}
+# How the file is there before that.
+FORMS: dict[str, Callable[[Path], None]] = {
+    "a file": lambda _: None,
+    "a link to a file": lambda repo: _put_link(repo / "sub/.nexus3/NEXUS.md", "../../docs/NEXUS.md"),
+    "in a linked directory": lambda repo: _put_link(repo / "sub/.nexus3", "../docs"),
+}
+
+
+@pytest.mark.acceptance("T11")
+@pytest.mark.parametrize("swap", SWAPS)
+@pytest.mark.parametrize("form", FORMS)
+def test_whenever_a_path_becomes_a_link_nothing_is_read_from_outside(
+    repo: Path, monkeypatch: pytest.MonkeyPatch, form: str, swap: str
+) -> None:
+    FORMS[form](repo)
+    calls = len(read_while(repo, monkeypatch, {}).calls)
+    toggle = toggler(repo, *SWAPS[swap])
+
+    # Before every call, and for every time between two calls.
+    moments = [(start, end) for start, end in combinations(range(calls + 3), 2)]
+    results = [read_while(repo, monkeypatch, {start: toggle, end: toggle}).result for start, end in moments]
+
+    assert calls >= 4
+    assert not [result for result in results if CANARY in str(result)]
+    assert "inside" in results
+
+
+@pytest.mark.acceptance("T11")
+@pytest.mark.parametrize("swap", SWAPS)
+def test_a_race_is_never_won(repo: Path, swap: str) -> None:
+    admission = Admission(layer(repo))
+    toggle, over = toggler(repo, *SWAPS[swap]), Event()
+
+    def attack() -> None:
+        while not over.is_set():
+            toggle()
+
+    attacker = Thread(target=attack)
+    attacker.start()
+    try:
+        results = [str(outcome(admission, repo / "sub/.nexus3/NEXUS.md")) for _ in range(500)]
+    finally:
+        over.set()
+        attacker.join()
+
+    assert not [result for result in results if CANARY in result]
+
+
+@pytest.mark.acceptance("T11")
+def test_without_descriptors_of_directories_links_are_resolved_first(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "HAS_DIRECTORY_DESCRIPTORS", False)
+    monkeypatch.setattr("nexus_core.files.beneath.HAS_DIRECTORY_DESCRIPTORS", False)
+    _put_link(repo / "sub/AGENTS.md", "../../outside/AGENTS.md")
+    _put_link(repo / "sub/.nexus3/NEXUS.md", "../../docs/NEXUS.md")
+    admission = Admission(layer(repo))
+
+    assert admission.read_text(repo / "docs/NEXUS.md") == "inside"
+    assert admission.read_text(repo / "sub/.nexus3/NEXUS.md") == "inside"
+    assert admission.read_text(repo / "sub/AGENTS.md") == Skipped(repo / "sub/AGENTS.md", f"leads outside {repo}")
+
+
+@pytest.mark.acceptance("T11")
+@pytest.mark.parametrize("path", ["sub/../../outside/NEXUS.md", "sub/.nexus3/../../../outside/NEXUS.md", "../outside"])
+def test_two_dots_do_not_lead_outside(repo: Path, path: str) -> None:
+    assert Admission(layer(repo)).read_bytes(repo / path) == Skipped(repo / path, f"leads outside {repo}")
+
+
+def test_two_dots_may_stay_inside(repo: Path) -> None:
+    assert Admission(layer(repo)).read_text(repo / "sub/../docs/NEXUS.md") == "inside"
+
+
+@pytest.mark.acceptance("T11")
+def test_another_limit_counts_for_the_users_own_layer_too(repo: Path) -> None:
+    own = Admission(Layer("global", repo / "sub", "global"))
+    _put_link(repo / "sub/AGENTS.md", "../docs/NEXUS.md")
+
+    assert own.read_bytes(repo / "sub/AGENTS.md") == b"inside"
+    assert own.read_bytes(repo / "sub/AGENTS.md", root=repo) == b"inside"
+    assert isinstance(own.read_bytes(repo / "sub/AGENTS.md", root=repo / "sub"), Skipped)
+
+
+@needs_root
+@pytest.mark.acceptance("T6")
+def test_what_a_stranger_keeps_from_being_opened_does_not_stop_the_work(repo: Path) -> None:
+    path = repo / "sub/AGENTS.md"
+    path.unlink()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        os.chown(path, STRANGER, STRANGER)
+
+        assert Admission(layer(repo)).read_text(path) == Skipped(path, "belongs to somebody else")
+
+
+@needs_root
+@pytest.mark.acceptance("T6")
+@pytest.mark.parametrize("foreign", ["docs", "docs/NEXUS.md", "sub/AGENTS.md"])
+def test_of_a_link_the_owners_of_both_ends_count(repo: Path, foreign: str) -> None:
+    _put_link(repo / "sub/AGENTS.md", "../docs/NEXUS.md")
+    os.chown(repo / foreign, STRANGER, STRANGER, follow_symlinks=False)
+
+    read = Admission(layer(repo)).read_text(repo / "sub/AGENTS.md")
+
+    assert read == Skipped(repo / "sub/AGENTS.md", "belongs to somebody else")
+
+
+@pytest.mark.skipif(not OPEN_FILES.is_dir(), reason="open files cannot be counted here")
+def test_nothing_stays_open(repo: Path) -> None:
+    os.mkfifo(repo / "pipe.md")
+    write_files(repo, {"large.md": "x" * (1024 * 1024 + 1), "open.md": "x"})
+    (repo / "open.md").chmod(0o666)
+    _put_link(repo / "out.md", "../outside/NEXUS.md")
+    _put_link(repo / "in.md", "docs/NEXUS.md")
+    _put_link(repo / "self.md", "self.md")
+    admission = Admission(layer(repo))
+    before = len(list(OPEN_FILES.iterdir()))
+
+    for name in ("docs/NEXUS", "docs/x/y", "gone", "pipe", "large", "open", "out", "in", "self"):
+        outcome(admission, repo / f"{name}.md")
+
+    assert len(list(OPEN_FILES.iterdir())) == before
+
+
+class Watched:
+    """What came of a reading, and which calls of the system it took."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.result: object = None
+
+
+def read_while(repo: Path, monkeypatch: pytest.MonkeyPatch, events: dict[int, Callable[[], None]]) -> Watched:
+    """Read the text of a layer; before the calls with the given numbers, something happens."""
+    watched = Watched()
+
+    def watch(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def watching(*arguments: Any, **options: Any) -> Any:
+            number = len(watched.calls)
+            watched.calls.append(name)
+            events.get(number, lambda: None)()
+            return call(*arguments, **options)
+
+        return watching
+
+    admission = Admission(layer(repo))
+    with monkeypatch.context() as patched:
+        for name in ("open", "lstat", "stat", "fstat", "read", "readlink"):
+            patched.setattr(os, name, watch(name, getattr(os, name)))
+        watched.result = outcome(admission, repo / "sub/.nexus3/NEXUS.md")
+    for number in sorted(events):
+        if number >= len(watched.calls):  # it did not come to that
+            events[number]()
+    return watched
+
+
+def outcome(admission: Admission, path: Path) -> object:
+    try:
+        return admission.read_text(path)
+    except FileError as error:
+        return error
+
+
+def layer(repo: Path) -> Layer:
+    return Layer("local", repo / "sub/.nexus3", "local", root=repo / "sub", boundary=repo, in_repository=True)
+
+
+def toggler(repo: Path, name: str, target: str) -> Callable[[], None]:
+    """What puts a link to `target` in the place of `name`, and the other way round."""
+    path, spare, moving = repo / name, repo.parent / "spare", repo.parent / "moving"
+    spare.symlink_to(target)
+
+    def toggle() -> None:
+        path.rename(moving)
+        spare.rename(path)
+        moving.rename(spare)
+
+    return toggle
+
+
+def _put_link(path: Path, target: str) -> None:
+    if path.is_dir():
+        path.rename(path.with_name(f"old-{path.name}"))
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)
