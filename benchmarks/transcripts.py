@@ -28,6 +28,8 @@ GOAL = 5.0
 """Reading may take this many times as long as `json.loads` over the lines."""
 
 CODE = "def login(user):\n    token = issue(user)\n    return {'token': token, 'expires': 3600}\n"
+RESULT = 40
+"""How many such pieces a result has, so that a line has 1.7 kB on average, as in long sessions of Claude Code."""
 
 
 def main() -> int:
@@ -85,7 +87,7 @@ def claude() -> Iterator[dict[str, Any]]:
         for block in blocks:
             said.append(("assistant", {"id": f"m{number}", "role": "assistant", "content": [block], "usage": usage}))
         for each in range(2):
-            block = {"type": "tool_result", "tool_use_id": f"t{number}-{each}", "content": CODE * (10 + 7 * each)}
+            block = {"type": "tool_result", "tool_use_id": f"t{number}-{each}", "content": CODE * RESULT}
             said.append(("user", {"role": "user", "content": [block]}))
         for place, (kind, message) in enumerate(said):
             line: dict[str, Any] = {"parentUuid": parent, **envelope, "type": kind, "message": message}
@@ -105,8 +107,8 @@ def codex() -> Iterator[dict[str, Any]]:
             ("response_item", {"type": "message", "role": "user", "content": [{"type": "input_text", "text": prompt}]}),
             ("event_msg", {"type": "user_message", "message": prompt}),
             ("response_item", {"type": "function_call", "name": "shell", "arguments": '{"cmd": "ls"}', "call_id": call}),
-            ("response_item", {"type": "function_call_output", "call_id": call, "output": CODE * 15}),
-            ("event_msg", {"type": "exec_command_end", "call_id": call, "aggregated_output": CODE * 15}),
+            ("response_item", {"type": "function_call_output", "call_id": call, "output": CODE * RESULT}),
+            ("event_msg", {"type": "exec_command_end", "call_id": call, "aggregated_output": CODE * RESULT}),
         ]
         for kind, payload in items:
             yield {"timestamp": "2026-01-02T03:04:05.678Z", "type": kind, "payload": payload}
@@ -122,7 +124,7 @@ def pi() -> Iterator[dict[str, Any]]:
         messages: list[dict[str, Any]] = [
             {"role": "user", "content": f"Step {number}: look at login."},
             {"role": "assistant", "content": [{"type": "text", "text": "I will."}, call], "api": "openai-completions"},
-            {"role": "toolResult", "toolCallId": f"c{number}", "content": [{"type": "text", "text": CODE * 15}]},
+            {"role": "toolResult", "toolCallId": f"c{number}", "content": [{"type": "text", "text": CODE * RESULT}]},
         ]
         for place, message in enumerate(messages):
             entry = f"{number}-{place}"
@@ -139,7 +141,7 @@ def chat() -> Iterator[dict[str, Any]]:
         calls = [{"id": f"c{number}", "type": "function", "function": function}]
         yield {"role": "user", "content": f"Step {number}: look at login."}
         yield {"role": "assistant", "content": None, "tool_calls": calls}
-        yield {"role": "tool", "tool_call_id": f"c{number}", "content": CODE * 15}
+        yield {"role": "tool", "tool_call_id": f"c{number}", "content": CODE * RESULT}
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import zipfile
 from base64 import b64decode
+from binascii import crc32
 from pathlib import Path
 from typing import NamedTuple
 
@@ -103,7 +104,7 @@ def build(encodings: list[Encoding], sources: dict[str, bytes]) -> dict[str, byt
     files = {f"{encoding.name}.ranks": flatten(sources[encoding.sha256]) for encoding in encodings}
     tables = {
         encoding.name: {
-            "sha256": hashlib.sha256(files[f"{encoding.name}.ranks"]).hexdigest(),
+            "crc32": crc32(files[f"{encoding.name}.ranks"]),
             "origin_sha256": encoding.sha256,
             "pattern": encoding.pattern,
             "special_tokens": encoding.special_tokens,

@@ -73,12 +73,7 @@ def check(
     repaired, and the exit code is 0.
     """
     shell: CommandShell = ctx.obj
-    if in_place and file == STANDARD_INPUT:
-        raise UsageError("standard input cannot be written in place", hint="use --fix, which prints")
-    if dry_run and not in_place:
-        raise UsageError("--dry-run says what --in-place would write", hint="nexus check FILE --in-place --dry-run")
-    if api:
-        rules_of(api)  # before anything is read
+    _require_sense(file, api, in_place=in_place, dry_run=dry_run)
     found = read_messages_in(shell.cwd, file)
     repaired = _repaired(file, found, api)
     if in_place:
@@ -89,6 +84,15 @@ def check(
         _print(shell, file, found, repaired, fix=fix)
     if repaired.findings and not (fix or (in_place and not dry_run)):
         raise typer.Exit(FINDINGS)
+
+
+def _require_sense(file: str, api: str, *, in_place: bool, dry_run: bool) -> None:
+    if in_place and file == STANDARD_INPUT:
+        raise UsageError("standard input cannot be written in place", hint="use --fix, which prints")
+    if dry_run and not in_place:
+        raise UsageError("--dry-run says what --in-place would write", hint="nexus check FILE --in-place --dry-run")
+    if api:
+        rules_of(api)
 
 
 def _repaired(file: str, found: MessageFile, api: str) -> Repaired:

@@ -75,6 +75,7 @@ def _found(path: Path, value: Any, indent: int | None) -> MessageFile:  # noqa: 
     fields = _FIELDS.items() if isinstance(value, dict) else ()
     for field, dialect in fields:
         if isinstance(value.get(field), list):
+            _require_whole(path, value)
             # Chat has its instructions among the messages.
             of = dialect or ("anthropic" if "system" in value else "")
             return MessageFile("body", value[field], of, value, field, indent)
@@ -82,6 +83,16 @@ def _found(path: Path, value: Any, indent: int | None) -> MessageFile:  # noqa: 
         return MessageFile("lines", [value])
     hint = "it must be a list, one message on each line, or a request with messages, input or contents"
     raise FileError("there are no messages in it", where=str(path), hint=hint)
+
+
+def _require_whole(path: Path, body: dict[str, Any]) -> None:
+    for field in ("previous_response_id", "conversation"):
+        if body.get(field):
+            raise FileError(
+                f"the request goes on with what OpenAI keeps ({field})",
+                where=str(path),
+                hint="only the whole list of items can be checked",
+            )
 
 
 def _read(path: Path, name: str) -> bytes:

@@ -74,13 +74,7 @@ class Host:
         registry: Registry[Command] = Registry("command")
         for command in core:
             registry.add(command.name, command, "Nexus itself")
-        bundled = {plugin.name for plugin in self.plugins if plugin.bundled}
-        # Bundled plugins first: installing a package must not change what a command of ours does.
-        for answer in sorted(self._ask("nexus_commands"), key=lambda answer: answer.plugin not in bundled):
-            for command in answer.items:
-                if owner := registry.add(command.name, command, f"plugin {answer.plugin!r}"):
-                    message = f"the command {command.name!r} is taken by {owner}; it is left out"
-                    self._blame.note(answer.plugin, message, hook="nexus_commands")
+        self._fill(registry, "nexus_commands")
         return registry
 
     def init_files(self, scope: InitScope) -> dict[str, str]:
@@ -135,9 +129,7 @@ class Host:
 
     def models(self) -> dict[str, Model]:
         """Ask `nexus_models`: models by name; what installed plugins say replaces what bundled ones say."""
-        bundled = {plugin.name for plugin in self.plugins if plugin.bundled}
-        answers = sorted(self._ask("nexus_models"), key=lambda answer: answer.plugin not in bundled)
-        return {model.name: model for answer in answers for model in answer.items}
+        return {model.name: model for answer in self._bundled_first("nexus_models") for model in answer.items}
 
     def token_counter(self, model: str, encoding: str) -> ModelCounter | None:
         """Ask `nexus_token_counter`."""
@@ -147,10 +139,7 @@ class Host:
     def truncations(self) -> Registry[Truncation]:
         """Ask `nexus_truncations`."""
         registry: Registry[Truncation] = Registry("truncation")
-        bundled = {plugin.name for plugin in self.plugins if plugin.bundled}
-        for answer in sorted(self._ask("nexus_truncations"), key=lambda answer: answer.plugin not in bundled):
-            for truncation in answer.items:
-                registry.add(truncation.name, truncation, f"plugin {answer.plugin!r}")
+        self._fill(registry, "nexus_truncations")
         return registry
 
     def diagnose(self, request: Request, loaded: Loaded) -> list[Finding]:
@@ -174,6 +163,19 @@ class Host:
                     _stamp(item, "source", Source(uri=str(item.path), layer=layer.name, plugin=answer.plugin))
                     found.append(item)
         return found, skipped
+
+    def _fill(self, registry: Registry[Any], hook: str) -> None:
+        """Add what a hook offers, each under its name; the bundled ones keep theirs."""
+        # Installing a package must not change what a name of ours means.
+        for answer in self._bundled_first(hook):
+            for item in answer.items:
+                if owner := registry.add(item.name, item, f"plugin {answer.plugin!r}"):
+                    message = f"the {registry.kind} {item.name!r} is taken by {owner}; it is left out"
+                    self._blame.note(answer.plugin, message, hook=hook)
+
+    def _bundled_first(self, hook: str) -> list[Answer[Any]]:
+        bundled = {plugin.name for plugin in self.plugins if plugin.bundled}
+        return sorted(self._ask_once(hook), key=lambda answer: answer.plugin not in bundled)
 
     def _ask_once(self, hook: str) -> list[Answer[Any]]:
         """The answers to a hook that asks what a plugin is like, which does not change while it is loaded."""

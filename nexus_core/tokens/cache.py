@@ -44,6 +44,13 @@ class CountCache:
         self._file: _RandomFile | None = None
         self._tried = False
 
+    @staticmethod
+    def key(counter: str, text: str) -> bytes:
+        """The key of a text for a counter of that name."""
+        digest = _begun(counter).copy()
+        digest.update(text.encode("utf-8", "surrogatepass"))
+        return digest.digest()
+
     def find(self, key: bytes) -> int | None:
         """The count that was kept under a key."""
         file = self._opened()
@@ -69,19 +76,6 @@ class CountCache:
         return self._file
 
 
-class KeyMaker:
-    """Makes keys for the texts of one counter."""
-
-    def __init__(self, counter: str) -> None:
-        self._start = blake2b(counter.encode() + b"\0", digest_size=_DIGEST)
-
-    def key(self, text: str) -> bytes:
-        """The key of a text."""
-        digest = self._start.copy()
-        digest.update(text.encode("utf-8", "surrogatepass"))
-        return digest.digest()
-
-
 def shared_cache() -> CountCache:
     """The user's own cache, one for the process."""
     return _cache_in(cache_directory())
@@ -90,6 +84,11 @@ def shared_cache() -> CountCache:
 @cache
 def _cache_in(directory: Path) -> CountCache:
     return CountCache(directory / "token-counts-1")
+
+
+@cache
+def _begun(counter: str) -> blake2b:
+    return blake2b(counter.encode() + b"\0", digest_size=_DIGEST)
 
 
 def _offset(key: bytes) -> int:

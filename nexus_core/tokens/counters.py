@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from nexus_core.host.default import default_host
-from nexus_core.tokens.cache import shared_cache
 from nexus_core.tokens.estimator import SimpleTokenCounter
 from nexus_core.tokens.memory import RememberingCounter
 from nexus_core.tokens.models import find_model
@@ -27,7 +26,10 @@ def get_token_counter(model: str = "", *, use_tiktoken: bool = True) -> ModelCou
         model: The model's name; "" when any will do.
         use_tiktoken: False estimates without asking anybody.
     """
-    return open_counter(model).counter if use_tiktoken else SimpleTokenCounter()
+    if not use_tiktoken:
+        return SimpleTokenCounter()
+    host = default_host()
+    return _answers(host).counter(host, model, None)
 
 
 def open_counter(model: str = "", *, host: Host | None = None, settings: Settings | None = None) -> RememberingCounter:
@@ -39,7 +41,7 @@ def open_counter(model: str = "", *, host: Host | None = None, settings: Setting
         settings: What the user says about models.
     """
     host = host or default_host()
-    return _answers(host).counter(host, model, settings)
+    return _answers(host).remembering(host, model, settings)
 
 
 def open_model(name: str, *, host: Host | None = None, settings: Settings | None = None) -> Model:
@@ -52,13 +54,25 @@ class _Answers:
 
     def __init__(self, host: Host) -> None:
         self.models: Mapping[str, Model] = host.models()
-        self._counters: dict[tuple[str, str], RememberingCounter] = {}
+        self._counters: dict[tuple[str, str], ModelCounter] = {}
+        self._remembering: dict[tuple[str, str], RememberingCounter] = {}
 
-    def counter(self, host: Host, model: str, settings: Settings | None) -> RememberingCounter:
-        encoding = find_model(model, self.models, settings).encoding if model else ""
-        if (model, encoding) not in self._counters:
-            self._counters[model, encoding] = _remembering(host.token_counter(model, encoding))
-        return self._counters[model, encoding]
+    def counter(self, host: Host, model: str, settings: Settings | None) -> ModelCounter:
+        return self._ask(host, self._question(model, settings))
+
+    def remembering(self, host: Host, model: str, settings: Settings | None) -> RememberingCounter:
+        question = self._question(model, settings)
+        if question not in self._remembering:
+            self._remembering[question] = _remembering(self._ask(host, question))
+        return self._remembering[question]
+
+    def _question(self, model: str, settings: Settings | None) -> tuple[str, str]:
+        return model, find_model(model, self.models, settings).encoding if model else ""
+
+    def _ask(self, host: Host, question: tuple[str, str]) -> ModelCounter:
+        if question not in self._counters:
+            self._counters[question] = host.token_counter(*question) or _estimating()
+        return self._counters[question]
 
 
 _HOSTS: WeakKeyDictionary[Host, _Answers] = WeakKeyDictionary()
@@ -70,10 +84,16 @@ def _answers(host: Host) -> _Answers:
     return _HOSTS[host]
 
 
-def _remembering(counter: ModelCounter | None) -> RememberingCounter:
-    if counter is None:
-        warn_that_nobody_counts()
-        return RememberingCounter(SimpleTokenCounter())  # an estimate is made sooner than it is looked up
+def _estimating() -> SimpleTokenCounter:
+    warn_that_nobody_counts()
+    return SimpleTokenCounter()
+
+
+def _remembering(counter: ModelCounter) -> RememberingCounter:
+    if isinstance(counter, SimpleTokenCounter):
+        return RememberingCounter(counter)  # an estimate is made sooner than it is looked up
+    from nexus_core.tokens.cache import shared_cache  # noqa: PLC0415 - not for those who count by themselves
+
     return RememberingCounter(counter, shared_cache())
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from nexus_core.tokens.cache import KeyMaker
 from nexus_core.tokens.counter import TextCounter
 from nexus_core.values.counting import Count
 
@@ -35,7 +34,6 @@ class RememberingCounter(TextCounter):
         self.counter = counter
         self.name = counter.name
         self._cache = cache
-        self._keys = KeyMaker(counter.name)
         self._known: dict[str, Count] = {}
         self._size, self._limit = 0, memory
         self._lock = Lock()
@@ -54,7 +52,7 @@ class RememberingCounter(TextCounter):
         """The tokens of messages, in the way of the counter."""
         if getattr(type(self.counter), "count_messages", None) is TextCounter.count_messages:
             return super().count_messages(messages)  # text by text, each of them remembered
-        return self.counter.count_messages(messages)
+        return self.counter.count_messages(list(messages))
 
     def measure(self, text: str) -> Count:
         """The tokens of a text, and how sure that number is: `cached` when they were counted before."""
@@ -68,7 +66,7 @@ class RememberingCounter(TextCounter):
         return counted
 
     def _look_up(self, text: str, cache: CountCache) -> Count:
-        key = self._keys.key(text)
+        key = cache.key(self.name, text)
         tokens = cache.find(key)
         if tokens is not None:
             return Count(tokens, "cached")

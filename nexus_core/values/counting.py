@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkab
 from nexus_core.values.checks import require_type, require_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from nexus_core.values.message import Message
 
@@ -33,7 +33,7 @@ class TokenCounter(Protocol):
     def count(self, text: str) -> int:
         """The tokens of a text."""
 
-    def count_messages(self, messages: Sequence[Message]) -> int:
+    def count_messages(self, messages: list[Message]) -> int:
         """The tokens of messages, with what each costs beyond its words."""
 
 

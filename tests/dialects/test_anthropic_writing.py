@@ -104,6 +104,14 @@ def test_calls_that_another_api_had_in_several_elements_stand_in_one() -> None:
     assert [len(body["content"]) for body in bodies] == [3, 2]
 
 
+def test_an_answer_made_here_joins_one_of_anthropics_own_where_there_are_calls() -> None:
+    own = DIALECT.read({"role": "assistant", "content": "Let me see."})
+
+    bodies = written(own, Message("assistant", (ToolCall("1", "f"),)), Message("tool", (ToolResult("1"),)))
+
+    assert [[block["type"] for block in body["content"]] for body in bodies] == [["text", "tool_use"], ["tool_result"]]
+
+
 def test_calls_without_ids_and_their_results_get_the_same_ones() -> None:
     calls = Message("assistant", (ToolCall("", "f"), ToolCall("", "g"), ToolCall("", "f")), api="gemini")
     results = Message("tool", tuple(ToolResult("", name, name) for name in ("g", "f", "f")), api="gemini")

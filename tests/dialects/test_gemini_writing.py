@@ -125,6 +125,15 @@ def test_calls_that_another_api_had_in_several_elements_stand_in_one() -> None:
     assert [len(content["parts"]) for content in contents] == [2, 2]
 
 
+def test_an_answer_made_here_joins_one_of_geminis_own_and_relies_on_its_seal() -> None:
+    sealed = {"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "c2Vh"}
+    own = DIALECT.read({"role": "model", "parts": [sealed]})
+
+    (content,) = written(own, Message("assistant", (ToolCall("2", "g"),)))
+
+    assert content["parts"] == [sealed, {"functionCall": {"id": "2", "name": "g", "args": {}}}]
+
+
 def test_a_result_without_its_call_still_has_a_name() -> None:
     assert part_of(ToolResult("9", "x"))["functionResponse"]["name"] == "unknown"
 

@@ -47,9 +47,7 @@ def test_the_oldest_are_left_out_with_a_reason() -> None:
     fitted = fit(messages, budget=12, counter=Characters())
 
     assert contents(fitted.messages) == ["cccc", "dddd"]
-    assert fitted.decisions == (
-        Decision(action="dropped", rule="oldest_first", first=0, last=1, tokens_before=None),
-    )
+    assert fitted.decisions == (Decision(action="dropped", rule="oldest_first", first=0, last=1, tokens_before=None),)
     assert fitted.budget.used == {"system": 0, "tools": 0, "history": 10}
 
 
@@ -154,7 +152,11 @@ def test_a_missing_result_is_made_up_in_the_shape_of_the_list() -> None:
 def test_an_api_that_wants_the_user_first_gets_the_user_first() -> None:
     messages = say("aaaa", "bbbb", "cccc", "dddd", "eeee")
 
-    assert contents(fit(messages, budget=22, counter=Characters(), api="anthropic").messages) == ["cccc", "dddd", "eeee"]
+    assert contents(fit(messages, budget=22, counter=Characters(), api="anthropic").messages) == [
+        "cccc",
+        "dddd",
+        "eeee",
+    ]
     assert contents(fit(messages, budget=22, counter=Characters(), api="openai").messages)[0] == "bbbb"
 
 
@@ -204,7 +206,7 @@ def test_a_budget_may_keep_room_free() -> None:
 
 
 def test_no_messages_fit_anywhere() -> None:
-    fitted = fit([], budget=0, counter=Characters())
+    fitted = fit(say(), budget=0, counter=Characters())
 
     assert fitted.messages == []
     assert fitted.budget.total == 0
@@ -246,7 +248,7 @@ def test_an_unfinished_pair_at_the_cut_is_never_split() -> None:
 class Newest:
     @hookimpl
     def nexus_truncations(self) -> list[Truncation]:
-        return [Truncation("newest_only", lambda groups, budget: [slice(-1, None)])]
+        return [Truncation("newest_only", lambda _groups, _budget: [slice(-1, None)])]
 
 
 def test_a_plugin_can_offer_another_way_to_choose() -> None:

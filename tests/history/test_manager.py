@@ -313,9 +313,7 @@ def test_the_time_can_be_told_fresh_in_the_system_prompt() -> None:
     context.set_system_prompt("Be kind.")
     context.add_user_message("Hello")
 
-    assert context.build_messages()[0].content == (
-        "Be kind.\n\nCurrent date: 2026-01-13, Current time: 14:30 (local)"
-    )
+    assert context.build_messages()[0].content == ("Be kind.\n\nCurrent date: 2026-01-13, Current time: 14:30 (local)")
     clock[0] = NOON.replace(hour=16, minute=5)
     assert context.build_messages()[0].content.endswith("Current time: 16:05 (local)")
     assert contents(context.messages) == ["Hello"]

@@ -13,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_core.tokens import cache as module
-from nexus_core.tokens.cache import MAX_BYTES, CountCache, KeyMaker, shared_cache
+from nexus_core.tokens.cache import MAX_BYTES, CountCache, shared_cache
 
-KEYS = KeyMaker("words")
+
+def key_of(text: str) -> bytes:
+    return CountCache.key("words", text)
 
 
 @pytest.fixture
@@ -24,31 +26,31 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_what_one_process_kept_another_finds(path: Path) -> None:
-    CountCache(path).keep(KEYS.key("text"), 42)
+    CountCache(path).keep(key_of("text"), 42)
 
-    assert CountCache(path).find(KEYS.key("text")) == 42
-    assert CountCache(path).find(KEYS.key("other")) is None
+    assert CountCache(path).find(key_of("text")) == 42
+    assert CountCache(path).find(key_of("other")) is None
 
 
 def test_a_second_count_takes_the_place_of_the_first(path: Path) -> None:
     cache = CountCache(path)
-    cache.keep(KEYS.key("text"), 1)
-    cache.keep(KEYS.key("text"), 2)
+    cache.keep(key_of("text"), 1)
+    cache.keep(key_of("text"), 2)
 
-    assert cache.find(KEYS.key("text")) == 2
+    assert cache.find(key_of("text")) == 2
 
 
 def test_counters_do_not_find_each_others_counts() -> None:
-    assert KeyMaker("a").key("text") != KeyMaker("b").key("text")
-    assert KeyMaker("a").key("btext") != KeyMaker("ab").key("text")
+    assert CountCache.key("a", "text") != CountCache.key("b", "text")
+    assert CountCache.key("a", "btext") != CountCache.key("ab", "text")
 
 
 def test_half_a_character_has_a_key() -> None:
-    assert len(KEYS.key("\ud800")) == 16
+    assert len(key_of("\ud800")) == 16
 
 
 def test_only_the_user_may_read_the_file(path: Path) -> None:
-    CountCache(path).keep(KEYS.key("text"), 1)
+    CountCache(path).keep(key_of("text"), 1)
 
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
@@ -58,9 +60,9 @@ def test_the_file_stays_below_its_limit_however_much_is_kept(path: Path, monkeyp
     monkeypatch.setattr(module, "_BUCKETS", 4)
     cache = CountCache(path)
     for number in range(1000):
-        cache.keep(KEYS.key(str(number)), number)
+        cache.keep(key_of(str(number)), number)
 
-    found = [number for number in range(1000) if cache.find(KEYS.key(str(number))) == number]
+    found = [number for number in range(1000) if cache.find(key_of(str(number))) == number]
     assert path.stat().st_size <= 4 * 8 * 24
     assert len(found) == 4 * 8  # as many as there is room for
     assert 999 in found
@@ -74,7 +76,7 @@ def test_the_limit_is_3_megabytes(path: Path) -> None:
 
 
 def test_nothing_wrong_is_found_in_a_damaged_file(path: Path) -> None:
-    kept = {KEYS.key(str(number)): number for number in range(200)}
+    kept = {key_of(str(number)): number for number in range(200)}
     cache = CountCache(path)
     for key, count in kept.items():
         cache.keep(key, count)
@@ -105,7 +107,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_file_that_is_cut_off_loses_only_what_was_cut(path: Path) -> None:
     cache = CountCache(path)
-    keys = [KEYS.key(str(number)) for number in range(300)]
+    keys = [key_of(str(number)) for number in range(300)]
     for key in keys:
         cache.keep(key, 1)
     with path.open("rb+") as file:
@@ -117,7 +119,7 @@ def test_a_file_that_is_cut_off_loses_only_what_was_cut(path: Path) -> None:
 
 
 def test_a_read_only_file_is_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    CountCache(path).keep(KEYS.key("text"), 1)
+    CountCache(path).keep(key_of("text"), 1)
     open_file = os.open
 
     def only_read(name: str, flags: int, mode: int = 0o777) -> int:  # root may write anywhere, so chmod proves nothing
@@ -127,10 +129,10 @@ def test_a_read_only_file_is_read(path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(os, "open", only_read)
     cache = CountCache(path)
-    cache.keep(KEYS.key("other"), 2)
+    cache.keep(key_of("other"), 2)
 
-    assert cache.find(KEYS.key("text")) == 1
-    assert cache.find(KEYS.key("other")) is None
+    assert cache.find(key_of("text")) == 1
+    assert cache.find(key_of("other")) is None
 
 
 def test_a_disk_that_fills_up_ends_the_keeping_and_not_the_finding(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,11 +140,11 @@ def test_a_disk_that_fills_up_ends_the_keeping_and_not_the_finding(path: Path, m
         raise OSError(28, "No space left on device")
 
     cache = CountCache(path)
-    cache.keep(KEYS.key("text"), 1)
+    cache.keep(key_of("text"), 1)
     monkeypatch.setattr(os, "pwrite", full)
-    cache.keep(KEYS.key("other"), 2)
+    cache.keep(key_of("other"), 2)
 
-    assert cache.find(KEYS.key("text")) == 1
+    assert cache.find(key_of("text")) == 1
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to(path.parent / "elsewhere")])
@@ -151,9 +153,9 @@ def test_what_is_no_file_is_left_alone(path: Path, make: object) -> None:
     make(path)  # type: ignore[operator]
 
     cache = CountCache(path)
-    cache.keep(KEYS.key("text"), 1)
+    cache.keep(key_of("text"), 1)
 
-    assert cache.find(KEYS.key("text")) is None
+    assert cache.find(key_of("text")) is None
     assert not (path.parent / "elsewhere").exists()
 
 
@@ -161,34 +163,34 @@ def test_without_any_place_nothing_is_kept(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
 
     cache = CountCache(tmp_path / "file" / "counts")
-    cache.keep(KEYS.key("text"), 1)
+    cache.keep(key_of("text"), 1)
 
-    assert cache.find(KEYS.key("text")) is None
+    assert cache.find(key_of("text")) is None
 
 
 def test_a_count_too_large_for_a_record_is_not_kept(path: Path) -> None:
     cache = CountCache(path)
-    cache.keep(KEYS.key("text"), 1 << 40)
-    cache.keep(KEYS.key("text"), -1)
+    cache.keep(key_of("text"), 1 << 40)
+    cache.keep(key_of("text"), -1)
 
-    assert cache.find(KEYS.key("text")) is None
+    assert cache.find(key_of("text")) is None
 
 
 def test_without_reads_at_a_place_files_are_read_all_the_same(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "pread")
     monkeypatch.delattr(os, "pwrite")
     cache = CountCache(path)
-    cache.keep(KEYS.key("text"), 42)
+    cache.keep(key_of("text"), 42)
 
-    assert cache.find(KEYS.key("text")) == 42
+    assert cache.find(key_of("text")) == 42
 
 
 def test_processes_that_write_at_once_do_not_disturb_each_other(path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from nexus_core.tokens.cache import CountCache, KeyMaker\n"
-        "keys, cache = KeyMaker('words'), CountCache(Path(sys.argv[1]))\n"
-        "for number in range(2000): cache.keep(keys.key(str(number)), number)\n"
-        "wrong = [n for n in range(2000) if cache.find(keys.key(str(n))) not in (n, None)]\n"
+        "import sys; from pathlib import Path; from nexus_core.tokens.cache import CountCache\n"
+        "cache = CountCache(Path(sys.argv[1]))\n"
+        "for number in range(2000): cache.keep(cache.key('words', str(number)), number)\n"
+        "wrong = [n for n in range(2000) if cache.find(cache.key('words', str(n))) not in (n, None)]\n"
         "print(len(wrong))\n"
     )
     running = [
@@ -197,11 +199,11 @@ def test_processes_that_write_at_once_do_not_disturb_each_other(path: Path) -> N
 
     assert [process.communicate()[0] for process in running] == ["0\n"] * 4
     cache = CountCache(path)
-    assert [cache.find(KEYS.key(str(number))) for number in range(2000)] == list(range(2000))
+    assert [cache.find(key_of(str(number))) for number in range(2000)] == list(range(2000))
 
 
 def test_the_shared_cache_lies_in_the_users_cache_directory(nexus_home: Path, tmp_path: Path) -> None:  # noqa: ARG001 - it moves the cache
-    shared_cache().keep(KEYS.key("text"), 3)
+    shared_cache().keep(key_of("text"), 3)
 
     assert [path.name for path in (tmp_path / "cache/nexus").iterdir()] == ["token-counts-1"]
     assert shared_cache() is shared_cache()

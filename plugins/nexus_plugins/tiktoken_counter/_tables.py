@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from binascii import crc32
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,14 +26,14 @@ class Table(NamedTuple):
 
     Attributes:
         name: The encoding.
-        sha256: The digest of its file.
+        crc32: The checksum of its file; a digest would take longer to import than to compute.
         origin_sha256: The digest of tiktoken's own file, which it was made of.
         pattern: How text is split before it is looked up.
         special_tokens: Tokens that are no text.
     """
 
     name: str
-    sha256: str
+    crc32: int
     origin_sha256: str
     pattern: str
     special_tokens: dict[str, int]
@@ -69,13 +69,13 @@ def ensure_available() -> None:
 
 
 def read_ranks(table: Table) -> bytes:
-    """The file of a table, once its digest is right."""
+    """The file of a table, once its checksum is right."""
     path = FOLDER / f"{table.name}.ranks"
     try:
         content = path.read_bytes()
     except OSError as error:
         raise FileError(f"cannot read: {error.strerror}", where=str(path), hint=_REINSTALL) from error
-    if sha256(content).hexdigest() != table.sha256:
+    if crc32(content) != table.crc32:
         raise FileError("the rank table is damaged", where=str(path), hint=_REINSTALL)
     return content
 
