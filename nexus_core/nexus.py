@@ -145,8 +145,11 @@ class Nexus:
         if content in self._valid:
             return
         from nexus_core.config.remembered import ensure_valid  # noqa: PLC0415 - many directories have no settings
+        from nexus_core.layers.names import find_unknown_names  # noqa: PLC0415 - as above
 
         ensure_valid(settings, {name: declared.model for name, declared in self.host.settings().items()})
+        for error in find_unknown_names(settings, self.host):
+            raise error
         self._valid.add(content)
 
     def _profile_context(self, profile: str) -> LoadedContext:

@@ -171,12 +171,13 @@ def validate(ctx: typer.Context, json: Json = False) -> None:
     """Check the settings of all layers, and show every fault."""
     from nexus_core.config.validation import find_faults, import_models  # noqa: PLC0415 - pydantic takes its time
     from nexus_core.layers.loading import load_layers  # noqa: PLC0415 - as above
+    from nexus_core.layers.names import find_unknown_names  # noqa: PLC0415 - as above
 
     shell: CommandShell = ctx.obj
     with shell.nexus() as nexus:
         loaded = load_layers(nexus.host, nexus.request())
         models = import_models({name: declared.model for name, declared in nexus.host.settings().items()})
-    faults = list(find_faults(loaded.settings, models))
+        faults = [*find_faults(loaded.settings, models), *find_unknown_names(loaded.settings, nexus.host)]
     if json:
         rows = [{"message": fault.what, "where": fault.where} for fault in faults]
         shell.console.json({"schema": 1, "faults": rows})

@@ -93,13 +93,13 @@ def _plugin_faults(settings: Settings, models: Mapping[str, type[BaseModel]]) ->
         pointer = pointer_to("/plugins", name)
         if name == DISABLED:
             if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-                yield _error(settings, pointer, "plugins.disabled must be a list of plugin names")
+                yield locate_fault(settings, pointer, "plugins.disabled must be a list of plugin names")
         elif name in models:
             for fault in _faults(models[name], value):
                 yield _located(settings, pointer, models[name], fault)
         elif nearest := did_you_mean(name, [*models, DISABLED]):
             # A plugin that is not installed here may still have its settings in a shared file.
-            yield _error(settings, pointer, f"unknown plugin {name!r}; {nearest}")
+            yield locate_fault(settings, pointer, f"unknown plugin {name!r}; {nearest}")
 
 
 def _located(settings: Settings, base: str, model: type[BaseModel], fault: ErrorDetails) -> ConfigError:
@@ -109,7 +109,7 @@ def _located(settings: Settings, base: str, model: type[BaseModel], fault: Error
             break  # the name of a branch of a union, not a key of the file
         pointer = pointer_to(pointer, key)
     dotted = ".".join(map(str, pointer.split("/")[1:]))
-    return _error(settings, pointer, _message(dotted, model, fault))
+    return locate_fault(settings, pointer, _message(dotted, model, fault))
 
 
 def _message(dotted: str, model: type[BaseModel], fault: ErrorDetails) -> str:
@@ -132,7 +132,8 @@ def _known_keys(model: type[BaseModel], path: list[int | str]) -> list[str]:
     return list(getattr(current, "model_fields", {}))
 
 
-def _error(settings: Settings, pointer: str, message: str) -> ConfigError:
+def locate_fault(settings: Settings, pointer: str, message: str) -> ConfigError:
+    """The error that shows where a setting stands, and says what is wrong with it."""
     origins = settings.origins.get(pointer)
     if not origins:
         return ConfigError(message, where=pointer)
