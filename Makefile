@@ -40,6 +40,7 @@ generate: $(VENV)/.dev  ## rewrite the generated files (plugin manifest, hook re
 bench: $(VENV)/.run  ## measure start-up beside the peers, and loading beside bare reading
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/layers.py
+	$(BIN)/python benchmarks/tokens.py
 
 clean:  ## remove what the other verbs made
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -31,6 +31,9 @@ LOAD_GOAL = 10.0
 GROWTH_GOAL = 15.0
 """Ten times as many imports may take this many times as long; linear growth is 10."""
 
+BLOCK = 10
+"""How often each work is done before it is another's turn."""
+
 TEXT = "Use type hints. Run the tests before you finish.\n" * 40
 SETTINGS = '{"provider": {"model": "gpt-4o"}, "context": {"include_readme": false}}'
 
@@ -44,7 +47,7 @@ def main() -> int:
         root = Path(scratch).resolve()
         os.environ["XDG_CACHE_HOME"] = str(root / "cache")
         load, bare = measure_load(root, runs)
-        few, many = measure_imports(root, 100, runs // 10), measure_imports(root, 1000, max(runs // 50, 3))
+        few, many = medians(runs // 10, load_with_imports(root, 100), load_with_imports(root, 1000))
     rows = [
         ("warm load of 4 layers / bare reading of their files", load / bare, LOAD_GOAL),
         ("load with 1,000 imports / load with 100 imports", many / few, GROWTH_GOAL),
@@ -65,11 +68,12 @@ def measure_load(root: Path, runs: int) -> tuple[float, float]:
     with Nexus(root / "a/b/c", home=root / "home", defaults=False) as nexus:
         request = nexus.request()
         nexus.load(request)  # the first load checks the settings; afterwards they are known to be valid
-        return median(lambda: nexus.load(request), runs), median(lambda: [path.read_text() for path in paths], runs)
+        load, bare = medians(runs, lambda: nexus.load(request), lambda: [path.read_text() for path in paths])
+    return load, bare
 
 
-def measure_imports(root: Path, count: int, runs: int) -> float:
-    """Seconds of CPU time for a load of one text that imports `count` files, in chunks of 50 as the limit allows."""
+def load_with_imports(root: Path, count: int) -> Callable[[], object]:
+    """A load of texts that import `count` files, in chunks of 50 as the limit allows."""
     work = root / f"imports-{count}"
     chunk = 50
     # Every directory is a level of its own below the limit of imports for one text.
@@ -79,17 +83,23 @@ def measure_imports(root: Path, count: int, runs: int) -> float:
         write_files(directory, {"NEXUS.md": "".join(f"@{number}.md\n" for number in range(chunk))})
     homes = [work / f"part-{part}" for part in range(count // chunk)]
     opened = [Nexus(home, home=root / "home", defaults=False) for home in homes]
-    return median(lambda: [nexus.load() for nexus in opened], runs)
+    return lambda: [nexus.load() for nexus in opened]
 
 
-def median(work: Callable[[], object], runs: int) -> float:
-    """The median CPU time of some work, in seconds."""
-    times = []
-    for _ in range(max(runs, 3)):
-        before = time.process_time()
-        work()
-        times.append(time.process_time() - before)
-    return statistics.median(times)
+def medians(runs: int, *works: Callable[[], object]) -> list[float]:
+    """The median CPU time of each of some works, in seconds; done in turns, so that a busy moment hits them all."""
+    times: list[list[float]] = [[] for _ in works]
+    for _ in range(max(runs // BLOCK, 1)):
+        for work, measured in zip(works, times, strict=True):
+            measured += [seconds(work) for _ in range(BLOCK)]
+    return [statistics.median(measured) for measured in times]
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """The CPU time of some work."""
+    before = time.process_time()
+    work()
+    return time.process_time() - before
 
 
 if __name__ == "__main__":

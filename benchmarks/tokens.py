@@ -56,7 +56,8 @@ ESTIMATE = "nexus: 1 MB, estimated"
 
 MODELS = {"o200k_base": "gpt-4o", "cl100k_base": "gpt-4"}
 COMPARISONS = (
-    *(Comparison(START.format(name), OWN_START.format(name), Goal("<=", 0.9)) for name in MODELS),
+    Comparison(START.format("o200k_base"), OWN_START.format("o200k_base"), Goal("<=", 0.9)),
+    Comparison(START.format("cl100k_base"), OWN_START.format("cl100k_base")),
     Comparison(CACHED_START, OWN_START.format("o200k_base")),
     Comparison(OWN_TEXT, TEXT, Goal(">=", 0.9)),
     Comparison(OWN_MESSAGES, MESSAGES, Goal(">=", 0.9)),
@@ -155,6 +156,7 @@ def measure_speed(runs: int) -> dict[str, float]:
     """The median CPU milliseconds of each way to count the same texts."""
     sys.path.remove(str(ROOT))  # what is measured is installed, not the checkout
     import tiktoken  # noqa: PLC0415 - only inside the venv
+
     from nexus_core.context import TiktokenCounter  # noqa: PLC0415 - as above
     from nexus_core.tokens.cache import CountCache  # noqa: PLC0415 - as above
     from nexus_core.tokens.estimator import estimate  # noqa: PLC0415 - as above

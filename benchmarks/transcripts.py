@@ -28,7 +28,7 @@ GOAL = 5.0
 """Reading may take this many times as long as `json.loads` over the lines."""
 
 CODE = "def login(user):\n    token = issue(user)\n    return {'token': token, 'expires': 3600}\n"
-RESULT = 40
+RESULTS = {"claude-code": 22, "codex": 45, "pi": 56, "messages": 56}
 """How many such pieces a result has, so that a line has 1.7 kB on average, as in long sessions of Claude Code."""
 
 
@@ -40,13 +40,15 @@ def main() -> int:
     given = parser.parse_args()
     missed = False
     for name, make in (("claude-code", claude), ("codex", codex), ("pi", pi), ("messages", chat)):
-        text = written(make(), given.megabytes * 1_000_000)
+        text = written(make(CODE * RESULTS[name]), given.megabytes * 1_000_000)
         lines = text.splitlines()
         whole = median(lambda text=text: read_transcript(text), given.runs)
         bare = median(lambda lines=lines: [json.loads(line) for line in lines], given.runs)
         missed |= whole / bare > GOAL
         verdict = "ok" if whole / bare <= GOAL else "MISSED"
-        print(f"{name}, {len(lines):,} lines: {whole:.3f} s / {bare:.3f} s = {whole / bare:.2f} (<= {GOAL:g}) {verdict}")
+        print(
+            f"{name}, {len(lines):,} lines: {whole:.3f} s / {bare:.3f} s = {whole / bare:.2f} (<= {GOAL:g}) {verdict}"
+        )
     return int(missed)
 
 
@@ -71,13 +73,15 @@ def written(values: Iterator[dict[str, Any]], size: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def claude() -> Iterator[dict[str, Any]]:
+def claude(result: str) -> Iterator[dict[str, Any]]:
     """Turns with a text, two calls and their results, each on a line of its own."""
     parent, number = None, 0
     while True:
         number += 1
         envelope = {"sessionId": "s", "cwd": "/work", "version": "2.1.0", "isSidechain": False, "gitBranch": "main"}
-        said: list[tuple[str, dict[str, Any]]] = [("user", {"role": "user", "content": f"Step {number}: look at login."})]
+        said: list[tuple[str, dict[str, Any]]] = [
+            ("user", {"role": "user", "content": f"Step {number}: look at login."})
+        ]
         blocks: list[dict[str, Any]] = [{"type": "text", "text": "I will look at it."}]
         blocks += [
             {"type": "tool_use", "id": f"t{number}-{each}", "name": "Read", "input": {"path": f"src/{each}.py"}}
@@ -87,7 +91,7 @@ def claude() -> Iterator[dict[str, Any]]:
         for block in blocks:
             said.append(("assistant", {"id": f"m{number}", "role": "assistant", "content": [block], "usage": usage}))
         for each in range(2):
-            block = {"type": "tool_result", "tool_use_id": f"t{number}-{each}", "content": CODE * RESULT}
+            block = {"type": "tool_result", "tool_use_id": f"t{number}-{each}", "content": result}
             said.append(("user", {"role": "user", "content": [block]}))
         for place, (kind, message) in enumerate(said):
             line: dict[str, Any] = {"parentUuid": parent, **envelope, "type": kind, "message": message}
@@ -97,7 +101,7 @@ def claude() -> Iterator[dict[str, Any]]:
             yield {**line, "uuid": parent, "timestamp": "2026-01-02T03:04:05.678Z"}
 
 
-def codex() -> Iterator[dict[str, Any]]:
+def codex(result: str) -> Iterator[dict[str, Any]]:
     """Turns with a call and its result, and the events that show them."""
     number = 0
     while True:
@@ -106,15 +110,18 @@ def codex() -> Iterator[dict[str, Any]]:
         items: list[tuple[str, dict[str, Any]]] = [
             ("response_item", {"type": "message", "role": "user", "content": [{"type": "input_text", "text": prompt}]}),
             ("event_msg", {"type": "user_message", "message": prompt}),
-            ("response_item", {"type": "function_call", "name": "shell", "arguments": '{"cmd": "ls"}', "call_id": call}),
-            ("response_item", {"type": "function_call_output", "call_id": call, "output": CODE * RESULT}),
-            ("event_msg", {"type": "exec_command_end", "call_id": call, "aggregated_output": CODE * RESULT}),
+            (
+                "response_item",
+                {"type": "function_call", "name": "shell", "arguments": '{"cmd": "ls"}', "call_id": call},
+            ),
+            ("response_item", {"type": "function_call_output", "call_id": call, "output": result}),
+            ("event_msg", {"type": "exec_command_end", "call_id": call, "aggregated_output": result}),
         ]
         for kind, payload in items:
             yield {"timestamp": "2026-01-02T03:04:05.678Z", "type": kind, "payload": payload}
 
 
-def pi() -> Iterator[dict[str, Any]]:
+def pi(result: str) -> Iterator[dict[str, Any]]:
     """Turns with a call and its result."""
     yield {"type": "session", "version": 3, "id": "s", "timestamp": "2026-01-02T03:04:05.678Z", "cwd": "/work"}
     number, parent = 0, None
@@ -124,7 +131,7 @@ def pi() -> Iterator[dict[str, Any]]:
         messages: list[dict[str, Any]] = [
             {"role": "user", "content": f"Step {number}: look at login."},
             {"role": "assistant", "content": [{"type": "text", "text": "I will."}, call], "api": "openai-completions"},
-            {"role": "toolResult", "toolCallId": f"c{number}", "content": [{"type": "text", "text": CODE * RESULT}]},
+            {"role": "toolResult", "toolCallId": f"c{number}", "content": [{"type": "text", "text": result}]},
         ]
         for place, message in enumerate(messages):
             entry = f"{number}-{place}"
@@ -132,7 +139,7 @@ def pi() -> Iterator[dict[str, Any]]:
             parent = entry
 
 
-def chat() -> Iterator[dict[str, Any]]:
+def chat(result: str) -> Iterator[dict[str, Any]]:
     """Turns of chat completions with a call and its result."""
     number = 0
     while True:
@@ -141,7 +148,7 @@ def chat() -> Iterator[dict[str, Any]]:
         calls = [{"id": f"c{number}", "type": "function", "function": function}]
         yield {"role": "user", "content": f"Step {number}: look at login."}
         yield {"role": "assistant", "content": None, "tool_calls": calls}
-        yield {"role": "tool", "tool_call_id": f"c{number}", "content": CODE * RESULT}
+        yield {"role": "tool", "tool_call_id": f"c{number}", "content": result}
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ def nexus_init_files(scope: InitScope) -> Iterable[InitFile]:
 def nexus_settings() -> Iterable[PluginSettings]:
     """Declare what may stand under `plugins.<name>` in config.json.
 
-    Collects. Asked once per load. `<name>` is the plugin's own name.
+    Collects. Asked once per Nexus. `<name>` is the plugin's own name.
 
     Returns:
         One `PluginSettings`: the model that checks the settings, and which of them are active. Without it nothing that
@@ -107,7 +107,7 @@ def nexus_settings() -> Iterable[PluginSettings]:
 def nexus_merge_policies() -> Iterable[MergePolicy]:
     """Say how the lists of several layers become one.
 
-    Collects. Asked once per load. Lists without a policy are joined; of two policies for one key, that of the plugin
+    Collects. Asked once per Nexus. Lists without a policy are joined; of two policies for one key, that of the plugin
     whose name comes first is used.
 
     Returns:
@@ -163,8 +163,10 @@ def nexus_layer_config(layer: Layer) -> Iterable[LayerConfig | Skipped]:
         @hookimpl
         def nexus_layer_config(layer):
             path = layer.directory / "config.json"
-            document = read_json(path, empty={})
-            return [LayerConfig(path, document.value, document.position)] if document else []
+            document = read_layer_json(path, Admission(layer), empty={})
+            if isinstance(document, Skipped):
+                return [document]
+            return [LayerConfig(path, document.value, document.position)]
     """
 
 
@@ -181,14 +183,15 @@ def nexus_layer_texts(layer: Layer) -> Iterable[LayerText | Skipped]:
     Returns:
         Texts, each marked as instructions or as documentation, and `Skipped` for files that were looked at in vain.
         Documentation is used where a layer has no instructions, or always if the user wants it. Read with
-        `nexus_core.plugin.read_text`, which refuses what is not a plain, reasonably small text file.
+        `nexus_core.plugin.Admission`, which refuses what is not a plain, reasonably small text file, what lies outside
+        the project, and what a stranger may have written.
 
     Example:
         @hookimpl
         def nexus_layer_texts(layer):
             path = layer.directory / "RULES.md"
-            text = read_text(path)
-            return [LayerText(path, text)] if text else []
+            text = Admission(layer).read_text(path)
+            return [text if isinstance(text, Skipped) else LayerText(path, text)]
     """
 
 

@@ -13,9 +13,9 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nexus_core.files.beneath import HAS_DIRECTORY_DESCRIPTORS, Opened, names_beneath, open_beneath, open_file
+from nexus_core.files.beneath import HAS_DIRECTORY_DESCRIPTORS, names_beneath, open_beneath
 from nexus_core.files.ownership import accepted_owners, are_accepted, has_owners, is_foreign
-from nexus_core.files.reading import MAX_BYTES, cannot_open, decode_text, read_opened
+from nexus_core.files.reading import MAX_BYTES, READING, cannot_open, decode_text, read_opened
 from nexus_core.files.repository import repository_root
 from nexus_core.values.layer import Skipped
 
@@ -84,20 +84,20 @@ class Admission:
             raise cannot_open(path, error) from error
         if isinstance(opened, str):
             return Skipped(path, opened)
+        descriptor, owner = opened
         try:
-            reason = self._distrust(opened)
-            if reason:
-                return Skipped(path, reason)
-            return read_opened(path, opened.descriptor, opened.facts, max_bytes=max_bytes)
+            facts = os.fstat(descriptor)
+            reason = self._distrust(facts, owner)
+            return Skipped(path, reason) if reason else read_opened(path, descriptor, facts, max_bytes=max_bytes)
         finally:
-            os.close(opened.descriptor)
+            os.close(descriptor)
 
-    def _open(self, path: str, root: Path | None) -> Opened | str:
-        """The file, or in a few words why it must not be read."""
+    def _open(self, path: str, root: Path | None) -> tuple[int, int | None] | str:
+        """The file, and whom its directory belongs to; or in a few words why it must not be read."""
+        if root is None and self._is_own:
+            return os.open(path, READING), None
         if not os.path.lexists(path):  # as is most of what is looked for
             return MISSING
-        if root is None and self._is_own:
-            return open_file(path)
         limit = str(root or self.root)
         names = names_beneath(limit, path)
         if names and HAS_DIRECTORY_DESCRIPTORS:
@@ -116,11 +116,13 @@ class Admission:
             return FOREIGN
         return open_beneath(limit, names)
 
-    def _distrust(self, opened: Opened) -> str:
+    def _distrust(self, facts: os.stat_result, owner: int | None) -> str:
         """Who else could have written a file, in a few words; "" when nobody."""
-        if not self._is_own and not are_accepted(opened.owners, self._project):
+        # The owner of the directory decides what lies in it.
+        owners = {facts.st_uid} if owner is None else {facts.st_uid, owner}
+        if not self._is_own and not are_accepted(owners, self._project):
             return FOREIGN
-        return WRITABLE if opened.facts.st_mode & stat.S_IWOTH and has_owners() else ""
+        return WRITABLE if facts.st_mode & stat.S_IWOTH and has_owners() else ""
 
 
 def real_path(path: Path) -> Path:

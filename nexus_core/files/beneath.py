@@ -7,7 +7,7 @@ a link. What a descriptor stands for stays the same.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from nexus_core.files.reading import READING
 
@@ -22,48 +22,26 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _DIRECTORY = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
 
 
-class Opened(NamedTuple):
-    """An open file; whoever gets it closes `descriptor`.
-
-    Attributes:
-        descriptor: The file.
-        facts: What is known about the file.
-        owners: Whom it belongs to, and as far as that is known, the directory it lies in: that one, too, decides what
-            the file says.
-    """
-
-    descriptor: int
-    facts: os.stat_result
-    owners: tuple[int, ...]
-
-
-def open_file(path: str) -> Opened:
-    """The file at a path, wherever links on the way lead to; raises OSError when it cannot be opened."""
-    descriptor = os.open(path, READING)
-    facts = os.fstat(descriptor)
-    return Opened(descriptor, facts, (facts.st_uid,))
-
-
-def open_beneath(root: str, names: Sequence[str]) -> Opened:
+def open_beneath(root: str, names: Sequence[str]) -> tuple[int, int | None]:
     """The file that `names` lead to from `root`, none of them a link.
+
+    Returns:
+        Its descriptor, to be closed; and whom the directory it lies in belongs to, None when nobody looked.
 
     Raises:
         OSError: ELOOP or ENOTDIR where one of them is a link; whatever else keeps a file from being opened.
     """
     if not HAS_DIRECTORY_DESCRIPTORS:
-        return open_file(os.path.join(root, *names))  # noqa: PTH118 - names, not paths
+        return os.open(os.path.join(root, *names), READING), None  # noqa: PTH118 - names, not paths
     place = os.open(root, _DIRECTORY)
     try:
         for name in names[:-1]:
             inner = os.open(name, _DIRECTORY, dir_fd=place)
             os.close(place)
             place = inner
-        owner = os.fstat(place).st_uid
-        descriptor = os.open(names[-1], READING | _NO_LINK, dir_fd=place)
+        return os.open(names[-1], READING | _NO_LINK, dir_fd=place), os.fstat(place).st_uid
     finally:
         os.close(place)
-    facts = os.fstat(descriptor)
-    return Opened(descriptor, facts, (facts.st_uid, owner))
 
 
 def names_beneath(root: str, path: str) -> list[str] | None:

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
     from pathlib import Path
 
 SUPERUSER = 0
@@ -30,7 +30,7 @@ def owners_beside(owner: int) -> frozenset[int]:
     return frozenset({owner, os.geteuid(), SUPERUSER}) if has_owners() else frozenset()
 
 
-def are_accepted(owners: Iterable[int], directory: Path) -> bool:
+def are_accepted(owners: Collection[int], directory: Path) -> bool:
     """Whether all of some owners may speak in a directory."""
     always = owners_beside(SUPERUSER)
     return not always or always.issuperset(owners) or accepted_owners(directory).issuperset(owners)

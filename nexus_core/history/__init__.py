@@ -4,6 +4,8 @@ groups.py        messages that live or die together; waiting.py: which call a re
 repair.py        makes a list what an API accepts; check.py: says what repair would do
 findings.py      what they may find, by code
 mending/         the rules of repair, one step each
+fit.py           makes a list fit a model's window; choosing.py: which messages stay; allowance.py: how much room
+window.py        a caller's list, read one message at a time; lazy.py: its groups; shortening.py: long results cut
 sums.py          sizes of groups as running sums
 growing.py       a conversation that grows, in groups
 manager.py       ContextManager: a conversation in memory that always fits

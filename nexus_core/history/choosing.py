@@ -156,7 +156,7 @@ class Chooser:
         window = self._window
         for place in kept:
             if window.message(place) is not window.given(place):
-                size = window.size(window.given(place))
+                size = window.whole(place)
                 yield Decision(
                     action="shortened",
                     rule="result_tokens",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.dialects.fields import at
+from nexus_core.history.memory import memory_of
 from nexus_core.history.shortening import shorten_results
 
 if TYPE_CHECKING:
@@ -28,8 +29,10 @@ class Window:
         self._items = items
         self._speaking = speaking
         self._counter = counter
+        self._memory = memory_of(counter, speaking)
         self._limit: int | None = None
         self._given: dict[int, Message] = {}
+        self._counted: dict[int, int] = {}
         self._sent: dict[int, Message] = {}
         self._tokens: dict[int, int] = {}
 
@@ -44,10 +47,18 @@ class Window:
 
     def given(self, place: int) -> Message:
         """The message as it was given."""
-        if place not in self._given:
-            with at(f"messages[{place}]"):
-                self._given[place] = self._speaking.read(self._items[place])
-        return self._given[place]
+        message = self._given.get(place)
+        if message is None:
+            item = self._items[place]
+            known = self._memory.find(item)
+            if known is None:
+                with at(f"messages[{place}]"):
+                    message = self._speaking.read(item)
+            else:
+                message = known.message
+                self._counted[place] = known.tokens
+            self._given[place] = message
+        return message
 
     def message(self, place: int) -> Message:
         """The message as it will be sent."""
@@ -59,9 +70,20 @@ class Window:
 
     def tokens(self, place: int) -> int:
         """What it takes as it will be sent."""
-        if place not in self._tokens:
-            self._tokens[place] = self.size(self.message(place))
-        return self._tokens[place]
+        tokens = self._tokens.get(place)
+        if tokens is None:
+            message = self.message(place)
+            tokens = self.whole(place) if message is self.given(place) else self.size(message)
+            self._tokens[place] = tokens
+        return tokens
+
+    def whole(self, place: int) -> int:
+        """What a message takes as it was given."""
+        if place not in self._counted:
+            message = self.given(place)
+            self._counted[place] = self.size(message)
+            self._memory.keep(self._items[place], message, self._counted[place])
+        return self._counted[place]
 
     def known(self, places: range) -> int | None:
         """What they take together, if all of them were counted."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pluggy
@@ -10,10 +9,9 @@ import pluggy
 from nexus_core import hookspecs
 from nexus_core.errors import did_you_mean
 from nexus_core.host.blame import Blame
+from nexus_core.host.contract import hooks
 from nexus_core.host.loading import Loader
 from nexus_core.host.registry import Registry
-from nexus_core.values.layer import Skipped
-from nexus_core.values.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,11 +25,12 @@ if TYPE_CHECKING:
     from nexus_core.values.declarations import InitScope, ListPolicy, PluginSettings
     from nexus_core.values.events import HookCall, Problem
     from nexus_core.values.finding import Finding
-    from nexus_core.values.layer import Layer, LayerConfig, LayerText
+    from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.plugin import PluginInfo
     from nexus_core.values.request import Request
     from nexus_core.values.section import Section
+    from nexus_core.values.source import Source
 
 # Writes into a value of an answer what only the host knows. It is a copy that nobody else has yet, so it may change.
 _stamp = object.__setattr__
@@ -57,6 +56,7 @@ class Host:
     ) -> None:
         self._manager = pluggy.PluginManager(hookspecs.PROJECT)
         self._manager.add_hookspecs(hookspecs)
+        self._in_order: dict[str, list[Callable[..., Answer[Any] | None]]] = {}
         self._answers: dict[str, list[Answer[Any]]] = {}
         self._blame = Blame(strict=policy.strict, report=report)
         self.plugins: tuple[PluginInfo, ...] = Loader(self._manager, blame=self._blame, trace=trace).load(
@@ -103,6 +103,8 @@ class Host:
 
     def layers(self, request: Request) -> tuple[list[Layer], list[Skipped]]:
         """Ask `nexus_layers`; the most local layer comes last."""
+        from nexus_core.values.layer import Skipped  # noqa: PLC0415 - not everybody loads layers
+
         layers: list[Layer] = []
         skipped: list[Skipped] = []
         for answer in self._ask("nexus_layers", request=request):
@@ -150,6 +152,9 @@ class Host:
 
     def _ask_about(self, layer: Layer, hook: str) -> tuple[list[Any], list[Skipped]]:
         """What a hook finds in a layer, each stamped with where it comes from, and what it found wanting."""
+        from nexus_core.values.layer import Skipped  # noqa: PLC0415 - as above
+        from nexus_core.values.source import Source  # noqa: PLC0415 - as above
+
         found: list[Any] = []
         skipped: list[Skipped] = []
         for answer in self._ask(hook, layer=layer):
@@ -184,10 +189,17 @@ class Host:
         return self._answers[hook]
 
     def _ask(self, hook: str, **arguments: object) -> list[Answer[Any]]:
-        answers: list[Answer[Any]] = getattr(self._manager.hook, hook)(**arguments)
-        # By name: the order in which plugins were installed or registered must never show.
-        answers.sort(key=itemgetter(0))
-        return answers
+        """What the plugins answer to a hook that collects."""
+        given = [arguments[name] for name in hooks()[hook].parameters]
+        answers = [ask(*given) for ask in self._asked(hook)]
+        return [answer for answer in answers if answer is not None]
+
+    def _asked(self, hook: str) -> list[Callable[..., Answer[Any] | None]]:
+        """Whom to ask, by name of plugin: the order in which they were installed or registered must never show."""
+        if hook not in self._in_order:
+            found = sorted(getattr(self._manager.hook, hook).get_hookimpls(), key=lambda each: each.plugin_name)
+            self._in_order[hook] = [each.function for each in found]
+        return self._in_order[hook]
 
     def _warn_about_typing_errors(self, disabled: frozenset[str]) -> None:
         # A name that is not installed here is fine (settings are shared between machines), a near miss is not.
@@ -198,6 +210,8 @@ class Host:
 
 
 def _source(section: Section, plugin: str) -> Source:
+    from nexus_core.values.source import Source  # noqa: PLC0415 - as above
+
     if section.source is None:
         return Source(uri=f"plugin:{plugin}", plugin=plugin)
     return Source(uri=section.source.uri, layer=section.source.layer, plugin=plugin)

@@ -2,7 +2,8 @@
 
 loading.py       asks the plugins and puts everything together
 guarding.py      keeps a project's settings within what a project may decide
-texts.py         which texts are used, made safe; servers.py: the MCP servers among the settings
+texts.py         which texts are used, made safe; pieces.py: in which file a part of one stands
+servers.py       the MCP servers among the settings
 sections.py      texts and settings become sections
 context.py       the result for a directory, and what a subagent gets of it; context_layer.py: one layer by itself
 profiles.py      what another agent would read here

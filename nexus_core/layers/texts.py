@@ -16,13 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from nexus_core.text.hidden import Hidden
     from nexus_core.values.finding import Finding
     from nexus_core.values.layer import Layer
     from nexus_core.values.settings import Settings
 
 LONGEST_REMEMBERED = 64 * 1024
-"""Of texts with at most this many characters, the last 64 that were searched are remembered."""
+"""Of texts with at most this many characters, it is remembered of the last 64 whether they were plain."""
 
 
 class Chosen(NamedTuple):
@@ -104,37 +103,33 @@ def _without_unwanted_documentation(
 
 
 def _made_safe(text: LayerText, findings: list[Finding]) -> LayerText:
-    is_own = text.layer is not None and text.layer.is_own
     # Searching a text takes longer than reading it, and most are the same when they are read again.
-    search = _search_once if len(text.text) <= LONGEST_REMEMBERED else _search
-    hidden, safe = search(text.text, strip=not is_own)
-    if hidden:
-        findings += _hidden_findings(text, hidden, is_own=is_own)
-    body = text.text if safe is None else safe
+    is_plain = _was_plain if len(text.text) <= LONGEST_REMEMBERED else _is_plain
+    body = text.text if is_plain(text.text) else _cleaned(text, findings)
     if text.purpose == "documentation":
         body = fence_documentation(body)
     return text if body is text.text else replace(text, text=body)
 
 
-def _search(body: str, *, strip: bool) -> tuple[tuple[Hidden, ...], str | None]:
-    """What a text hides, and what it becomes; None when it stays as it is."""
-    hidden = tuple(find_hidden(body))
-    safe = neutralise(strip_hidden(body) if hidden and strip else body)
-    return hidden, None if safe is body else safe
+def _is_plain(body: str) -> bool:
+    """Whether a text hides nothing and forges nothing."""
+    return not find_hidden(body) and neutralise(body) is body
 
 
-_search_once = lru_cache(maxsize=64)(_search)
+_was_plain = lru_cache(maxsize=64)(_is_plain)
 
 
-def _hidden_findings(text: LayerText, found: Iterable[Hidden], *, is_own: bool) -> Iterator[Finding]:
-    from nexus_core.layers.pieces import Pieces  # noqa: PLC0415 - most texts hide nothing
+def _cleaned(text: LayerText, findings: list[Finding]) -> str:
+    from nexus_core.layers.pieces import Pieces  # noqa: PLC0415 - most texts are plain
     from nexus_core.values.finding import Finding  # noqa: PLC0415 - as above
 
-    pieces = Pieces(text)
+    is_own = text.layer is not None and text.layer.is_own
     consequence = "left in, because the file is your own" if is_own else "taken out"
-    for hidden in found:
+    pieces = Pieces(text)
+    for hidden in find_hidden(text.text):
         message = f"{hidden.name} that no reader sees: {hidden.text!r}; {consequence}"
-        yield Finding("hidden-characters", message, *pieces.origin(hidden.line, hidden.column))
+        findings.append(Finding("hidden-characters", message, *pieces.origin(hidden.line, hidden.column)))
+    return neutralise(text.text if is_own else strip_hidden(text.text))
 
 
 def _skip(text: LayerText, reason: str) -> Skipped:

@@ -46,28 +46,34 @@ def open_counter(model: str = "", *, host: Host | None = None, settings: Setting
 
 def open_model(name: str, *, host: Host | None = None, settings: Settings | None = None) -> Model:
     """What is known of a model; arguments as for `open_counter`."""
-    return find_model(name, _answers(host or default_host()).models, settings)
+    host = host or default_host()
+    return find_model(name, _answers(host).models(host), settings)
 
 
 class _Answers:
     """What the plugins of a host say about models; each is asked once."""
 
-    def __init__(self, host: Host) -> None:
-        self.models: Mapping[str, Model] = host.models()
+    def __init__(self) -> None:
+        self._models: Mapping[str, Model] | None = None
         self._counters: dict[tuple[str, str], ModelCounter] = {}
         self._remembering: dict[tuple[str, str], RememberingCounter] = {}
 
+    def models(self, host: Host) -> Mapping[str, Model]:
+        if self._models is None:
+            self._models = host.models()
+        return self._models
+
     def counter(self, host: Host, model: str, settings: Settings | None) -> ModelCounter:
-        return self._ask(host, self._question(model, settings))
+        return self._ask(host, self._question(host, model, settings))
 
     def remembering(self, host: Host, model: str, settings: Settings | None) -> RememberingCounter:
-        question = self._question(model, settings)
+        question = self._question(host, model, settings)
         if question not in self._remembering:
             self._remembering[question] = _remembering(self._ask(host, question))
         return self._remembering[question]
 
-    def _question(self, model: str, settings: Settings | None) -> tuple[str, str]:
-        return model, find_model(model, self.models, settings).encoding if model else ""
+    def _question(self, host: Host, model: str, settings: Settings | None) -> tuple[str, str]:
+        return model, find_model(model, self.models(host), settings).encoding if model else ""
 
     def _ask(self, host: Host, question: tuple[str, str]) -> ModelCounter:
         if question not in self._counters:
@@ -80,7 +86,7 @@ _HOSTS: WeakKeyDictionary[Host, _Answers] = WeakKeyDictionary()
 
 def _answers(host: Host) -> _Answers:
     if host not in _HOSTS:
-        _HOSTS[host] = _Answers(host)
+        _HOSTS[host] = _Answers()
     return _HOSTS[host]
 
 

@@ -76,7 +76,7 @@ def test_importing_nexus_core_loads_one_module() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["typer", "pydantic", "sqlite3", "asyncio", "tiktoken", "importlib_metadata", "rich"]
+    "module", ["typer", "pydantic", "sqlite3", "asyncio", "tiktoken", "nexus_core.tokens", "importlib_metadata", "rich"]
 )
 def test_a_prompt_is_made_without_anything_heavy(module: str, tmp_path: Path) -> None:
     code = f"import os; os.environ['NEXUS_PLUGINS'] = 'none'; here = {str(tmp_path)!r}\n"

@@ -125,6 +125,15 @@ def test_calls_that_another_api_had_in_several_elements_stand_in_one() -> None:
     assert [len(content["parts"]) for content in contents] == [2, 2]
 
 
+def test_all_of_an_answer_joins_its_calls_so_that_they_follow_the_user() -> None:
+    said = [Message("assistant", word, api="anthropic") for word in ("Well.", "Let me see.")]
+
+    contents = written(Message("user", "Hi"), *said, Message("assistant", (ToolCall("1", "f"),)))
+
+    assert [content["role"] for content in contents] == ["user", "model"]
+    assert len(written(Message("user", "Hi"), *said)) == 3
+
+
 def test_an_answer_made_here_joins_one_of_geminis_own_and_relies_on_its_seal() -> None:
     sealed = {"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "c2Vh"}
     own = DIALECT.read({"role": "model", "parts": [sealed]})

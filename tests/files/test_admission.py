@@ -7,7 +7,6 @@ import socket
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -64,27 +63,6 @@ def test_whenever_a_path_becomes_a_link_nothing_is_read_from_outside(
     assert calls >= 4
     assert not [result for result in results if CANARY in str(result)]
     assert "inside" in results
-
-
-@pytest.mark.acceptance("T11")
-@pytest.mark.parametrize("swap", SWAPS)
-def test_a_race_is_never_won(repo: Path, swap: str) -> None:
-    admission = Admission(layer(repo))
-    toggle, over = toggler(repo, *SWAPS[swap]), Event()
-
-    def attack() -> None:
-        while not over.is_set():
-            toggle()
-
-    attacker = Thread(target=attack)
-    attacker.start()
-    try:
-        results = [str(outcome(admission, repo / "sub/.nexus3/NEXUS.md")) for _ in range(500)]
-    finally:
-        over.set()
-        attacker.join()
-
-    assert not [result for result in results if CANARY in result]
 
 
 @pytest.mark.acceptance("T11")

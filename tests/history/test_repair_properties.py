@@ -54,7 +54,7 @@ def test_a_list_with_elements_lost_repeated_and_exchanged_is_accepted_after_repa
 
 
 @EVERY_API
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(ANYTHING)
 def test_anything_in_an_apis_own_shape_is_accepted_after_repair(api: str, turns: list[Any]) -> None:
     messages = ENCODERS[api](turns)
@@ -68,7 +68,7 @@ def test_anything_in_an_apis_own_shape_is_accepted_after_repair(api: str, turns:
 
 
 @EVERY_API
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.one_of(MESSAGES, ANYTHING.map(neutral)))
 def test_neutral_messages_are_accepted_after_repair_and_conversion(api: str, messages: list[Message]) -> None:
     repaired = repair(messages, api)
@@ -81,7 +81,7 @@ def test_neutral_messages_are_accepted_after_repair_and_conversion(api: str, mes
 
 @EVERY_API
 @pytest.mark.parametrize("source", APIS)
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(ANYTHING)
 def test_a_list_in_another_apis_shape_is_accepted_after_repair_and_conversion(
     api: str, source: str, turns: list[Any]

@@ -38,6 +38,15 @@ def test_the_wheel_holds_the_defaults(core_wheel: Path) -> None:
     assert "nexus_core/defaults/NEXUS.md" in _file_names(core_wheel)
 
 
+def test_the_wheel_holds_the_tables_of_tokens_and_models_and_says_where_they_come_from(core_wheel: Path) -> None:
+    names = _file_names(core_wheel)
+
+    tables = {"cl100k_base.ranks", "o200k_base.ranks", "tables.json"}
+    assert {f"nexus_plugins/tiktoken_counter/ranks/{name}" for name in tables} <= names
+    assert "nexus_plugins/models/models.toml" in names
+    assert any(name.endswith(".dist-info/licenses/NOTICE") for name in names)
+
+
 def test_the_wheel_marks_the_core_and_each_plugin_as_typed(core_wheel: Path, bundled_names: set[str]) -> None:
     names = _file_names(core_wheel)
 

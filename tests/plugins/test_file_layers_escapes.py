@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from nexus_core import FileError, Layer, LayerConfig, LayerText, NexusError, Request
 from nexus_core.testing import write_files
 from nexus_plugins.file_layers import nexus_layer_config, nexus_layer_texts, nexus_layers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CANARY = "CANARY"
 
@@ -236,26 +239,39 @@ def test_an_import_through_links_inside_the_repository_works(tmp_path: Path, wri
 
 
 @pytest.mark.acceptance("T11")
-def test_an_import_is_not_read_from_outside_when_its_directory_becomes_a_link(tmp_path: Path) -> None:
+def test_an_import_is_not_read_from_outside_when_its_directory_becomes_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     repo = write_files(tmp_path / "repo", {".git/HEAD": "", "docs/rules.md": "rules", "AGENTS.md": "@docs/rules.md"})
     write_files(tmp_path / "outside", {"rules.md": CANARY})
-    (tmp_path / "spare").symlink_to(tmp_path / "outside")
-    over = Event()
+    opened = 0
 
-    def attack() -> None:
-        while not over.is_set():
-            for old, new in (("repo/docs", "moving"), ("spare", "repo/docs"), ("moving", "spare")):
-                (tmp_path / old).rename(tmp_path / new)
+    def swap_before(number: int) -> Callable[..., int]:
+        def swapping(*arguments: Any, **options: Any) -> int:
+            nonlocal opened
+            opened += 1
+            if opened == number:
+                (repo / "docs").rename(repo / "moved")
+                (repo / "docs").symlink_to(tmp_path / "outside")
+            return really_open(*arguments, **options)
 
-    attacker = Thread(target=attack)
-    attacker.start()
-    try:
-        found = {text for _ in range(100) for text in read_everything(repo)}
-    finally:
-        over.set()
-        attacker.join()
+        return swapping
 
-    assert found <= {"rules", "@docs/rules.md"}
+    really_open = os.open
+    found: list[list[str]] = []
+    for number in range(1, 100):
+        opened = 0
+        monkeypatch.setattr(os, "open", swap_before(number))
+        found.append(read_everything(repo))
+        monkeypatch.undo()
+        if opened < number:
+            break
+        (repo / "docs").unlink()
+        (repo / "moved").rename(repo / "docs")
+
+    assert len(found) > 4  # at least the repository, the text, the directory and the file are opened
+    assert found[-1] == ["rules"]
+    assert {text for texts in found for text in texts} == {"rules", "@docs/rules.md"}
 
 
 def read_everything(cwd: Path) -> list[str]:

@@ -36,7 +36,7 @@ class GeminiDialect:
     def recognises(self, item: Mapping[str, Any]) -> bool:
         """Whether it is surely a content: its parts are what only Gemini's are."""
         parts = item.get("parts")
-        if not isinstance(parts, list) or "content" in item:
+        if not isinstance(parts, list) or "content" in item or "nexus" in item:  # Nexus's own messages have parts too
             return False
         return item.get("role") == "model" or any(isinstance(part, dict) and is_part(part) for part in parts)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.dialects.gemini.parts import SIGNATURE, write_part
@@ -10,7 +12,7 @@ from nexus_core.dialects.notes import filled
 from nexus_core.values.parts import File, Image, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from nexus_core.values.message import Message, Role
     from nexus_core.values.parts import Part
@@ -41,12 +43,14 @@ def write_messages(messages: Iterable[Message]) -> list[Body]:
     """The list of contents. An answer with calls is one content; all results of it are alone in the next."""
     given = list(messages)
     names = {call.id: call.name for message in given for call in message.tool_calls if call.id}
-    elements: list[_Element] = []
-    for message in given:
-        for element in _write_message(message, names):
-            joins = elements and _belong_together(elements[-1], element)
-            elements.append(_together(elements.pop(), element) if joins else element)
-    return [_marked(element) for element in elements]
+    elements = (element for message in given for element in _write_message(message, names))
+    bodies: list[Body] = []
+    for speaker, run in groupby(elements, key=lambda element: element.speaker):
+        neighbours = list(run)
+        if not all(element.own for element in neighbours) and _belong_together(speaker, neighbours):
+            neighbours = [reduce(_together, neighbours)]
+        bodies += map(_marked, neighbours)
+    return bodies
 
 
 def write_system(messages: Iterable[Message], *, short: bool) -> str | Body | None:
@@ -100,15 +104,13 @@ def _write_parts(parts: Iterable[Part], api: str, names: Mapping[str, str]) -> l
     return [block for part in parts if (block := write_part(part, api, names)) is not None]
 
 
-def _belong_together(before: _Element, after: _Element) -> bool:
-    if before.speaker != after.speaker or (before.own and after.own):
-        return False
-    return before.speaker == "tool" or (before.speaker == "assistant" and (before.calls or after.calls))
+def _belong_together(speaker: Role, run: Sequence[_Element]) -> bool:
+    return speaker == "tool" or (speaker == "assistant" and any(element.calls for element in run))
 
 
 def _together(before: _Element, after: _Element) -> _Element:
     parts = [*(before.body.get("parts") or ()), *(after.body.get("parts") or ())]
-    return _Element(after.body | before.body | {"parts": parts}, before.speaker, calls=before.calls or after.calls)
+    return _Element(after.body | before.body | {"parts": parts}, before.speaker)
 
 
 def _marked(element: _Element) -> Body:

@@ -6,8 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core.dialects.plain import DEEPEST
-from nexus_core.dialects.transcripts.lines import not_json, too_deep
+from nexus_core.dialects.fields import at
+from nexus_core.dialects.transcripts.lines import not_json, require_shallow
 from nexus_core.errors import MessageError
 
 if TYPE_CHECKING:
@@ -43,8 +43,9 @@ def parse_document(text: str, name: str) -> Any:  # noqa: ANN401 - JSON has many
         raise MessageError(not_json(error), path=place(name, error.lineno)) from None
     except (ValueError, RecursionError):
         raise MessageError("nothing that JSON is used for", path=name) from None
-    if isinstance(value, dict | list) and too_deep(value, text):
-        raise MessageError(f"nested deeper than {DEEPEST} levels", path=name)
+    if isinstance(value, dict | list):
+        with at(name):
+            require_shallow(value)
     return value
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.dialects.fields import named
 from nexus_core.dialects.plain import DEEPEST
+from nexus_core.errors import MessageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -67,17 +68,19 @@ def not_json(error: json.JSONDecodeError) -> str:
     return f"not JSON: {error.msg[:1].lower()}{error.msg[1:]} at column {error.colno}"
 
 
-def too_deep(value: dict[str, Any] | list[Any], text: str) -> bool:
-    """Whether something that was read from a text is nested deeper than anybody would write it."""
-    if text.count("{") + text.count("[") <= DEEPEST:
-        return False
+def require_shallow(value: dict[str, Any] | list[Any]) -> None:
+    """Refuse what is nested deeper than anybody would write it: whoever goes through it would run out of stack.
+
+    Raises:
+        MessageError: It is.
+    """
     level: list[Any] = [value]
     for _ in range(DEEPEST):
-        level = [inner for each in level for inner in (each.values() if isinstance(each, dict) else each)]
-        level = [inner for inner in level if isinstance(inner, dict | list)]
+        inside = [inner for each in level for inner in (each.values() if isinstance(each, dict) else each)]
+        level = [inner for inner in inside if isinstance(inner, dict | list)]
         if not level:
-            return False
-    return True
+            return
+    raise MessageError(f"nested deeper than {DEEPEST} levels")
 
 
 class _Unread(NamedTuple):
@@ -96,6 +99,4 @@ def _parsed(number: int, line: str) -> Record | _Unread:
         return _Unread(number, line.rstrip("\r\n"), "nothing that JSON is used for")
     if not isinstance(value, dict):
         return _Unread(number, line.rstrip("\r\n"), f"expected an object, not {named(value)}")
-    if too_deep(value, line):
-        return _Unread(number, line.rstrip("\r\n"), f"nested deeper than {DEEPEST} levels")
     return Record(number, value)

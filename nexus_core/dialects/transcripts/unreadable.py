@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from nexus_core.dialects.transcripts.lines import require_shallow
 from nexus_core.errors import MessageError
 from nexus_core.values.message import Message
 from nexus_core.values.parts import Opaque
@@ -15,18 +16,23 @@ if TYPE_CHECKING:
     from nexus_core.values.message import Role
     from nexus_core.values.parts import JSON
 
+    Given = TypeVar("Given")
     Read = TypeVar("Read")
 
 
-def attempt(read: Callable[[], Read], account: Account, line: int) -> Read | None:
-    """What was read, or None and a note that says why not."""
+def attempt(read: Callable[[Given], Read], given: Given, account: Account, line: int) -> Read | None:
+    """What is read from something, or None and a note that says why not."""
     try:
-        return read()
+        return read(given)
     except MessageError as error:
         account.note(line, f"kept as it is: {error.what}" + (f" at {error.path}" if error.path else ""))
         return None
 
 
 def kept(role: Role, form: str, block: JSON) -> Message:
-    """A message that nobody can read but the program that wrote it."""
+    """A message that nobody can read but the program that wrote it; without its content where that is bottomless."""
+    try:
+        require_shallow(dict(block))
+    except MessageError as error:
+        block = {"type": error.what}
     return Message(role, (Opaque(form, block),))

@@ -19,14 +19,12 @@ if TYPE_CHECKING:
 
 FORMAT = "claude-code"
 _READ = ("id", "role", "model", "content", "stop_reason")
-_COSTS = frozenset(
-    {
-        "input_tokens",
-        "output_tokens",
-        "cache_read_input_tokens",
-        "cache_creation_input_tokens",
-        "output_tokens_details",
-    }
+_COSTS = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+    "output_tokens_details",
 )
 """What is read of an answer, and of what it cost; all of it stands in `Entry.raw`."""
 
@@ -43,45 +41,64 @@ def read_entries(nodes: Iterable[Node], account: Account, outcome: Outcome) -> l
 
 def read_entry(nodes: Sequence[Node], account: Account, outcome: Outcome) -> Entry:
     """One message, of one line or more."""
-    numbers = [node.record.number for node in nodes]
-    account.use(outcome, numbers[0])
-    account.use("merged", *numbers[1:])
+    account.use(outcome, nodes[0].record.number)
     value = nodes[0].record.value
-    reply = _read_reply(nodes, account) if value["type"] == "assistant" else _read_said(nodes[0], account)
+    said = _said if value["type"] == "user" else _answered
+    return said(nodes, account)
+
+
+def _said(nodes: Sequence[Node], account: Account) -> Entry:
+    """What a user said, or a tool; always on one line."""
+    number, value = nodes[0].record
+    body: dict[str, Any] = value["message"]
+    message = attempt(DIALECT.read, body, account, number) or kept("user", FORMAT, body)
     return Entry(
-        message=reply.messages[0],
-        lines=tuple(numbers),
-        ids=tuple(node.id for node in nodes if word_in(node.record.value, "uuid")),
+        message=message,
+        lines=(number,),
+        ids=_names(nodes),
         parent=word_in(value, "parentUuid"),
         kind=_kind(value),
         time=word_in(value, "timestamp"),
+        raw=(value,),
+    )
+
+
+def _answered(nodes: Sequence[Node], account: Account) -> Entry:
+    """What the assistant answered, on as many lines as it has blocks."""
+    values = [node.record.value for node in nodes]
+    numbers = tuple(node.record.number for node in nodes)
+    account.use("merged", *numbers[1:])
+    reply = _read_reply([value["message"] for value in values], account, numbers[0])
+    return Entry(
+        message=reply.messages[0],
+        lines=numbers,
+        ids=_names(nodes),
+        parent=word_in(values[0], "parentUuid"),
+        kind=_kind(values[0]),
+        time=word_in(values[0], "timestamp"),
         model=reply.model,
         reply=reply.id,
         stop=reply.stop,
         usage=reply.usage,
-        raw=tuple(node.record.value for node in nodes),
+        raw=tuple(values),
     )
 
 
-def _read_said(node: Node, account: Account) -> Reply:
-    body = node.record.value["message"]
-    message = attempt(lambda: DIALECT.read(body), account, node.record.number)
-    return Reply(messages=(message or kept("user", FORMAT, body),))
+def _names(nodes: Sequence[Node]) -> tuple[str, ...]:
+    return tuple([node.id for node in nodes if "uuid" in node.record.value])
 
 
-def _read_reply(nodes: Sequence[Node], account: Account) -> Reply:
-    bodies: list[dict[str, Any]] = [node.record.value["message"] for node in nodes]
+def _read_reply(bodies: Sequence[dict[str, Any]], account: Account, line: int) -> Reply:
     body = {key: bodies[-1][key] for key in _READ if key in bodies[-1]}
     if len(bodies) > 1:
-        body |= {"content": _content(bodies)}
+        body["content"] = _content(bodies)
     usage = next((given for each in reversed(bodies) if (given := each.get("usage"))), None)
     if isinstance(usage, dict):
-        body["usage"] = {key: value for key, value in usage.items() if key in _COSTS}
-    line = nodes[0].record.number
-    whole = attempt(lambda: DIALECT.read_reply(body), account, line)
+        body["usage"] = {key: usage[key] for key in _COSTS if key in usage}
+    whole = attempt(DIALECT.read_reply, body, account, line)
     if whole:
         return whole
-    said = attempt(lambda: DIALECT.read({"role": "assistant", "content": body.get("content")}), account, line)
+    said = attempt(DIALECT.read, {"role": "assistant", "content": body.get("content")}, account, line)
     message = said or kept("assistant", FORMAT, body)
     return Reply(messages=(message,), id=word_in(body, "id"), model=word_in(body, "model"))
 

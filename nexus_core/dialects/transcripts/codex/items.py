@@ -54,7 +54,7 @@ def open_envelope(record: Record) -> Item:
 def read_item(item: Item, body: dict[str, Any], account: Account, *, model: str = "") -> Entry:
     """An item as a message; one that is new, or lacks something, whole."""
     record = item.record
-    message = attempt(lambda: DIALECT.read(body), account, record.number)
+    message = attempt(DIALECT.read, body, account, record.number)
     if message is None:
         message = kept(_speaker(body), FORMAT, body)
     name = word_in(body, "id")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nexus_core.dialects.tools import read_tools
+from nexus_core.dialects.responses import DIALECT
 from nexus_core.dialects.transcripts.codex.items import FORMAT, Item, open_envelope, read_item, read_usage
 from nexus_core.dialects.transcripts.codex.prompts import Prompts
 from nexus_core.dialects.transcripts.lines import mapping_under, objects_in, word_in
@@ -119,7 +119,7 @@ class Rollout:
             self._system = (Message("system", instructions),)
         definitions = item.body.get("dynamic_tools")
         if isinstance(definitions, list):
-            tools = attempt(lambda: read_tools(definitions, "responses"), self._account, item.record.number)
+            tools = attempt(DIALECT.read_tools, definitions, self._account, item.record.number)
             self._tools = tools or ()
 
     def _hear(self, item: Item) -> None:

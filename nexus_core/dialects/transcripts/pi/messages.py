@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.dialects.fields import (
-    at,
+    joined,
     mapping_in,
     mapping_of,
     named,
@@ -15,7 +15,7 @@ from nexus_core.dialects.fields import (
     without,
 )
 from nexus_core.dialects.responses import DIALECT as RESPONSES
-from nexus_core.dialects.transcripts.lines import word_in
+from nexus_core.dialects.transcripts.lines import require_shallow, word_in
 from nexus_core.errors import MessageError
 from nexus_core.values.conversation import Usage
 from nexus_core.values.message import Message
@@ -64,10 +64,13 @@ def read_parts(content: object, api: str = "") -> tuple[Part, ...]:
         return (Text(content),)
     if not isinstance(content, list):
         raise MessageError(f"expected text or a list of blocks, not {named(content)}", path="content")
+    require_shallow(content)
     parts = []
     for index, block in enumerate(content):
-        with at(f"content[{index}]"):
+        try:
             parts.append(_read_part(mapping_of(block), api))
+        except MessageError as error:
+            raise joined(f"content[{index}]", error) from None
     return tuple(parts)
 
 

@@ -5,25 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.dialects.transcripts.lines import Record, mapping_under, word_in
-from nexus_core.dialects.transcripts.pi.messages import FORMAT, read_message, read_parts, read_stop, read_usage
+from nexus_core.dialects.transcripts.pi.messages import FORMAT, read_message, read_stop, read_usage
 from nexus_core.dialects.transcripts.transcript import Branch, Compaction, Entry, Transcript
 from nexus_core.dialects.transcripts.tree import climb
 from nexus_core.dialects.transcripts.unreadable import attempt, kept
 from nexus_core.values.message import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from nexus_core.dialects.transcripts.account import Account
     from nexus_core.dialects.transcripts.transcript import EntryKind, Outcome
+    from nexus_core.values.message import Role
 
 _INJECTED = ("bashExecution", "custom", "hookMessage")
 
 
 class _Spoken(NamedTuple):
-    """How a line becomes a message."""
+    """What a line says to the model, as a message of pi's."""
 
-    read: Callable[[], Message]
+    body: dict[str, Any]
     kind: EntryKind
 
 
@@ -115,7 +116,9 @@ class Session:
         if spoken is None:
             self._account.keep(record.number, word_in(value, "type") or "untyped", value)
             return
-        message = attempt(spoken.read, self._account, record.number) or kept("user", FORMAT, body or value)
+        message = attempt(read_message, spoken.body, self._account, record.number) or kept(
+            _speaker(spoken.body), FORMAT, spoken.body
+        )
         self._account.use(outcome, record.number)
         yield Entry(
             message=message,
@@ -163,9 +166,14 @@ class Session:
 def _spoken(value: dict[str, Any], body: dict[str, Any]) -> _Spoken | None:
     kind = value.get("type")
     if kind == "custom_message":
-        return _Spoken(lambda: Message("user", read_parts(value.get("content"))), "injected")
+        return _Spoken({"role": "custom", "content": value.get("content")}, "injected")
     if kind == "branch_summary" and word_in(value, "summary"):
-        return _Spoken(lambda: Message("user", word_in(value, "summary")), "branch-summary")
+        return _Spoken({"role": "branchSummary", "summary": value["summary"]}, "branch-summary")
     if kind != "message" or not body or body.get("excludeFromContext") is True:
         return None
-    return _Spoken(lambda: read_message(body), "injected" if body.get("role") in _INJECTED else "said")
+    return _Spoken(body, "injected" if body.get("role") in _INJECTED else "said")
+
+
+def _speaker(body: dict[str, Any]) -> Role:
+    speakers: dict[str, Role] = {"assistant": "assistant", "toolResult": "tool"}
+    return speakers.get(word_in(body, "role"), "user")

@@ -1,0 +1,88 @@
+"""Tables of tokens with bars, as wide as the terminal allows."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nexus_core.text.console import Console
+
+PLAIN_WIDTH = 100
+"""The width of a line where no terminal has one."""
+_GAP = 2
+_NARROWEST, _WIDEST = 8, 40
+_NAME = 32
+"""How much of a name is shown."""
+
+
+class Row(NamedTuple):
+    """A line of a table.
+
+    Attributes:
+        name: What it is about.
+        tokens: What that takes.
+        numbers: Further columns, right-aligned.
+        remark: What stands behind the bar, cut where the line ends.
+    """
+
+    name: str
+    tokens: int
+    numbers: tuple[str, ...] = ()
+    remark: str = ""
+
+
+def print_bars(console: Console, heading: tuple[str, ...], rows: Sequence[Row], total: int) -> None:
+    """Print a table: names, tokens, shares of `total`, bars up to the largest; nothing for no rows.
+
+    Args:
+        console: Where to print.
+        heading: What the names, the further columns and the remarks are.
+        rows: The lines.
+        total: What all of it takes.
+    """
+    if not rows:
+        return
+    name, *columns = heading
+    numbers = len(rows[0].numbers)
+    head = [name, "TOKENS", "SHARE", *columns[:numbers]]
+    cells = [[_cut(row.name, _NAME), f"{row.tokens:,}", share(row.tokens, total), *row.numbers] for row in rows]
+    widths = [max(len(line[place]) for line in (head, *cells)) for place in range(len(head))]
+    bar = _bar_width(sum(widths) + _GAP * len(widths), remarks=any(row.remark for row in rows))
+    largest = max(row.tokens for row in rows)
+    left = _columns() - sum(widths) - _GAP * (len(widths) + 1) - bar
+    lines = [[*_aligned(head, widths), "", *columns[numbers:]]]
+    for row, line in zip(rows, cells, strict=True):
+        drawn = "#" * round(bar * row.tokens / largest) if largest else ""
+        lines.append([*_aligned(line, widths), drawn, _cut(row.remark, left)])
+    console.text("")
+    console.table([line[: len(head) + 1 + bool(columns[numbers:])] for line in lines], styles=["bold"])
+
+
+def share(tokens: int, total: int) -> str:
+    """A part of the total in percent."""
+    return f"{tokens / total:.1%}" if total else "-"
+
+
+def _aligned(line: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """The cells of a line: the name on the left of its column, all else on the right."""
+    return [cell.rjust(width) if place else cell for place, (cell, width) in enumerate(zip(line, widths, strict=True))]
+
+
+def _bar_width(taken: int, *, remarks: bool) -> int:
+    free = _columns() - taken - _GAP
+    return max(_NARROWEST, min(_WIDEST, free // 3 if remarks else free))
+
+
+def _columns() -> int:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else PLAIN_WIDTH
+
+
+def _cut(text: str, limit: int) -> str:
+    shown = visible_line(text)
+    return shown if len(shown) <= limit else f"{shown[: max(limit - 1, 0)]}…"

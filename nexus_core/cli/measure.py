@@ -1,0 +1,67 @@
+"""Who counts for a model, and how much the model takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.cli.bars import share
+from nexus_core.text.visible import visible_line
+from nexus_core.tokens.counters import open_counter, open_model
+from nexus_core.tokens.models import DEFAULT_WINDOW
+
+if TYPE_CHECKING:
+    from nexus_core.nexus import Nexus
+    from nexus_core.tokens.memory import RememberingCounter
+    from nexus_core.values.settings import Settings
+
+
+class Measure(NamedTuple):
+    """What tokens are held against.
+
+    Attributes:
+        model: The model; "" when none is named.
+        counter: Who counts for it.
+        window: How many tokens it takes.
+        is_assumed: Whether nobody knows its window.
+    """
+
+    model: str
+    counter: RememberingCounter
+    window: int
+    is_assumed: bool
+
+    def is_exceeded_by(self, total: int) -> bool:
+        """Whether so many tokens surely do not fit."""
+        return total > self.window and not self.is_assumed
+
+    def sentence(self, total: int, *, exact: bool = True) -> str:
+        """So many tokens in words: of how many, for whom, how sure, by whose count.
+
+        Args:
+            total: How many.
+            exact: Whether all of them are of texts; pictures are never counted, only estimated.
+        """
+        window = f"an assumed window of {self.window:,}" if self.is_assumed else f"{self.window:,}"
+        model = f" for {visible_line(self.model)}" if self.model else ""
+        basis = "exact" if exact and self.counter.exact else "estimated"
+        return f"{total:,} tokens of {window}{model} ({share(total, self.window)}); {basis}, by {self.counter.name}"
+
+    def facts(self, total: int, *, exact: bool = True) -> dict[str, object]:
+        """The same for programs."""
+        return {
+            "model": self.model,
+            "counter": self.counter.name,
+            "exact": exact and self.counter.exact,
+            "window": self.window,
+            "window_assumed": self.is_assumed,
+            "total": total,
+            "fits": total <= self.window,
+        }
+
+
+def open_measure(nexus: Nexus, settings: Settings, *names: str) -> Measure:
+    """The measure for the first of some models that is named, else for the configured one."""
+    name = next(filter(None, names), str(settings.get("provider.model") or ""))
+    model = open_model(name, host=nexus.host, settings=settings)
+    is_assumed = not (model.api or model.encoding) and model.window == DEFAULT_WINDOW
+    return Measure(name, open_counter(name, host=nexus.host, settings=settings), model.window, is_assumed)

@@ -1,0 +1,59 @@
+"""Sessions of real people, where they lie beside the project; skipped where they do not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from nexus_core.dialects.transcripts.reading import read_transcript
+from nexus_core.dialects.transcripts.transcript import Transcript
+from nexus_core.history.check import check
+from nexus_core.values.parts import Opaque
+from tests.conftest import ROOT
+from tests.dialects.transcripts.support import every_line, said
+
+CORPUS = Path(os.environ.get("NEXUS_CORPUS") or ROOT.parent / "shared" / "corpus") / "sessions"
+FILES = sorted(path for path in CORPUS.rglob("*") if path.is_file())
+FORMATS = {"claude-code": "claude-code", "codex": "codex", "pi": "pi", "openai-chat": "messages"}
+
+pytestmark = pytest.mark.skipif(not FILES, reason="there are no sessions of real people here")
+
+
+def read(name: str) -> Transcript:
+    (file,) = CORPUS.rglob(name)
+    return read_transcript(file.read_text(encoding="utf-8"), file.name)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_it_is_read_and_every_line_accounted_for(file: Path) -> None:
+    transcript = read_transcript(file.read_text(encoding="utf-8"), file.name)
+
+    assert transcript.format == FORMATS[file.relative_to(CORPUS).parts[0]]
+    assert transcript.entries
+    if file.suffix == ".jsonl":
+        assert every_line(transcript) == list(range(1, transcript.report.lines + 1))
+
+
+def test_real_sessions_of_claude_code_are_valid_but_for_results_in_several_messages() -> None:
+    for name in ("2b4ed4c0-b905-41de-9238-273db3ec737a.jsonl", "agent-aef063ba534d73153.jsonl"):
+        transcript = read(name)
+
+        assert {finding.code for finding in check(transcript.messages, "anthropic")} <= {"split-results"}
+        assert transcript.branches == ()
+        assert not any(isinstance(part, Opaque) for message in transcript.messages for part in message.parts)
+
+
+def test_answers_of_a_real_session_are_merged() -> None:
+    transcript = read("agent-aef063ba534d73153.jsonl")
+
+    assert transcript.report.outcomes["merged"] == (3, 7, 9, 12)
+    assert [call.name for call in transcript.entries[3].message.tool_calls] == ["Read", "Read", "Read"]
+
+
+def test_forks_of_a_real_file_are_found() -> None:
+    transcript = read("dag_fork.jsonl")
+
+    assert said(transcript.entries)[3:] == ["user: Fork from c", "assistant: Forked reply", "user: End of s3"]
+    assert [(len(branch.entries), branch.parent) for branch in transcript.branches] == [(5, "c")]
