@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.history.lazy import LazyGroups, Span
 from nexus_core.history.mending.steps import mend
+from nexus_core.history.soundness import is_surely_sound
 from nexus_core.values.budget import Decision
 from nexus_core.values.parts import ToolResult
 
@@ -128,9 +129,13 @@ class Chooser:
     # ---- what becomes of them ---------------------------------------------------------------------------------
 
     def _mended(self, kept: list[int], instructions: int) -> Chosen:
-        window = self._window
+        window, rules = self._window, self._speaking.rules
         places = [*range(self._begin), *kept]
-        mended = mend([window.message(place) for place in places], self._speaking.rules, listed=True)
+        given = [window.message(place) for place in places]
+        if window.are_sound(places, rules.name) and is_surely_sound(given, rules):
+            decisions = tuple(self._left_out(kept))
+            return Chosen(list(zip(places, given, strict=True)), self._taken(places), instructions, decisions, ())
+        mended = mend(given, rules, listed=True)
         messages: list[tuple[int | None, Message]] = []
         tokens = 0
         for index, message in mended.messages:
@@ -139,6 +144,8 @@ class Chooser:
             is_given = place is not None and message is window.given(place)
             messages.append((place if is_given else None, message))
         findings = tuple(replace(finding, index=places[finding.index or 0]) for finding in mended.findings)
+        for place in {place for place, _ in messages if place is not None} - {finding.index for finding in findings}:
+            window.note_sound(place, rules.name)
         return Chosen(messages, tokens, instructions, (*self._left_out(kept), *self._done(kept, findings)), findings)
 
     def _left_out(self, kept: list[int]) -> Iterator[Decision]:

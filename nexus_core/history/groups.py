@@ -60,6 +60,9 @@ def _split(first: int, said: list[Message], results: list[Message]) -> Iterator[
     """The groups of an assistant's messages and the results after them, newest first."""
     last = first + len(said) + len(results) - 1
     begin = next((place for place, message in enumerate(said) if _leads(message)), len(said))
+    if begin == len(said):  # nobody called anything: most answers
+        yield from (Group(place, place, open=False) for place in range(last, first - 1, -1))
+        return
     waiting = WaitingCalls(part for message in said[begin:] for part in message.tool_calls)
     answers, is_open = 0, bool(waiting)
     for message in results:
@@ -70,10 +73,8 @@ def _split(first: int, said: list[Message], results: list[Message]) -> Iterator[
     end = first + len(said) + answers - 1
     for place in range(last, end, -1):  # results of calls that are not in this group
         yield Group(place, place, open=False)
-    if begin < len(said):
-        yield Group(first + begin, end, open=is_open)
-        end = first + begin - 1
-    for place in range(end, first - 1, -1):
+    yield Group(first + begin, end, open=is_open)
+    for place in range(first + begin - 1, first - 1, -1):
         yield Group(place, place, open=False)
 
 

@@ -23,11 +23,13 @@ class Known(NamedTuple):
         copy: What it was read from, as that was then: the caller may have changed it since.
         message: What was read.
         tokens: What it takes.
+        sound: The APIs for which nothing is wrong with it.
     """
 
     copy: object
     message: Message
     tokens: int
+    sound: set[str]
 
 
 class Memory:
@@ -42,13 +44,18 @@ class Memory:
         # An id may come back for another object; only what is equal will do.
         return known if known is not None and known.copy == item else None
 
-    def keep(self, item: object, message: Message, tokens: int) -> None:
-        """Remember what was read from a dict; objects of an SDK are slow to compare, and a Message needs no reading."""
-        if type(item) is not dict:
-            return
+    def keep(self, item: object, message: Message, tokens: int) -> set[str]:
+        """Remember what was read from a dict; returns the set of APIs it is sound for, to be added to.
+
+        Objects of an SDK are slow to compare, and a Message needs no reading.
+        """
+        known = Known(plain(item) if type(item) is dict else None, message, tokens, set())
+        if known.copy is None:
+            return known.sound
         if len(self._known) >= LIMIT:
             self._known.clear()
-        self._known[id(item)] = Known(plain(item), message, tokens)
+        self._known[id(item)] = known
+        return known.sound
 
 
 _MEMORIES: WeakKeyDictionary[TokenCounter, dict[str, Memory]] = WeakKeyDictionary()

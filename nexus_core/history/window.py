@@ -33,6 +33,7 @@ class Window:
         self._limit: int | None = None
         self._given: dict[int, Message] = {}
         self._counted: dict[int, int] = {}
+        self._sound: dict[int, set[str]] = {}
         self._sent: dict[int, Message] = {}
         self._tokens: dict[int, int] = {}
 
@@ -57,6 +58,7 @@ class Window:
             else:
                 message = known.message
                 self._counted[place] = known.tokens
+                self._sound[place] = known.sound
             self._given[place] = message
         return message
 
@@ -82,8 +84,17 @@ class Window:
         if place not in self._counted:
             message = self.given(place)
             self._counted[place] = self.size(message)
-            self._memory.keep(self._items[place], message, self._counted[place])
+            self._sound[place] = self._memory.keep(self._items[place], message, self._counted[place])
         return self._counted[place]
+
+    def are_sound(self, places: list[int], api: str) -> bool:
+        """Whether each of them is known to be what an API wants, and will be sent as it was given."""
+        return self._limit is None and all(api in self._sound.get(place, ()) for place in places)
+
+    def note_sound(self, place: int, api: str) -> None:
+        """Remember that nothing is wrong with a message."""
+        if place in self._sound:
+            self._sound[place].add(api)
 
     def known(self, places: range) -> int | None:
         """What they take together, if all of them were counted."""

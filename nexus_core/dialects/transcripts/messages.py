@@ -70,9 +70,8 @@ def read_request(text: str, found: Mapping[str, Piece], account: Account) -> Tra
     body = {name: piece.value for name, piece in found.items()}
     if key == "history":
         return _read_list(items, lines, account)
-    speaking = _speaking(key, body)
     try:
-        conversation = speaking.read_request(body)
+        conversation = _speaking(key, body).read_request(body)
     except MessageError as error:
         raise _placed(error, lines, account.name) from None
     return _conversation(conversation, items, lines, account)

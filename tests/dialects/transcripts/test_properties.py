@@ -87,6 +87,7 @@ def test_no_message_is_on_two_paths(lines: list[str]) -> None:
 
 
 @UNHURRIED
+@example({"messages": [None]})
 @given(st.sampled_from(DOCUMENTS).map(_copy).flatmap(lambda value: spoiled(st.just(value))) | JSON)
 def test_any_document_is_read_or_refused(value: Any) -> None:
     for space in (None, 2):

@@ -1,0 +1,78 @@
+"""A quick look that spares a sound conversation the whole repair."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nexus_core.values.parts import Reasoning, Text, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nexus_core.values.api import ApiRules
+    from nexus_core.values.message import Message
+
+
+def is_surely_sound(messages: Sequence[Message], rules: ApiRules) -> bool:
+    """Whether messages with which nothing is wrong one by one go together as an API wants them.
+
+    False only means that nobody is sure: repair looks at everything, this at the usual. A test holds that repair finds
+    nothing where this says True.
+    """
+    if not rules.call_ids:
+        return False  # pairing by order is not a quick look
+    spoken = _Spoken(rules)
+    return all(map(spoken.takes, messages)) and spoken.may_end()
+
+
+class _Spoken:
+    """What has been said so far, as much as matters for what may come next."""
+
+    def __init__(self, rules: ApiRules) -> None:
+        self._rules = rules
+        self._previous = ""
+        self._waiting: set[str] = set()
+        self._ids: set[str] = set()
+
+    def takes(self, message: Message) -> bool:
+        """Whether a message may surely come next."""
+        role, previous = message.role, self._previous
+        if role == "system":
+            return not previous and self._rules.system != "field"
+        if (not previous and role not in self._rules.first) or role == previous == "assistant":
+            return False
+        self._previous = role
+        calls, results = [], []
+        for part in message.parts:
+            kind = type(part)
+            if kind is ToolCall:
+                calls.append(part.id)  # type: ignore[union-attr] # narrowed by its type
+            elif kind is ToolResult:
+                results.append(part.call_id)  # type: ignore[union-attr] # as above
+            elif kind is not Text and (kind is not Reasoning or part is message.parts[-1]):
+                return False  # media, provider's blocks and lone thoughts have rules of their own
+            if self._rules.cache_marks and getattr(part, "extra", None):
+                return False
+        return self._takes_results(message, results) if results else not self._waiting and self._takes_calls(calls)
+
+    def may_end(self) -> bool:
+        """Whether this may surely be the end; calls may wait there."""
+        is_last = self._previous in self._rules.last or not self._previous
+        return is_last and (self._rules.final_blanks or self._previous != "assistant")
+
+    def _takes_results(self, message: Message, results: list[str]) -> bool:
+        if message.role != "tool" or len(results) != len(message.parts) or not self._waiting.issuperset(results):
+            return False
+        self._waiting.difference_update(results)
+        is_whole = not self._waiting or self._rules.results != "together"
+        return len(set(results)) == len(results) and is_whole
+
+    def _takes_calls(self, calls: list[str]) -> bool:
+        if not calls:
+            return True
+        new = set(calls)
+        if "" in new or len(new) != len(calls) or (self._rules.unique_ids and not new.isdisjoint(self._ids)):
+            return False
+        self._ids |= new
+        self._waiting |= new
+        return True

@@ -1,0 +1,77 @@
+"""A quick look that spares a sound conversation the whole repair."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nexus_core.dialects.rules import RULES
+from nexus_core.history.mending.steps import mend
+from nexus_core.history.soundness import is_surely_sound
+from nexus_core.values.message import Message
+from nexus_core.values.parts import Text, ToolCall, ToolResult
+from tests.history.conversations import any_messages, conversations
+
+APIS = st.sampled_from(sorted(RULES))
+NEIGHBOURS = {"orphan-result", "missing-result", "early-result", "late-result", "wrong-first-role", "wrong-last-role"}
+"""What can only be wrong with a message because of those around it."""
+
+
+@st.composite
+def mixed(draw: st.DrawFn) -> list[Message]:
+    """Sound conversations, with messages taken out, doubled or swapped."""
+    messages = draw(st.one_of(conversations(), any_messages))
+    for _ in range(draw(st.integers(0, 3))):
+        if not messages:
+            break
+        place, other = draw(st.integers(0, len(messages) - 1)), draw(st.integers(0, len(messages) - 1))
+        match draw(st.sampled_from(["take", "double", "swap"])):
+            case "take":
+                del messages[place]
+            case "double":
+                messages.insert(other, messages[place])
+            case "swap":
+                messages[place], messages[other] = messages[other], messages[place]
+    return messages
+
+
+def is_sound_alone(message: Message, api: str) -> bool:
+    """Whether nothing is wrong with a message itself, wherever it stands."""
+    call = Message("assistant", [ToolCall(result.call_id, "search", {}) for result in message.tool_results])
+    around = [Message("user", "a"), *([call] if message.tool_results else []), message]
+    return {finding.code for finding in mend(around, RULES[api], listed=True).findings} <= NEIGHBOURS
+
+
+@given(mixed(), APIS)
+def test_repair_finds_nothing_where_it_says_so(messages: list[Message], api: str) -> None:
+    if all(is_sound_alone(message, api) for message in messages) and is_surely_sound(messages, RULES[api]):
+        mended = mend(messages, RULES[api], listed=True)
+        assert mended.findings == ()
+        assert [index for index, _ in mended.messages] == list(range(len(messages)))
+
+
+@pytest.mark.parametrize("api", ["openai", "anthropic", "responses", "neutral"])
+def test_it_is_sure_of_an_ordinary_tool_loop(api: str) -> None:
+    messages = [
+        Message("user", "Why?"),
+        Message("assistant", (Text("Let me look."), ToolCall("a", "ls"), ToolCall("b", "ls"))),
+        Message("tool", (ToolResult("b", "x"), ToolResult("a", "y"))),
+        Message("assistant", "Because."),
+        Message("user", "I see."),
+    ]
+
+    assert is_surely_sound(messages, RULES[api])
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [Message("tool", (ToolResult("a", "x"),))],
+        [Message("user", "Why?"), Message("assistant", (ToolCall("a", "ls"),)), Message("user", "Hello?")],
+        [Message("user", "Why?"), Message("assistant", (ToolCall("a", "ls"), ToolCall("a", "ls")))],
+        [Message("user", "Why?"), Message("system", "Be kind.")],
+    ],
+)
+def test_it_is_not_sure_of_anything_else(messages: list[Message]) -> None:
+    assert not is_surely_sound(messages, RULES["openai"])
