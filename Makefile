@@ -41,6 +41,8 @@ bench: $(VENV)/.run  ## measure start-up beside the peers, and loading beside ba
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/layers.py
 	$(BIN)/python benchmarks/tokens.py
+	$(BIN)/python benchmarks/transcripts.py
+	$(BIN)/python benchmarks/history.py
 
 clean:  ## remove what the other verbs made
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

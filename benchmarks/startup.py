@@ -344,7 +344,7 @@ def read_version(venv: Venv, distribution: str) -> str:
 def format_report(rows: Iterable[Row], medians: Mapping[str, float]) -> str:
     """The table of ratios, and below it the medians."""
     ratios = [("ROW", "RATIO", "GOAL", "VERDICT"), *map(format_row, rows)]
-    times = [("COMMAND", "MEDIAN CPU MS"), *((name, f"{median:.1f}") for name, median in medians.items())]
+    times = [("COMMAND", "MEDIAN CPU MS"), *((name, f"{median:.4g}") for name, median in medians.items())]
     return f"\n{format_table(ratios)}\n\n{format_table(times)}"
 
 

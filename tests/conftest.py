@@ -37,6 +37,14 @@ class InstallPlugin(Protocol):
     def __call__(self, name: str, source: str, *, distribution: str = ..., version: str = ...) -> None: ...
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What tests count and check is not kept in the user's own cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
     """The directory commands run in."""

@@ -5,6 +5,7 @@ root.py       the root command and its list of core commands
 lazy.py       commands that are listed without being imported
 options.py    the options that every command understands
 shell.py      what a command has at hand: console, directory, Nexus; keeps what plugins print out of the data
+bars.py       tables of tokens with bars; measure.py: who counts for a model, and how much it takes
 <name>.py     one command group each
 """
 

@@ -12,6 +12,7 @@ responses/       OpenAI's Responses; family.py: what both have in common
 anthropic/       Anthropic's Messages
 gemini/          Gemini's contents
 neutral/         Nexus's own messages, and their form in JSON
+transcripts/     conversations that other programs wrote down, read into neutral messages
 
 A package named after a dialect has it as `DIALECT`. None of them imports an SDK.
 """

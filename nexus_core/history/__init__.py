@@ -8,5 +8,6 @@ fit.py           makes a list fit a model's window; choosing.py: which messages 
 window.py        a caller's list, read one message at a time; lazy.py: its groups; shortening.py: long results cut
 sums.py          sizes of groups as running sums
 growing.py       a conversation that grows, in groups
+breakdown.py     where the tokens of a conversation go
 manager.py       ContextManager: a conversation in memory that always fits
 """

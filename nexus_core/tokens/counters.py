@@ -55,6 +55,7 @@ class _Answers:
 
     def __init__(self) -> None:
         self._models: Mapping[str, Model] | None = None
+        self._encodings: dict[str, str] = {}
         self._counters: dict[tuple[str, str], ModelCounter] = {}
         self._remembering: dict[tuple[str, str], RememberingCounter] = {}
 
@@ -73,7 +74,11 @@ class _Answers:
         return self._remembering[question]
 
     def _question(self, host: Host, model: str, settings: Settings | None) -> tuple[str, str]:
-        return model, find_model(model, self.models(host), settings).encoding if model else ""
+        if settings is not None or not model:
+            return model, find_model(model, self.models(host), settings).encoding if model else ""
+        if model not in self._encodings:  # looking through the table takes longer than counting a message
+            self._encodings[model] = find_model(model, self.models(host)).encoding
+        return model, self._encodings[model]
 
     def _ask(self, host: Host, question: tuple[str, str]) -> ModelCounter:
         if question not in self._counters:

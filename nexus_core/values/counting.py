@@ -39,15 +39,15 @@ class TokenCounter(Protocol):
 
 @runtime_checkable
 class ModelCounter(TokenCounter, Protocol):
-    """What `nexus_token_counter` answers: a counter that says what it is.
+    """What `nexus_token_counter` answers: a counter that says what it is."""
 
-    Attributes:
-        name: What it counts with: `tiktoken:o200k_base`. Equal names give equal counts; caches go by it.
-        exact: Whether it counts as the model does.
-    """
+    @property
+    def name(self) -> str:
+        """What it counts with: `tiktoken:o200k_base`. Equal names give equal counts; caches go by it."""
 
-    name: str
-    exact: bool
+    @property
+    def exact(self) -> bool:
+        """Whether it counts as the model does."""
 
     def count_many(self, texts: Iterable[str]) -> list[int]:
         """The tokens of each text; faster than one at a time."""

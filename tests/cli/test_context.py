@@ -1,0 +1,300 @@
+"""`nexus context`."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nexus_core.testing import write_files
+from tests.conftest import ROOT, Cli, InstallPlugin
+
+SAMPLES = ROOT / "tests/dialects/transcripts/samples"
+GOLDEN = ROOT / "tests/golden"
+LETTERS = """
+from nexus_core import hookimpl
+
+
+class Letters:
+    name, exact = "letters", True
+
+    def count(self, text):
+        return len(text)
+
+    def count_many(self, texts):
+        return [len(text) for text in texts]
+
+    def count_messages(self, messages):
+        return sum(100 + len(message.content) for message in messages)
+
+
+@hookimpl
+def nexus_token_counter(model, encoding):
+    return Letters()
+"""
+
+
+def table(out: str, heading: str) -> list[list[str]]:
+    """The rows under a heading, without bars."""
+    lines = out.splitlines()
+    (start,) = (place for place, line in enumerate(lines) if line.startswith(heading))
+    rows = []
+    for line in lines[start + 1 :]:
+        if not line:
+            break
+        rows.append(re.split(r"  +", re.sub(r"  #+", "", line)))
+    return rows
+
+
+@pytest.mark.parametrize("name", ["claude.jsonl", "codex.jsonl", "pi.jsonl", "chat.json"])
+def test_the_whole_picture_of_a_transcript(name: str, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(SAMPLES)
+
+    outcome = cli("context", name)
+
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out == (GOLDEN / f"context_{name.partition('.')[0]}.txt").read_text(encoding="utf-8")
+
+
+def test_a_transcript_is_only_read(cli: Cli, work: Path) -> None:
+    text = (SAMPLES / "claude.jsonl").read_text(encoding="utf-8")
+    write_files(work, {"session.jsonl": text})
+
+    cli("context", "session.jsonl")
+
+    assert [path.name for path in work.iterdir()] == ["session.jsonl"]
+    assert (work / "session.jsonl").read_text(encoding="utf-8") == text
+
+
+def test_the_model_may_be_named(cli: Cli) -> None:
+    outcome = cli("context", str(SAMPLES / "claude.jsonl"), "-m", "gpt-4o")
+
+    assert "tokens of 128,000 for gpt-4o (0.1%); exact, by tiktoken:o200k_base" in outcome.out
+
+
+def test_without_a_model_in_it_the_configured_one_counts(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/config.json": '{"provider": {"model": "gpt-4o"}}'})
+
+    outcome = cli("context", str(SAMPLES / "messages.jsonl"))
+
+    assert "for gpt-4o" in outcome.out
+
+
+def test_a_window_that_nobody_knows_is_called_assumed(cli: Cli) -> None:
+    outcome = cli("context", str(SAMPLES / "messages.jsonl"), "-m", "home-made")
+
+    assert "of an assumed window of 128,000 for home-made" in outcome.out
+
+
+def test_what_was_compacted_away_is_counted_on_demand(cli: Cli) -> None:
+    now, everything = (
+        json.loads(cli("context", str(SAMPLES / "claude.jsonl"), "--json", *options).out)
+        for options in ((), ("--all",))
+    )
+
+    assert (len(now["messages"]), now["compacted_messages"]) == (6, 8)
+    assert (len(everything["messages"]), everything["compacted_messages"]) == (13, 0)
+
+
+def test_the_largest_messages_have_their_place_and_line(cli: Cli) -> None:
+    outcome = cli("context", str(SAMPLES / "claude.jsonl"), "--top", "2")
+
+    largest = table(outcome.out, "LARGEST")
+    assert [row[0] for row in largest] == ["message 3", "message 0"]
+    assert [row[3] for row in largest] == ["25", "21"]
+    assert len(table(outcome.out, "TOOL")) == 1
+
+
+def test_nothing_is_listed_when_nothing_is_asked_for(cli: Cli) -> None:
+    outcome = cli("context", str(SAMPLES / "claude.jsonl"), "--top", "0")
+
+    assert "ROLE" in outcome.out
+    assert "TOOL" not in outcome.out
+    assert "LARGEST" not in outcome.out
+
+
+def test_json_has_every_message_with_its_lines_and_the_sum_so_far(cli: Cli) -> None:
+    document = json.loads(cli("context", str(SAMPLES / "codex.jsonl"), "--json", "--all").out)
+
+    assert (document["schema"], document["format"], document["api"]) == (1, "codex", "responses")
+    assert [message["lines"] for message in document["messages"]][:3] == [[2], [3], [5]]
+    assert document["messages"][-1]["cumulative"] == document["total"]
+    assert document["total"] == sum(role["tokens"] for role in document["roles"])
+    assert document["largest"][0] == max(document["messages"], key=lambda message: message["tokens"])["place"]
+    assert document["branches"] == [
+        {"kind": "rolled-back", "name": "", "parent": "", "messages": 2, "first_line": 19, "last_line": 20}
+    ]
+    assert document["report"]["lines"] == 30
+
+
+def test_json_says_what_the_last_answer_cost(cli: Cli) -> None:
+    document = json.loads(cli("context", str(SAMPLES / "pi.jsonl"), "--json").out)
+
+    assert document["last_usage"] == {
+        "input_tokens": 450,
+        "output_tokens": 11,
+        "cached_input_tokens": 400,
+        "cache_write_tokens": 30,
+    }
+    assert document["exact"] is False  # there is a picture in it
+
+
+def test_a_transcript_may_come_through_a_pipe(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = (SAMPLES / "messages.jsonl").read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+    outcome = cli("context", "-", "-m", "gpt-4o")
+
+    assert outcome.code == 0
+    assert outcome.out.startswith("-: messages (openai), 3 messages\n")
+
+
+def test_broken_lines_are_named_and_cost_nothing_else(cli: Cli, work: Path) -> None:
+    good = (SAMPLES / "messages.jsonl").read_text(encoding="utf-8")
+    write_files(work, {"session.jsonl": good + "{oops\n" * 7 + '{"role": "us'})
+
+    outcome = cli("context", "session.jsonl", "-m", "gpt-4o")
+
+    assert (outcome.code, "3 messages" in outcome.out) == (0, True)
+    assert outcome.err.splitlines()[0] == (
+        "Warning: session.jsonl:4: not JSON: expecting property name enclosed in double quotes at column 2"
+    )
+    assert outcome.err.splitlines()[-1] == "Warning: 3 more notes; --json has all of them"
+
+
+def test_half_a_character_at_the_end_is_no_trouble(cli: Cli, work: Path) -> None:
+    line = json.dumps({"role": "user", "content": "grüezi"}, ensure_ascii=False).encode()
+    (work / "session.jsonl").write_bytes(line + b"\n" + line[: line.index(b"\xbc")])
+
+    outcome = cli("context", "session.jsonl", "-m", "gpt-4o")
+
+    assert (outcome.code, "1 message\n" in outcome.out) == (0, True)
+    assert "session.jsonl:2: not UTF-8" in outcome.err
+
+
+def test_what_does_not_fit_into_the_window_is_a_finding(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/config.json": '{"models": {"tiny": {"window": 10}}}'})
+
+    outcome, everything = (
+        cli("context", str(SAMPLES / "claude.jsonl"), "-m", "tiny", *each) for each in ((), ("--all",))
+    )
+
+    assert (outcome.code, everything.code) == (1, 0)
+    assert "tokens of 10 for tiny" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("files", "arguments", "code", "message"),
+    [
+        ({}, ["missing.jsonl"], 3, "no such file\n  at missing.jsonl"),
+        ({"d/x": ""}, ["d"], 3, "is a directory\n  at d"),
+        ({"notes.md": "# Notes\n"}, ["notes.md"], 3, "not JSON: expecting value at column 1\n  at notes.md:1"),
+        ({"a.json": '[{"role": "usr", "content": ""}]'}, ["a.json"], 3, "at a.json:1, messages[0].role"),
+        ({"a.json": "[]"}, ["a.json", "--top", "-1"], 2, "is not in the range"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_its_place(
+    *, files: dict[str, str], arguments: list[str], code: int, message: str, cli: Cli, work: Path
+) -> None:
+    write_files(work, files)
+
+    outcome = cli("context", *arguments)
+
+    assert (outcome.code, outcome.out) == (code, "")
+    assert message in outcome.err
+
+
+def test_no_text_of_a_transcript_steers_the_terminal(cli: Cli, work: Path) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "\x1b[2Jls", "arguments": "{}"}}
+    messages = [{"role": "user", "content": "\x1b]0;title\x07"}, {"role": "assistant", "tool_calls": [call]}]
+    write_files(work, {"a.json": json.dumps(messages)})
+
+    outcome = cli("context", "a.json", "-m", "\x1b[31mgpt-4o")
+
+    assert "\x1b" not in outcome.out + outcome.err
+    assert "\\x1b[2Jls" in outcome.out
+
+
+@pytest.mark.parametrize("columns", [60, 100, 150])
+def test_on_a_terminal_lines_are_as_long_as_it_is_wide(columns: int, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+
+    outcome = cli("context", str(SAMPLES / "claude.jsonl"))
+
+    lines = outcome.out.split("\n\n", 1)[1].splitlines()  # behind the name of the file, which may be long
+    assert columns - 20 < max(map(len, lines)) <= columns
+
+
+def test_without_a_file_the_prompt_is_counted_by_section(cli: Cli, work: Path) -> None:
+    write_files(
+        work, {".nexus3/NEXUS.md": "Be brief. " * 50, ".nexus3/config.json": '{"provider": {"model": "gpt-4o"}}'}
+    )
+
+    outcome = cli("context")
+
+    assert outcome.code == 0
+    assert outcome.out.splitlines()[0] == f"{work}: 4 sections of the system prompt"
+    assert re.match(
+        r"[\d,]+ tokens of 128,000 for gpt-4o \(0\.\d%\); exact, by tiktoken:o200k_base", outcome.out.splitlines()[1]
+    )
+    assert [row[0] for row in table(outcome.out, "SECTION")] == [
+        "Default Configuration",
+        "Project Configuration",
+        "Environment",
+        "Active Configuration",
+    ]
+
+
+def test_sections_have_their_source(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/NEXUS.md": "Be brief."})
+
+    document = json.loads(cli("context", "--json").out)
+
+    sources = {section["title"]: section["source"]["uri"] for section in document["sections"]}
+    assert sources["Project Configuration"] == f"{work}/.nexus3/NEXUS.md"
+    assert sources["Environment"] == "plugin:environment"
+
+
+def test_the_sections_together_are_nearly_the_prompt(cli: Cli) -> None:
+    document = json.loads(cli("context", "--json").out)
+
+    together = sum(section["tokens"] for section in document["sections"])
+    assert 0 <= document["total"] - together <= 4 + 2 * len(document["sections"])
+
+
+def test_a_run_can_insist_on_approval(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/mcp.json": '{"servers": [{"name": "a", "command": ["npx", "x"]}]}'})
+
+    refused = cli("context", "--require-trusted")
+
+    assert (refused.code, refused.out) == (3, "")
+
+
+def test_a_strangers_counter_counts(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("letters", LETTERS)
+
+    document: dict[str, Any] = json.loads(cli("context", str(SAMPLES / "messages.jsonl"), "--json").out)
+
+    assert (document["counter"], document["exact"]) == ("letters", True)
+    assert document["total"] == 300 + len("Who has the atlas?M. Frey.Since when?")
+    assert [(kind["name"], kind["tokens"]) for kind in document["kinds"]] == [("text", 37), ("framing", 300)]
+
+
+def test_the_help_ends_with_two_examples(cli: Cli) -> None:
+    outcome = cli("context", "--help")
+
+    examples = outcome.out.partition("Examples:")[2].strip().splitlines()
+    assert [line.split()[:2] for line in examples] == [["nexus", "context"]] * 2
+
+
+def test_the_same_file_gives_the_same_bytes_twice(cli: Cli) -> None:
+    arguments = ("context", str(SAMPLES / "claude.jsonl"), "--json")
+
+    assert cli(*arguments) == cli(*arguments)
