@@ -17,6 +17,7 @@ Everything named in __all__ is imported when it is first used, so that `import n
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from nexus_core._version import __version__
+    from nexus_core.dialects.finding import dialect
     from nexus_core.errors import (
         BudgetError,
         ClosedError,
@@ -88,6 +89,7 @@ _HOMES = {
     "UsageError": "errors",
     "__version__": "_version",
     "check": "history.check",
+    "dialect": "dialects.finding",
     "fit": "history.fit",
     "hookimpl": "hookspecs",
     "repair": "history.repair",
@@ -130,6 +132,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "check",
+    "dialect",
     "fit",
     "hookimpl",
     "repair",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nexus_core.tokens.counters import get_token_counter
     from nexus_core.tokens.estimator import SimpleTokenCounter
     from nexus_core.values.budget import TokenBudget
+    from nexus_core.values.conversation import Conversation
     from nexus_core.values.counting import TokenCounter
     from nexus_core.values.message import Message
     from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
@@ -43,6 +44,7 @@ __all__ = [
     "ContextLoader",
     "ContextManager",
     "ContextSources",
+    "Conversation",
     "File",
     "FilePromptSource",
     "Image",
@@ -76,6 +78,7 @@ _ELSEWHERE = {
     "ContextLayer": "nexus_core.layers.context_layer",
     "ContextManager": "nexus_core.history.manager",
     "ContextSources": "nexus_core.layers.context",
+    "Conversation": "nexus_core.values.conversation",
     "File": "nexus_core.values.parts",
     "Image": "nexus_core.values.parts",
     "LoadedContext": "nexus_core.layers.context",

@@ -57,11 +57,11 @@ class ContextManager:
     ) -> None:
         from nexus_core.config.schema import ContextConfig  # noqa: PLC0415 - pydantic only for those who manage
         from nexus_core.host.default import default_host  # noqa: PLC0415 - plugins are looked for when needed
-        from nexus_core.tokens.counters import get_token_counter  # noqa: PLC0415 - as above
+        from nexus_core.tokens.counters import open_counter  # noqa: PLC0415 - as above
 
         self.config = config or ContextConfig()
         self._truncation = default_host().truncations().get(self.config.truncation_strategy)
-        self._counter = token_counter or get_token_counter()
+        self._counter = token_counter or open_counter()
         self._logger = logger
         self._now = now
         self._system: Message | None = None

@@ -53,8 +53,16 @@ def test_the_python_of_the_readme_lists_where_sections_come_from(tmp_path: Path)
     assert "Environment from plugin:environment" in output
 
 
+def test_the_conversation_of_the_readme_fits(tmp_path: Path) -> None:
+    kept, remaining, decision = run([sys.executable, "-c", blocks("python")[1]], tmp_path).split(maxsplit=2)
+
+    assert int(kept) > 500
+    assert int(remaining) < 20
+    assert "rule='oldest_first', first=0" in decision
+
+
 def test_the_plugin_of_the_readme_is_in_the_prompt(tmp_path: Path) -> None:
-    output = run([sys.executable, "-c", blocks("python")[1]], tmp_path)
+    output = run([sys.executable, "-c", blocks("python")[2]], tmp_path)
 
     assert f"## Motto\nMeasure twice in {ROOT.name}." in output
 
@@ -75,6 +83,13 @@ def test_the_examples_of_the_testing_page_pass(tmp_path: Path) -> None:
     output = run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)], tmp_path)
 
     assert "1 passed" in output
+
+
+def test_the_examples_of_the_fitting_page_run(tmp_path: Path) -> None:
+    fitting, managing = blocks("python", (ROOT / "docs/how-to/fit-a-conversation.md").read_text())
+
+    assert run([sys.executable, "-c", fitting], tmp_path).startswith("True ")
+    assert run([sys.executable, "-c", managing], tmp_path).startswith("4 ")
 
 
 def test_the_readme_shows_the_thing_working_within_forty_lines() -> None:

@@ -25,8 +25,7 @@ Outcome = Literal["message", "merged", "branch", "compaction", "mirror", "metada
 a compaction, a copy of what other lines say, something kept as it is, something of no use, or nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(NamedTuple):  # of which there may be very many, and a dataclass takes four times as long to make
     """A message and what the transcript says about it.
 
     Attributes:

@@ -71,7 +71,7 @@ def read_nodes(records: Sequence[Record], account: Account) -> list[Node]:
         if not speaks and not _is_boundary(value):
             account.keep(record.number, kind_of(value), value)
         if name or speaks or _is_boundary(value):
-            node = linking.node(name or f"line {record.number}", record)
+            node = linking.node(name or f"line {record.number}", record, speaks=speaks)
             nodes[node.id] = node
     return list(nodes.values())
 
@@ -94,21 +94,24 @@ class _Linking:
         self._threaded = 2 * sum(bool(word_in(value, "parentUuid")) for value in spoken) >= len(spoken)
         self._last: dict[str, str] = {}
 
-    def node(self, name: str, record: Record) -> Node:
+    def node(self, name: str, record: Record, *, speaks: bool) -> Node:
         value = record.value
         chain = word_in(value, "parent_tool_use_id")  # of what a subagent prints
         if value.get("isSidechain") is True:
             chain = word_in(value, "agentId") or "sidechain"
         parent = self._parent(record, self._last.get(chain, ""))
         self._last[chain] = name
-        if not is_message(value):
+        if not speaks:
             return Node(name, parent, chain, record, is_message=False, is_boundary=_is_boundary(value))
-        message: dict[str, Any] = value["message"]
-        blocks = [block for block in objects_in(message.get("content")) if "type" in block]
-        calls = tuple(word_in(block, "id") for block in blocks if block["type"] == "tool_use")
-        answers = tuple(word_in(block, "tool_use_id") for block in blocks if block["type"] == "tool_result")
-        reply = word_in(message, "id") if value["type"] == "assistant" else ""
-        return Node(name, parent, chain, record, True, False, reply, calls, answers)  # noqa: FBT003 - named above
+        calls: list[str] = []
+        answers: list[str] = []
+        for block in objects_in(value["message"].get("content")):
+            if block.get("type") == "tool_use":
+                calls.append(word_in(block, "id"))
+            elif block.get("type") == "tool_result":
+                answers.append(word_in(block, "tool_use_id"))
+        reply = word_in(value["message"], "id") if value["type"] == "assistant" else ""
+        return Node(name, parent, chain, record, True, False, reply, tuple(calls), tuple(answers))  # noqa: FBT003 - named
 
     def _parent(self, record: Record, previous: str) -> str:
         value = record.value

@@ -37,7 +37,6 @@ class Paths:
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = {node.id: node for node in nodes}
         self._parents = {node.id: node.parent for node in nodes}
-        self._order = {node.id: place for place, node in enumerate(nodes)}
         self._taken: set[str] = set()
         self._replies: dict[tuple[str, str], list[Node]] = defaultdict(list)
         self._answers: dict[str, list[Node]] = defaultdict(list)
@@ -69,7 +68,7 @@ class Paths:
         self._join_replies(found)
         self._join_answers(found)
         self._taken.update(found)
-        nodes = [self._nodes[name] for name in sorted(found, key=self._order.__getitem__)]
+        nodes = sorted((self._nodes[name] for name in found), key=lambda node: node.record.number)
         return Path(tuple(nodes), self._parents[names[0]], leaf.chain)
 
     def _join_replies(self, found: dict[str, None]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,14 +26,14 @@ class Prompts:
         if self._shown and self._shown[0] in text:
             del self._shown[0]
             return
-        self._entries[-1] = replace(self._entries[-1], kind="injected")
+        self._entries[-1] = self._entries[-1]._replace(kind="injected")
         self._unmatched.append(len(self._entries) - 1)
 
     def shown(self, text: str) -> None:
         """Somebody typed this."""
         for place in reversed(self._unmatched):
             if text.strip() in self._entries[place].message.content:
-                self._entries[place] = replace(self._entries[place], kind="said")
+                self._entries[place] = self._entries[place]._replace(kind="said")
                 self._unmatched.clear()
                 return
         self._shown.append(text.strip())

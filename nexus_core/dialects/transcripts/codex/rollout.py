@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nexus_core.dialects.responses import DIALECT
@@ -135,7 +134,7 @@ class Rollout:
         elif kind == "thread_rolled_back":
             self._roll_back(item)
         elif kind == "token_count" and self._unpaid is not None and (usage := read_usage(item.body)):
-            self._entries[self._unpaid] = replace(self._entries[self._unpaid], usage=usage)
+            self._entries[self._unpaid] = self._entries[self._unpaid]._replace(usage=usage)
             self._unpaid = None
 
     def _roll_back(self, item: Item) -> None:
@@ -161,7 +160,7 @@ class Rollout:
         else:
             self._account.note(number, "a compaction that does not say what it kept; taken to be what the user typed")
             said = read_item(item, {"role": "user", "content": summary}, self._account)
-            context = [*filter(_is_prompt, self._current()), replace(said, kind="summary")]
+            context = [*filter(_is_prompt, self._current()), said._replace(kind="summary")]
         self._account.use("compaction", number)
         self._compactions.append(
             Compaction(
@@ -190,4 +189,4 @@ def _is_prompt(entry: Entry) -> bool:
 
 def _marked(entry: Entry, summary: str) -> Entry:
     is_summary = bool(summary) and summary in entry.message.content
-    return replace(entry, kind="summary") if is_summary else entry
+    return entry._replace(kind="summary") if is_summary else entry
