@@ -82,7 +82,7 @@ def test_a_message_costs_4_tokens_more_than_its_words() -> None:
     assert counter.count_messages([Message("user", "word " * 80)] * 2) == 2 * (100 + 4)
 
 
-@pytest.mark.acceptance("K-01")
+@pytest.mark.acceptance("K-01", "C-29")
 def test_it_is_a_counter_that_never_claims_to_be_exact() -> None:
     counter = SimpleTokenCounter()
 
