@@ -86,7 +86,7 @@ def claude(result: str) -> Iterator[dict[str, Any]]:
     parent, number = None, 0
     while True:
         number += 1
-        envelope = {"sessionId": "s", "cwd": "/work", "version": "2.1.0", "isSidechain": False, "gitBranch": "main"}
+        envelope = {"sessionId": "s", "cwd": "/srv/shop", "version": "2.1.0", "isSidechain": False, "gitBranch": "main"}
         said: list[tuple[str, dict[str, Any]]] = [
             ("user", {"role": "user", "content": f"Step {number}: look at login."})
         ]
@@ -131,7 +131,7 @@ def codex(result: str) -> Iterator[dict[str, Any]]:
 
 def pi(result: str) -> Iterator[dict[str, Any]]:
     """Turns with a call and its result."""
-    yield {"type": "session", "version": 3, "id": "s", "timestamp": "2026-01-02T03:04:05.678Z", "cwd": "/work"}
+    yield {"type": "session", "version": 3, "id": "s", "timestamp": "2026-01-02T03:04:05.678Z", "cwd": "/srv/shop"}
     number, parent = 0, None
     while True:
         number += 1

@@ -52,7 +52,8 @@ def _compaction(compaction: Compaction) -> dict[str, object]:
     return {
         "line": compaction.line,
         "messages_before": compaction.at,
-        "kept": len(compaction.context),
+        "messages_kept": compaction.at - compaction.kept_from,
+        "messages_added": len(compaction.context),
         "tokens_before": compaction.tokens_before,
     }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from nexus_core.cli.doctor import examine
 from nexus_core.cli.shell import is_users_own
 from nexus_core.text.console import counted
+from nexus_core.tokens.estimator import estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from nexus_core.values.loaded import Loaded
 
 OTHERS = ("claude", "codex", "gemini")
-CHARACTERS_PER_TOKEN = 4  # an estimate for English; a model's own tokenizer says how many there are
 LONGEST_NAME = 40
 _URGENT = ("trust-store", "unapproved", "hidden-characters", "protected-setting", "looser-permission", "near-cap")
 _SERVER_STATUS = {"not approved": "not approved", "enabled": "on", "disabled": "off"}
@@ -43,7 +43,7 @@ class Picture:
         self._home = nexus.home
         self._is_users_own = is_users_own(nexus)
         self._characters = len(self._context.system_prompt)
-        self._tokens = -(-self._characters // CHARACTERS_PER_TOKEN)
+        self._tokens = estimate(self._context.system_prompt)
 
     def facts(self) -> dict[str, object]:
         """All of it, for programs."""

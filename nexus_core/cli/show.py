@@ -37,6 +37,8 @@ def show(
         shell.console.json({**document, "skipped": list(map(_waiting, context.loaded.active))})
     else:
         shell.console.text(prompt)
+        if not sections:
+            shell.console.message(f"{profile} reads nothing here; `nexus layers --as {profile}` says where it looks")
 
 
 def _waiting(part: ActivePart) -> dict[str, object]:

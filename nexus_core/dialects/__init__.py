@@ -1,6 +1,6 @@
 """How each API writes messages, tools, requests and replies, and what it accepts.
 
-finding.py       dialects by name, and which one a list is written in
+finding.py       dialects by name, and which one a list is written in; api_dialect.py: what each of them is made of
 rules.py         what each API refuses, as data
 plain.py         objects of the SDKs become dicts; fields.py: their fields, or an error that says where; notes.py: how
                  something was spelled; media.py: pictures and documents; arguments.py: what a call was made with

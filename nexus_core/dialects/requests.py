@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.dialects.fields import joined, named
@@ -10,7 +10,7 @@ from nexus_core.dialects.plain import is_unset, plain
 from nexus_core.errors import MessageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import TypeVar
 
     Read = TypeVar("Read")
@@ -33,6 +33,16 @@ def listed(value: object, path: str) -> list[Any] | tuple[Any, ...]:
     if isinstance(value, list | tuple):
         return value
     raise MessageError(f"expected a list, not {named(value)}", path=path)
+
+
+def no_list(given: object) -> MessageError:
+    """Why something is no list of messages, and what to give instead."""
+    hint = None
+    if isinstance(given, Mapping):
+        hint = "give what its field `messages`, `input` or `contents` holds"
+    elif isinstance(given, Iterable) and not isinstance(given, str | bytes):
+        hint = "make it a list: list(messages)"
+    return MessageError(f"expected a list of messages, not {named(given)}", path="messages", hint=hint)
 
 
 def read_each(items: Iterable[object], read: Callable[[object], Read], path: str) -> tuple[Read, ...]:

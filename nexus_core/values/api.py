@@ -80,8 +80,13 @@ class ApiRules:
 class Dialect(Protocol):
     """Reads and writes one API's shape. What it reads and writes back is equal to what it read."""
 
-    name: str
-    rules: ApiRules
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def rules(self) -> ApiRules:
+        """What its API accepts."""
 
     def recognises(self, item: Mapping[str, Any]) -> bool:
         """Whether one element of a list is surely of this shape and of no other's."""

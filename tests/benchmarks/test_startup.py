@@ -161,7 +161,7 @@ def test_the_report_shows_ratio_goal_and_verdict(run_main: RunMain, capsys: pyte
 
 def test_the_report_shows_the_medians(run_main: RunMain, capsys: pytest.CaptureFixture[str]) -> None:
     run_main(FAST)
-    assert ["llm", "plugins", "700.0"] in [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["llm", "plugins", "700"] in [line.split() for line in capsys.readouterr().out.splitlines()]
 
 
 def test_the_first_run_is_thrown_away(startup: ModuleType, tmp_path: Path) -> None:

@@ -193,6 +193,22 @@ def test_an_unknown_role_is_answered_with_the_nearest() -> None:
         DIALECT.read({"role": "asistant", "content": "x"})
 
 
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ({"id": "x", "choices": []}, "this is a whole reply; append its message: reply.choices[0].message"),
+        ({"type": "function_call", "call_id": "c"}, "this looks like an item of OpenAI Responses; "),
+        ({"parts": [{"text": "x"}]}, "this looks like a content of Gemini's; "),
+        ({"content": "x"}, "it must be one of system, developer, user, assistant, tool, function"),
+    ],
+)
+def test_what_has_no_role_is_answered_with_what_it_may_be(given: object, hint: str) -> None:
+    with pytest.raises(MessageError, match="there is no 'role'") as caught:
+        DIALECT.read(given)
+
+    assert (caught.value.hint or "").startswith(hint)
+
+
 def test_an_error_shows_neither_much_nor_control_characters() -> None:
     with pytest.raises(MessageError) as caught:
         DIALECT.read({"role": "user", "content": [{"type": "text", "text": "x"}, "\x1b[31m" + "y" * 50_000_000]})

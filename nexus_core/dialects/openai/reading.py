@@ -26,6 +26,8 @@ AUDIO = "audio"
 def read_message(item: object) -> Message:
     """One message of chat completions."""
     block = plain_mapping(item)
+    if "role" not in block:
+        raise MessageError("there is no 'role'", path="role", hint=_what_it_may_be(block))
     role = text_in(block, "role")
     if role not in _ROLES:
         hint = did_you_mean(role, _ROLES) or f"chat completions knows {', '.join(_ROLES)}"
@@ -36,6 +38,17 @@ def read_message(item: object) -> Message:
     if "content" not in block:
         raise MessageError("there is no 'content'", path="content", hint="it must be text or a list of parts")
     return _read_said(block, role) if role in _SPEAKERS else _read_result(block, role)
+
+
+def _what_it_may_be(block: dict[str, Any]) -> str:
+    """What somebody gave instead of a message, if that can be told, and what to do about it."""
+    if "choices" in block:
+        return "this is a whole reply; append its message: reply.choices[0].message"
+    others = {"type": "an item of OpenAI Responses", "parts": "a content of Gemini's"}
+    other = next((what for field, what in others.items() if field in block), None)
+    if other:
+        return f"this looks like {other}; convert one list to the API of the other before you join them"
+    return f"it must be one of {', '.join(_ROLES)}"
 
 
 def _read_said(block: dict[str, Any], role: str) -> Message:

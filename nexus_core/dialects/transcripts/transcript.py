@@ -79,8 +79,9 @@ class Compaction:
     Attributes:
         line: The line that tells of it.
         at: How many entries of the main path come before it.
+        kept_from: From which entry on the model still read them; `at` where it read none of them any more.
         summary: The summary; "" where the transcript does not have it.
-        context: What the model read from then on in place of those entries: the summary, and what was kept.
+        context: What the model read before those from then on: the summary, and copies that the program made.
         id: What the transcript calls it.
         time: When it was, as the transcript has it.
         tokens_before: How long the conversation was, as the program counted; None when it did not say.
@@ -89,6 +90,7 @@ class Compaction:
 
     line: int
     at: int
+    kept_from: int
     summary: str = ""
     context: tuple[Entry, ...] = ()
     id: str = ""
@@ -177,7 +179,7 @@ class Transcript:
         if not self.compactions:
             return self.entries
         last = self.compactions[-1]
-        return (*last.context, *self.entries[last.at :])
+        return (*last.context, *self.entries[last.kept_from :])
 
     @property
     def model(self) -> str:

@@ -27,7 +27,7 @@ def test_messages_are_read_from_items_and_not_from_what_was_shown_of_them() -> N
     assert (transcript.format, transcript.api, transcript.id) == ("codex", "responses", "0199-weather")
     assert said(transcript.entries) == [
         "system: Ask before you write.",
-        "user: <environment_context>\n  <cwd>/work/weather</cwd>\n</environment_context>",
+        "user: <environment_context>\n  <cwd>/srv/weather</cwd>\n</environment_context>",
         "user: How warm is it on the roof?",
         "assistant: ",
         "assistant:  read_sensor()",

@@ -25,7 +25,7 @@ def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
 
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("(21,) user Summary: the user wants the rye loaf")
-    assert lines[-1].startswith("{'compaction': (20, 21)")
+    assert "'compaction': (20, 21), 'merged': (5, 6, 8)" in lines[-1]
 
 
 def test_every_format_and_every_outcome_is_listed() -> None:

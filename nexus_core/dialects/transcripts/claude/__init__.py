@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.dialects.transcripts.claude.compactions import find_boundaries, read_compaction
+from nexus_core.dialects.transcripts.claude.compactions import find_boundaries, read_compactions
 from nexus_core.dialects.transcripts.claude.entries import FORMAT, read_entries
 from nexus_core.dialects.transcripts.claude.nodes import SPEAKERS, is_message, kind_of, read_nodes
 from nexus_core.dialects.transcripts.claude.paths import Paths
@@ -43,7 +43,7 @@ def read_session(records: Sequence[Record], account: Account) -> Transcript:
     apart = {node.id for boundary in boundaries for node in boundary.nodes}
     paths.claim(apart)
     entries = read_entries((node for node in path.nodes if node.id not in apart), account, "message")
-    compactions = tuple(read_compaction(boundary, entries, account) for boundary in boundaries)
+    compactions = tuple(read_compactions(boundaries, entries, account))
     branches = tuple(_branches(paths, account))[::-1]
     for node in nodes:
         if node.is_boundary and node.id not in apart:  # on a branch

@@ -10,7 +10,7 @@ from nexus_core.dialects.transcripts.lines import mapping_under, word_in
 from nexus_core.dialects.transcripts.transcript import Compaction
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from nexus_core.dialects.transcripts.account import Account
     from nexus_core.dialects.transcripts.claude.nodes import Node
@@ -51,21 +51,32 @@ def find_boundaries(nodes: Iterable[Node], path: Path) -> list[Boundary]:
     return [each for each in found if _is_on(each, names)]
 
 
-def read_compaction(boundary: Boundary, entries: Sequence[Entry], account: Account) -> Compaction:
-    """One compaction of the main path, whose entries are those of the path without summaries."""
+def read_compactions(
+    boundaries: Iterable[Boundary], entries: Sequence[Entry], account: Account
+) -> Iterator[Compaction]:
+    """The compactions of the main path, whose entries are those of the path without summaries."""
+    starts = [entry.lines[0] for entry in entries]
+    places = {name: place for place, entry in enumerate(entries) for name in entry.ids}
+    for boundary in boundaries:
+        at = bisect_left(starts, boundary.nodes[0].record.number)
+        kept = [places[name] for name in _kept_names(boundary.metadata) if name in places]
+        yield _read_compaction(boundary, at, min([at, *kept]), account)
+
+
+def _read_compaction(boundary: Boundary, at: int, kept_from: int, account: Account) -> Compaction:
     first = boundary.nodes[0].record
     summary = read_entry([boundary.summary], account, "compaction") if boundary.summary else None
     if boundary.place:
         account.use("compaction", first.number)
     if summary is None:
         account.note(first.number, "a compaction without its summary")
-    at = bisect_left([entry.lines[0] for entry in entries], first.number)
     before = boundary.metadata.get("preTokens")
     return Compaction(
         line=first.number,
         at=at,
+        kept_from=kept_from,
         summary=summary.message.content if summary else "",
-        context=(*((summary,) if summary else ()), *_preserved(boundary.metadata, entries[:at])),
+        context=(summary,) if summary else (),
         id=boundary.nodes[0].id,
         time=word_in(first.value, "timestamp"),
         tokens_before=before if isinstance(before, int) else None,
@@ -87,9 +98,3 @@ def _kept_names(metadata: dict[str, Any]) -> list[str]:
         return [name for name in listed if isinstance(name, str)]
     segment = mapping_under(metadata, "preservedSegment")
     return [name for name in (word_in(segment, "headUuid"), word_in(segment, "tailUuid")) if name]
-
-
-def _preserved(metadata: dict[str, Any], entries: Sequence[Entry]) -> Sequence[Entry]:
-    names = set(_kept_names(metadata))
-    places = [place for place, entry in enumerate(entries) if not names.isdisjoint(entry.ids)]
-    return entries[places[0] : places[-1] + 1] if places else ()

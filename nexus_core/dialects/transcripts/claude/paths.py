@@ -85,6 +85,7 @@ class Paths:
         for node in nodes:
             for call in node.calls:
                 if call not in answered:
+                    answered.add(call)
                     self._add(found, [each for each in self._answers[call] if each.chain == node.chain][:1])
 
     def _add(self, found: dict[str, None], nodes: Sequence[Node]) -> None:

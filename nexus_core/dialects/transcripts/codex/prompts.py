@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
+from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nexus_core.dialects.transcripts.transcript import Entry
+
+_NEAR = 8
+"""How many messages or events apart the two may be."""
 
 
 class Prompts:
@@ -13,32 +18,46 @@ class Prompts:
 
     Args:
         entries: The messages so far; those that nobody typed are marked in it.
+        are_shown: Whether the file has such events; where it has none, all of the user's messages count as typed.
     """
 
-    def __init__(self, entries: list[Entry]) -> None:
+    def __init__(self, entries: list[Entry], *, are_shown: bool) -> None:
         self._entries = entries
-        self._unmatched: list[int] = []
-        self._shown: list[str] = []
+        self._are_shown = are_shown
+        self._typed: list[int] = []
+        self._unmatched: deque[int] = deque(maxlen=_NEAR)
+        self._shown: deque[str] = deque(maxlen=_NEAR)
 
     def sent(self) -> None:
         """The newest message is the user's."""
-        text = self._entries[-1].message.content
-        if self._shown and self._shown[0] in text:
-            del self._shown[0]
-            return
-        self._entries[-1] = self._entries[-1]._replace(kind="injected")
-        self._unmatched.append(len(self._entries) - 1)
+        place = len(self._entries) - 1
+        content = self._entries[place].message.content
+        shown = next((text for text in self._shown if text in content), None)
+        if shown is not None:
+            self._shown.remove(shown)
+        if shown is not None or not self._are_shown:
+            self._typed.append(place)
+        else:
+            self._entries[place] = self._entries[place]._replace(kind="injected")
+            self._unmatched.append(place)
 
     def shown(self, text: str) -> None:
         """Somebody typed this."""
         for place in reversed(self._unmatched):
             if text.strip() in self._entries[place].message.content:
                 self._entries[place] = self._entries[place]._replace(kind="said")
+                insort(self._typed, place)
                 self._unmatched.clear()
                 return
         self._shown.append(text.strip())
 
-    def forget(self) -> None:
-        """Messages were taken away; what was not matched by now never will be."""
+    def last(self, turns: int, first: int) -> list[int]:
+        """Where the last turns begin, as many as there are since the message at `first`."""
+        oldest = max(bisect_left(self._typed, first), len(self._typed) - turns)
+        return self._typed[oldest:]
+
+    def cut(self, place: int) -> None:
+        """The messages from there on are gone; what was not matched by now never will be."""
+        del self._typed[bisect_left(self._typed, place) :]
         self._unmatched.clear()
         self._shown.clear()

@@ -42,6 +42,8 @@ _MIRRORS = frozenset(
 """Events that show what stands in an item as well."""
 _UNSENT = frozenset({"ghost_snapshot"})
 """Items that the model never saw."""
+_MOST_KEPT = 100
+"""How much of what the user typed is kept by a compaction that does not say what it keeps."""
 
 
 class Rollout:
@@ -61,12 +63,12 @@ class Rollout:
         self._tools: tuple[Tool, ...] = ()
         self._id = self._model = ""
         self._unpaid: int | None = None
-        self._prompts = Prompts(self._entries)
         items = [open_envelope(record) for record in records]
         said = {word_in(item.body, "role") for item in items if _is_message(item)}
         shown = {item.inner_kind for item in items if item.kind == "event_msg"}
         self._unsent = {event for event, role in _SHOWN.items() if role not in said}
-        self._is_shown = "user_message" in shown
+        is_mirrored = "user_message" in shown and "user_message" not in self._unsent
+        self._prompts = Prompts(self._entries, are_shown=is_mirrored)
         for item in items:
             self._read(item)
 
@@ -104,7 +106,7 @@ class Rollout:
         self._entries.append(entry)
         if entry.message.role == "assistant":
             self._unpaid = len(self._entries) - 1
-        elif entry.message.role == "user" and self._is_shown and "user_message" not in self._unsent:
+        elif entry.message.role == "user":
             self._prompts.sent()
 
     def _learn(self, item: Item) -> None:
@@ -139,17 +141,16 @@ class Rollout:
 
     def _roll_back(self, item: Item) -> None:
         turns = item.body.get("num_turns")
-        first = self._compactions[-1].at if self._compactions else 0
-        prompts = [place for place in range(first, len(self._entries)) if _is_prompt(self._entries[place])]
-        if type(turns) is not int or turns < 1 or not prompts:
+        if type(turns) is not int or turns < 1:
             return
-        if turns > len(prompts):
+        begun = self._prompts.last(turns, self._compactions[-1].at if self._compactions else 0)
+        if len(begun) < turns:
             self._account.note(item.record.number, "more turns were taken back than there are since the compaction")
-        cut = prompts[-min(turns, len(prompts))]
-        self._branches.append(Branch(kind="rolled-back", entries=tuple(self._entries[cut:])))
-        del self._entries[cut:]
-        self._unpaid = None
-        self._prompts.forget()
+        if begun:
+            self._branches.append(Branch(kind="rolled-back", entries=tuple(self._entries[begun[0] :])))
+            del self._entries[begun[0] :]
+            self._prompts.cut(begun[0])
+            self._unpaid = None
 
     def _compact(self, item: Item) -> None:
         number, summary = item.record.number, word_in(item.body, "message")
@@ -160,12 +161,14 @@ class Rollout:
         else:
             self._account.note(number, "a compaction that does not say what it kept; taken to be what the user typed")
             said = read_item(item, {"role": "user", "content": summary}, self._account)
-            context = [*filter(_is_prompt, self._current()), said._replace(kind="summary")]
+            prompts = [entry for entry in self._current() if _is_prompt(entry)]
+            context = [*prompts[-_MOST_KEPT:], said._replace(kind="summary")]
         self._account.use("compaction", number)
         self._compactions.append(
             Compaction(
                 line=number,
                 at=len(self._entries),
+                kept_from=len(self._entries),
                 summary=summary,
                 context=tuple(context),
                 time=word_in(item.record.value, "timestamp"),

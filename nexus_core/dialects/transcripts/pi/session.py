@@ -96,7 +96,7 @@ class Session:
             starts[name] = len(entries)
             if record.value.get("type") == "compaction":
                 kept_from = starts.get(self._first_kept(record), len(entries))
-                compactions.append(self._read_compaction(name, record, entries, kept_from))
+                compactions.append(self._read_compaction(name, record, len(entries), kept_from))
             else:
                 entries += self._read_entry(name, record, "message")
         return entries, compactions
@@ -134,7 +134,7 @@ class Session:
             raw=(value,),
         )
 
-    def _read_compaction(self, name: str, record: Record, entries: list[Entry], kept_from: int) -> Compaction:
+    def _read_compaction(self, name: str, record: Record, at: int, kept_from: int) -> Compaction:
         value, summary = record.value, word_in(record.value, "summary")
         self._account.use("compaction", record.number)
         before = value.get("tokensBefore")
@@ -149,9 +149,10 @@ class Session:
         )
         return Compaction(
             line=record.number,
-            at=len(entries),
+            at=at,
+            kept_from=kept_from,
             summary=summary,
-            context=(said, *entries[kept_from:]),
+            context=(said,),
             id=name,
             time=said.time,
             tokens_before=before if type(before) is int else None,

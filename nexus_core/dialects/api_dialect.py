@@ -1,0 +1,46 @@
+"""A dialect made of its functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from nexus_core.dialects.tools import read_tools, write_tools
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from nexus_core.values.api import ApiRules
+    from nexus_core.values.conversation import Conversation, Reply, Tool
+    from nexus_core.values.message import Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiDialect:
+    """The dialect of one API: its rules, and how its shapes are read and written.
+
+    Attributes:
+        rules: What the API accepts; its name is the dialect's.
+        recognises, read, write, read_request, write_request, read_reply: As a `Dialect` has them.
+    """
+
+    rules: ApiRules
+    recognises: Callable[[Mapping[str, Any]], bool]
+    read: Callable[[object], Message]
+    write: Callable[[Iterable[Message]], list[dict[str, Any]]]
+    read_request: Callable[[object], Conversation]
+    write_request: Callable[[Conversation], dict[str, Any]]
+    read_reply: Callable[[object], Reply]
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.rules.name
+
+    def read_tools(self, tools: Iterable[object]) -> tuple[Tool, ...]:
+        """Definitions of tools, in any API's shape."""
+        return read_tools(tools, self.name)
+
+    def write_tools(self, tools: Sequence[Tool]) -> list[dict[str, Any]]:
+        """Definitions of tools, in this API's shape."""
+        return write_tools(tools, self.name)
