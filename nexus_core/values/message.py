@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
 from nexus_core.values.checks import require_one_of
-from nexus_core.values.parts import Text, ToolCall, ToolResult
+from nexus_core.values.parts import PARTS, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,6 +48,9 @@ class Message:
         require_one_of(self.role, "Message.role", ROLES)
         given: object = self.parts
         object.__setattr__(self, "parts", (Text(given),) if isinstance(given, str) else tuple(self.parts))
+        for part in self.parts:
+            if type(part) not in PARTS:
+                raise ValueError(f"Message.parts must hold parts such as Text or ToolCall, not {type(part).__name__}")
 
     @property
     def content(self) -> str:

@@ -141,3 +141,4 @@ class ToolResult:
 
 ResultPart = Text | Image | File | Opaque
 Part = Text | Image | File | Reasoning | Opaque | ToolCall | ToolResult
+PARTS = frozenset({Text, Image, File, Reasoning, Opaque, ToolCall, ToolResult})

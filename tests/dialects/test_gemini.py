@@ -337,3 +337,10 @@ def test_parts_that_nobody_else_has_tell_the_dialect(item: dict[str, Any]) -> No
 )
 def test_what_others_write_too_does_not_tell_it(item: dict[str, Any]) -> None:
     assert not DIALECT.recognises(item)
+
+
+def test_a_message_of_another_api_is_never_read_as_an_empty_content() -> None:
+    with pytest.raises(MessageError, match="'content' in the place of 'parts'") as caught:
+        DIALECT.read({"role": "user", "content": "important"})
+
+    assert caught.value.path == "content"

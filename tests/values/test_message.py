@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from nexus_core import Message
@@ -35,3 +37,9 @@ def test_it_names_its_calls_and_results() -> None:
 
 def test_the_text_of_a_result_is_its_words() -> None:
     assert ToolResult("a", [Text("one"), Text("two")]).text == "one\ntwo"
+
+
+@pytest.mark.parametrize("parts", [[{"type": "text", "text": "Hello"}], {"a": 1}, ["Hello"]])
+def test_parts_of_an_apis_own_shape_are_refused(parts: Any) -> None:
+    with pytest.raises(ValueError, match="must hold parts such as Text or ToolCall"):
+        Message("user", parts)
