@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
+from hypothesis import settings
 
 from nexus_core.cli.run import run
 from nexus_core.host.installed import installed_candidates
@@ -16,6 +17,10 @@ from nexus_core.testing import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+# Tests assert properties, never seconds: a busy machine must not turn them red.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 pytest_plugins = ["nexus_core.testing.fixtures"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,7 +11,7 @@ import typer
 from nexus_core.cli.exits import FINDINGS
 from nexus_core.cli.options import DryRun, Json, RequireTrusted  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.cli.shell import project_directory
-from nexus_core.config.keys import default_of, known_keys, pointer_of
+from nexus_core.config.keys import default_of, is_known, known_keys, pointer_of
 from nexus_core.errors import NexusError, UnknownNameError
 from nexus_core.text.console import counted
 from nexus_core.text.visible import visible_line
@@ -29,6 +30,8 @@ app = typer.Typer(
 )
 
 _HIDDEN = "(hidden)"
+MAX_FAULTS = 100
+"""How many faults are shown at once: for each, its file is read again."""
 
 
 def _keys() -> list[str]:
@@ -116,7 +119,7 @@ def _is_secret(pointer: str) -> bool:
 def get(ctx: typer.Context, key: Key, json: Json = False, require_trusted: RequireTrusted = False) -> None:
     """Print one setting, or its default where nobody set it."""
     shell: CommandShell = ctx.obj
-    if key not in known_keys() and not key.startswith("plugins."):
+    if not is_known(key):
         raise UnknownNameError("setting", key, known_keys())
     with shell.nexus() as nexus:
         loaded = nexus.load()
@@ -147,7 +150,7 @@ def set_setting(
     shell: CommandShell = ctx.obj
     with shell.nexus(layers=False) as nexus:
         path = (nexus.home if for_all else project_directory(nexus)) / "config.json"
-    text = change_setting(path, key, value, write=not dry_run)
+    text = change_setting(path, key, value, own=for_all, write=not dry_run)
     if dry_run:
         shell.console.text(text)
         shell.console.message("Nothing was written.")
@@ -177,13 +180,16 @@ def validate(ctx: typer.Context, json: Json = False) -> None:
     with shell.nexus() as nexus:
         loaded = load_layers(nexus.host, nexus.request())
         models = import_models({name: declared.model for name, declared in nexus.host.settings().items()})
-        faults = [*find_faults(loaded.settings, models), *find_unknown_names(loaded.settings, nexus.host)]
+        found = chain(find_faults(loaded.settings, models), find_unknown_names(loaded.settings, nexus.host))
+        faults = list(islice(found, MAX_FAULTS))
+        is_all = next(found, None) is None
     if json:
         rows = [{"message": fault.what, "where": fault.where} for fault in faults]
         shell.console.json({"schema": 1, "faults": rows})
     for fault in faults if not json else ():
         shell.console.text(f"{fault}\n")
-    shell.console.message(f"{counted(len(loaded.configs), 'file')}, {counted(len(faults), 'fault')}.")
+    more = "" if is_all else " and more"
+    shell.console.message(f"{counted(len(loaded.configs), 'file')}, {counted(len(faults), 'fault')}{more}.")
     if faults:
         raise typer.Exit(FINDINGS)
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
@@ -98,6 +101,8 @@ def _require_whole(path: Path, body: dict[str, Any]) -> None:
 def _read(path: Path, name: str) -> bytes:
     if name == STANDARD_INPUT:
         data: bytes | None = sys.stdin.buffer.read(MAX_BYTES + 1) if sys.stdin else b""
+    elif os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises where a directory cannot be reached
+        raise FileError("is a directory", where=str(path), hint="name a file in it")
     else:
         data = read_bytes(path, max_bytes=MAX_BYTES)
     if data is None:
@@ -117,11 +122,15 @@ def _is_object(line: str) -> bool:
 def _parsed(path: Path, part: str, text: str, line: int = 0) -> Any:  # noqa: ANN401 - what JSON may say
     """What a text says, which is a file or the line of a file with so many lines before it."""
     try:
-        return json.loads(part, parse_constant=_refuse)
+        return json.loads(part, parse_constant=_refuse, parse_float=_finite)
     except _ConstantError as error:
-        message, offset = f"{error} is not JSON", part.find(str(error))
+        what = "is too large a number" if str(error)[-1].isdigit() else "is not JSON"
+        message, offset = f"{error} {what}", part.find(str(error))
     except json.JSONDecodeError as error:
         message, offset = error.msg, error.pos
+    except ValueError:  # Python reads no more digits than it prints
+        most = sys.get_int_max_str_digits()
+        message, offset = f"a number has more than {most} digits", _place_of_digits(part, most + 1)
     except RecursionError:
         raise FileError("nested too deeply", where=str(path)) from None
     lines = Lines(text)
@@ -129,8 +138,18 @@ def _parsed(path: Path, part: str, text: str, line: int = 0) -> Any:  # noqa: AN
     raise syntax_error(path, lines, (line + place.line, place.column), message)
 
 
+def _place_of_digits(text: str, count: int) -> int:
+    found = re.search(rf"[0-9]{{{count}}}", text)
+    return found.start() if found else 0
+
+
 class _ConstantError(ValueError):
-    """NaN or Infinity."""
+    """NaN, Infinity, or a number that would become one."""
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    return value if isfinite(value) else _refuse(number)
 
 
 def _refuse(constant: str) -> NoReturn:

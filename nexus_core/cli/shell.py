@@ -103,12 +103,13 @@ class CommandShell:
 
         Args:
             loaded: What was loaded.
-            require_trusted: Whether to refuse to go on while something of a project is not approved.
+            require_trusted: Whether to refuse to go on while something of a project waits for a decision.
             warn: Off where the command itself says what was found.
         """
         for finding in loaded.findings if warn else ():
             self.console.warning(visible_line(str(finding)))
-        waiting = [part for part in loaded.active if part.decision != "allowed"]
+        # What was denied is decided: it stays off, and nobody has to be asked.
+        waiting = [part for part in loaded.active if part.decision in {"pending", "changed"}]
         if require_trusted and waiting:
             places = "\n".join(visible_line(f"  {part.path}:{part.line}: {part.summary}") for part in waiting)
             raise ConfigError(f"not approved:\n{places}", hint="`nexus trust allow` decides about them")

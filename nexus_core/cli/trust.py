@@ -90,13 +90,23 @@ def allow(
             "there is no terminal to ask on, so nothing was allowed",
             hint="look at `nexus trust status`, then name the settings (or --all) together with --yes",
         )
+    if is_certain:
+        for part in chosen:
+            _show(shell, part)
+        _allow(shell, store, chosen)
+        return
     for part in chosen:
         _show(shell, part)
-        if is_certain or shell.agrees("Allow it?"):
-            store.allow([part])
-            shell.console.message(f"Allowed {one_line(part.pointer)}.")
+        if shell.agrees("Allow it?"):
+            _allow(shell, store, [part])
         else:
             shell.console.message(f"Left {one_line(part.pointer)} as it was.")
+
+
+def _allow(shell: CommandShell, store: TrustStore, parts: Sequence[ActivePart]) -> None:
+    store.allow(parts)
+    for part in parts:
+        shell.console.message(f"Allowed {one_line(part.pointer)}.")
 
 
 @app.command(epilog="\b\nExamples:\n  nexus trust deny mcp_servers/github\n  nexus trust deny --all")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, reduce
 from typing import Any
+
+from nexus_core.config.pointers import pointer_to
 
 
 @cache
@@ -23,9 +25,14 @@ def default_of(key: str) -> object:
     return _defaults().get(key)
 
 
+def is_known(key: str) -> bool:
+    """Whether there may be a setting of that name; what plugins have under their own name is theirs to say."""
+    return key in _defaults() or (key.startswith("plugins.") and all(key.split(".")))
+
+
 def pointer_of(key: str) -> str:
     """The JSON pointer of a dotted name."""
-    return "/" + key.replace(".", "/")
+    return reduce(pointer_to, key.split("."), "")
 
 
 def _flatten(value: dict[str, Any], prefix: str) -> list[tuple[str, object]]:

@@ -41,8 +41,11 @@ def _digest(settings: Settings, models: Mapping[str, str]) -> str:
 
 
 def _remember(mark: Path) -> None:
+    from nexus_core.errors import FileError  # noqa: PLC0415 - settings are new once
+    from nexus_core.files.writing import make_directories  # noqa: PLC0415 - as above
+
     try:
-        mark.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        mark.touch()
-    except OSError:  # no cache on a read-only disk; the next run checks again
+        make_directories(mark.parent, mode=0o700)
+        mark.touch(mode=0o600)
+    except (OSError, FileError):  # no cache on a read-only disk; the next run checks again
         return

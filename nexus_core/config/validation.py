@@ -24,6 +24,10 @@ DISABLED = "disabled"
 """The one key under `plugins` that is not the name of a plugin."""
 
 
+LONGEST_NAME = 200
+"""How many characters of the name of a setting a message repeats."""
+
+
 def build_config(settings: Settings, plugin_models: Mapping[str, type[BaseModel]] | None = None) -> Config:
     """The settings as an object with every default filled in.
 
@@ -108,8 +112,12 @@ def _located(settings: Settings, base: str, model: type[BaseModel], fault: Error
         if pointer_to(pointer, key) not in settings.origins and isinstance(key, str) and fault["type"] != "missing":
             break  # the name of a branch of a union, not a key of the file
         pointer = pointer_to(pointer, key)
-    dotted = ".".join(map(str, pointer.split("/")[1:]))
+    dotted = _shortened(".".join(map(str, pointer.split("/")[1:])))
     return locate_fault(settings, pointer, _message(dotted, model, fault))
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
 
 
 def _message(dotted: str, model: type[BaseModel], fault: ErrorDetails) -> str:

@@ -20,11 +20,16 @@ from nexus_core.files.repository import repository_root
 from nexus_core.values.layer import Skipped
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nexus_core.values.layer import Layer
 
 MISSING = "not there"
 WRITABLE = "anybody may write to it"
 FOREIGN = "belongs to somebody else"
+PRIVATE = "may hold your secrets"
+
+_EXAMPLES = (".example", ".sample", ".template")
 
 # What systems say when a name is a link that must not be one.
 _IS_LINK = {errno.ELOOP, errno.ENOTDIR, errno.EMLINK}
@@ -100,16 +105,16 @@ class Admission:
             return MISSING
         limit = str(root or self.root)
         names = names_beneath(limit, path)
-        if names and HAS_DIRECTORY_DESCRIPTORS:
+        if names and HAS_DIRECTORY_DESCRIPTORS and not _is_private(names):
             try:
                 return open_beneath(limit, names)
             except OSError as error:
                 if error.errno not in _IS_LINK:
                     raise
-        # There is a link on the way. It is followed here, once: one that turns up afterwards is not.
+        # Else there is a link on the way. It is followed here, once: one that turns up afterwards is not.
         names = names_beneath(limit, os.path.realpath(path))
-        if not names:
-            return f"leads outside {limit}"
+        if not names or _is_private(names):
+            return PRIVATE if names else f"leads outside {limit}"
         # Of a link, too, the owner decides what it means.
         owners = accepted_owners(self._project)
         if not self._is_own and is_foreign(owners, os.path.dirname(path), path):  # noqa: PTH120 - a name
@@ -123,6 +128,15 @@ class Admission:
         if not self._is_own and not are_accepted(owners, self._project):
             return FOREIGN
         return WRITABLE if facts.st_mode & stat.S_IWOTH and has_owners() else ""
+
+
+def _is_private(names: Sequence[str]) -> bool:
+    """Whether a file in a project is the user's own: git's, or one for the environment."""
+    # Some file systems do not tell capital letters from small ones.
+    if any(name.lower() == ".git" for name in names):
+        return True
+    file = names[-1].lower()
+    return file in {".env", ".envrc"} or (file.startswith(".env.") and not file.endswith(_EXAMPLES))
 
 
 def real_path(path: Path) -> Path:

@@ -87,7 +87,7 @@ def _way_to(path: Path) -> Iterator[str]:
 def cache_directory() -> Path:
     """Where things are kept that can be made again: `XDG_CACHE_HOME`, else the system's usual place."""
     base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
-    if base:
+    if base and os.path.isabs(base):  # noqa: PTH117 - a relative one does not count, says the XDG specification
         return Path(base) / "nexus"
     usual = "Library/Caches" if sys.platform == "darwin" else ".cache"
     return Path(os.path.expanduser("~")) / usual / "nexus"  # noqa: PTH111 - does not raise where there is no home

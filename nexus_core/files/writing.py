@@ -36,6 +36,29 @@ def write_tree(root: Path, files: Mapping[str, str]) -> None:
         raise FileError(f"cannot write: {error.strerror}", where=str(root)) from error
 
 
+def make_directories(directory: Path, *, mode: int) -> None:
+    """Make a directory and those above it that are missing; each gets `mode`, and no more than the umask lets it.
+
+    Raises:
+        FileError: One of them cannot be made, or something else is in its place.
+    """
+    missing = [each for each in (directory, *directory.parents) if not each.exists()]
+    try:
+        for each in reversed(missing):
+            each.mkdir(mode=mode, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"cannot make the directory: {error.strerror}", where=str(directory)) from error
+    if not os.path.isdir(directory):  # noqa: PTH112 - never fails
+        raise FileError("not a directory", where=str(directory), hint="remove it or give it another name")
+
+
+def current_umask() -> int:
+    """Which permissions a new file does not get."""
+    # It can only be read by setting it; what another thread makes in between is private rather than open.
+    os.umask(umask := os.umask(0o077))
+    return umask
+
+
 def write_text_atomically(path: Path, text: str, *, mode: int = 0o600) -> None:
     """Make `text` the content of a file, as UTF-8: a reader, or a crash at any moment, finds the old file or the new.
 

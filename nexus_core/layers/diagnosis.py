@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from itertools import chain
+from dataclasses import replace
+from itertools import chain, islice
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,15 +27,15 @@ if TYPE_CHECKING:
 LONG_TEXT = 20_000
 CODEX_BYTES = 32 * 1024
 NEAR_CAP = MAX_BYTES * 9 // 10
+MAX_FINDINGS = 100  # of one kind in one file; the rest is counted
 SHORTEST_PARAGRAPH = 200  # shorter ones are the same by custom rather than by mistake: a heading, a command
 
 _RULES = frozenset({"AGENTS.md", "CLAUDE.md", "GEMINI.md"})
 # Why a place contributes nothing although all is well.
 _EXPECTED = ("not there", "blank", "your own ", "same ", "the layer has instructions", "context.", "imported ")
-_DECIDED = {
+_WAITING = {
     "pending": "you have not approved it",
     "changed": "it has changed since you approved it",
-    "denied": "you denied it",
 }
 
 
@@ -79,10 +80,10 @@ def _content(path: Path, layer: Layer | None) -> str:
 
 def _unapproved(case: _Case) -> Iterator[Finding]:
     for part in case.loaded.active:
-        if part.decision in _DECIDED:
+        if part.decision in _WAITING:
             would = f"would {effect(part.content)} {one_line(part.summary)}"
             command = f"nexus trust allow {quote(one_line(part.pointer))}"
-            message = f"{would}; {_DECIDED[part.decision]}, so it does not take effect; `{command}` approves it"
+            message = f"{would}; {_WAITING[part.decision]}, so it does not take effect; `{command}` approves it"
             yield Finding("unapproved", message, part.path, part.line)
 
 
@@ -122,9 +123,21 @@ def _near_cap(case: _Case) -> Iterator[Finding]:
 
 def _forged_marker(case: _Case) -> Iterator[Finding]:
     for file in case.files:
-        for number, line in forged(file.content):
-            message = f"{line.strip()[:80]!r} reads like what only Nexus writes; the model sees it with a backslash"
-            yield Finding("forged-marker", message, file.path, number)
+        yield from _first(_forged_in(file))
+
+
+def _forged_in(file: _File) -> Iterator[Finding]:
+    for number, line in forged(file.content):
+        message = f"{line.strip()[:80]!r} reads like what only Nexus writes; the model sees it with a backslash"
+        yield Finding("forged-marker", message, file.path, number)
+
+
+def _first(found: Iterator[Finding]) -> Iterator[Finding]:
+    """The first findings in a file, and how many more there are."""
+    yield from islice(found, MAX_FINDINGS)
+    last = next(found, None)
+    if last is not None:
+        yield replace(last, message=f"{1 + sum(1 for _ in found):,} more like these from here on", column=0)
 
 
 def _duplicate_text(case: _Case) -> Iterator[Finding]:
@@ -169,10 +182,14 @@ def _paragraphs(content: str) -> Iterator[tuple[int, str]]:
 
 def _volatile_text(case: _Case) -> Iterator[Finding]:
     for file in case.files:
-        for number, line in _prose(file.content):
-            if found := _find_volatile(line):
-                message = f"{found[0]!r} changes from day to day, and each change costs the prompt cache"
-                yield Finding("volatile-text", message, file.path, number, found.start() + 1)
+        yield from _first(_volatile_in(file))
+
+
+def _volatile_in(file: _File) -> Iterator[Finding]:
+    for number, line in _prose(file.content):
+        if found := _find_volatile(line):
+            message = f"{found[0]!r} changes from day to day, and each change costs the prompt cache"
+            yield Finding("volatile-text", message, file.path, number, found.start() + 1)
 
 
 def _prose(content: str) -> Iterator[tuple[int, str]]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_core.config.keys import pointer_of
 from nexus_core.errors import NexusError
+from nexus_core.files.admission import Admission, real_path
 from nexus_core.files.reading import read_text
+from nexus_core.values.layer import Layer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from nexus_core.layers.context import LoadedContext
+    from nexus_core.values.settings import Settings
 
 
 class Explanation(NamedTuple):
@@ -34,33 +38,48 @@ def explain(context: LoadedContext, query: str) -> list[Explanation]:
 
 
 def _settings(context: LoadedContext, query: str) -> Iterator[Explanation]:
-    origins = context.loaded.settings.origins.get("/" + query.replace(".", "/"), ())
-    value = context.loaded.settings.get(query)
-    for number, origin in enumerate(origins):
+    settings, pointer = context.loaded.settings, pointer_of(query)
+    value = settings.get(query)
+    is_group = isinstance(value, dict | list)
+    speakers = _speakers(settings, pointer) if is_group else set()
+    for number, origin in enumerate(settings.origins.get(pointer, ())):
         if number:
-            yield Explanation(query, str(origin), f"overridden ({origin.layer})")
+            fate = "some of it" if origin.path in speakers else "overridden"
+            yield Explanation(query, str(origin), f"{fate} ({origin.layer})")
         else:
-            shown = "a group of settings" if isinstance(value, dict | list) else repr(value)
+            shown = "a group of settings" if is_group else repr(value)
             yield Explanation(query, str(origin), f"{shown} ({origin.layer})")
     for finding in context.loaded.findings:
         if finding.message.startswith(f"{query} "):
             yield Explanation(query, finding.place, finding.message)
 
 
+def _speakers(settings: Settings, pointer: str) -> set[Path]:
+    """The files that have the last word on something in a group."""
+    inside = f"{pointer}/"
+    return {origins[0].path for each, origins in settings.origins.items() if each.startswith(inside)}
+
+
 def _files(context: LoadedContext, query: str) -> Iterator[Explanation]:
-    path = (context.cwd / query).resolve()
+    # NEXUS.md may stand in the directory or in its `.nexus3`.
+    places = [context.cwd, *(layer.directory for layer in context.loaded.layers if layer.scope == "local")]
+    for path in dict.fromkeys(real_path(place / query) for place in places):
+        yield from _file(context, path)
+
+
+def _file(context: LoadedContext, path: Path) -> Iterator[Explanation]:
     for text in context.loaded.texts:
-        if path == text.path.resolve():
+        if path == real_path(text.path):
             yield Explanation(
                 str(text.path), str(text.path), f"in the prompt ({text.layer.name if text.layer else '-'})"
             )
         elif path in text.imports:
             yield Explanation(str(path), str(text.path), "imported here, and so in the prompt")
     for config in context.loaded.configs:
-        if path == config.path.resolve():
+        if path == real_path(config.path):
             yield Explanation(str(path), str(path), f"settings ({config.layer.name if config.layer else '-'})")
     for skipped in context.loaded.skipped:
-        if path == skipped.path.resolve():
+        if path == real_path(skipped.path):
             # With a line it is about a part of a file that is used.
             fate = "not in the prompt" if skipped.line is None else "not used"
             yield Explanation(str(skipped.path), skipped.place, f"{fate}: {skipped.reason}")
@@ -73,17 +92,22 @@ def _sentences(context: LoadedContext, query: str) -> Iterator[Explanation]:
             is_file = section.source is not None and section.source.is_file
             place = _place(context.cwd / uri, query) if is_file else uri
             yield Explanation(section.title, place, "in the prompt")
+    project = Layer("local", context.cwd, "local", root=context.cwd)
+    layers = {layer.name: layer for layer in context.loaded.layers}
     for skipped in context.loaded.skipped:
-        place = _place(skipped.path, query) if skipped.line is None else ""
+        # What must not be read for the prompt is not read for this either.
+        admission = Admission(layers.get(skipped.layer, project))
+        place = _place(skipped.path, query, admission.read_text) if skipped.line is None else ""
         if place:
             yield Explanation(str(skipped.path), place, f"not in the prompt: {skipped.reason}")
 
 
-def _place(path: Path, query: str) -> str:
+def _place(path: Path, query: str, read: Callable[[Path], object] = read_text) -> str:
     """The file and line at which a piece of text begins, or "" when the file does not have it."""
     try:
-        text = read_text(path) or ""
+        text = read(path)
     except NexusError:
         return ""
-    offset = text.find(query)
-    return f"{path}:{text.count(chr(10), 0, offset) + 1}" if offset >= 0 else ""
+    if not isinstance(text, str) or query not in text:
+        return ""
+    return f"{path}:{text.count(chr(10), 0, text.find(query)) + 1}"

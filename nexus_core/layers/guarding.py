@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.config.early import MAX_ANCESTOR_DEPTH
+from nexus_core.config.merging import REMOVE, REPLACE, is_edit
 from nexus_core.config.pointers import pointer_to
 from nexus_core.errors import ConfigError
 from nexus_core.text.visible import visible_line
@@ -37,11 +38,17 @@ PROTECTED = (
 )
 """What a project never decides, trusted or not."""
 
+ALLOWED, DENIED = "permissions.tools.allow", "permissions.tools.deny"
+"""What a project may only shrink, and what it may only add to."""
+
 DEPTH = "context.ancestor_depth"
 """What a project decides for itself, but not for what lies below it."""
 
 ACTIVE = ("summary.command",)
 """What takes effect in a project only after approval; servers and the settings of plugins come on top."""
+
+
+LONGEST_NAME = 60  # characters of a tool's name that a message repeats
 
 
 class Guarded(NamedTuple):
@@ -82,7 +89,7 @@ class _Guard:
             return config
         settings = _copy(config.settings)
         for dotted in _named_in(settings, PROTECTED):
-            if _take(settings, dotted) is not None:
+            if _take(settings, dotted):
                 self._find(config, dotted, "protected-setting", f"{dotted} is your own decision, not a project's")
         if config.layer is not None and config.layer.scope == "ancestor" and _is_depth(_get(settings, DEPTH)):
             _take(settings, DEPTH)
@@ -105,9 +112,11 @@ class _Guard:
 
     def _remember(self, config: LayerConfig) -> None:
         self._level = _known_level(_get(config.settings, "permissions.level"), self._level)
-        allowed = _get(config.settings, "permissions.tools.allow")
+        allowed = _get(config.settings, ALLOWED)
         if isinstance(allowed, list):
-            self._allowed = allowed
+            self._allowed = [*(self._allowed or ()), *allowed]  # as lists are merged
+        elif is_edit(allowed):
+            self._allowed = _edited(self._allowed, allowed)
 
     def _tighten(self, config: LayerConfig, settings: dict[str, Any]) -> None:
         if "permissions" not in settings:
@@ -119,16 +128,33 @@ class _Guard:
             self._find(config, "permissions.level", "looser-permission", message)
         else:
             self._level = level
-        denied = _get(settings, "permissions.tools.deny")
-        if isinstance(denied, dict):  # $replace or $remove
-            _take(settings, "permissions.tools.deny")
-            message = "permissions.tools.deny may only grow in a project"
-            self._find(config, "permissions.tools.deny", "looser-permission", message)
-        allowed = _get(settings, "permissions.tools.allow")
-        if isinstance(allowed, list):
-            inherited = self._allowed
-            self._allowed = [tool for tool in allowed if inherited is None or tool in inherited]
-            settings["permissions"]["tools"]["allow"] = {"$replace": self._allowed}
+        if isinstance(_get(settings, DENIED), dict):  # $replace or $remove
+            _take(settings, DENIED)
+            self._find(config, DENIED, "looser-permission", f"{DENIED} may only grow in a project")
+        if _has(settings, ALLOWED):
+            self._narrow(config, settings)
+
+    def _narrow(self, config: LayerConfig, settings: dict[str, Any]) -> None:
+        """Keep of the tools that a project allows those that were allowed before."""
+        allowed = _get(settings, ALLOWED)
+        if allowed is None:  # it means all of them
+            _take(settings, ALLOWED)
+            if self._allowed is not None:
+                self._find(config, ALLOWED, "looser-permission", f"{ALLOWED} may only shrink in a project")
+            return
+        if not isinstance(allowed, list) and not is_edit(allowed):
+            return  # to be found when settings are checked
+        wanted = allowed if isinstance(allowed, list) else _edited(self._allowed, allowed)
+        if self._allowed is not None:
+            inherited = _names(self._allowed)
+            added = [tool for tool in wanted if not _names([tool]) & inherited]
+            wanted = [tool for tool in wanted if _names([tool]) & inherited]
+            if added:
+                first = repr(added[0])[:LONGEST_NAME]
+                message = f"{ALLOWED} may only shrink in a project, and {first} is new"
+                self._find(config, ALLOWED, "looser-permission", message)
+        self._allowed = wanted
+        settings["permissions"]["tools"]["allow"] = {REPLACE: wanted}
 
     def _judge_servers(self, config: LayerConfig, settings: dict[str, Any]) -> None:
         servers = settings.get("mcp_servers", [])
@@ -191,10 +217,36 @@ def _get(settings: Any, dotted: str) -> Any:  # noqa: ANN401 - any JSON value
     return settings
 
 
-def _take(settings: dict[str, Any], dotted: str) -> Any:  # noqa: ANN401 - as above
-    path, _, last = dotted.rpartition(".")
+def _parent(settings: dict[str, Any], dotted: str) -> dict[str, Any]:
+    """What holds a setting, whether or not the setting is there."""
+    path = dotted.rpartition(".")[0]
     parent = _get(settings, path) if path else settings
-    return parent.pop(last, None) if isinstance(parent, dict) else None
+    return parent if isinstance(parent, dict) else {}
+
+
+def _has(settings: dict[str, Any], dotted: str) -> bool:
+    """Whether a setting is there, if only to say null."""
+    return dotted.rpartition(".")[2] in _parent(settings, dotted)
+
+
+def _take(settings: dict[str, Any], dotted: str) -> bool:
+    """Take a setting out, and say whether it was there."""
+    was_there = _has(settings, dotted)
+    _parent(settings, dotted).pop(dotted.rpartition(".")[2], None)
+    return was_there
+
+
+def _edited(inherited: list[Any] | None, edit: dict[str, list[Any]]) -> list[Any]:
+    """What `$replace` or `$remove` makes of a list."""
+    if REPLACE in edit:
+        return edit[REPLACE]
+    unwanted = _names(edit[REMOVE])
+    return [item for item in inherited or () if not _names([item]) & unwanted]
+
+
+def _names(items: list[Any]) -> frozenset[str]:
+    """The words in a list, for comparing: nothing else can be the name of a tool."""
+    return frozenset(item for item in items if isinstance(item, str))
 
 
 def _root(config: LayerConfig) -> Path:

@@ -11,7 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Literal
 
 from nexus_core.errors import FileError
-from nexus_core.files.writing import write_text_atomically
+from nexus_core.files.writing import current_umask, write_text_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -82,7 +82,7 @@ def carry_out(plan: InitPlan) -> None:
         FileError: Something cannot be written, or is not what it was when the plan was made.
     """
     # Never writable for others, whatever the umask: they could speak to the agent.
-    mode, directory_mode = (0o600, 0o700) if plan.scope == "global" else (0o644 & ~_umask(), 0o755)
+    mode, directory_mode = (0o600, 0o700) if plan.scope == "global" else (0o644 & ~current_umask(), 0o755)
     try:
         with ExitStack() as undo:
             _refuse_oddities(plan.directory, (file.path for file in plan.files))  # they may have come since
@@ -191,9 +191,3 @@ def _restore(path: Path, backup: Path) -> None:
         backup.unlink(missing_ok=True)  # two names of one file do not replace each other
     except OSError as error:
         raise FileError(f"cannot be put back: {error.strerror}", where=str(path), hint=f"it is {backup}") from error
-
-
-def _umask() -> int:
-    # It can only be read by setting it; what another thread makes in between is private rather than open.
-    os.umask(umask := os.umask(0o077))
-    return umask

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 FIRST_ORDER = 100
 TITLED_ORDER = 200
 LAST_ORDER = 299
+ACTIVE = "active-configuration"
 ACTIVE_ORDER = 700
 
 _TITLES: dict[Scope, str] = {
@@ -62,7 +63,7 @@ def active_configuration(settings: Settings) -> Section:
         f"Permission level: {settings.get('permissions.level', 'trusted')}",
     ]
     return Section(
-        "active-configuration",
+        ACTIVE,
         title="Active Configuration",
         text="\n".join(filter(None, lines)),
         order=ACTIVE_ORDER,

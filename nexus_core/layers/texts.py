@@ -24,6 +24,10 @@ LONGEST_REMEMBERED = 64 * 1024
 """Of texts with at most this many characters, it is remembered of the last 64 whether they were plain."""
 
 
+MAX_HIDDEN = 100
+"""How many hidden characters of a text are reported one by one; the rest is counted."""
+
+
 class Chosen(NamedTuple):
     """The texts that are used, those that are not and why, what to know about them, and those that only repeat."""
 
@@ -121,14 +125,20 @@ _was_plain = lru_cache(maxsize=64)(_is_plain)
 
 def _cleaned(text: LayerText, findings: list[Finding]) -> str:
     from nexus_core.layers.pieces import Pieces  # noqa: PLC0415 - most texts are plain
+    from nexus_core.text.visible import visible_line  # noqa: PLC0415 - as above
     from nexus_core.values.finding import Finding  # noqa: PLC0415 - as above
 
     is_own = text.layer is not None and text.layer.is_own
     consequence = "left in, because the file is your own" if is_own else "taken out"
     pieces = Pieces(text)
-    for hidden in find_hidden(text.text):
-        message = f"{hidden.name} that no reader sees: {hidden.text!r}; {consequence}"
+    found = find_hidden(text.text)
+    for hidden in found[:MAX_HIDDEN]:
+        message = f"{hidden.name} that no reader sees: '{visible_line(hidden.text)}'; {consequence}"
         findings.append(Finding("hidden-characters", message, *pieces.origin(hidden.line, hidden.column)))
+    if len(found) > MAX_HIDDEN:
+        line, column = found[MAX_HIDDEN][:2]
+        message = f"{len(found) - MAX_HIDDEN:,} more runs of characters that no reader sees; {consequence}"
+        findings.append(Finding("hidden-characters", message, *pieces.origin(line, column)))
     return neutralise(text.text if is_own else strip_hidden(text.text))
 
 

@@ -3,7 +3,6 @@
 fingerprint.py  what an approval covers, and how it is shown
 scripts.py      the program and the files that a command names
 decisions.py    the format of trust.json, read without believing it
-lock.py         one writer at a time
 store.py        allow, deny, forget, decide
 comparison.py   what changed since an approval
 """

@@ -11,6 +11,7 @@ import re
 import shlex
 import shutil
 import stat
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,6 +27,10 @@ MAX_BYTES = 8 * 1024 * 1024
 _MAX_TOTAL = 8 * MAX_BYTES  # for one command, so that a thousand words cannot cost a minute
 # `--config=run.js`, `lib/a.jar:lib/b.jar`, `src=run.sh,ro`, `@options`, and for a shell `true;./run.sh|cat`
 _SEPARATORS = re.compile("[=:,@;&|<>()]")
+# `$PWD/run.sh`, `${workspaceFolder}/run.sh`: most often the workspace is meant
+_VARIABLE = re.compile(r"\$\{?[\w:]++\}?/?")
+# What starts where a directory is named: `python3 tool`, `node .`
+_ENTRIES = ("__main__.py", "index.js")
 
 
 class Place(NamedTuple):
@@ -85,15 +90,35 @@ def named_files(arguments: Iterable[str], place: Place) -> dict[str, object]:
 def _existing(arguments: Iterable[str], place: Place) -> Iterator[tuple[str, os.stat_result]]:
     """Every regular file that `arguments` name; a megabyte of words that name none must not take long."""
     bases = dict.fromkeys((str(place.cwd), str(place.root)))
-    for word in dict.fromkeys(word for argument in arguments for word in _words(argument)):
+    words = [word for argument in arguments for word in _words(argument)]
+    for word in filter(None, dict.fromkeys((*words, *_modules(words)))):
         for base in bases:
             path = os.path.join(base, word)  # noqa: PTH118 - a Path takes longer than all the rest
-            try:
-                status = os.stat(path)  # noqa: PTH116 - as above
-            except (OSError, ValueError):
+            status = _status(path)
+            if status is None:
                 continue
             if stat.S_ISREG(status.st_mode):
                 yield path, status
+            elif stat.S_ISDIR(status.st_mode):
+                entries = (os.path.join(path, name) for name in _ENTRIES)  # noqa: PTH118 - as above
+                yield from (
+                    (each, found) for each in entries if (found := _status(each)) and stat.S_ISREG(found.st_mode)
+                )
+
+
+def _status(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)  # noqa: PTH116 - as above
+    except (OSError, ValueError):
+        return None
+
+
+def _modules(words: Iterable[str]) -> Iterator[str]:
+    """The files that may be meant by what follows `-m`, as in `python -m my.server`."""
+    for flag, word in pairwise(words):
+        if flag == "-m":
+            path = word.replace(".", "/")
+            yield from (f"{path}.py", f"{path}/__init__.py", f"{path}/__main__.py")
 
 
 def _words(argument: str) -> Iterator[str]:
@@ -104,6 +129,7 @@ def _words(argument: str) -> Iterator[str]:
             words += shlex.split(argument)
         except ValueError:  # a quotation without its end
             words += argument.split()
+    words += [_VARIABLE.sub("", word) for word in words if "$" in word]
     for word in words:
         yield word
         if _SEPARATORS.search(word):

@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nexus_core.errors import ConfigError, FileError
-from nexus_core.files.writing import write_text_atomically
+from nexus_core.errors import ConfigError
+from nexus_core.files.lock import locked
+from nexus_core.files.writing import make_directories, write_text_atomically
 from nexus_core.trust.decisions import Approval, Decisions, Place, encode_decisions, read_decisions
-from nexus_core.trust.lock import locked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -106,7 +106,7 @@ class TrustStore:
         self.check()  # before anything is made on disk
         if not subjects:
             return
-        _make_private(self.path.parent)
+        make_directories(self.path.parent, mode=0o700)
         with locked(self.path.with_name("trust.lock")):
             # Again, because somebody else may have decided something in the meantime.
             decisions = change(self._read_again())
@@ -120,12 +120,3 @@ def _approval(part: ActivePart) -> Approval:
 
 def _is_inside(directory: Path, workspace: Path) -> bool:
     return Path(os.path.realpath(directory)).is_relative_to(os.path.realpath(workspace))
-
-
-def _make_private(directory: Path) -> None:
-    missing = [each for each in (directory, *directory.parents) if not each.exists()]
-    try:
-        for each in reversed(missing):
-            each.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"cannot make the directory: {error.strerror}", where=str(directory)) from error

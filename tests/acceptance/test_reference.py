@@ -32,6 +32,18 @@ def test_the_example_runs(tmp_path: Path) -> None:
 
 LOADING = ["ContextLayer", "ContextLoader", "ContextSources", "LoadedContext", "LoadedPrompt", "LoadedSource"]
 LOADING += ["MCPServerConfig", "MCPServerWithOrigin", "PromptLoader", "PromptSource", "FilePromptSource"]
+LOADING += [
+    "ContextManager",
+    "TokenBudget",
+    "Conversation",
+    "Message",
+    "Text",
+    "Image",
+    "File",
+    "Reasoning",
+    "ToolCall",
+]
+LOADING += ["ToolResult", "Opaque", "TokenCounter", "TiktokenCounter", "SimpleTokenCounter", "get_token_counter"]
 LOADING += ["deep_merge", "get_system_info", "Config", "ContextConfig"]
 
 

@@ -14,6 +14,7 @@ import pytest
 from nexus_core.layers.guarding import PROTECTED
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
+from nexus_core.text.visible import visible_line
 from tests.conftest import Cli, InstallPlugin
 from tests.text.test_hidden import ATTACKS, NEEDED, Attack
 
@@ -277,7 +278,7 @@ def test_what_a_project_hides_in_a_text_is_taken_out_and_told_with_its_place(
         attack.line + 1,
         attack.column,
     )
-    assert repr(attack.says) in finding.message
+    assert f"'{visible_line(attack.says)}'" in finding.message
 
 
 @pytest.mark.acceptance("T14")

@@ -209,6 +209,11 @@ def test_a_broken_line_of_many_is_shown_with_its_own_number(cli: Cli, work: Path
     ("text", "words"),
     [
         ('[{"role": "user", "content": NaN}]', "NaN is not JSON"),
+        ('[{"role": "user", "content": "a", "n": -1e999}]', "Column 40: -1e999 is too large a number"),
+        (
+            '[{"role": "user", "content": "a", "n": ' + "1" * 5000 + "}]",
+            "Column 40: a number has more than 4300 digits",
+        ),
         ("{}", "there are no messages in it"),
         ('"hi"', "there are no messages in it"),
         ("", "Expecting value"),
@@ -226,6 +231,15 @@ def test_what_cannot_be_read_is_refused_with_the_place(cli: Cli, work: Path, tex
     assert outcome.code == 3
     assert words in outcome.err
     assert "Traceback" not in outcome.err
+
+
+def test_a_directory_is_called_one(cli: Cli, work: Path) -> None:
+    (work / "folder").mkdir()
+
+    outcome = cli("check", "folder")
+
+    assert outcome.code == 3
+    assert "is a directory" in outcome.err
 
 
 def test_a_missing_file_and_one_that_is_not_utf8_are_named(cli: Cli, work: Path) -> None:

@@ -156,6 +156,24 @@ def test_every_fault_is_shown(cli: Cli, work: Path) -> None:
     assert len(json.loads(cli("config", "validate", "--json").out)["faults"]) == 2
 
 
+@pytest.mark.acceptance("T16")
+def test_of_many_faults_the_first_are_shown(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/config.json": json.dumps({f"k{number}": 1 for number in range(3000)})})
+
+    outcome = cli("config", "validate", "--json")
+
+    assert (outcome.code, len(json.loads(outcome.out)["faults"])) == (1, 100)
+    assert "100 faults and more." in outcome.err
+
+
+def test_a_name_as_long_as_a_book_is_not_printed_whole(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/config.json": json.dumps({"k" * 50_000: 1})})
+
+    outcome = cli("show")
+
+    assert (outcome.code, len(outcome.err) < 2000) == (3, True)
+
+
 def test_valid_settings_are_found_valid(cli: Cli) -> None:
     outcome = cli("config", "validate")
 

@@ -19,6 +19,24 @@ def test_a_setting_is_explained_with_what_it_overrode(cli: Cli, work: Path, nexu
     ]
 
 
+def test_of_a_group_that_several_files_make_up_none_is_called_overridden(
+    cli: Cli, work: Path, nexus_home: Path
+) -> None:
+    write_files(nexus_home, {"config.json": '{"provider": {"model": "own", "provider": "openai"}, "budget": {}}'})
+    write_files(work, {".nexus3/config.json": '{"provider": {"model": "project"}}'})
+
+    rows = [line.split(maxsplit=2) for line in cli("explain", "provider").out.splitlines()]
+
+    assert [row[2] for row in rows] == ["a group of settings (local)", "some of it (global)"]
+
+
+def test_a_group_of_which_nothing_is_left_is_overridden(cli: Cli, work: Path, nexus_home: Path) -> None:
+    write_files(nexus_home, {"config.json": '{"skills": {"disabled": ["a"]}}'})
+    write_files(work, {".nexus3/config.json": '{"skills": {"disabled": {"$replace": ["b"]}}}'})
+
+    assert "overridden (global)" in cli("explain", "skills.disabled").out
+
+
 def test_a_default_is_explained(cli: Cli) -> None:
     assert "nobody set it; the default is 3" in cli("explain", "compaction.keep_turns").out
 
@@ -49,6 +67,30 @@ def test_a_file_is_explained_whether_it_is_used_or_not(cli: Cli, work: Path) -> 
 
     assert "in the prompt (local)" in cli("explain", "NEXUS.md").out
     assert "not in the prompt: the layer has instructions" in cli("explain", "README.md").out
+
+
+@pytest.mark.parametrize("name", ["NEXUS.md", ".nexus3/NEXUS.md"])
+def test_a_file_in_the_layers_directory_is_found_by_its_name_alone(cli: Cli, work: Path, name: str) -> None:
+    write_files(work, {".nexus3/NEXUS.md": "Use me."})
+
+    assert f"{work}/.nexus3/NEXUS.md  in the prompt (local)" in cli("explain", name).out
+
+
+@pytest.mark.acceptance("T11")
+@pytest.mark.parametrize("link", ["AGENTS.md", ".nexus3"])
+def test_what_lies_outside_the_project_is_not_searched_for_a_sentence(
+    cli: Cli, work: Path, tmp_path: Path, link: str
+) -> None:
+    write_files(tmp_path, {"secrets/NEXUS.md": "The sauce is secret."})
+    (work / link).symlink_to(tmp_path / "secrets" / ("NEXUS.md" if link == "AGENTS.md" else ""))
+
+    assert cli("explain", "sauce is secret").code == 1
+
+
+def test_links_that_form_a_circle_are_no_defect(cli: Cli, work: Path) -> None:
+    (work / ".nexus3").symlink_to(".nexus3")
+
+    assert cli("explain", "no such thing.md").code == 1
 
 
 def test_a_part_of_a_file_that_is_not_used_is_explained_with_its_line(cli: Cli, work: Path) -> None:

@@ -80,6 +80,22 @@ def test_a_run_can_insist_on_approval(cli: Cli, work: Path) -> None:
     assert cli("show", "--require-trusted").code == 0
 
 
+@pytest.mark.acceptance("T5")
+def test_what_was_denied_is_decided_and_stops_nothing(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/mcp.json": '{"servers": [{"name": "a", "command": ["npx", "x"]}]}'})
+
+    cli("trust", "deny", "--all")
+
+    assert cli("show", "--require-trusted").code == 0
+    assert json.loads(cli("show", "--json").out)["skipped"][0]["decision"] == "denied"
+
+
+def test_a_home_that_is_not_absolute_is_no_defect(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "somewhere")
+
+    assert [cli("show", "--as", name).code for name in ("claude", "codex", "gemini")] == [0, 0, 0]
+
+
 def test_a_directory_can_be_seen_through_the_eyes_of_another_agent(
     cli: Cli, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,6 +110,18 @@ def test_a_directory_can_be_seen_through_the_eyes_of_another_agent(
     assert "For Claude." in claude
     assert "in the prompt" in cli("explain", "--as", "claude", "CLAUDE.md").out
     assert "AGENTS.md" in cli("layers", "--as", "codex").out
+
+
+def test_an_agent_that_reads_nothing_here_is_said_to(
+    cli: Cli, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "somebody"))
+    write_files(work, {".git/HEAD": "", "AGENTS.md": "For Codex."})
+
+    outcome = cli("show", "--as", "claude")
+
+    assert (outcome.code, outcome.out) == (0, "# System Configuration\n")
+    assert outcome.err == "claude reads nothing here; `nexus layers --as claude` says where it looks\n"
 
 
 def test_an_agent_that_is_not_known_suggests_the_nearest(cli: Cli) -> None:

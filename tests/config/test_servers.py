@@ -222,6 +222,17 @@ def test_a_server_by_name_in_the_config_json_of_a_project_waits_for_approval(mak
     assert [server.status for server in loaded.servers] == ["not approved"]
 
 
+@pytest.mark.acceptance("T16")
+@pytest.mark.parametrize("shape", [list, dict])
+def test_a_file_with_thousands_of_servers_is_refused(make_nexus: MakeNexus, shape: type) -> None:
+    named = {f"s{number}": {"command": "x"} for number in range(1001)}
+    servers = named if shape is dict else [{"name": name, **server} for name, server in named.items()]
+    nexus = make_nexus(files={".nexus3/mcp.json": json.dumps({"servers": servers})})
+
+    with pytest.raises(ConfigError, match="more than 1,000 servers"):
+        nexus.load()
+
+
 @pytest.mark.parametrize("edit", ["$replace", "$remove"])
 @pytest.mark.parametrize("key", ["mcp_servers", "mcpServers"])
 def test_a_project_cannot_change_the_servers_of_the_user(

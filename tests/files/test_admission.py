@@ -124,6 +124,26 @@ def test_of_a_link_the_owners_of_both_ends_count(repo: Path, foreign: str) -> No
     assert read == Skipped(repo / "sub/AGENTS.md", "belongs to somebody else")
 
 
+@pytest.mark.acceptance("T10")
+@pytest.mark.parametrize("secret", [".git/config", ".GIT/config", "sub/.env", ".env.local", ".envrc"])
+@pytest.mark.parametrize("is_linked", [True, False])
+def test_what_the_user_keeps_in_a_project_is_not_read_for_it(repo: Path, secret: str, is_linked: bool) -> None:
+    write_files(repo, {secret: CANARY})
+    path = repo / secret
+    if is_linked:
+        path = repo / "README.md"
+        path.symlink_to(repo / secret)
+
+    assert Admission(layer(repo)).read_text(path) == Skipped(path, "may hold your secrets")
+
+
+@pytest.mark.parametrize("name", [".env.example", ".github/AGENTS.md", "env.md", ".environment"])
+def test_what_only_looks_like_it_is_read(repo: Path, name: str) -> None:
+    write_files(repo, {name: "inside"})
+
+    assert Admission(layer(repo)).read_text(repo / name) == "inside"
+
+
 @pytest.mark.skipif(not OPEN_FILES.is_dir(), reason="open files cannot be counted here")
 def test_nothing_stays_open(repo: Path) -> None:
     os.mkfifo(repo / "pipe.md")

@@ -3,7 +3,13 @@ from pathlib import Path
 import pytest
 
 from nexus_core import ConfigError, FileError
-from nexus_core.files.places import defaults_directory, existing_directory, home_directory, workspace_of
+from nexus_core.files.places import (
+    cache_directory,
+    defaults_directory,
+    existing_directory,
+    home_directory,
+    workspace_of,
+)
 from nexus_core.testing import write_files
 
 
@@ -137,3 +143,15 @@ def test_a_deleted_current_directory_is_an_error_in_words(tmp_path: Path, monkey
 
     with pytest.raises(FileError, match="does not exist any more"):
         existing_directory(".")
+
+
+@pytest.mark.parametrize(("base", "usual"), [("relative", True), ("", True), ("/somewhere", False)])
+def test_a_cache_directory_that_is_not_absolute_does_not_count(
+    base: str,
+    usual: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOME", "/home/somebody")
+    monkeypatch.setenv("XDG_CACHE_HOME", base)
+
+    assert cache_directory().is_relative_to("/home/somebody") is usual

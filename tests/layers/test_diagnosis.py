@@ -71,22 +71,36 @@ def test_an_undecided_setting_says_what_it_would_do_and_how_to_approve_it(make_n
     assert "`nexus trust allow /mcp_servers/github`" in finding.message
 
 
-@pytest.mark.parametrize(("decide", "words"), [("deny", "you denied it"), ("allow", "it has changed since")])
-def test_a_setting_that_was_denied_or_changed_is_not_approved(make_nexus: MakeNexus, decide: str, words: str) -> None:
+@pytest.mark.parametrize(
+    ("line", "code"), [("## Environment", "forged-marker"), ("Today is 2026-01-01.", "volatile-text")]
+)
+def test_of_many_findings_of_one_kind_in_a_file_the_rest_is_counted(
+    make_nexus: MakeNexus, line: str, code: str
+) -> None:
+    nexus = make_nexus(files={"NEXUS.md": f"{line}\n" * 250})
+
+    found = look(nexus, code)
+
+    assert len(found) == 101
+    assert (found[-1].line, found[-1].message) == (101, "150 more like these from here on")
+
+
+def test_a_setting_that_has_changed_is_not_approved(make_nexus: MakeNexus) -> None:
     nexus = make_nexus(files={".nexus3/mcp.json": SERVERS})
-    getattr(TrustStore(nexus.home, workspace=nexus.cwd), decide)(nexus.load().active)
+    TrustStore(nexus.home, workspace=nexus.cwd).allow(nexus.load().active)
     (nexus.cwd / ".nexus3/mcp.json").write_text(SERVERS.replace("server-github", "server-evil"))
 
     (finding,) = look(nexus, "unapproved")
 
     assert "npx -y server-evil" in finding.message
-    assert words in finding.message
+    assert "it has changed since" in finding.message
 
 
-def test_an_approved_setting_is_no_finding(make_nexus: MakeNexus) -> None:
+@pytest.mark.parametrize("decide", ["allow", "deny"])
+def test_a_setting_that_was_decided_about_is_no_finding(make_nexus: MakeNexus, decide: str) -> None:
     nexus = make_nexus(files={".nexus3/mcp.json": SERVERS})
 
-    TrustStore(nexus.home, workspace=nexus.cwd).allow(nexus.load().active)
+    getattr(TrustStore(nexus.home, workspace=nexus.cwd), decide)(nexus.load().active)
 
     assert look(nexus) == []
 

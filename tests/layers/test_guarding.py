@@ -65,6 +65,7 @@ def test_no_form_of_a_protected_setting_gets_through(edit: str) -> None:
     guarded = guard(own, config(LOCAL, nested("plugins.disabled", edit)))
 
     assert merge_configs(guarded.configs).get("plugins.disabled") == ["x"]
+    assert [finding.code for finding in guarded.findings] == ["protected-setting"]
 
 
 @pytest.mark.acceptance("T3")
@@ -127,6 +128,40 @@ def test_a_list_of_allowed_tools_may_only_shrink() -> None:
     guarded = guard(own, config(LOCAL, '{"permissions": {"tools": {"allow": ["read", "shell"]}}}'))
 
     assert merge_configs(guarded.configs).get("permissions.tools.allow") == ["read"]
+    (finding,) = guarded.findings
+    assert finding.code == "looser-permission"
+    assert "'shell' is new" in finding.message
+
+
+@pytest.mark.acceptance("T3")
+@pytest.mark.parametrize("own", ['["read"]', '{"$replace": ["read"]}'])
+@pytest.mark.parametrize("wider", ["null", '["shell"]', '{"$replace": ["shell"]}', '{"$replace": ["read", "shell"]}'])
+def test_no_form_of_the_allowed_tools_makes_them_more(own: str, wider: str) -> None:
+    guarded = guard(
+        config(OWN, nested("permissions.tools.allow", own)), config(LOCAL, nested("permissions.tools.allow", wider))
+    )
+
+    allowed = merge_configs(guarded.configs).get("permissions.tools.allow")
+    assert isinstance(allowed, list)
+    assert set(allowed) <= {"read"}
+    assert [finding.code for finding in guarded.findings] == ["looser-permission"]
+
+
+def test_a_project_may_take_tools_out_of_those_that_are_allowed() -> None:
+    own = config(OWN, '{"permissions": {"tools": {"allow": ["read", "write"]}}}')
+    far = config(ANCESTOR, '{"permissions": {"tools": {"allow": {"$remove": ["write"]}}}}')
+
+    guarded = guard(own, far, config(LOCAL, '{"permissions": {"tools": {"allow": ["write", "read"]}}}'))
+
+    assert merge_configs(guarded.configs).get("permissions.tools.allow") == ["read"]
+    assert "'write' is new" in guarded.findings[0].message
+
+
+def test_without_a_list_to_widen_null_is_what_holds_anyway() -> None:
+    guarded = guard(config(LOCAL, '{"permissions": {"tools": {"allow": null}}}'))
+
+    assert guarded.findings == []
+    assert merge_configs(guarded.configs).get("permissions.tools.allow") is None
 
 
 @pytest.mark.parametrize("decision", ["pending", "denied", "changed"])

@@ -285,6 +285,13 @@ def test_an_unknown_profile_suggests_the_nearest() -> None:
     assert caught.value.hint == "did you mean 'claude'?"
 
 
+def test_an_unknown_profile_names_all_there_are() -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        read_as("xyzzy", Path("/"), Path("/"))
+
+    assert caught.value.hint == "known: claude, codex, gemini, nexus"
+
+
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_same_files_give_the_same_view(profile: str, repository: Path, home: Path) -> None:
     write_files(repository, {"CLAUDE.md": "@AGENTS.md", "AGENTS.md": "x" * 40 * KIB, "GEMINI.md": "@../x.md"})

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nexus_core import Layer, LayerText
-from nexus_core.layers.texts import Chosen, choose_texts
+from nexus_core.layers.texts import MAX_HIDDEN, Chosen, choose_texts
 from nexus_core.text.fence import fence_documentation
 from nexus_core.values.settings import Settings
 
@@ -111,6 +111,17 @@ def test_hidden_characters_of_a_project_are_taken_out_and_reported() -> None:
     (finding,) = chosen.findings
     assert chosen.texts[0].text == "Be brief."
     assert (finding.code, finding.line, finding.column) == ("hidden-characters", 1, 3)
+    assert "no reader sees: '\\u202e'; taken out" in finding.message
+
+
+@pytest.mark.acceptance("T16")
+def test_of_many_hidden_characters_the_first_are_reported_and_the_rest_is_counted() -> None:
+    chosen = choose(LayerText(Path("/project/NEXUS.md"), "a\u200b" * 5000, layer=LOCAL))
+
+    assert chosen.texts[0].text == "a" * 5000
+    assert len(chosen.findings) == MAX_HIDDEN + 1
+    assert chosen.findings[-1].message.startswith("4,900 more runs")
+    assert chosen.findings[-1].column == 202
 
 
 def test_hidden_characters_of_ones_own_are_only_reported() -> None:

@@ -261,6 +261,42 @@ def test_a_setting_with_a_root_covers_the_scripts_it_names(project: Path) -> Non
     assert before != after
 
 
+@pytest.mark.acceptance("T2")
+@pytest.mark.parametrize(
+    ("arguments", "file"),
+    [
+        (["$PWD/run.py"], "run.py"),
+        (["${workspaceFolder}/tools/run.py"], "tools/run.py"),
+        (["--script=${PWD}/run.py"], "run.py"),
+        (["-m", "my.server"], "my/server.py"),
+        (["-m", "my.server"], "my/server/__main__.py"),
+        (["-m", "my"], "my/__init__.py"),
+        (["-c", "cd . && python3 -m my.server"], "my/server.py"),
+        (["tool"], "tool/__main__.py"),
+        (["."], "index.js"),
+    ],
+)
+def test_a_file_that_is_named_in_a_roundabout_way_is_covered_too(
+    project: Path, arguments: list[str], file: str
+) -> None:
+    server = {"name": "x", "type": "stdio", "command": ["run", *arguments]}
+    write_files(project, {file: "good"})
+    before = server_content(server, project)
+
+    write_files(project, {file: "evil"})
+
+    assert server_content(server, project) != before
+
+
+def test_a_directory_that_is_named_does_not_make_its_other_files_part_of_an_approval(project: Path) -> None:
+    server = {"name": "x", "type": "stdio", "command": ["serve", "--root=", "."]}
+    before = server_content(server, project)
+
+    write_files(project, {"package.json": "{}", "src/new.py": "new"})
+
+    assert server_content(server, project) == before
+
+
 @pytest.mark.parametrize(
     ("content", "word"),
     [

@@ -403,7 +403,7 @@ def test_a_lock_that_is_never_released_is_an_error_in_words(
     fcntl = pytest.importorskip("fcntl")
     store = TrustStore(home)
     store.allow([plain_part(project, "one")])
-    monkeypatch.setattr("nexus_core.trust.lock._PATIENCE", 0.05)
+    monkeypatch.setattr("nexus_core.files.lock._PATIENCE", 0.05)
 
     with (home / "trust.lock").open("r+") as held:
         fcntl.flock(held, fcntl.LOCK_EX)

@@ -12,6 +12,9 @@ from nexus_core.config.servers.fields import ShapeError, kind, quoted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+MAX_SERVERS = 1_000
+"""How many a file may have: every one of them is looked up on disk."""
+
 _EXAMPLE = 'Write [{"name": "…", "command": ["…"]}]'
 
 
@@ -31,6 +34,8 @@ def read_servers(container: object, pointer: str) -> Found:
     if not isinstance(container, dict | list):
         what = f"'{pointer[1:]}' must be a list or an object, not {kind(container)}"
         raise ShapeError(pointer, what, _EXAMPLE)
+    if len(container) > MAX_SERVERS:
+        raise ShapeError(pointer, f"more than {MAX_SERVERS:,} servers", "Remove some")
     found = Found([], [])
     names: set[str] = set()
     for name, entry, place in _entries(container, pointer):
