@@ -5,6 +5,11 @@ NexusError                 something a person can put right; the message says wh
 ├── FileError              a file cannot be read or written
 ├── MessageError           a message has a shape that no API knows
 ├── BudgetError            what must be sent does not fit
+├── LedgerError            conversations cannot be read or written
+│   ├── ConflictError      somebody else has added to the session meanwhile
+│   └── ExistsError        there is a session of that name already
+├── TurnError              a session cannot do that now
+│   └── PendingCalls       tools were called and their results are not recorded yet
 ├── PluginError            a plugin broke its contract
 │   └── MissingExtraError  a plugin's optional dependencies are not installed
 ├── UsageError             something was asked for in a way that cannot be answered
@@ -113,6 +118,37 @@ class BudgetError(NexusError):
         self.needed = needed
         self.available = available
         self.parts = dict(sizes)
+
+
+class LedgerError(NexusError):
+    """Raised when a ledger cannot be opened, read or written; names the file or server and what to do."""
+
+
+class ConflictError(LedgerError):
+    """Raised when a session has moved on since it was read; read it again and decide anew."""
+
+
+class ExistsError(LedgerError):
+    """Raised when a session of that name is there already."""
+
+
+class TurnError(NexusError):
+    """Raised when a session is asked for something that its open or closed turn does not allow."""
+
+
+class PendingCalls(TurnError):  # noqa: N818 - it reads as what it is: `except PendingCalls`
+    """Raised when the model waits for results that are not recorded yet.
+
+    Args:
+        calls: What is waited for, as `name (id)`.
+    """
+
+    def __init__(self, calls: Iterable[str]) -> None:
+        self.calls = tuple(calls)
+        super().__init__(
+            f"{len(self.calls)} tool call{'s' * (len(self.calls) != 1)} without a result: {', '.join(self.calls)}",
+            hint="record each result with call.result(…), or ask(…, interrupt=True) to give them up",
+        )
 
 
 class PluginError(NexusError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from nexus_core.dialects.plain import DEEPEST, plain
@@ -21,7 +22,7 @@ _NOTHING = re.compile(r"\s*(\{\s*\})?\s*")
 def parsed(raw: str) -> dict[str, Any]:
     """The arguments in a text; none where it is no JSON object."""
     try:
-        value = json.loads(raw, parse_constant=_refuse)
+        value = json.loads(raw, parse_constant=_refuse, parse_float=_finite)
         # Whoever writes it for another API walks through it.
         value = plain(value) if raw.count("{") + raw.count("[") > DEEPEST else value
     except (ValueError, RecursionError, MessageError):
@@ -54,6 +55,11 @@ def as_object(call: ToolCall) -> dict[str, Any]:
         copied: dict[str, Any] = plain(call.arguments)
         return copied
     return {FREE_TEXT: call.raw}
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    return value if isfinite(value) else _refuse(number)  # 1e999 would be written as Infinity
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 NAMES = ("openai", "responses", "anthropic", "gemini", "neutral")
 """Every dialect. Each is the constant DIALECT of the module of that name, imported when it is first asked for."""
 
+UNTOLD = "openai"
+"""By this one a list is read in which nothing tells: all others can be told from it."""
+
 _PACKAGES = {
     "openai.types.chat": "openai",
     "openai.types.responses": "responses",
@@ -28,7 +31,7 @@ _PACKAGES = {
 }
 """Where the SDKs' own objects live. `openai.lib` makes subclasses of both kinds, in the packages of both."""
 
-_UNTOLD = ("system", "user", "assistant")
+_ANYBODYS = ("system", "user", "assistant")
 """Roles that say nothing about the API, where the content is a text and there is nothing else."""
 _BOTH = 2
 
@@ -51,14 +54,27 @@ def recognise(items: Iterable[object]) -> Dialect:
     Raises:
         MessageError: An element is no message in any shape.
     """
-    for index, item in enumerate(items):
+    return dialect(told(items) or UNTOLD)
+
+
+def told(items: Iterable[object], first: int = 0) -> str:
+    """The name of the dialect of the first element that is surely of one; "" where none is.
+
+    Args:
+        items: Some elements of a list.
+        first: The place of the first of them in the list.
+
+    Raises:
+        MessageError: An element is no message in any shape.
+    """
+    for index, item in enumerate(items, first):
         try:
             name = _name_of(item)
         except MessageError as error:
             raise joined(f"messages[{index}]", error) from None
         if name:
-            return dialect(name)
-    return dialect("openai")
+            return name
+    return ""
 
 
 def read_messages(speaking: Dialect, items: Iterable[object]) -> tuple[Message, ...]:
@@ -71,7 +87,7 @@ def _name_of(item: object) -> str:
         return "neutral"
     if not isinstance(item, Mapping):
         return _package_of(item)
-    if len(item) == _BOTH and isinstance(item.get("content"), str) and item.get("role") in _UNTOLD:
+    if len(item) == _BOTH and isinstance(item.get("content"), str) and item.get("role") in _ANYBODYS:
         return ""  # most of most lists: not worth asking every dialect
     block = plain_mapping(item)
     return next((name for name in NAMES if dialect(name).recognises(block)), "")

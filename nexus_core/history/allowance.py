@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from nexus_core.errors import UsageError
@@ -10,10 +11,9 @@ from nexus_core.values.budget import TokenBudget
 from nexus_core.values.message import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from nexus_core.host.host import Host
     from nexus_core.values.counting import TokenCounter
+    from nexus_core.values.settings import Settings
 
 RESERVE = 8000
 """What is kept free for an answer, if the window is large enough."""
@@ -21,27 +21,58 @@ RESERVED_SHARE = 4
 """No more than this fraction of a window is kept free for an answer."""
 
 
-def allowance_for(model: str, budget: int | TokenBudget | None, host: Host) -> TokenBudget:
+def allowance_for(
+    model: str, budget: int | TokenBudget | None, host: Host, settings: Settings | None = None
+) -> TokenBudget:
     """The budget that was given, or the model's window without room for an answer."""
     if isinstance(budget, TokenBudget):
         return budget
     if budget is not None:
+        if type(budget) is not int:  # True would pass for 1
+            raise UsageError(
+                f"a budget is a number of tokens or a TokenBudget, not {budget!r}", hint="budget=8000, for example"
+            )
         if budget < 0:
             raise UsageError(f"a budget of {budget} tokens is none", hint="give a positive number")
         return TokenBudget(limit=budget)
     from nexus_core.tokens.counters import open_model  # noqa: PLC0415 - only without a budget
 
-    window = open_model(model, host=host).window
-    return TokenBudget(limit=window, reserve_response=min(RESERVE, window // RESERVED_SHARE))
+    window = open_model(model, host=host, settings=settings).window
+    wanted = settings.get("budget.reserve_response") if settings else None
+    reserve = wanted if isinstance(wanted, int) else RESERVE
+    return TokenBudget(limit=window, reserve_response=min(reserve, window // RESERVED_SHARE))
 
 
-def count_fixed(counter: TokenCounter, system: object, tools: Iterable[object]) -> dict[str, int]:
+def count_fixed(counter: TokenCounter, system: object, tools: Iterable[object] | None, api: str) -> dict[str, int]:
     """What instructions and tools take that are sent beside the messages."""
     words = system if isinstance(system, str) else _compact(system) if system else ""
     return {
         "system": counter.count_messages([Message("system", words)]) if words else 0,
-        "tools": sum(counter.count(_compact(tool)) for tool in tools),
+        "tools": count_definitions(counter, tools, api),
     }
+
+
+def count_definitions(counter: TokenCounter, tools: Iterable[object] | None, api: str) -> int:
+    """What definitions of tools take, in whichever API's shape they are given.
+
+    Raises:
+        UsageError: It is one definition, or anything else but several.
+        MessageError: One of them is no definition of a tool.
+    """
+    if tools is None:
+        return 0
+    if isinstance(tools, str | bytes | Mapping) or not isinstance(tools, Iterable):
+        raise UsageError("expected a list of definitions of tools", hint="tools=[{…}], also where there is only one")
+    from nexus_core.dialects.tools import read_tools  # noqa: PLC0415 - not every call has tools
+    from nexus_core.tokens.messages import count_tools  # noqa: PLC0415 - as above
+
+    return count_tools(counter, read_tools(tools, api))
+
+
+def require_limit(result_tokens: int | None) -> None:
+    """Refuse a limit for results that is none."""
+    if result_tokens is not None and (type(result_tokens) is not int or result_tokens < 0):  # True would pass for 1
+        raise UsageError(f"no result can take {result_tokens!r} tokens", hint="result_tokens=2000, for example")
 
 
 def _compact(value: object) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_core.history.asking import NEWEST, ask_truncation, smaller_room
+from nexus_core.history.groups import is_input
 from nexus_core.history.lazy import LazyGroups, Span
 from nexus_core.history.mending.steps import mend
 from nexus_core.history.soundness import is_surely_sound
 from nexus_core.values.budget import Decision
-from nexus_core.values.parts import ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,8 +82,7 @@ class Chooser:
             least = len(places) <= len(self._places(groups, -1))
             if chosen.tokens <= budget or least:
                 return chosen
-            # Mending made it longer: at least one more group has to go.
-            room = min(room, self._taken(places)) - (chosen.tokens - budget)
+            room = smaller_room(room, self._taken(places), chosen.tokens - instructions, budget - instructions)
 
     # ---- which places -----------------------------------------------------------------------------------------
 
@@ -97,13 +97,13 @@ class Chooser:
 
     def _spans(self, groups: LazyGroups, room: int) -> list[Span]:
         # Without room for anything, the newest group still goes.
-        return groups.spans(self._truncation.choose(groups, room) if room > 0 else [slice(-1, None)])
+        return groups.spans(ask_truncation(self._truncation, groups, room) if room > 0 else [NEWEST])
 
     def _begun(self, places: list[int]) -> list[int]:
         """Without what stands before the first word of the user, if that is wanted and there is one."""
         if not self._start_with_user or places[:1] == [self._begin]:
             return places
-        first = next((at for at, place in enumerate(places) if _is_input(self._window.given(place))), 0)
+        first = next((at for at, place in enumerate(places) if is_input(self._window.given(place))), 0)
         return places[first:]
 
     def _all_fits(self, groups: LazyGroups, room: int) -> bool:
@@ -120,7 +120,7 @@ class Chooser:
         """The place of what the user said that is not answered yet."""
         for place in reversed(range(self._begin, len(self._window))):
             message = self._window.given(place)
-            if _is_input(message):
+            if is_input(message):
                 return place
             if message.role == "assistant" and not message.tool_calls:
                 return None
@@ -178,7 +178,3 @@ class Chooser:
 
     def _taken(self, places: range | list[int]) -> int:
         return sum(map(self._window.tokens, places))
-
-
-def _is_input(message: Message) -> bool:
-    return message.role == "user" and not any(isinstance(part, ToolResult) for part in message.parts)

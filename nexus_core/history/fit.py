@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from nexus_core.dialects.finding import dialect, recognise
+from nexus_core.dialects.finding import UNTOLD, dialect, told
+from nexus_core.dialects.requests import no_list
 from nexus_core.errors import BudgetError
-from nexus_core.history.allowance import allowance_for, count_fixed
+from nexus_core.history.allowance import allowance_for, count_fixed, require_limit
 from nexus_core.history.choosing import Chooser
+from nexus_core.history.telling import Told, Untold
 from nexus_core.history.window import Window
 from nexus_core.values.message import Message
 
@@ -16,11 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from nexus_core.history.choosing import Chosen
+    from nexus_core.history.window import Items
     from nexus_core.host.host import Host
     from nexus_core.values.api import Dialect
     from nexus_core.values.budget import Decision, TokenBudget
     from nexus_core.values.counting import TokenCounter
     from nexus_core.values.finding import Finding
+    from nexus_core.values.settings import Settings
 
 T = TypeVar("T")
 
@@ -49,15 +53,16 @@ def fit(
     messages: Sequence[T],
     *,
     model: str = "",
-    tools: Iterable[object] = (),
+    tools: Iterable[object] | None = (),
     system: object = None,
     budget: int | TokenBudget | None = None,
     api: str | None = None,
-    strategy: str = "oldest_first",
+    strategy: str | None = None,
     start_with_user: bool | None = None,
     result_tokens: int | None = None,
     counter: TokenCounter | None = None,
     host: Host | None = None,
+    settings: Settings | None = None,
 ) -> Fitted[T]:
     """The messages that fit, as valid as the API wants them. Nothing that is given is changed.
 
@@ -72,33 +77,42 @@ def fit(
         system: Instructions that are sent along beside the messages.
         budget: Tokens for all of it. By default the model's window without room for an answer.
         api: The API that the list is written for; told from the messages otherwise.
-        strategy: What is left out: `oldest_first`, `middle_out`, or what a plugin offers.
+        strategy: What is left out: `oldest_first` (the default), `middle_out`, or what a plugin offers.
         start_with_user: Whether the first message kept must be the user's; by default where the API wants it.
         result_tokens: Where not all fits, results of tools above this are shortened before anything is left out.
         counter: Who counts, instead of the model's own counter.
-        host: Whose plugins to ask (`nexus.host`); the user's own by default.
+        host: Whose plugins to ask; the user's own by default.
+        settings: What a directory's config.json say about models, budget and truncation; `Nexus.fit` gives both.
 
     Raises:
         BudgetError: What must not be left out does not fit; lists what it consists of.
         MessageError: Something in the list is no message; names it.
         UnknownNameError: There is no such strategy or API.
     """
-    speaking = dialect(api) if api else recognise(messages[-TELLING:])
+    newest = _newest(messages)
+    name = api or told(newest, len(messages) - len(newest))
+    speaking = dialect(name or UNTOLD)
+    require_limit(result_tokens)
     from nexus_core.host.default import default_host  # noqa: PLC0415 - plugins are looked for when needed
     from nexus_core.tokens.counters import open_counter  # noqa: PLC0415 - as above
 
     plugins = host or default_host()
-    counting = counter or open_counter(model, host=plugins)
-    allowance = allowance_for(model, budget, plugins)
-    fixed = count_fixed(counting, system, tools)
-    chooser = Chooser(
-        Window(messages, speaking, counting),
-        speaking,
-        plugins.truncations().get(strategy),
-        start_with_user="assistant" not in speaking.rules.first if start_with_user is None else start_with_user,
-        result_tokens=result_tokens,
-    )
-    chosen = chooser.choose(allowance.available - sum(fixed.values()))
+    counting = counter or open_counter(model, host=plugins, settings=settings)
+    allowance = allowance_for(model, budget, plugins, settings)
+    fixed = count_fixed(counting, system, tools, speaking.name)
+    truncation = plugins.truncations().get(strategy or _configured(settings))
+    room = allowance.available - sum(fixed.values())
+
+    def choose(items: Items, speaking: Dialect) -> Chosen:
+        begin = "assistant" not in speaking.rules.first if start_with_user is None else start_with_user
+        window = Window(items, speaking, counting)
+        return Chooser(window, speaking, truncation, start_with_user=begin, result_tokens=result_tokens).choose(room)
+
+    try:
+        chosen = choose(messages if name or len(messages) == len(newest) else Untold(messages, UNTOLD), speaking)
+    except Told as other:
+        speaking = dialect(other.name)
+        chosen = choose(messages, speaking)
     used = {
         "system": fixed["system"] + chosen.instructions,
         "tools": fixed["tools"],
@@ -108,6 +122,21 @@ def fit(
     if taken.remaining < 0:
         raise BudgetError(taken.total, taken.available, {name: tokens for name, tokens in used.items() if tokens})
     return Fitted(_written(chosen, messages, speaking), chosen.decisions, taken, chosen.findings)
+
+
+def _configured(settings: Settings | None) -> str:
+    name = settings.get("truncation.strategy") if settings else None
+    return name if isinstance(name, str) else "oldest_first"
+
+
+def _newest(messages: Sequence[T]) -> Sequence[T]:
+    """The end of the list, if it is one; whatever else was given is named."""
+    if isinstance(messages, str | bytes):
+        raise no_list(messages)
+    try:
+        return messages[-TELLING:]
+    except (TypeError, KeyError):
+        raise no_list(messages) from None
 
 
 def _written(chosen: Chosen, given: Sequence[T], speaking: Dialect) -> list[T]:

@@ -56,6 +56,11 @@ def newest_groups(read: Callable[[int], Message], end: int) -> Iterator[Group]:
             yield from _split(messages.left, said, results)
 
 
+def is_input(message: Message) -> bool:
+    """Whether the user speaks, and no tool with it."""
+    return message.role == "user" and not any(isinstance(part, ToolResult) for part in message.parts)
+
+
 def _split(first: int, said: list[Message], results: list[Message]) -> Iterator[Group]:
     """The groups of an assistant's messages and the results after them, newest first."""
     last = first + len(said) + len(results) - 1

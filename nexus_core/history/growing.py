@@ -59,8 +59,7 @@ class GrowingHistory:
 
     def _spans(self, slices: Iterable[slice]) -> list[tuple[int, int]]:
         spans: list[tuple[int, int]] = []
-        for part in slices:
-            first, last, _ = part.indices(len(self._starts))
+        for first, last, _ in sorted(part.indices(len(self._starts)) for part in slices):
             start, end = self._bound(first), self._bound(max(first, last))
             if spans and start <= spans[-1][1]:
                 spans[-1] = (spans[-1][0], max(end, spans[-1][1]))

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
+from nexus_core.dialects.fields import named
+from nexus_core.dialects.rules import NEUTRAL
 from nexus_core.errors import UsageError
+from nexus_core.history.allowance import count_definitions
+from nexus_core.history.asking import NEWEST, ask_truncation, smaller_room
+from nexus_core.history.groups import is_input
 from nexus_core.history.growing import GrowingHistory
+from nexus_core.history.soundness import is_sound_alone
 from nexus_core.values.finding import Finding
 from nexus_core.values.message import Message
-from nexus_core.values.parts import Text, ToolCall, ToolResult
+from nexus_core.values.parts import Part, Text, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable
     from typing import Any
 
     from nexus_core.config.schema import ContextConfig
     from nexus_core.history.growing import Sized
     from nexus_core.values.counting import TokenCounter
-    from nexus_core.values.parts import Part, ResultPart
+    from nexus_core.values.parts import ResultPart, ToolCall
 
 OVER_BUDGET = "over-budget"
 
@@ -66,7 +72,7 @@ class ContextManager:
         self._now = now
         self._system: Message | None = None
         self._system_tokens = 0
-        self._tools: list[Mapping[str, Any]] = []
+        self._tools: list[Any] = []
         self._tools_tokens = 0
         self._history = GrowingHistory()
         self.findings: tuple[Finding, ...] = ()
@@ -90,14 +96,13 @@ class ContextManager:
         if self._logger:
             self._logger.log_system(prompt)
 
-    def set_tool_definitions(self, tools: Sequence[Mapping[str, Any]]) -> None:
+    def set_tool_definitions(self, tools: Iterable[object] | None) -> None:
         """Replace the tools, in whatever shape the provider wants them."""
-        self._tools = list(tools)
-        # Compact and unsorted: about what a provider reads, and the same for the same definitions.
-        written = [json.dumps(tool, ensure_ascii=False, separators=(",", ":")) for tool in self._tools]
-        self._tools_tokens = sum(map(self._counter.count, written))
+        given = list(tools) if isinstance(tools, Iterator) else tools
+        self._tools_tokens = count_definitions(self._counter, given, "openai")
+        self._tools = list(given or ())
 
-    def get_tool_definitions(self) -> list[Mapping[str, Any]]:
+    def get_tool_definitions(self) -> list[Any]:
         """The tools, for the call."""
         return list(self._tools)
 
@@ -109,20 +114,24 @@ class ContextManager:
 
     def add_user_message(self, content: str | Iterable[Part]) -> None:
         """Add what the user says; by default with the time it was said, once and for all."""
-        parts = (Text(content),) if isinstance(content, str) else tuple(content)
         stamp = (Text(self._clock()),) if self.config.clock == "message" else ()
-        self._add(Message("user", (*stamp, *parts)))
+        self._add(Message("user", (*stamp, *_parts_of(content))))
 
     def add_assistant_message(self, content: str, tool_calls: Iterable[ToolCall] = ()) -> None:
         """Add what the model answers."""
-        self._add(Message("assistant", (*((Text(content),) if content else ()), *(tool_calls or ()))))
+        self._add(Message("assistant", (*_parts_of(content or ()), *_parts_of(tool_calls or ()))))
 
     def add_tool_result(self, tool_call_id: str, name: str, result: str | Iterable[ResultPart] | ToolResult) -> None:
         """Add what a tool brought."""
         if not isinstance(result, ToolResult):
-            parts = (Text(result),) if isinstance(result, str) else tuple(result)
-            result = ToolResult(tool_call_id, parts, name)
+            result = ToolResult(tool_call_id, cast("tuple[ResultPart, ...]", _parts_of(result)), name)
         self._add(Message("tool", (result,)))
+
+    def add_message(self, message: Message) -> None:
+        """Add a message as it is, with everything it holds: what `dialect(…).read_reply(reply).messages` gives."""
+        if not isinstance(message, Message):
+            raise UsageError("expected a Message", hint='dialect("anthropic").read(item) makes one of what an API has')
+        self._add(message)
 
     def clear_messages(self) -> None:
         """Forget the messages; system prompt and tools stay."""
@@ -166,21 +175,26 @@ class ContextManager:
     def _fit(self) -> tuple[list[Message], list[Sized], tuple[Finding, ...]]:
         system, system_tokens = self._current_system()
         budget = self._available - system_tokens - self._tools_tokens
-        history = self._history
-        if history.sums.total <= budget:
-            slices = [slice(None)]
-        elif budget <= 0:
-            slices = [slice(-1, None)]  # without room for anything, the newest group still goes
-        else:
-            slices = self._truncation.choose(history.sums, budget)
-        kept, findings = self._mended(self._begun(history.pick(slices)))
-        return system, kept, (*findings, *_overflow(kept, budget))
+        room = budget
+        while True:
+            picked = self._history.pick(self._chosen(room))
+            kept, findings = self._mended(self._begun(picked))
+            tokens = sum(tokens for _, tokens in kept)
+            if tokens <= budget or room <= 0:
+                return system, kept, (*findings, *_overflow(tokens, budget))
+            room = smaller_room(room, sum(tokens for _, tokens in picked), tokens, budget)
+
+    def _chosen(self, room: int) -> list[slice]:
+        if self._history.sums.total <= room:
+            return [slice(None)]
+        # Without room for anything, the newest group still goes.
+        return ask_truncation(self._truncation, self._history.sums, room) if room > 0 else [NEWEST]
 
     def _begun(self, kept: list[Sized]) -> list[Sized]:
         """Without what stands before the first word of the user, if that is wanted and there is one."""
         if not self.config.start_with_user:
             return kept
-        first = next((place for place, (message, _) in enumerate(kept) if message.role == "user"), 0)
+        first = next((place for place, (message, _) in enumerate(kept) if is_input(message)), 0)
         return kept[first:]
 
     def _mended(self, kept: list[Sized]) -> tuple[list[Sized], tuple[Finding, ...]]:
@@ -201,6 +215,7 @@ class ContextManager:
 
     def _add(self, message: Message) -> None:
         self._history.append(message, self._size(message))
+        self._history.sound = self._history.sound and is_sound_alone(message, NEUTRAL)
         if self._logger:
             self._logger.log_message(message)
 
@@ -208,13 +223,24 @@ class ContextManager:
         return self._counter.count_messages([message])
 
     def _clock(self) -> str:
-        return f"Current date: {self._now():%Y-%m-%d}, Current time: {self._now():%H:%M} (local)"
+        return f"{self._now():Current date: %Y-%m-%d, Current time: %H:%M (local)}"
 
     def _current_system(self) -> tuple[list[Message], int]:
         if self.config.clock != "system":
             return ([self._system] if self._system else []), self._system_tokens
         message = Message("system", (Text("\n\n".join(filter(None, (self.system_prompt, self._clock())))),))
         return [message], self._size(message)
+
+
+def _parts_of(content: object) -> tuple[Part, ...]:
+    """What is said, in parts."""
+    if isinstance(content, str):
+        return (Text(content),)
+    given = tuple(content) if isinstance(content, Iterable) and not isinstance(content, bytes | Mapping) else (content,)
+    for part in given:
+        if not isinstance(part, Part):
+            raise UsageError(f"expected a text or parts of a message, not {named(part)}", hint="str(…), or [Text(…)]")
+    return given
 
 
 def _history_of(kept: list[Sized]) -> GrowingHistory:
@@ -224,9 +250,11 @@ def _history_of(kept: list[Sized]) -> GrowingHistory:
     return history
 
 
-def _overflow(kept: list[Sized], budget: int) -> tuple[Finding, ...]:
-    tokens = sum(tokens for _, tokens in kept)
-    if tokens <= max(budget, 0):
+def _overflow(tokens: int, budget: int) -> tuple[Finding, ...]:
+    if tokens <= budget:
         return ()
-    text = f"{tokens:,} tokens must be sent and {max(budget, 0):,} are available: the newest messages are too long"
+    if budget < 0:
+        text = f"the system prompt and the tools take {-budget:,} tokens more than are available"
+    else:
+        text = f"{tokens:,} tokens must be sent and {budget:,} are available: the newest messages are too long"
     return (Finding(OVER_BUDGET, text),)

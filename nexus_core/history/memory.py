@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
-
-from nexus_core.dialects.plain import plain
 
 if TYPE_CHECKING:
     from nexus_core.values.api import Dialect
@@ -14,6 +12,10 @@ if TYPE_CHECKING:
 
 LIMIT = 20_000
 """So many messages are remembered for one counter; then all are forgotten, which costs one slow call."""
+SIZE_LIMIT = 32_000_000
+"""So many characters of them, too: whoever forgets a conversation must not find its pictures in memory for ever."""
+_SHARE = 8
+"""A message above this fraction of it is not remembered: it would make all others forgotten."""
 
 
 class Known(NamedTuple):
@@ -24,12 +26,14 @@ class Known(NamedTuple):
         message: What was read.
         tokens: What it takes.
         sound: The APIs for which nothing is wrong with it.
+        counts: Whether there is a number in it, which may equal what is written otherwise.
     """
 
     copy: object
     message: Message
     tokens: int
     sound: set[str]
+    counts: bool
 
 
 class Memory:
@@ -37,25 +41,55 @@ class Memory:
 
     def __init__(self) -> None:
         self._known: dict[int, Known] = {}
+        self._size = 0
 
     def find(self, item: object) -> Known | None:
         """What is known of an object; None when it was never seen, or has changed."""
         known = self._known.get(id(item))
         # An id may come back for another object; only what is equal will do.
-        return known if known is not None and known.copy == item else None
+        if known is None or known.copy != item:
+            return None
+        return known if not known.counts or _is_written_alike(known.copy, item) else None
 
-    def keep(self, item: object, message: Message, tokens: int) -> set[str]:
-        """Remember what was read from a dict; returns the set of APIs it is sound for, to be added to.
-
-        Objects of an SDK are slow to compare, and a Message needs no reading.
-        """
-        known = Known(plain(item) if type(item) is dict else None, message, tokens, set())
-        if known.copy is None:
-            return known.sound
-        if len(self._known) >= LIMIT:
+    def keep(self, item: object, copy: object, message: Message, tokens: int) -> set[str]:
+        """Remember what was read from a copy of an object; returns the set of APIs it is sound for, to be added to."""
+        sound: set[str] = set()
+        size, counts = _weigh(copy)
+        if not is_remembered(item) or size > SIZE_LIMIT // _SHARE:
+            return sound
+        if len(self._known) >= LIMIT or self._size + size > SIZE_LIMIT:
             self._known.clear()
-        self._known[id(item)] = known
-        return known.sound
+            self._size = 0
+        self._known[id(item)] = Known(copy, message, tokens, sound, counts)
+        self._size += size
+        return sound
+
+
+def is_remembered(item: object) -> bool:
+    """Whether an object is worth it: those of an SDK are slow to compare, and a Message needs no reading."""
+    return type(item) is dict
+
+
+def _weigh(value: Any) -> tuple[int, bool]:  # noqa: ANN401 - JSON has many types
+    """The characters in a value, and whether there is a number in it."""
+    if isinstance(value, str):
+        return len(value), False
+    if isinstance(value, dict):
+        inner = [(len(key), False) for key in value] + [_weigh(each) for each in value.values()]
+    elif isinstance(value, list):
+        inner = [_weigh(each) for each in value]
+    else:
+        return 1, value is not None
+    return sum(size for size, _ in inner), any(counts for _, counts in inner)
+
+
+def _is_written_alike(copy: Any, item: Any) -> bool:  # noqa: ANN401 - as above
+    """Whether what is equal is also the same in JSON: 1, 1.0 and True are equal, and so are 0.0 and -0.0."""
+    if isinstance(copy, dict):
+        return all(_is_written_alike(value, item[key]) for key, value in copy.items())
+    if isinstance(copy, list):
+        return all(map(_is_written_alike, copy, item))
+    return isinstance(copy, str) or (type(copy) is type(item) and (bool(copy) or str(copy) == str(item)))
 
 
 _MEMORIES: WeakKeyDictionary[TokenCounter, dict[str, Memory]] = WeakKeyDictionary()

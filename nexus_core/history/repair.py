@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.dialects.fields import named
 from nexus_core.dialects.finding import dialect, read_messages, recognise
+from nexus_core.dialects.requests import no_list
 from nexus_core.dialects.rules import RULES
-from nexus_core.errors import MessageError, UnknownNameError
+from nexus_core.errors import UnknownNameError
 from nexus_core.history.mending.steps import mend
 from nexus_core.values.api import ApiRules
 from nexus_core.values.message import Message
@@ -82,8 +82,7 @@ def rules_of(api: str | ApiRules) -> ApiRules:
 def as_list(messages: object) -> list[object]:
     """The elements of a list of messages."""
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
-        hint = "give what its field `messages`, `input` or `contents` holds" if isinstance(messages, Mapping) else None
-        raise MessageError(f"expected a list of messages, not {named(messages)}", path="messages", hint=hint)
+        raise no_list(messages)
     return list(messages)
 
 

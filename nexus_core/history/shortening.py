@@ -25,28 +25,57 @@ def shorten_results(message: Message, limit: int, count: Callable[[str], int]) -
 def shorten_text(text: str, limit: int, count: Callable[[str], int]) -> str:
     """Head and tail of a text with a line between them that says what is left out; at most `limit` tokens.
 
-    A text that fits comes back as it is. What is too short to be cut becomes the line alone.
+    A text that fits comes back as it is. What is too short to be cut becomes the line alone, if that is shorter.
+    """
+    cut = find_cut(text, limit, count, _line)
+    if cut is None:
+        return text
+    head, tail = cut
+    if head + tail:
+        return _joined(text, head, tail, _line)
+    line = _line(len(text))
+    return line if count(line) < count(text) else text
+
+
+def find_cut(text: str, limit: int, count: Callable[[str], int], line: Callable[[int], str]) -> tuple[int, int] | None:
+    """How many characters of head and tail stay, with a line between them, so that it takes at most `limit` tokens.
+
+    Args:
+        text: The text.
+        limit: Tokens there are.
+        count: Who counts.
+        line: What stands between head and tail, given how many characters are left out.
+
+    Returns:
+        None where the text fits as it is; two zeros where only the line is left.
     """
     tokens = count(text)
     if tokens <= limit:
-        return text
+        return None
     keep = int(len(text) * limit / tokens)
     while True:
         head, tail = int(keep * HEAD), keep - int(keep * HEAD)
-        short = f"{text[:head]}\n[… {len(text) - keep:,} characters left out …]\n{text[len(text) - tail :]}"
-        if keep == 0 or count(short) <= limit:
-            return short.strip("\n") if keep == 0 else short
+        if keep == 0 or count(_joined(text, head, tail, line)) <= limit:
+            return head, tail
         keep = keep * 9 // 10
 
 
+def _joined(text: str, head: int, tail: int, line: Callable[[int], str]) -> str:
+    return f"{text[:head]}\n{line(len(text) - head - tail)}\n{text[len(text) - tail :]}"
+
+
+def _line(left_out: int) -> str:
+    return f"[… {left_out:,} characters left out …]"
+
+
 def _shorten(result: ToolResult, limit: int, count: Callable[[str], int]) -> ToolResult:
-    parts = tuple(
-        replace(part, text=shorten_text(part.text, limit, count))
-        if isinstance(part, Text) and count(part.text) > limit
-        else part
-        for part in result.parts
-    )
+    parts = tuple(_shorten_text(part, limit, count) if isinstance(part, Text) else part for part in result.parts)
     return result if all(map(_same, parts, result.parts)) else replace(result, parts=parts)
+
+
+def _shorten_text(part: Text, limit: int, count: Callable[[str], int]) -> Text:
+    short = shorten_text(part.text, limit, count)
+    return part if short is part.text else replace(part, text=short)
 
 
 def _same(first: object, second: object) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nexus_core.history.mending.steps import mend
+from nexus_core.values.message import Message
 from nexus_core.values.parts import Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nexus_core.values.api import ApiRules
-    from nexus_core.values.message import Message
 
 
 def is_surely_sound(messages: Sequence[Message], rules: ApiRules) -> bool:
@@ -23,6 +24,13 @@ def is_surely_sound(messages: Sequence[Message], rules: ApiRules) -> bool:
         return False  # pairing by order is not a quick look
     spoken = _Spoken(rules)
     return all(map(spoken.takes, messages)) and spoken.may_end()
+
+
+def is_sound_alone(message: Message, rules: ApiRules) -> bool:
+    """Whether nothing is wrong with a message itself, wherever it stands."""
+    calls = [ToolCall(result.call_id, result.name or "tool") for result in message.tool_results]
+    before = [Message("assistant", calls)] if calls else []
+    return not mend([*before, message], rules).findings
 
 
 class _Spoken:

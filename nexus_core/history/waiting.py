@@ -16,8 +16,9 @@ _ANY = ("any", "")
 class WaitingCalls:
     """Calls of one batch in their order; a result takes away the call it answers.
 
-    A result answers the first call with its id. One without an id answers the first call of that tool (of any, if it
-    does not name one); one with an id that no call has answers the first call of that tool that has no id itself.
+    A result answers the first call with its id. One without an id, or with an id that no call has, answers the first
+    call of that tool that has no id itself. Where there is none, one without an id answers the first call of that tool
+    (of any, if it does not name one).
     """
 
     def __init__(self, calls: Iterable[ToolCall] = ()) -> None:
@@ -55,10 +56,12 @@ class WaitingCalls:
         return place
 
     def _find(self, result: ToolResult) -> int | None:
-        if not result.call_id:
-            return self._first(("name", result.name) if result.name else _ANY)
-        place = self._first(("id", result.call_id))
-        return self._first(("without id", result.name)) if place is None else place
+        place = self._first(("id", result.call_id)) if result.call_id else None
+        if place is None:
+            place = self._first(("without id", result.name))
+        if place is None and not result.call_id:
+            place = self._first(("name", result.name) if result.name else _ANY)
+        return place
 
     def _first(self, key: tuple[str, str]) -> int | None:
         queue = self._queues.get(key)

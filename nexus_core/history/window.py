@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from nexus_core.dialects.fields import at
-from nexus_core.history.memory import memory_of
+from nexus_core.dialects.plain import plain
+from nexus_core.errors import UsageError
+from nexus_core.history.memory import is_remembered, memory_of
 from nexus_core.history.shortening import shorten_results
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nexus_core.values.api import Dialect
     from nexus_core.values.counting import TokenCounter
     from nexus_core.values.message import Message
+
+
+class Items(Protocol):
+    """What the caller gave, by place."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+
+    def __getitem__(self, place: int, /) -> object:
+        """One of them."""
 
 
 class Window:
@@ -25,12 +35,13 @@ class Window:
         counter: Who counts.
     """
 
-    def __init__(self, items: Sequence[object], speaking: Dialect, counter: TokenCounter) -> None:
+    def __init__(self, items: Items, speaking: Dialect, counter: TokenCounter) -> None:
         self._items = items
         self._speaking = speaking
         self._counter = counter
         self._memory = memory_of(counter, speaking)
         self._limit: int | None = None
+        self._copies: dict[int, object] = {}
         self._given: dict[int, Message] = {}
         self._counted: dict[int, int] = {}
         self._sound: dict[int, set[str]] = {}
@@ -54,7 +65,9 @@ class Window:
             known = self._memory.find(item)
             if known is None:
                 with at(f"messages[{place}]"):
-                    message = self._speaking.read(item)
+                    # A copy, because another thread may change what the caller gave while it is counted.
+                    self._copies[place] = plain(item) if is_remembered(item) else item
+                    message = self._speaking.read(self._copies[place])
             else:
                 message = known.message
                 self._counted[place] = known.tokens
@@ -83,8 +96,8 @@ class Window:
         """What a message takes as it was given."""
         if place not in self._counted:
             message = self.given(place)
-            self._counted[place] = self.size(message)
-            self._sound[place] = self._memory.keep(self._items[place], message, self._counted[place])
+            tokens = self._counted[place] = self.size(message)
+            self._sound[place] = self._memory.keep(self._items[place], self._copies.pop(place), message, tokens)
         return self._counted[place]
 
     def are_sound(self, places: list[int], api: str) -> bool:
@@ -105,4 +118,10 @@ class Window:
 
     def size(self, message: Message) -> int:
         """What any message takes."""
-        return self._counter.count_messages([message])
+        tokens = self._counter.count_messages([message])
+        if tokens >= 0:  # which NaN is not
+            return tokens
+        raise UsageError(
+            f"the counter says that a message takes {tokens!r} tokens",
+            hint="count_messages(messages) must return a whole number, 0 or more",
+        )

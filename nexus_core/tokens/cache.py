@@ -140,6 +140,12 @@ class _RandomFile:
             self._writable = False
 
 
+def _is_own_file(facts: os.stat_result) -> bool:
+    """Whether it is a file, under no other name, and the user's: whoever owns it says what was counted."""
+    is_users = not hasattr(os, "geteuid") or facts.st_uid == os.geteuid()
+    return stat.S_ISREG(facts.st_mode) and facts.st_nlink <= 1 and is_users
+
+
 def _open(path: Path) -> _RandomFile | None:
     # Non-blocking, and not through a link: whatever lies there must be a file of the user's own.
     flags = getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -149,7 +155,7 @@ def _open(path: Path) -> _RandomFile | None:
             descriptor = os.open(path, flags | mode, 0o600)
         except OSError:  # a read-only disk, or no place at all
             continue
-        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        if _is_own_file(os.fstat(descriptor)):
             return _RandomFile(descriptor, writable=writable)
         os.close(descriptor)
     return None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class TextCounter:
-    """A counter that counts messages text by text; derive from it and say how a text is counted.
+    """A counter that counts messages text by text; derive from it, and define `name`, `exact` and `count`.
 
     Attributes:
         name: What it counts with. Equal names give equal counts; caches go by it.
@@ -25,7 +25,7 @@ class TextCounter:
 
     def count(self, text: str) -> int:
         """The tokens of a text."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not say how a text is counted; define count(text)")
 
     def try_count(self, text: str) -> int | None:
         """The tokens of a text; None when its tokeniser cannot say, and `count` estimates."""

@@ -22,12 +22,12 @@ _WINDOWS = (256, 4096)
 
 
 def cut_pieces(text: str, max_bytes: int = PIECE_BYTES) -> Iterator[str]:
-    """Pieces of a text, together the text, each of at most `max_bytes` in UTF-8.
+    """Pieces of a text, together the text, each of at most `max_bytes` in UTF-8, but never less than a character.
 
     Counting them one by one gives the count of the whole, unless a piece has no place where a token surely ends.
     """
     # A multiple of three, because digits are taken by threes: so a long number too may be cut anywhere.
-    limit = max_bytes // (1 if text.isascii() else 4) // 3 * 3
+    limit = max(max_bytes // (1 if text.isascii() else 4) // 3 * 3, 1)
     start = 0
     while len(text) - start > limit:
         end = _last_border(text, start, start + limit)

@@ -143,6 +143,15 @@ def test_an_answer_made_here_joins_one_of_geminis_own_and_relies_on_its_seal() -
     assert content["parts"] == [sealed, {"functionCall": {"id": "2", "name": "g", "args": {}}}]
 
 
+def test_a_seal_is_seen_however_it_is_spelled() -> None:
+    part = {"function_call": {"name": "ls", "args": {}}, "thought_signature": "c2VhbA=="}
+    own = DIALECT.read({"role": "model", "parts": [part]})
+
+    (content,) = DIALECT.write([Message("assistant", "Let me look."), own])
+
+    assert content["parts"] == [{"text": "Let me look."}, part]
+
+
 def test_a_result_without_its_call_still_has_a_name() -> None:
     assert part_of(ToolResult("9", "x"))["functionResponse"]["name"] == "unknown"
 

@@ -254,7 +254,19 @@ def test_arguments_are_parsed_and_kept_as_written() -> None:
 
 
 @pytest.mark.parametrize(
-    "raw", ["", "{", "[]", "null", '"x"', '{"a": NaN}', "[" * 100_000, '{"a":' * 200 + "1" + "}" * 200, "9" * 5000]
+    "raw",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        '"x"',
+        '{"a": NaN}',
+        '{"a": -1e999}',
+        "[" * 100_000,
+        '{"a":' * 200 + "1" + "}" * 200,
+        "9" * 5000,
+    ],
 )
 def test_arguments_that_are_no_object_are_kept_and_count_as_none(raw: str) -> None:
     given = {"role": "assistant", "tool_calls": [CALL | {"function": {"name": "f", "arguments": raw}}]}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections import deque
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nexus_core import BudgetError, Nexus, Truncation, UnknownNameError, UsageError, fit, hookimpl
+from nexus_core import BudgetError, MessageError, Nexus, Truncation, UnknownNameError, UsageError, fit, hookimpl
+from nexus_core.testing import write_files
 from nexus_core.values.budget import Decision, TokenBudget
 from tests.history.counters import Characters
 
@@ -124,9 +128,10 @@ def test_calls_that_wait_at_the_end_are_left_waiting() -> None:
 
 
 def test_tools_and_instructions_beside_the_messages_take_room() -> None:
-    fitted = fit(say("aaaa", "bbbb"), budget=40, tools=[{"name": "ls"}], system="be kind", counter=Characters())
+    fitted = fit(say("aaaa", "bbbb"), budget=70, tools=[{"name": "ls"}], system="be kind", counter=Characters())
 
-    assert fitted.budget.used == {"system": 8, "tools": 13, "history": 10}
+    definition = '{"name":"ls","description":"","parameters":{}}'
+    assert fitted.budget.used == {"system": 8, "tools": len(definition) + 4, "history": 10}
 
 
 def test_a_result_without_its_call_is_left_out_and_named_by_its_place() -> None:
@@ -223,6 +228,49 @@ def test_a_negative_budget_is_refused() -> None:
         fit(say("hello"), budget=-1)
 
 
+@pytest.mark.parametrize("budget", ["8000", 8e3, True])
+def test_a_budget_that_is_no_number_of_tokens_is_refused(budget: Any) -> None:
+    with pytest.raises(UsageError, match="a budget is a number of tokens or a TokenBudget, not "):
+        fit(say("hello"), budget=budget)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"messages": []},
+            "not an object\n  at messages\n  give what its field `messages`, `input` or `contents` holds",
+        ),
+        ((message for message in say("hello")), "not a generator\n  at messages\n  make it a list: list(messages)"),
+        (deque(say("hello")), "not a deque\n  at messages\n  make it a list: list(messages)"),
+        ("hello", "not the text 'hello'\n  at messages"),
+        (None, "not null\n  at messages"),
+    ],
+    ids=["a request", "a generator", "a deque", "a text", "nothing"],
+)
+def test_what_is_no_list_is_named_with_what_to_give_instead(given: Any, said: str) -> None:
+    with pytest.raises(MessageError) as caught:
+        fit(given, budget=100)
+
+    assert str(caught.value) == f"expected a list of messages, {said}"
+
+
+def test_no_tools_may_be_none_and_one_tool_alone_is_refused() -> None:
+    assert fit(say("hello"), tools=None, budget=100, counter=Characters()).budget.used["tools"] == 0
+    with pytest.raises(UsageError, match="expected a list of definitions of tools"):
+        fit(say("hello"), tools={"name": "ls"}, budget=100, counter=Characters())
+
+
+@pytest.mark.parametrize("tokens", [-5, float("nan")])
+def test_a_counter_that_counts_nonsense_is_refused(tokens: Any) -> None:
+    class Nonsense(Characters):
+        def count_messages(self, messages: Any) -> Any:  # noqa: ARG002 - whatever it is asked
+            return tokens
+
+    with pytest.raises(UsageError, match=f"the counter says that a message takes {tokens} tokens"):
+        fit(say("hello"), budget=100, counter=Nonsense())
+
+
 def test_anthropic_messages_come_back_as_they_were() -> None:
     messages = [
         {"role": "user", "content": "Why?"},
@@ -258,3 +306,29 @@ def test_a_plugin_can_offer_another_way_to_choose() -> None:
 
     assert contents(fitted.messages) == ["a", "b"]
     assert contents(unlimited.messages) == ["b"]
+
+
+def test_a_nexus_fits_with_the_settings_of_its_directory(nexus_home: Path, tmp_path: Path) -> None:
+    settings = {
+        "provider": {"model": "acme-1"},
+        "models": {"acme*": {"window": 5000}},
+        "budget": {"reserve_response": 1000},
+        "truncation": {"strategy": "middle_out"},
+    }
+    write_files(tmp_path / "work", {".nexus3/config.json": json.dumps(settings)})
+
+    with Nexus(tmp_path / "work", home=nexus_home) as nexus:
+        fitted = nexus.fit(say("first", *["word " * 200] * 40, "last"))
+
+    assert (fitted.budget.limit, fitted.budget.available) == (5000, 4000)
+    assert fitted.decisions[0].rule == "middle_out"
+    assert contents(fitted.messages)[0] == "first"
+
+
+def test_what_is_given_goes_before_the_settings(nexus_home: Path, tmp_path: Path) -> None:
+    write_files(tmp_path / "work", {".nexus3/config.json": '{"provider": {"model": "gpt-4"}}'})
+
+    with Nexus(tmp_path / "work", home=nexus_home) as nexus:
+        assert nexus.fit(say("hello")).budget.limit == 8192
+        assert nexus.fit(say("hello"), model="gpt-4o").budget.limit == 128_000
+        assert nexus.fit(say("hello"), budget=100).budget.limit == 100

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from typing import Any
 
 import pytest
+from google.genai import types
 from pydantic import ValidationError
 
 from nexus_core import UnknownNameError, UsageError
 from nexus_core.context import ContextConfig, ContextManager, SimpleTokenCounter
 from nexus_core.values.message import Message
-from nexus_core.values.parts import ToolCall, ToolResult
+from nexus_core.values.parts import Reasoning, Text, ToolCall, ToolResult
 
 NOON = datetime(2026, 1, 13, 14, 30)  # noqa: DTZ001 - local time is what is told
 HEAVY = "x" * 2000
@@ -117,9 +119,9 @@ def test_usage_says_what_everything_takes() -> None:
 
     assert context.get_token_usage() == {
         "system": 3,
-        "tools": 2,
+        "tools": 6,
         "messages": 2,
-        "total": 7,
+        "total": 11,
         "budget": 8000,
         "available": 6000,
     }
@@ -174,7 +176,7 @@ def test_what_fits_comes_back_unchanged() -> None:
 
 @pytest.mark.acceptance("T-02", "T-05")
 def test_the_oldest_go_first_until_the_rest_fits_beside_prompt_and_tools() -> None:
-    context = manager(available=7)
+    context = manager(available=11)
     context.set_system_prompt("be kind")
     context.set_tool_definitions([{"name": "ls"}])
     say(context, "one two", "three four", "five six")
@@ -320,6 +322,15 @@ def test_the_time_can_be_told_fresh_in_the_system_prompt() -> None:
     assert context.system_prompt == "Be kind."
 
 
+@pytest.mark.acceptance("E-01")
+def test_date_and_time_are_of_one_moment() -> None:
+    times = iter([NOON.replace(hour=23, minute=59), NOON.replace(day=14, hour=0, minute=0)])
+    context = ContextManager(token_counter=Words(), now=lambda: next(times))
+    context.add_user_message("Hello")
+
+    assert context.messages[0].content.startswith("Current date: 2026-01-13, Current time: 23:59")
+
+
 @pytest.mark.acceptance("E-02")
 def test_a_session_can_begin_with_the_time_it_began() -> None:
     context = manager()
@@ -367,3 +378,86 @@ def test_a_tool_result_may_be_a_ready_made_one() -> None:
     context.add_tool_result("c1", "ls", ToolResult("c1", "denied", "ls", is_error=True))
 
     assert context.messages[-1].tool_results[0].is_error
+
+
+@pytest.mark.acceptance("T-09", "B-19")
+def test_starting_with_the_user_takes_no_result_from_its_call() -> None:
+    context = manager(available=6, start_with_user=True)
+    context.add_user_message("one two three four five six")
+    context.add_assistant_message("", [ToolCall("a", "ls")])
+    context.add_user_message([ToolResult("a", "x"), Text("and more")])
+
+    assert [message.role for message in context.build_messages()] == ["assistant", "user"]
+
+
+@pytest.mark.acceptance("B-02")
+def test_what_repair_adds_pushes_the_oldest_out_instead_of_overflowing() -> None:
+    context = manager(available=30)
+    for name in "abcd":
+        context.add_assistant_message("", [ToolCall(name, "ls")])
+        context.add_user_message("never mind")
+
+    sent = context.build_messages()
+
+    assert context.get_token_usage()["total"] <= 30
+    assert {finding.code for finding in context.findings} == {"missing-result"}
+    assert context.build_messages() == sent == context.messages
+
+
+@pytest.mark.acceptance("B-03", "C-28")
+def test_a_system_prompt_that_is_too_long_alone_is_reported() -> None:
+    context = manager(available=2)
+    context.set_system_prompt("one two three four five")
+    context.build_messages()
+
+    assert [str(finding) for finding in context.findings] == [
+        "the system prompt and the tools take 3 tokens more than are available [over-budget]"
+    ]
+
+
+def test_what_no_api_takes_is_repaired_and_reported() -> None:
+    context = manager()
+    context.add_user_message("one\0two \ud83d")
+    context.add_assistant_message("")
+    context.add_user_message("three")
+
+    assert contents(context.build_messages()) == ["onetwo \N{REPLACEMENT CHARACTER}", "three"]
+    assert [finding.code for finding in context.findings] == ["lone-surrogate", "nul-character", "empty-message"]
+
+
+@pytest.mark.parametrize("content", [None, 3, b"bytes", {"type": "text"}, [{"type": "text"}], ["text"]])
+def test_what_is_neither_text_nor_parts_is_refused(content: Any) -> None:
+    context = manager()
+
+    with pytest.raises(UsageError, match="expected a text or parts of a message, not "):
+        context.add_user_message(content)
+    with pytest.raises(UsageError, match="expected a text or parts of a message, not "):
+        context.add_tool_result("a", "ls", content)
+    assert context.messages == []
+
+
+def test_tools_may_be_objects_of_an_sdk() -> None:
+    context = manager()
+    context.set_tool_definitions([types.Tool(function_declarations=[types.FunctionDeclaration(name="ls")])])
+
+    assert context.get_token_usage()["tools"] == 5
+
+
+def test_one_tool_in_place_of_several_is_refused() -> None:
+    with pytest.raises(UsageError, match="expected a list of definitions of tools"):
+        manager().set_tool_definitions({"name": "ls"})
+
+
+def test_a_message_can_be_added_with_everything_it_holds() -> None:
+    context = manager()
+    said = Message("assistant", (Reasoning(text="hm", signature="seal"), Text("Because.")))
+    context.add_user_message("Why?")
+
+    context.add_message(said)
+
+    assert context.build_messages()[-1] is said
+
+
+def test_only_a_message_can_be_added() -> None:
+    with pytest.raises(UsageError, match="expected a Message"):
+        manager().add_message({"role": "user", "content": "hello"})  # type: ignore[arg-type] # on purpose

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from nexus_core import fit
+from nexus_core.history import memory
 from tests.history.counters import Characters
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nexus_core.values.message import Message
 
 COUNTER = Characters()
 
@@ -59,3 +68,53 @@ def test_a_counter_that_cannot_be_remembered_counts_every_time() -> None:
     fit(messages, budget=1000, counter=counter)
 
     assert len(counter.asked) == 2
+
+
+@pytest.mark.parametrize("value", [True, 1.0, "1"])
+def test_a_number_that_became_another_that_is_equal_is_read_again(value: object) -> None:
+    call: dict[str, Any] = {"type": "tool_use", "id": "not allowed", "name": "ls", "input": {"deep": [{"n": 1}]}}
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": [call]}]
+    fit(messages, budget=1000, counter=COUNTER)
+
+    call["input"]["deep"][0]["n"] = value
+
+    (written,) = fit(messages, budget=1000, counter=COUNTER).messages[1]["content"]
+    assert json.dumps(written["input"]) == json.dumps({"deep": [{"n": value}]})
+
+
+def test_a_message_that_is_changed_while_it_is_counted_is_read_again() -> None:
+    message: dict[str, Any] = {"role": "user", "content": "before"}
+
+    class Meddler(Characters):
+        def count_messages(self, messages: Sequence[Message]) -> int:
+            message["content"] = "after it"
+            return super().count_messages(messages)
+
+    counter = Meddler()
+    fit([message], budget=1000, counter=counter)
+
+    assert fit([message], budget=1000, counter=counter).budget.total == len("after it") + 1
+
+
+def test_no_more_characters_are_remembered_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "SIZE_LIMIT", 1000)
+    counter = Characters()
+    messages = [{"role": "user", "content": f"{number:0100}"} for number in range(20)]
+    fit(messages, budget=10_000, counter=counter)
+    counter.asked.clear()
+
+    fit(messages, budget=10_000, counter=counter)
+
+    assert 10 < len(counter.asked) < 20
+
+
+def test_a_message_that_would_make_all_others_forgotten_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "SIZE_LIMIT", 1000)
+    counter = Characters()
+    messages = [{"role": "user", "content": "small"}, {"role": "user", "content": "x" * 900}]
+    fit(messages, budget=10_000, counter=counter)
+    counter.asked.clear()
+
+    fit(messages, budget=10_000, counter=counter)
+
+    assert [message.content[0] for message in counter.asked] == ["x"]

@@ -680,6 +680,62 @@ def test_findings_say_which_message_and_come_in_order() -> None:
     assert str(found[1]) == "message 1: the call 'a' has no result [missing-result]"
 
 
+def test_calls_and_results_without_an_id_are_named_by_their_tool() -> None:
+    call = {"role": "model", "parts": [{"functionCall": {"name": "ls", "args": {}}}]}
+    answer = {"role": "user", "parts": [{"functionResponse": {"name": "cat", "response": {"output": "x"}}}]}
+    go = {"role": "user", "parts": [{"text": "go"}]}
+
+    missing, orphan = repair([go, call, go, answer], "gemini").findings
+
+    assert missing.message == "the call of 'ls' has no result"
+    assert orphan.message == "the result of 'cat' answers no call"
+
+
+def test_a_result_without_an_id_answers_the_call_without_one() -> None:
+    with_id, without = {"name": "read", "id": "a", "args": {}}, {"name": "read", "args": {}}
+    answer = {"functionResponse": {"name": "read", "response": {"output": "x"}}}
+    messages = [
+        content("user", {"text": "go"}),
+        content("model", {"functionCall": with_id}, {"functionCall": without}),
+        content("user", {"functionResponse": answer["functionResponse"] | {"id": "unknown"}}),
+        content("user", {"text": "go on"}),
+    ]
+
+    repaired = repair(messages, "gemini")
+
+    assert repaired.messages[2]["parts"][0] == answer
+    assert repair(repaired.messages, "gemini") == Repaired(repaired.messages, ())
+
+
+@pytest.mark.parametrize("blank", ["", "  "])
+def test_an_error_that_says_nothing_is_repaired_only_once(blank: str) -> None:
+    messages = [
+        content("user", {"text": "go"}),
+        content("model", {"functionCall": {"name": "read", "args": {}}}),
+        content("user", {"functionResponse": {"name": "read", "response": {"error": blank}}}),
+    ]
+
+    repaired = repair(messages, "gemini")
+
+    assert repaired.messages[2]["parts"][0]["functionResponse"]["response"] == {"error": ""}
+    assert repair(repaired.messages, "gemini").findings == ()
+
+
+@pytest.mark.parametrize("is_split", [False, True])
+def test_a_providers_own_call_is_not_the_last_once_a_result_is_moved_behind_it(is_split: bool) -> None:
+    search = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+    turn = (
+        [blocks("assistant", use("a")), blocks("assistant", search)]
+        if is_split
+        else [blocks("assistant", search, use("a"))]
+    )
+
+    repaired = repair([user("go"), blocks("user", used("a")), *turn], "anthropic")
+
+    assert repaired.messages == [user("go"), blocks("assistant", use("a")), blocks("user", used("a"))]
+    assert repair(repaired.messages, "anthropic").findings == ()
+
+
 def test_an_empty_list_stays_empty() -> None:
     assert repair([], "gemini") == Repaired([], ())
 

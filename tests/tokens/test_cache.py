@@ -159,6 +159,24 @@ def test_what_is_no_file_is_left_alone(path: Path, make: object) -> None:
     assert not (path.parent / "elsewhere").exists()
 
 
+def test_a_file_that_has_another_name_is_left_alone(path: Path, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    path.parent.mkdir()
+    path.hardlink_to(precious)
+
+    CountCache(path).keep(key_of("text"), 1)
+
+    assert precious.read_text() == "mine"
+
+
+def test_what_somebody_else_counted_is_not_believed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    CountCache(path).keep(key_of("text"), 1)
+    monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
+
+    assert CountCache(path).find(key_of("text")) is None
+
+
 def test_without_any_place_nothing_is_kept(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
 

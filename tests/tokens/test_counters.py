@@ -41,6 +41,14 @@ class Acme:
         return Words() if encoding == "words" else None
 
 
+def test_a_counter_that_does_not_count_says_what_to_define() -> None:
+    class Silent(TextCounter):
+        name, exact = "silent", False
+
+    with pytest.raises(NotImplementedError, match=r"Silent does not say .*; define count\(text\)"):
+        Silent().count("hello")
+
+
 @pytest.mark.acceptance("K-04")
 def test_tiktoken_is_preferred() -> None:
     counter = get_token_counter()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,15 @@ def test_the_pieces_are_the_text_and_none_is_too_large(text: str, limit: int) ->
 
     assert "".join(pieces) == text
     assert all(len(piece.encode()) <= limit for piece in pieces)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 2, 11])
+@pytest.mark.parametrize("text", ["aaaa", "中中中", "a 中"])
+def test_however_small_the_limit_a_piece_has_a_character(text: str, limit: int) -> None:
+    pieces = list(islice(cut_pieces(text, limit), 10))
+
+    assert "".join(pieces) == text
+    assert all(pieces)
 
 
 def test_a_short_text_is_one_piece() -> None:

@@ -75,6 +75,8 @@ def _read_response(inner: Fields) -> tuple[list[ResultPart], str, bool]:
     with at(path):
         response = mapping_of(inner.take("response"))
     key = next(iter(response), "")
+    if response == {"error": ""}:
+        return [], "", True  # as it is written where nothing is said
     if len(response) == 1 and key in _WHOLE and isinstance(response[key], str):
         return [Text(response[key])], "result" if key == "result" else "", key == "error"
     if not response:

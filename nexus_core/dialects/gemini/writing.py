@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.dialects.gemini.parts import SIGNATURE, write_part
+from nexus_core.dialects.gemini.spelling import camel
 from nexus_core.dialects.media import absent
 from nexus_core.dialects.notes import filled
 from nexus_core.values.parts import File, Image, ToolResult
@@ -115,8 +116,8 @@ def _together(before: _Element, after: _Element) -> _Element:
 
 def _marked(element: _Element) -> Body:
     """A content; in somebody else's answer the first call is marked as one that Gemini did not make."""
-    first = next((part for part in element.body.get("parts") or () if "functionCall" in part), None)
-    if element.own or first is None or SIGNATURE in first:
+    first = next((part for part in element.body.get("parts") or () if "functionCall" in map(camel, part)), None)
+    if element.own or first is None or SIGNATURE in map(camel, first):
         return element.body
     parts = [part | {SIGNATURE: UNSIGNED} if part is first else part for part in element.body["parts"]]
     return element.body | {"parts": parts}

@@ -37,7 +37,7 @@ def pair_results(work: Work) -> None:
         ("orphan-result", pairing.orphans, "answers no call"),
     ):
         for spot in spots:
-            work.note(code, spot.draft, f"the result {shown(spot.result.call_id)} {what}")
+            work.note(code, spot.draft, f"the result {_named(spot.result.call_id, spot.result.name)} {what}")
     moved = {id(spot) for spot in (*apart, *pairing.early)}
     behind: Additions = {}
     inside: Additions = {}
@@ -92,12 +92,19 @@ def _additions(work: Work, batch: Batch, moved: set[int]) -> Iterator[Draft]:
     for spot in batch.calls:
         if spot.partner is None:
             if batch.closed:  # otherwise its result may still come
-                work.note("missing-result", spot.draft, f"the call {shown(spot.call.id)} has no result")
+                work.note(
+                    "missing-result", spot.draft, f"the call {_named(spot.call.id, spot.call.name)} has no result"
+                )
                 yield _made_up(spot, spot.call.name if work.rules.result_names else "")
         elif id(spot.partner) in moved:
             moved_draft = spot.partner.draft.copy([spot.partner.result], "tool")
             moved_draft.placed = True
             yield moved_draft
+
+
+def _named(identity: str, tool: str) -> str:
+    # Gemini's calls often have no id; then the tool is all that tells them apart.
+    return shown(identity) if identity or not tool else f"of {shown(tool)}"
 
 
 def _made_up(spot: Spot, name: str) -> Draft:

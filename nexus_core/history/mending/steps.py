@@ -35,6 +35,14 @@ class Mended(NamedTuple):
     findings: tuple[Finding, ...]
 
 
+_LEFTOVERS = (
+    Step(blocks.drop_unpaired_blocks, ("unpaired-block",)),
+    Step(turns.drop_empty_messages, ("empty-message",)),
+    Step(thoughts.drop_dangling_reasoning, ("dangling-reasoning",)),
+    Step(turns.drop_empty_messages, ("empty-message",)),
+)
+"""What is left of a turn whose other half is gone."""
+
 STEPS = (
     Step(texts.clean_texts, ("lone-surrogate", "nul-character")),
     Step(parts.drop_foreign_blocks, ("foreign-block",)),
@@ -45,10 +53,7 @@ STEPS = (
     Step(parts.replace_oversized_media, ("oversized-media",)),
     Step(parts.wrap_malformed_arguments, ("malformed-arguments",)),
     Step(texts.drop_blank_texts, ("blank-text",)),
-    Step(blocks.drop_unpaired_blocks, ("unpaired-block",)),
-    Step(turns.drop_empty_messages, ("empty-message",)),
-    Step(thoughts.drop_dangling_reasoning, ("dangling-reasoning",)),
-    Step(turns.drop_empty_messages, ("empty-message",)),
+    *_LEFTOVERS,
     Step(
         placing.pair_results,
         (
@@ -57,6 +62,7 @@ STEPS = (
             *("unmatched-id", "wrong-result-name"),
         ),
     ),
+    *_LEFTOVERS,  # a result that was moved behind the last message has made it another than the last
     Step(placing.order_results, ("results-not-first",)),
     Step(placing.join_results, ("split-results",)),
     Step(placing.part_results, ("results-not-alone",)),
