@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nexus_core.tokens.counter import TextCounter
     from nexus_core.tokens.counters import get_token_counter
     from nexus_core.tokens.estimator import SimpleTokenCounter
+    from nexus_core.values.assembled import AgentResult, AssembledContext
     from nexus_core.values.budget import TokenBudget
     from nexus_core.values.conversation import Conversation
     from nexus_core.values.counting import TokenCounter
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "AgentResult",
+    "AssembledContext",
     "Config",
     "ContextConfig",
     "ContextLayer",
@@ -73,6 +76,8 @@ __all__ = [
 
 # Each is imported by those who ask for it: pydantic for the settings, all of Nexus for loading, neither for counting.
 _ELSEWHERE = {
+    "AgentResult": "nexus_core.values.assembled",
+    "AssembledContext": "nexus_core.values.assembled",
     "Config": "nexus_core.config.schema",
     "ContextConfig": "nexus_core.config.schema",
     "ContextLayer": "nexus_core.layers.context_layer",

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from nexus_core.values.declarations import InitFile, InitScope, MergePolicy, PluginSettings
     from nexus_core.values.finding import Finding
     from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
+    from nexus_core.values.ledger import Ledger
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.request import Request
     from nexus_core.values.section import Section
@@ -274,6 +275,28 @@ def nexus_truncations() -> Iterable[Truncation]:
         @hookimpl
         def nexus_truncations():
             return [Truncation("newest_only", lambda groups, budget: [slice(-groups.newest(budget), None)])]
+    """
+
+
+# ---- keeping conversations --------------------------------------------------------------------------------
+
+
+@hookspec(firstresult=True)
+def nexus_ledger(url: str) -> Ledger | None:
+    """Open the place where conversations are kept.
+
+    First answer wins. Asked once per Nexus, when a session is first used. `memory:` is answered by Nexus itself.
+
+    Args:
+        url: Where it is: `sqlite:///path`, `postgresql://host/name`; the scheme says whose it is.
+
+    Returns:
+        An open ledger, made if it was not there, or None for a scheme it does not know.
+
+    Example:
+        @hookimpl
+        def nexus_ledger(url):
+            return RedisLedger(url) if url.startswith("redis://") else None
     """
 
 

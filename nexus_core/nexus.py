@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from _thread import allocate_lock  # what `threading` calls Lock, without the module's start-up time
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from nexus_core.config.early import EarlySettings, read_early_settings
 from nexus_core.errors import ClosedError, UsageError
@@ -17,17 +18,26 @@ from nexus_core.host.policy import read_policy
 from nexus_core.values.request import Mode, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
 
+    from nexus_core.history.fit import Fitted
     from nexus_core.layers.context import LoadedContext
+    from nexus_core.session.async_session import AsyncSession
+    from nexus_core.session.pipeline import Pipeline
+    from nexus_core.session.session import Session
     from nexus_core.values.events import HookCall, Problem
+    from nexus_core.values.ledger import Ledger
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.plugin import PluginInfo
     from nexus_core.values.section import Section
     from nexus_core.values.settings import Settings
 
+T = TypeVar("T")
+
 OWN_PROFILE = "nexus"
+LEDGER = "ledger.db"
+"""The file in the home that conversations are kept in."""
 
 
 class Nexus:
@@ -41,6 +51,8 @@ class Nexus:
         defaults: Whether the defaults that ship with Nexus stand in for a missing global layer.
         plugins: Objects with hooks, in addition to the installed plugins.
         disable: Names of plugins not to load.
+        ledger: Where conversations are kept, as a url (`sqlite:///path`, `postgresql://…`, `memory:`) or an open
+            ledger, which stays the caller's to close; by default `ledger.url` of the settings, else a file in the home.
         strict: Whether the first problem with any plugin stops the run; NEXUS_STRICT=1 decides when None.
         report: Called with each problem a plugin causes; without it they go to the `nexus_core` logger.
         trace: Called after every plugin's answer to a hook.
@@ -61,6 +73,7 @@ class Nexus:
         defaults: bool = True,
         plugins: Iterable[object] = (),
         disable: Iterable[str] = (),
+        ledger: str | Ledger | None = None,
         strict: bool | None = None,
         report: Callable[[Problem], None] | None = None,
         trace: Callable[[HookCall], None] | None = None,
@@ -81,6 +94,9 @@ class Nexus:
         candidates += given_candidates(plugins)
         self._host: Host | None = Host(candidates, policy, report=report, trace=trace)
         self._valid: set[str] = set()  # settings that were found valid, as text
+        self._given_ledger = ledger
+        self._ledger: Ledger | None = None
+        self._opening = allocate_lock()
 
     @property
     def host(self) -> Host:
@@ -140,6 +156,84 @@ class Nexus:
         """The labelled prompt: what a model should read first in this directory."""
         return self.context(mode=mode).system_prompt
 
+    def fit(self, messages: Sequence[T], *, model: str = "", **options: Any) -> Fitted[T]:  # noqa: ANN401 - as fit's own
+        """The messages that fit, as `nexus_core.fit`, with the plugins of this Nexus and the settings of its directory.
+
+        Args:
+            messages: Dicts or SDK objects of any API, or `Message`.
+            model: Whose window and tokeniser count; by default `provider.model` of the settings.
+            options: As for `nexus_core.fit`.
+        """
+        from nexus_core.history.fit import fit  # noqa: PLC0415 - most need no conversation
+
+        settings = self.load().settings
+        configured = settings.get("provider.model")
+        name = model or (configured if isinstance(configured, str) else "")
+        return fit(messages, model=name, host=self.host, settings=settings, **options)
+
+    @property
+    def ledger(self) -> Ledger:
+        """Where conversations are kept; opened when it is first asked for.
+
+        Raises:
+            LedgerError: It cannot be opened, or no plugin knows its url.
+            ClosedError: After `close()`.
+        """
+        host, given = self.host, self._given_ledger
+        if given is not None and not isinstance(given, str):
+            return given
+        with self._opening:
+            if self._ledger is None:
+                from nexus_core.history.ledger.opening import open_ledger  # noqa: PLC0415 - most need no conversation
+
+                self._ledger = open_ledger(host, given or self._ledger_url())
+            return self._ledger
+
+    def session(self, label: str, *, model: str | None = None, tools: Iterable[object] | None = None) -> Session:
+        """A conversation by its name, which goes on where it was left; a new one begins when something is said.
+
+        Args:
+            label: Its name.
+            model: Whom to ask; by default whom it asked before, else `provider.model` of the settings.
+            tools: What the model may ask for, in the shape of any API; by default what was offered before.
+        """
+        from nexus_core.session.session import Session  # noqa: PLC0415 - as above
+
+        return Session(self._pipeline(label, model, tools))
+
+    def async_session(
+        self, label: str, *, model: str | None = None, tools: Iterable[object] | None = None
+    ) -> AsyncSession:
+        """The same with verbs that are awaited; arguments as for `session`."""
+        from nexus_core.session.async_session import AsyncSession  # noqa: PLC0415 - as above
+
+        return AsyncSession(self._pipeline(label, model, tools))
+
+    def _pipeline(self, label: str, model: str | None, tools: Iterable[object] | None) -> Pipeline:
+        from nexus_core.session.pipeline import Pipeline  # noqa: PLC0415 - as above
+        from nexus_core.session.place import Place  # noqa: PLC0415 - as above
+        from nexus_core.session.thread import Thread  # noqa: PLC0415 - as above
+
+        place = Place(
+            cwd=self.cwd,
+            host=self.host,
+            ledger=lambda: self.ledger,
+            settings=lambda: self.load().settings,
+            system=self._static_prompt,
+        )
+        return Pipeline(Thread(place, label, model=model, tools=tools))
+
+    def _static_prompt(self) -> str:
+        """The labelled prompt without the model's name, so that a session may change its model."""
+        from nexus_core.layers.sections import ACTIVE  # noqa: PLC0415 - as above
+        from nexus_core.rendering.labelled import render_labelled  # noqa: PLC0415 - as above
+
+        return render_labelled(section for section in self.sections() if section.id != ACTIVE)
+
+    def _ledger_url(self) -> str:
+        url = self.load().settings.get("ledger.url")
+        return url if isinstance(url, str) else f"sqlite:///{self.home / LEDGER}"
+
     def _ensure_valid(self, settings: Settings) -> None:
         content = repr(settings.value)
         if content in self._valid:
@@ -158,7 +252,7 @@ class Nexus:
         from nexus_core.layers.sections import layer_sections  # noqa: PLC0415 - as above
         from nexus_core.values.loaded import Loaded  # noqa: PLC0415 - as above
 
-        view = read_as(profile, self.cwd, Path(os.path.expanduser("~")))  # noqa: PTH111 - does not fail without a home
+        view = read_as(profile, self.cwd, self.cwd / os.path.expanduser("~"))  # noqa: PTH111 - does not fail without a home
         layers = tuple(dict.fromkeys(text.layer for text in view.texts if text.layer is not None))
         loaded = Loaded(layers=layers, texts=view.texts, skipped=view.skipped, findings=view.findings)
         return LoadedContext(
@@ -190,8 +284,11 @@ class Nexus:
         )
 
     def close(self) -> None:
-        """Let go of the plugins; a second call does nothing."""
+        """Let go of the plugins and of what they opened; a second call does nothing."""
         self._host = None
+        ledger, self._ledger = self._ledger, None
+        if ledger is not None:
+            ledger.close()
 
     def __enter__(self) -> Self:
         return self

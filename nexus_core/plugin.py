@@ -9,6 +9,7 @@ from nexus_core.config.documents import read_document as read_json
 from nexus_core.config.documents import read_layer_document as read_layer_json
 from nexus_core.config.documents import setting_error
 from nexus_core.config.pointers import pointer_to
+from nexus_core.errors import ConflictError, ExistsError, LedgerError
 from nexus_core.files.admission import Admission, real_path
 from nexus_core.files.ownership import is_foreign, owners_beside
 from nexus_core.files.paths import file_in
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
     from nexus_core.config.json_document import JsonDocument as JsonDocument  # noqa: PLC0414 - for annotations of plugins
     from nexus_core.config.schema import Strict
+    from nexus_core.history.ledger.ledger import StoreLedger
+    from nexus_core.history.ledger.rebuilding import Salvaged
+    from nexus_core.history.ledger.rows import AliasRow, BranchRow, HistoryRow, Place, SessionRow, StepRow
     from nexus_core.nexus import Nexus
     from nexus_core.tokens.counter import TextCounter
     from nexus_core.tokens.estimator import estimate
@@ -31,11 +35,27 @@ if TYPE_CHECKING:
     from nexus_core.tokens.pieces import cut_pieces
     from nexus_core.values.budget import GroupSizes as GroupSizes  # noqa: PLC0414 - for annotations of plugins
     from nexus_core.values.declarations import InitScope as InitScope  # noqa: PLC0414 - for annotations of plugins
+    from nexus_core.values.ledger import Ledger, NewStep, SessionRecord, Step
 
 __all__ = [
     "Admission",
+    "AliasRow",
+    "BranchRow",
+    "ConflictError",
     "Console",
+    "ExistsError",
+    "HistoryRow",
+    "Ledger",
+    "LedgerError",
+    "NewStep",
+    "Place",
+    "Salvaged",
+    "SessionRecord",
+    "SessionRow",
     "Shell",
+    "Step",
+    "StepRow",
+    "StoreLedger",
     "Strict",
     "TextCounter",
     "count_messages",
@@ -61,6 +81,18 @@ __all__ = [
 
 
 _ELSEWHERE = {
+    "StoreLedger": "nexus_core.history.ledger.ledger",  # and by those who keep conversations
+    "Ledger": "nexus_core.values.ledger",
+    "NewStep": "nexus_core.values.ledger",
+    "SessionRecord": "nexus_core.values.ledger",
+    "Step": "nexus_core.values.ledger",
+    "Salvaged": "nexus_core.history.ledger.rebuilding",
+    "AliasRow": "nexus_core.history.ledger.rows",
+    "BranchRow": "nexus_core.history.ledger.rows",
+    "HistoryRow": "nexus_core.history.ledger.rows",
+    "Place": "nexus_core.history.ledger.rows",
+    "SessionRow": "nexus_core.history.ledger.rows",
+    "StepRow": "nexus_core.history.ledger.rows",
     "Strict": "nexus_core.config.schema",  # pydantic is imported only by those who declare settings
     "TextCounter": "nexus_core.tokens.counter",  # and these by those who count
     "count_messages": "nexus_core.tokens.messages",

@@ -26,7 +26,7 @@ from nexus_core.host.contract import Hook, hooks  # noqa: E402 - as above
 from nexus_core.host.inspection import implementations  # noqa: E402 - as above
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 MANIFEST = ROOT / "nexus_core/host/bundled.py"
 HOOKS = ROOT / "docs/reference/hooks.md"
@@ -146,7 +146,7 @@ def _value_page(name: str, value: type) -> str:
         for name, member in vars(value).items()
         if not name.startswith("_") and (inspect.isfunction(member) or isinstance(member, property))
     ]
-    signature = f"`{name}({', '.join(inspect.signature(value).parameters)})`" if is_dataclass(value) else ""
+    signature = f"`{name}({_parameters(value)})`" if is_dataclass(value) else ""
     parts = [f"## {name}", signature, *_parts(docstring), "\n".join(methods)]
     return "\n\n".join(part for part in parts if part)
 
@@ -154,7 +154,17 @@ def _value_page(name: str, value: type) -> str:
 def _signature(member: object) -> str:
     if not inspect.isfunction(member):
         return ""
-    return f"({', '.join(list(inspect.signature(member).parameters)[1:])})"
+    return f"({_parameters(member).partition('self')[2].removeprefix(', ')})"
+
+
+def _parameters(called: Callable[..., object]) -> str:
+    """Their names, with `*` before those that must be named."""
+    names: list[str] = []
+    for parameter in inspect.signature(called).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in names:
+            names.append("*")
+        names.append(parameter.name)
+    return ", ".join(names)
 
 
 def _fence(match: re.Match[str]) -> str:

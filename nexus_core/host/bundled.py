@@ -32,6 +32,11 @@ BUNDLED = (
         ),
     ),
     bundled(
+        "ledger",
+        "nexus_plugins.ledger",
+        hooks=("nexus_ledger",),
+    ),
+    bundled(
         "mcp",
         "nexus_plugins.mcp",
         hooks=(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from nexus_core.values.events import HookCall, Problem
     from nexus_core.values.finding import Finding
     from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
+    from nexus_core.values.ledger import Ledger
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.plugin import PluginInfo
     from nexus_core.values.request import Request
@@ -143,6 +144,11 @@ class Host:
         registry: Registry[Truncation] = Registry("truncation")
         self._fill(registry, "nexus_truncations")
         return registry
+
+    def ledger(self, url: str) -> Ledger | None:
+        """Ask `nexus_ledger`."""
+        answer: Answer[Ledger] | None = self._manager.hook.nexus_ledger(url=url)
+        return answer.items[0] if answer else None
 
     def diagnose(self, request: Request, loaded: Loaded) -> list[Finding]:
         """Ask `nexus_diagnose`; sorted by file, line and code."""

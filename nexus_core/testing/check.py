@@ -92,6 +92,7 @@ def ask_every_hook(host: Host, request: Request) -> dict[str, object]:
         "nexus_models": host.models(),
         "nexus_token_counter": [_describe_counter(host, model) for model in ("", "gpt-4o")],
         "nexus_truncations": list(host.truncations()),
+        "nexus_ledger": _describe_ledger(host, f"sqlite:///{request.home / 'ledger.db'}"),
         "nexus_diagnose": host.diagnose(request, loaded),
     }
 
@@ -99,6 +100,15 @@ def ask_every_hook(host: Host, request: Request) -> dict[str, object]:
 def _describe_counter(host: Host, model: str) -> tuple[str, bool] | None:
     counter = host.token_counter(model, "")
     return (counter.name, counter.exact) if counter else None
+
+
+def _describe_ledger(host: Host, url: str) -> tuple[str, bool] | None:
+    ledger = host.ledger(url)
+    if ledger is None:
+        return None
+    answer = ledger.url, ledger.session("sample") is None
+    ledger.close()
+    return answer
 
 
 def _sample_request(root: Path) -> Request:

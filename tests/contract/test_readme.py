@@ -89,7 +89,15 @@ def test_the_examples_of_the_fitting_page_run(tmp_path: Path) -> None:
     fitting, managing = blocks("python", (ROOT / "docs/how-to/fit-a-conversation.md").read_text())
 
     assert run([sys.executable, "-c", fitting], tmp_path).startswith("True ")
-    assert run([sys.executable, "-c", managing], tmp_path).startswith("4 ")
+    kept, request = run([sys.executable, "-c", managing], tmp_path).splitlines()
+    assert kept.startswith("4 ")
+    assert request == "Be brief. user"
+
+
+def test_the_counter_on_the_page_about_tokens_counts(tmp_path: Path) -> None:
+    _, own = blocks("python", (ROOT / "docs/reference/tokens.md").read_text())
+
+    assert run([sys.executable, "-c", own], tmp_path) == "7\n"
 
 
 def test_the_readme_shows_the_thing_working_within_forty_lines() -> None:

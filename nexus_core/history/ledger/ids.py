@@ -1,0 +1,24 @@
+"""Names that sort by the time they were made: 10 characters of time and 16 of chance, as ULIDs are written."""
+
+from __future__ import annotations
+
+import os
+import time
+
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_PAIRS = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
+
+
+def new_id(created: int | None = None) -> str:
+    """26 characters that nobody else has; of two milliseconds, the earlier sorts first.
+
+    Args:
+        created: When it was made, in milliseconds since 1970; now, if it is not said.
+    """
+    number = (now() if created is None else max(created, 0) % (1 << 50)) << 80 | int.from_bytes(os.urandom(10), "big")
+    return "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])
+
+
+def now() -> int:
+    """The time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000

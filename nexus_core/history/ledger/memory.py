@@ -1,0 +1,181 @@
+"""A ledger that is forgotten with the process: for tests, and for what may be."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from itertools import islice
+from threading import RLock
+from typing import TYPE_CHECKING, TypeVar
+
+from nexus_core.history.ledger.ids import new_id
+from nexus_core.history.ledger.ids import now as time_now
+from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.history.ledger.rebuilding import Salvaged
+from nexus_core.history.ledger.rows import AliasRow, BranchRow, HistoryRow, Place, SessionRow, StepRow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from nexus_core.history.ledger.store import Record
+    from nexus_core.values.finding import Finding
+
+T = TypeVar("T")
+
+URL = "memory:"
+
+
+class MemoryLedger(StoreLedger):
+    """Keeps conversations in memory, by the rules of every ledger."""
+
+    def __init__(self, *, now: Callable[[], int] = time_now, name: Callable[[int], str] = new_id) -> None:
+        super().__init__(MemoryStore(), now=now, name=name)
+
+
+class MemoryStore:
+    """Rows in dictionaries, one lock around each piece of work."""
+
+    url = URL
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+        self._sessions: dict[str, SessionRow] = {}
+        self._labels: dict[str, str] = {}
+        self._aliases: dict[str, AliasRow] = {}
+        self._history: list[HistoryRow] = []
+        self._branches: dict[str, BranchRow] = {}
+        self._lines: dict[str, list[StepRow]] = {}
+        self._steps: dict[str, StepRow] = {}
+        self._blobs: dict[str, bytes] = {}
+
+    def read(self, work: Callable[[], T]) -> T:
+        """Do something that only looks."""
+        with self._lock:
+            return work()
+
+    def write(self, work: Callable[[], T], *, session: str = "") -> T:  # noqa: ARG002 - there is one lock for all
+        """Do something alone. Work refuses before it begins to write, so there is nothing to take back."""
+        with self._lock:
+            return work()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[MemoryStore]:
+        """Itself, which nobody changes meanwhile."""
+        with self._lock:
+            yield self
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    def session(self, label: str) -> SessionRow | None:
+        """The session of that name, else the one of that alias."""
+        name = self._labels.get(label)
+        if name is None and label in self._aliases:
+            name = self._aliases[label].session
+        return None if name is None else self._sessions[name]
+
+    def save_session(self, row: SessionRow) -> None:
+        """Add it, or put it in the place of the one with its id."""
+        before = self._sessions.get(row.id)
+        if before is not None:
+            del self._labels[before.label]
+        self._labels[row.label] = row.id
+        self._sessions[row.id] = row
+
+    def add_alias(self, row: AliasRow) -> None:
+        """Add another name."""
+        self._aliases[row.alias] = row
+
+    def drop_alias(self, alias: str) -> None:
+        """Take a name away."""
+        del self._aliases[alias]
+
+    def add_history(self, row: HistoryRow) -> None:
+        """Note where a head was put."""
+        self._history.append(row)
+
+    def place(self, name: str) -> Place | None:
+        """Where a step stands."""
+        row = self._steps.get(name)
+        return None if row is None else Place(*(getattr(row, field) for field in Place._fields))
+
+    def is_taken(self, branch: str, position: int) -> bool:
+        """Whether a step stands there."""
+        return position < self._end(branch)
+
+    def add_branch(self, row: BranchRow) -> None:
+        """Begin a branch."""
+        self._branches[row.id] = row
+        self._lines[row.id] = []
+
+    def branch(self, name: str) -> BranchRow | None:
+        """Where a branch begins."""
+        return self._branches.get(name)
+
+    def add_step(self, row: StepRow) -> None:
+        """Add a step to the end of a branch."""
+        self._lines[row.branch].append(row)
+        self._steps[row.id] = row
+
+    def step(self, name: str) -> StepRow | None:
+        """The step of that id."""
+        return self._steps.get(name)
+
+    def tail(self, tip: str, *, floor: int, limit: int) -> list[Record]:
+        """A step and those before it in its branch, newest first: not below a position, not more than `limit`."""
+        row = self._steps.get(tip)
+        if row is None:
+            return []
+        begin = self._branches[row.branch].position + 1
+        lowest = max(floor, begin, row.position + 1 - limit)
+        return [*reversed(self._lines[row.branch][lowest - begin : row.position + 1 - begin])]
+
+    def search(self, branch: str, *, below: int, text: str, limit: int) -> list[Record]:
+        """The steps of a branch below a position whose stored messages contain a text, newest first."""
+        begin = self._branches[branch].position + 1
+        rows = self._lines[branch][: max(below - begin, 0)]
+        return [*islice((row for row in reversed(rows) if text in row.messages), limit)]
+
+    def add_blob(self, digest: str, content: bytes) -> None:
+        """Keep bytes, unless they are there already."""
+        self._blobs.setdefault(digest, bytes(content))
+
+    def blob(self, digest: str) -> bytes | None:
+        """The bytes of that address."""
+        return self._blobs.get(digest)
+
+    def session_rows(self) -> list[SessionRow]:
+        """Every session."""
+        return list(self._sessions.values())
+
+    def alias_rows(self) -> list[AliasRow]:
+        """Every alias."""
+        return list(self._aliases.values())
+
+    def history_rows(self) -> Iterator[HistoryRow]:
+        """Every note on a head."""
+        return iter(tuple(self._history))
+
+    def branch_rows(self) -> list[BranchRow]:
+        """Every branch."""
+        return list(self._branches.values())
+
+    def step_rows(self) -> Iterator[StepRow]:
+        """Every step, branch by branch, in order of position."""
+        for name in sorted(self._lines):
+            yield from tuple(self._lines[name])
+
+    def blob_rows(self) -> Iterator[tuple[str, bytes]]:
+        """Every blob."""
+        yield from sorted(self._blobs.items())
+
+    def damage(self) -> list[Finding]:
+        """Memory has none that could be found."""
+        return []
+
+    def salvage(self) -> Salvaged:
+        """Everything there is."""
+        steps, history = tuple(self.step_rows()), tuple(self.history_rows())
+        return Salvaged(steps, self.session_rows(), self.alias_rows(), history, tuple(self.blob_rows()))
+
+    def _end(self, branch: str) -> int:
+        return self._branches[branch].position + 1 + len(self._lines[branch])

@@ -1,0 +1,34 @@
+"""The ledger of a url."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nexus_core.errors import LedgerError
+
+if TYPE_CHECKING:
+    from nexus_core.host.host import Host
+    from nexus_core.values.ledger import Ledger
+
+
+def open_ledger(host: Host, url: str) -> Ledger:
+    """The ledger of a url: `memory:` is Nexus's own, the others are those of plugins.
+
+    Raises:
+        LedgerError: No plugin knows it, or it cannot be opened.
+    """
+    if url == "memory:":
+        from nexus_core.history.ledger.memory import MemoryLedger  # noqa: PLC0415 - most keep what they say
+
+        return MemoryLedger()
+    ledger = host.ledger(url)
+    if ledger is None:
+        hint = "memory:, sqlite:///path and postgresql://host/name ship with Nexus; is a plugin disabled?"
+        raise LedgerError(f"no plugin keeps conversations at {_without_secret(url)!r}", hint=hint)
+    return ledger
+
+
+def _without_secret(url: str) -> str:
+    """A url without the password that may stand in it."""
+    scheme, found, rest = url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}" if found else scheme.partition(":")[0] + ":…" if ":" in url else url

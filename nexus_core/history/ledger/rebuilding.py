@@ -1,0 +1,171 @@
+"""A new ledger of what is whole in a damaged one."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.errors import LedgerError
+from nexus_core.history.ledger.growing import Draft, placed
+from nexus_core.history.ledger.media import address_of, references, refers_to_media
+from nexus_core.history.ledger.rows import BranchRow, HistoryRow, Place, SessionRow, StepRow, digest_of
+from nexus_core.history.ledger.sessions_kept import keep_sessions, newest_versions
+from nexus_core.values.finding import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from nexus_core.history.ledger.rows import AliasRow
+    from nexus_core.history.ledger.store import Store
+
+
+class Salvaged(NamedTuple):
+    """What was found in a damaged store, whole or not, in any order, some of it more than once."""
+
+    steps: Iterable[StepRow]
+    sessions: Iterable[SessionRow]
+    aliases: Iterable[AliasRow]
+    history: Iterable[HistoryRow]
+    blobs: Iterable[tuple[str, bytes]]
+
+
+class Rebuilt(NamedTuple):
+    """What became of it.
+
+    Attributes:
+        turns, steps, sessions, blobs: How many are in the new ledger.
+        lost: What is not, and why.
+    """
+
+    turns: int
+    steps: int
+    sessions: int
+    blobs: int
+    lost: tuple[Finding, ...]
+
+
+def rebuild(found: Salvaged, target: Store) -> Rebuilt:
+    """Fill an empty store with every turn that is whole. What a lost turn stood between is joined.
+
+    Raises:
+        LedgerError: There is something in the target already.
+    """
+    if target.read(target.session_rows) or any(True for _ in target.step_rows()):
+        raise LedgerError(
+            "there is something in it already", where=target.url, hint="name a file that is not there yet"
+        )
+    blobs = {digest: content for digest, content in found.blobs if address_of(content) == digest}
+    steps = {row.id: row for row in found.steps if _is_whole(row)}
+    versions = newest_versions(found.sessions, steps)
+    lost: list[Finding] = []
+    kept = _whole_turns(steps, {row.tip for row in versions}, blobs, lost)
+    rows = list(_placed(kept))
+    sessions = keep_sessions(rows, versions, [*found.history], [*found.aliases], lost)
+
+    def fill() -> None:
+        for digest, content in sorted(blobs.items()):
+            target.add_blob(digest, content)
+        places = {row.id: row for row in rows}
+        for row in rows:
+            if row.branch == row.id:
+                before = places[row.parent] if row.parent else None
+                target.add_branch(BranchRow(row.id, *((before.branch, before.position) if before else (None, -1))))
+            target.add_step(row)
+        for session in sessions.sessions:
+            target.save_session(session)
+        for note in sessions.history:
+            target.add_history(note)
+        for alias in sessions.aliases:
+            target.add_alias(alias)
+
+    target.write(fill)
+    turns = sum(row.id == row.turn for row in rows)
+    return Rebuilt(turns, len(rows), len(sessions.sessions), len(blobs), tuple(lost))
+
+
+def _is_whole(row: StepRow) -> bool:
+    try:
+        return digest_of(row) == row.digest
+    except (LedgerError, UnicodeError):  # a value of a kind that is never stored
+        return False
+
+
+def _whole_turns(
+    steps: dict[str, StepRow], tips: set[str | None], blobs: dict[str, bytes], lost: list[Finding]
+) -> dict[str, StepRow]:
+    """The steps of turns that have all of theirs, with everything they refer to."""
+    members: dict[str, dict[str | None, StepRow]] = defaultdict(dict)
+    for row in steps.values():
+        members[row.turn][row.parent if row.id != row.turn else None] = row
+    kept: dict[str, StepRow] = {}
+    for turn, rows in members.items():
+        line = list(_line(rows))
+        if len(line) == len(rows) and (line[-1].closes or line[-1].id in tips):
+            kept.update((row.id, row) for row in line)
+        else:
+            lost.append(Finding("turn-lost", f"turn {turn}: {len(rows)} of its steps are whole, others are gone"))
+    while gone := {row.turn: why for row in kept.values() if (why := _lacks(row, kept, blobs))}:
+        lost += [Finding("turn-lost", f"turn {turn}: {why}") for turn, why in sorted(gone.items())]
+        kept = {name: row for name, row in kept.items() if row.turn not in gone}
+    return kept
+
+
+def _line(rows: dict[str | None, StepRow]) -> Iterator[StepRow]:
+    """The steps of a turn in order, as far as each has the one before it."""
+    row = rows.get(None)
+    while row is not None:
+        yield row
+        row = rows.get(row.id)
+
+
+def _lacks(row: StepRow, kept: dict[str, StepRow], blobs: dict[str, bytes]) -> str:
+    """What a step cannot do without and is not there, "" for nothing."""
+    if refers_to_media(row.messages):
+        for digest in references(json.loads(row.messages)):
+            if digest not in blobs:
+                return f"the picture or document {digest} is gone"
+    data = json.loads(row.data)
+    named = {"compaction": data.get("first_kept"), "revert": data.get("restores")}.get(row.kind)
+    return f"it refers to step {named}, which is gone" if named is not None and named not in kept else ""
+
+
+def _placed(kept: dict[str, StepRow]) -> Iterator[StepRow]:
+    """The steps in an order in which they can be added, each behind the nearest that is left."""
+    lines: dict[str, list[StepRow]] = defaultdict(list)
+    for row in sorted(kept.values(), key=lambda each: (each.position, each.id)):
+        lines[row.branch].append(row)
+    places: dict[str, Place] = {}
+    taken: set[tuple[str, int]] = set()
+    # Who goes on in a branch comes before who leaves it.
+    for row in sorted(kept.values(), key=lambda each: (each.position, each.branch == each.id, each.id)):
+        parent = places.get(_parent(row, kept, lines) or "")
+        goes_on = parent is not None and (parent.branch, parent.position + 1) not in taken
+        branch = parent.branch if parent is not None and goes_on else row.id
+        added = placed(_draft(row), parent, turn=row.turn, branch=branch)
+        taken.add((added.branch, added.position))
+        places[row.id] = Place(*(getattr(added, field) for field in Place._fields))
+        yield added
+
+
+def _parent(row: StepRow, kept: dict[str, StepRow], lines: dict[str, list[StepRow]]) -> str | None:
+    if row.parent in kept or row.parent is None:
+        return row.parent
+    before = [each.id for each in lines[row.branch] if each.position < row.position and each.closes]
+    return before[-1] if before else None
+
+
+def _draft(row: StepRow) -> Draft:
+    restores = json.loads(row.data).get("restores")
+    return Draft(
+        id=row.id,
+        created=row.created,
+        kind=row.kind,
+        closes=row.closes,
+        messages=row.messages,
+        tokens=row.tokens,
+        counter=row.counter,
+        data=row.data,
+        restores=restores,
+        blobs={},
+    )

@@ -1,0 +1,128 @@
+"""The records a store keeps, each with a digest by which a change is noticed."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import NamedTuple
+
+from nexus_core.history.ledger.texts import canonical
+
+
+class StepRow(NamedTuple):
+    """A step as it is stored: fields as those of a `Step`; messages and data as JSON, `closes` as 0 or 1."""
+
+    id: str
+    parent: str | None
+    turn: str
+    branch: str
+    position: int
+    kind: str
+    closes: int
+    messages: str
+    tokens: int
+    counter: str
+    data: str
+    total: int
+    compaction: str | None
+    created: int
+    digest: str
+    chain: str
+
+
+class Place(NamedTuple):
+    """What has to be known of a step to put another behind it."""
+
+    id: str
+    turn: str
+    branch: str
+    position: int
+    closes: int
+    counter: str
+    total: int
+    compaction: str | None
+    chain: str
+
+
+class BranchRow(NamedTuple):
+    """A line of steps, named after its first one.
+
+    Attributes:
+        id: Its name.
+        parent: The branch it leaves, None for one that begins with nothing.
+        position: Where it leaves it: the last step they have in common; -1 for none.
+    """
+
+    id: str
+    parent: str | None
+    position: int
+
+
+class SessionRow(NamedTuple):
+    """A session as it is stored: fields as those of a `SessionRecord`, and a name that never changes."""
+
+    id: str
+    label: str
+    head: str | None
+    tip: str | None
+    open_turn: str | None
+    status: str
+    origin: str
+    created: int
+    updated: int
+    data: str
+    seal: str = ""
+
+    def sealed(self) -> SessionRow:
+        """The same with its digest."""
+        return self._replace(seal=seal_of(*self[:-1]))
+
+
+class AliasRow(NamedTuple):
+    """Another name of a session."""
+
+    alias: str
+    session: str
+    created: int
+    seal: str = ""
+
+    def sealed(self) -> AliasRow:
+        """The same with its digest."""
+        return self._replace(seal=seal_of(*self[:-1]))
+
+
+class HistoryRow(NamedTuple):
+    """That a session's head was put on a step.
+
+    Attributes:
+        session: The session's lasting name.
+        step: The new head.
+        reason: The kind of step that closed a turn, or `create` for where it began.
+        changed: When, in milliseconds since 1970.
+    """
+
+    session: str
+    step: str
+    reason: str
+    changed: int
+    seal: str = ""
+
+    def sealed(self) -> HistoryRow:
+        """The same with its digest."""
+        return self._replace(seal=seal_of(*self[:-1]))
+
+
+def digest_of(row: StepRow) -> str:
+    """The address of a step's content: what was said and known, when, in which turn, after what."""
+    facts = canonical([row.id, row.parent, row.turn, row.kind, row.closes, row.tokens, row.counter, row.created])
+    # Line breaks inside JSON are escaped, so that no two contents give one text.
+    return blake2b(f"{facts}\n{row.messages}\n{row.data}".encode(), digest_size=32).hexdigest()
+
+
+def chain_of(before: str, digest: str) -> str:
+    """The digest of a step and all before it; `before` is that of its parent, "" for none."""
+    return blake2b(f"{before}{digest}".encode(), digest_size=32).hexdigest()
+
+
+def seal_of(*facts: str | int | None) -> str:
+    """A digest over the other fields of a short row."""
+    return blake2b(canonical(facts).encode(), digest_size=16).hexdigest()

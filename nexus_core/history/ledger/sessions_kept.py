@@ -1,0 +1,110 @@
+"""Which sessions a rebuilt ledger has, and where they stand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.errors import LedgerError
+from nexus_core.history.ledger.rows import AliasRow, HistoryRow, SessionRow, StepRow
+from nexus_core.values.finding import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+
+class Kept(NamedTuple):
+    """Sessions, and what belongs to them."""
+
+    sessions: list[SessionRow]
+    history: list[HistoryRow]
+    aliases: list[AliasRow]
+
+
+def newest_versions(rows: Iterable[SessionRow], steps: Mapping[str, StepRow]) -> list[SessionRow]:
+    """Of each session the record with the tip that is farthest on; tips only ever go on."""
+    newest: dict[str, tuple[tuple[int, int], SessionRow]] = {}
+    for row in rows:
+        if not is_sealed(row):
+            continue
+        tip = steps.get(row.tip or "")
+        order = (tip.position if tip else -1, row.updated)
+        if row.id not in newest or newest[row.id][0] < order:
+            newest[row.id] = order, row
+    return [row for _, row in sorted(newest.values(), key=lambda pair: pair[1].id)]
+
+
+def keep_sessions(
+    rows: Sequence[StepRow],
+    versions: Sequence[SessionRow],
+    history: Sequence[HistoryRow],
+    aliases: Sequence[AliasRow],
+    lost: list[Finding],
+) -> Kept:
+    """The sessions with heads that are there; ends that no session leads to any more get one."""
+    steps = {row.id: row for row in rows}
+    notes = {(note.session, note.step): note for note in history if is_sealed(note) and note.step in steps}
+    kept = Kept([], [], [])
+    for version in versions:
+        heads = [note.step for (session, _), note in notes.items() if session == version.id]
+        row = _standing(version, steps, heads)
+        if (row.head, row.tip) != (version.head, version.tip):
+            lost.append(Finding("session-moved", f"session {row.label!r} stands at {row.head}, not at {version.tip}"))
+        kept.sessions.append(row)
+    _name_ends(rows, kept, lost)
+    known = {row.id: row for row in kept.sessions}
+    for row in kept.sessions:
+        if row.head is not None and (row.id, row.head) not in notes:
+            notes[row.id, row.head] = HistoryRow(row.id, row.head, "repair", row.updated).sealed()
+    kept.history.extend(note for (session, _), note in sorted(notes.items()) if session in known)
+    labels = {row.label for row in kept.sessions}
+    for alias in sorted({each.alias: each for each in aliases if is_sealed(each)}.values()):
+        if alias.session in known and alias.alias not in labels:
+            kept.aliases.append(alias)
+    return kept
+
+
+def is_sealed(row: SessionRow | AliasRow | HistoryRow) -> bool:
+    """Whether a record is as it was written."""
+    try:
+        return row.sealed() == row
+    except (LedgerError, UnicodeError):  # a value of a kind that is never stored
+        return False
+
+
+def _standing(row: SessionRow, steps: Mapping[str, StepRow], heads: Sequence[str]) -> SessionRow:
+    """A session at its tip, or at the last of its heads that is left."""
+    if (row.tip is None or row.tip in steps) and (row.head is None or row.head in steps):
+        return row
+    left = [steps[name] for name in (*heads, row.head or "") if name in steps]
+    newest = max(left, key=lambda step: step.position, default=None)
+    head = newest.id if newest else None
+    is_open = row.tip in steps and row.open_turn is not None
+    moved = row._replace(head=head, tip=row.tip if is_open else head, open_turn=row.open_turn if is_open else None)
+    return moved.sealed()
+
+
+def _name_ends(rows: Sequence[StepRow], kept: Kept, lost: list[Finding]) -> None:
+    reached = {row.tip for row in kept.sessions} | {row.parent for row in rows}
+    labels = {row.label for row in kept.sessions}
+    ends = [row for row in rows if row.id not in reached]
+    for number, end in enumerate(ends, 1):
+        label = f"recovered-{number}"
+        while label in labels:
+            label += "-again"
+        labels.add(label)
+        new = SessionRow(
+            id=end.id,
+            label=label,
+            head=end.id,
+            tip=end.id,
+            open_turn=None,
+            status="active",
+            origin="",
+            created=end.created,
+            updated=end.created,
+            data="{}",
+        )
+        kept.sessions.append(new.sealed())
+        lost.append(
+            Finding("session-lost", f"the session that led to step {end.id} is gone; it is called {label!r} now")
+        )

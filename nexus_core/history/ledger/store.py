@@ -1,0 +1,115 @@
+"""What a place to keep rows must be able to do, for `StoreLedger` to make a ledger of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractContextManager
+    from typing import Any
+
+    from nexus_core.history.ledger.rebuilding import Salvaged
+    from nexus_core.history.ledger.rows import AliasRow, BranchRow, HistoryRow, Place, SessionRow, StepRow
+    from nexus_core.values.finding import Finding
+
+    Record = tuple[Any, ...]
+    """A StepRow, or its fields in the same order: a long history is not copied only to be named."""
+
+T = TypeVar("T")
+
+
+class Store(Protocol):
+    """Keeps rows. Its methods are called inside `read` or `write`, from any thread; those after `blob` on a snapshot.
+
+    Attributes:
+        url: Where it is.
+    """
+
+    url: str
+
+    def read(self, work: Callable[[], T]) -> T:
+        """Do something that only looks."""
+
+    def write(self, work: Callable[[], T], *, session: str = "") -> T:
+        """Do something in one transaction: all of it is durable when this returns, or nothing of it is there.
+
+        Args:
+            work: May be called again when the transaction could not be finished.
+            session: The name of the session it is about, for stores that lock each by itself.
+        """
+
+    def snapshot(self) -> AbstractContextManager[Store]:
+        """The store as it is now, whatever is added meanwhile; made to be read by `verify`, damaged or not."""
+
+    def close(self) -> None:
+        """Let go of it; a second call does nothing."""
+
+    def session(self, label: str) -> SessionRow | None:
+        """The session of that name, else the one of that alias."""
+
+    def save_session(self, row: SessionRow) -> None:
+        """Add it, or put it in the place of the one with its id."""
+
+    def add_alias(self, row: AliasRow) -> None:
+        """Add another name."""
+
+    def drop_alias(self, alias: str) -> None:
+        """Take a name away."""
+
+    def add_history(self, row: HistoryRow) -> None:
+        """Note where a head was put."""
+
+    def place(self, name: str) -> Place | None:
+        """Where a step stands."""
+
+    def is_taken(self, branch: str, position: int) -> bool:
+        """Whether a step stands there."""
+
+    def add_branch(self, row: BranchRow) -> None:
+        """Begin a branch."""
+
+    def branch(self, name: str) -> BranchRow | None:
+        """Where a branch begins."""
+
+    def add_step(self, row: StepRow) -> None:
+        """Add a step to the end of a branch."""
+
+    def step(self, name: str) -> StepRow | None:
+        """The step of that id."""
+
+    def tail(self, tip: str, *, floor: int, limit: int) -> list[Record]:
+        """A step and those before it in its branch, newest first: not below a position, not more than `limit`."""
+
+    def search(self, branch: str, *, below: int, text: str, limit: int) -> list[Record]:
+        """The steps of a branch below a position whose stored messages contain a text, newest first."""
+
+    def add_blob(self, digest: str, content: bytes) -> None:
+        """Keep bytes, unless they are there already."""
+
+    def blob(self, digest: str) -> bytes | None:
+        """The bytes of that address."""
+
+    def session_rows(self) -> list[SessionRow]:
+        """Every session."""
+
+    def alias_rows(self) -> list[AliasRow]:
+        """Every alias."""
+
+    def history_rows(self) -> Iterator[HistoryRow]:
+        """Every note on a head."""
+
+    def branch_rows(self) -> list[BranchRow]:
+        """Every branch."""
+
+    def step_rows(self) -> Iterator[StepRow]:
+        """Every step, branch by branch, in order of position."""
+
+    def blob_rows(self) -> Iterator[tuple[str, bytes]]:
+        """Every blob."""
+
+    def damage(self) -> Iterable[Finding]:
+        """What is wrong with the file or database itself."""
+
+    def salvage(self) -> Salvaged:
+        """Everything that can still be read, whole or not."""

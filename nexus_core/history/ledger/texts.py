@@ -1,0 +1,77 @@
+"""Text and JSON as they are stored, the same in every ledger."""
+
+from __future__ import annotations
+
+import json
+from json.encoder import JSONEncoder
+from math import isfinite
+from typing import Any
+
+from nexus_core.errors import LedgerError, UsageError
+
+LONGEST_LABEL = 500
+"""Characters of a session's name; more do not fit into every database's index."""
+
+_encode = JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+
+
+def canonical(value: object, what: str = "data") -> str:
+    """JSON of which there is one form for equal content: sorted keys, no blanks, characters as they are.
+
+    Halves of characters are joined or become U+FFFD, as in all text; numbers that JSON cannot write become `"NaN"`,
+    `"Infinity"` and `"-Infinity"`.
+
+    Raises:
+        LedgerError: It holds something that JSON has no word for.
+    """
+    try:
+        text = _written(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        hint = "give dicts, lists, text and numbers"
+        raise LedgerError(f"{what} cannot be written as JSON: {error}", hint=hint) from None
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return canonical(json.loads(joined_halves(text)), what)
+    return text
+
+
+def clean(text: str) -> str:
+    """A name or other short text as it is stored: NUL and halves of characters become U+FFFD."""
+    return (text if text.isascii() else joined_halves(text)).replace("\0", "\ufffd")
+
+
+def label_of(text: str) -> str:
+    """The name of a session as it is stored.
+
+    Raises:
+        UsageError: It is empty or too long.
+    """
+    label = clean(text)
+    if not label.strip():
+        raise UsageError("a session needs a name", hint="give it a label such as 'release-notes'")
+    if len(label) > LONGEST_LABEL:
+        raise UsageError(f"a session's name has at most {LONGEST_LABEL} characters, not {len(label)}")
+    return label
+
+
+def joined_halves(text: str) -> str:
+    """Two halves of a character become one; a half alone becomes U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _written(value: object) -> str:
+    try:
+        return _encode(value)
+    except ValueError:  # infinite, not a number, or a circle
+        return _encode(_finite(value))
+
+
+def _finite(value: Any) -> Any:  # noqa: ANN401 - JSON has many types
+    if isinstance(value, float) and not isfinite(value):
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"  # noqa: PLR0124 - NaN differs from itself
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value

@@ -1,0 +1,68 @@
+"""One pipeline, two ways to run it: here and now, or beside an event loop.
+
+A pipeline is a generator. It yields whatever has to wait for a disk or a server, as a function, and is sent what that
+returns; everything between two yields is quick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from functools import partial
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Work = Generator[Callable[[], Any], Any, T]
+"""A pipeline that ends with a T."""
+
+
+def wait(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Work[T]:
+    """What a function returns that may take its time, for `yield from` inside a pipeline."""
+    value: T = yield partial(function, *args, **kwargs)
+    return value
+
+
+def run(work: Work[T]) -> T:
+    """Run a pipeline in this thread."""
+    try:
+        todo = next(work)
+        while True:
+            try:
+                value = todo()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the pipeline decides about it
+                todo = work.throw(error)
+            else:
+                todo = work.send(value)
+    except StopIteration as ended:
+        result: T = ended.value
+        return result
+    finally:
+        work.close()
+
+
+def run_async(work: Work[T]) -> Coroutine[Any, Any, T]:
+    """Run a pipeline whose waiting is done in other threads."""
+    return _run_async(work)
+
+
+async def _run_async(work: Work[T]) -> T:
+    import asyncio  # noqa: PLC0415 - only for those who have a loop already
+
+    try:
+        todo = next(work)
+        while True:
+            try:
+                value = await asyncio.to_thread(todo)
+            except Exception as error:  # noqa: BLE001 - as above; being cancelled is no Exception and ends the pipeline
+                todo = work.throw(error)
+            else:
+                todo = work.send(value)
+    except StopIteration as ended:
+        result: T = ended.value
+        return result
+    finally:
+        work.close()

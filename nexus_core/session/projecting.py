@@ -1,0 +1,100 @@
+"""Steps become the messages that are sent: a projection, which changes and deletes nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.errors import LedgerError
+from nexus_core.session.clamping import sent_messages
+from nexus_core.session.turns import answered_by
+from nexus_core.values.message import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nexus_core.session.tail import Tail
+    from nexus_core.session.weighing import Weighs
+    from nexus_core.values.ledger import Step
+
+SUMMARY = "[Previous conversation summary]"
+"""The first line of a message that stands for what was said before."""
+
+
+class Sent(NamedTuple):
+    """A message on its way to a model.
+
+    Attributes:
+        message: As it is sent.
+        tokens: What it takes.
+        turn: The turn it is of; "" for a summary.
+        is_input: Whether the turn is about it.
+    """
+
+    message: Message
+    tokens: int
+    turn: str = ""
+    is_input: bool = False
+
+
+def project(steps: Iterable[Step], scales: Weighs) -> list[Sent]:
+    """The messages of steps in the order in which a model reads them.
+
+    An input that was sealed stands as it was sent. Results stand in the order of their calls, however they came.
+    Compactions say nothing by themselves.
+    """
+    sent: list[Sent] = []
+    results: list[tuple[int, Sent]] = []
+    for step in steps:
+        if step.kind in ("compaction", "revert"):
+            continue
+        messages = [
+            Sent(message, tokens, step.turn, is_input=step.kind in ("input", "sealed"))
+            for message, tokens in zip(sent_messages(step), scales.weigh_step(step), strict=True)
+        ]
+        if step.kind in ("result", "interrupted"):
+            results += zip((key.place for key in answered_by(step)), messages, strict=True)
+            continue
+        _flush(results, sent)
+        if step.kind == "sealed" and messages:
+            _drop_input(sent, step.turn)
+        sent += messages
+    _flush(results, sent)
+    return sent
+
+
+def kept_steps(tail: Tail, compaction: Step, tip: str) -> list[Step]:
+    """The steps that a compaction keeps, and all since; with the input of the turn in which they begin.
+
+    Raises:
+        LedgerError: The first step it keeps is not among those before it.
+    """
+    first = compaction.data.get("first_kept")
+    if first is None:
+        return tail.since(compaction.id, tip)[1:]
+    if not isinstance(first, str):
+        raise LedgerError(f"compaction {compaction.id} does not say what it keeps")
+    kept = tail.since(first, tip)
+    if kept[0].id == kept[0].turn:
+        return kept
+    begun = [step for step in tail.since(kept[0].turn, tip) if step.kind in ("input", "sealed")]
+    opening = [step for step in begun if step.turn == kept[0].turn and step.position < kept[0].position]
+    return [*opening, *kept]
+
+
+def summary_message(compaction: Step, scales: Weighs) -> Sent:
+    """What a compaction says of all that came before."""
+    text = f"{SUMMARY}\n{compaction.data.get('summary', '')}"
+    message = Message("user", text, extra={"_summary": compaction.id})
+    return Sent(message, scales.weigh(message))
+
+
+def _flush(results: list[tuple[int, Sent]], sent: list[Sent]) -> None:
+    """Put results behind the reply that asked for them."""
+    sent += [result for _, result in sorted(results, key=lambda pair: pair[0])]
+    results.clear()
+
+
+def _drop_input(sent: list[Sent], turn: str) -> None:
+    """Take away what a sealed input replaces."""
+    while sent and sent[-1].is_input and sent[-1].turn == turn:
+        sent.pop()

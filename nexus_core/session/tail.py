@@ -1,0 +1,120 @@
+"""The newest steps of a session's thread; each is read once, and none before it is needed."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from nexus_core.errors import LedgerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nexus_core.values.ledger import Ledger, Step
+
+CHUNK = 32
+"""So many steps are read at first; twice as many each time that is not enough."""
+
+
+class Tail:
+    """What is known of a thread, from some step up to the newest that was seen.
+
+    Safe for several threads: what it returns is a copy, and steps never change.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._steps: list[Step] = []
+        self._positions: dict[str, int] = {}
+        self._lock = Lock()
+
+    def add(self, step: Step) -> None:
+        """Remember a step that was just appended."""
+        with self._lock:
+            if self._steps and step.parent == self._steps[-1].id:
+                self._keep([step])
+
+    def step(self, name: str) -> Step:
+        """The step of that id, known or not."""
+        with self._lock:
+            if name in self._positions:
+                return self._at(name)
+        step = self._ledger.step(name)
+        if step is None:
+            raise LedgerError(
+                f"there is no step {name}", where=self._ledger.url, hint="`nexus session verify` says what is missing"
+            )
+        return step
+
+    def turn(self, tip: str) -> list[Step]:
+        """The steps of the turn that a step is of, up to that step."""
+        with self._lock:
+            self._follow(tip)
+            turn = self._at(tip).turn
+        return self.since(turn, tip)
+
+    def since(self, first: str, tip: str) -> list[Step]:
+        """The steps from one to another, both included.
+
+        Raises:
+            LedgerError: The first is not among those before the other.
+        """
+        with self._lock:
+            self._follow(tip)
+            if first not in self._positions:
+                earlier = self._ledger.step(first)
+                if earlier is not None:
+                    self._reach(earlier.position)
+            if first not in self._positions or self._positions[first] > self._positions[tip]:
+                raise LedgerError(
+                    f"step {first} is not among those before {tip}",
+                    where=self._ledger.url,
+                    hint="`nexus session verify` says what is wrong",
+                )
+            return self._between(self._positions[first], tip)
+
+    def newest(self, tip: str, is_enough: Callable[[Sequence[Step]], bool]) -> list[Step]:
+        """The newest steps up to one, at least as many as are enough, or all there are."""
+        with self._lock:
+            self._follow(tip)
+            count = CHUNK
+            while True:
+                first = max(0, self._positions[tip] - count + 1)
+                self._reach(first)
+                found = self._between(first, tip)
+                if first == 0 or is_enough(found):
+                    return found
+                count *= 2
+
+    def _follow(self, tip: str) -> None:
+        """Read on until a step is known."""
+        if tip in self._positions:
+            return
+        if self._steps:
+            last = self._steps[-1].id
+            newer = self._ledger.thread(tip, first=last)
+            if newer and newer[0].id == last:
+                self._keep(newer[1:])
+                return
+            self._steps.clear()
+            self._positions.clear()
+        self._keep(self._ledger.thread(tip, limit=CHUNK))
+
+    def _reach(self, position: int) -> None:
+        """Read back until a position is known."""
+        first = self._steps[0]
+        if first.position > position and first.parent is not None:
+            earlier = self._ledger.thread(first.parent, limit=first.position - position)
+            self._steps[:0] = earlier
+            self._positions.update((step.id, step.position) for step in earlier)
+
+    def _keep(self, steps: Sequence[Step]) -> None:
+        self._steps += steps
+        self._positions.update((step.id, step.position) for step in steps)
+
+    def _at(self, name: str) -> Step:
+        return self._steps[self._positions[name] - self._steps[0].position]
+
+    def _between(self, first: int, tip: str) -> list[Step]:
+        start = self._steps[0].position
+        return self._steps[first - start : self._positions[tip] - start + 1]

@@ -1,0 +1,115 @@
+"""What one call of a model is made of, and what an agent brings back from a whole turn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from nexus_core.values.budget import Decision, TokenBudget
+    from nexus_core.values.conversation import Tool, Usage
+    from nexus_core.values.message import Message
+    from nexus_core.values.parts import JSON
+
+    Write = Callable[["AssembledContext", str, Mapping[str, Any]], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssembledContext:
+    """Everything that one call of a model is made of, in no API's shape.
+
+    Only the system prompt, the messages, the tools and the model's name are sent; the rest is for whoever makes the
+    call.
+
+    Attributes:
+        system_prompt: What the model reads first.
+        history: The turns before this one, as many as fit.
+        current_message: What this turn is about.
+        progress: What the model and its tools have said in this turn so far.
+        tools: What the model may ask for; only what is permitted.
+        model: Whom to ask.
+        provider: Who serves it.
+        model_config: Options from the settings, for whoever makes the call.
+        token_budget: The model's window and what takes it up.
+        session_label: The session.
+        parent_turn_id: The turn before this one, None for the first.
+        role: What part the agent plays.
+        toolset_name: What the tools together are called.
+        permissions_granted: What the agent may do.
+        source_event_id: What set it off, if that has a name.
+        workspace_path: The directory the agent works in.
+        decisions: What was left out so that it fits.
+        write: Puts it into an API's shape.
+    """
+
+    system_prompt: str
+    history: tuple[Message, ...] = ()
+    current_message: Message | None = None
+    progress: tuple[Message, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    model: str = ""
+    provider: str = ""
+    model_config: JSON = field(default_factory=dict)
+    token_budget: TokenBudget
+    session_label: str = ""
+    parent_turn_id: str | None = None
+    role: str = "unified"
+    toolset_name: str = ""
+    permissions_granted: tuple[str, ...] = ()
+    source_event_id: str | None = None
+    workspace_path: Path
+    decisions: tuple[Decision, ...] = ()
+    write: Write = field(repr=False, compare=False)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """History, current message and progress: all that is said after the system prompt."""
+        current = () if self.current_message is None else (self.current_message,)
+        return (*self.history, *current, *self.progress)
+
+    def to(self, api: str, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - an SDK's arguments are of any type
+        """The arguments of an SDK's call: `client.messages.create(**context.to("anthropic", max_tokens=8000))`.
+
+        Args:
+            api: `openai`, `responses`, `anthropic`, `gemini` or `neutral`.
+            options: Further arguments of the call; `model` takes the place of the session's.
+        """
+        return self.write(self, api, options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentResult:
+    """What an agent brings back that has run a turn by itself.
+
+    Attributes:
+        messages: Everything that was said, in the shape of any API or as `Message`.
+        tool_calls: What was called, as the agent reports it.
+        usage: What it cost.
+        stop_reason: Why it ended, in the agent's own word.
+        error: What went wrong, None if nothing did.
+    """
+
+    messages: tuple[object, ...]
+    tool_calls: tuple[object, ...] = ()
+    usage: Usage | None = None
+    stop_reason: str = ""
+    error: str | None = None
+
+    if TYPE_CHECKING:  # what may be given is more than what is kept
+
+        def __init__(
+            self,
+            *,
+            messages: Iterable[object],
+            tool_calls: Iterable[object] = (),
+            usage: Usage | None = None,
+            stop_reason: str = "",
+            error: str | None = None,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "messages", tuple(self.messages))
+        object.__setattr__(self, "tool_calls", tuple(self.tool_calls))

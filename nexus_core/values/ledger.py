@@ -1,0 +1,160 @@
+"""Conversations as they are kept: steps that are only ever added, turns, sessions, and who keeps them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from nexus_core.values.finding import Finding
+    from nexus_core.values.message import Message
+    from nexus_core.values.parts import JSON
+
+StepKind = Literal["input", "sealed", "reply", "result", "interrupted", "turn", "compaction", "revert"]
+"""What a step adds to a turn.
+
+`input` opens a turn with what was said; `sealed` is the same as it was sent; `reply` and `result` are what the model
+answered and what tools brought; `interrupted` ends a turn that nobody will finish; `turn` is a whole turn that was made
+elsewhere; `compaction` summarises what came before, and `revert` takes a compaction back.
+"""
+
+SessionStatus = Literal["active", "archived"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewStep:
+    """What is to be added; the ledger knows the rest.
+
+    Attributes:
+        kind: What it adds.
+        closes: Whether the turn ends with it.
+        messages: What was said, in no API's shape.
+        tokens: What the messages take.
+        counter: Who counted.
+        data: What else is known: model, usage, stop reason, the reply's id; for a compaction `summary` and
+            `first_kept`, for a revert `restores`.
+    """
+
+    kind: StepKind
+    closes: bool = False
+    messages: tuple[Message, ...] = ()
+    tokens: int = 0
+    counter: str = ""
+    data: JSON = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One durable addition to a conversation; it never changes.
+
+    Attributes:
+        id: Its name, unique in the ledger.
+        parent: The step before it, None for the first.
+        turn: The turn it belongs to, by the id of the turn's first step.
+        branch: The line of steps it stands in; a fork begins another.
+        position: How many steps stand before it, back to the root.
+        kind, closes, messages, tokens, counter, data: As they were given.
+        total: The tokens of this and all steps before it.
+        compaction: The compaction that counts here; None where everything is there in full.
+        created: When it was added, in milliseconds since 1970. Order is told by `position`, never by this.
+        digest: The content's address.
+        chain: The digest of this and all steps before it; whoever changes one of them breaks it.
+    """
+
+    id: str
+    parent: str | None
+    turn: str
+    branch: str
+    position: int
+    kind: StepKind
+    closes: bool
+    messages: tuple[Message, ...]
+    tokens: int
+    counter: str
+    data: JSON
+    total: int
+    compaction: str | None
+    created: int
+    digest: str
+    chain: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRecord:
+    """A name for a place in the tree of steps.
+
+    Attributes:
+        label: The name.
+        head: The last step of the last closed turn; None before the first.
+        tip: The newest step: that of the open turn, else the head.
+        open_turn: The turn that is not finished, if there is one.
+        status: Whether it is in use.
+        origin: The session it was forked from, "" for none.
+        created, updated: In milliseconds since 1970.
+        data: What else is known: the directory it works in, its model.
+    """
+
+    label: str
+    head: str | None = None
+    tip: str | None = None
+    open_turn: str | None = None
+    status: SessionStatus = "active"
+    origin: str = ""
+    created: int = 0
+    updated: int = 0
+    data: JSON = field(default_factory=dict)
+
+
+@runtime_checkable
+class Ledger(Protocol):
+    """Keeps steps, sessions and blobs. Every method that writes is one transaction.
+
+    Attributes:
+        url: Where it is.
+    """
+
+    url: str
+
+    def session(self, label: str) -> SessionRecord | None:
+        """The session of that name or alias."""
+
+    def sessions(self, *, status: SessionStatus | None = "active") -> list[SessionRecord]:
+        """All sessions, those changed last first."""
+
+    def create(self, label: str, *, head: str | None = None, origin: str = "", data: JSON = ...) -> SessionRecord:
+        """A new session, at the end of a closed turn or before the first; ExistsError when the name is taken."""
+
+    def append(self, label: str, step: NewStep, *, after: str | None) -> Step:
+        """Add a step to a session whose tip is `after`; ConflictError when it is another by now."""
+
+    def step(self, name: str) -> Step | None:
+        """The step of that id."""
+
+    def thread(self, tip: str, *, first: str | None = None, limit: int | None = None) -> list[Step]:
+        """The steps up to and including `tip`, oldest first: from `first` on, or the newest `limit`."""
+
+    def update(self, label: str, *, status: SessionStatus | None = None, data: JSON | None = None) -> SessionRecord:
+        """Change what is known of a session, but not where it stands."""
+
+    def rename(self, label: str, new: str) -> SessionRecord:
+        """Another name; the old one stays as an alias."""
+
+    def scan(self, tip: str, text: str, *, limit: int = 20) -> list[Step]:
+        """The newest steps of a thread in whose messages a text occurs."""
+
+    def put_blob(self, content: bytes) -> str:
+        """Keep bytes once; returns their address."""
+
+    def blob(self, digest: str) -> bytes | None:
+        """The bytes of that address."""
+
+    def steps(self) -> Iterator[Step]:
+        """Every step there is, branch by branch, in order of position."""
+
+    def verify(self) -> Iterable[Finding]:
+        """What was changed, deleted, reordered or damaged."""
+
+    def close(self) -> None:
+        """Let go of the file or the connection; a second call does nothing."""

@@ -1,0 +1,54 @@
+"""Every statement that both databases understand, each a constant: what is asked for is only ever bound to it.
+
+Written with `?` for what is bound; `postgres/` has `%s` in its place, and its own word for `instr`.
+"""
+
+from __future__ import annotations
+
+_STEP = (
+    "select id, parent, turn, branch, position, kind, closes, messages, tokens, counter, data, total, compaction,"
+    " created, digest, chain from steps "
+)
+_SESSION = "select id, label, head, tip, open_turn, status, origin, created, updated, data, seal from sessions "
+
+SESSION = _SESSION + "where label = ?"
+SESSION_BY_ALIAS = _SESSION + "where id = (select session from aliases where alias = ?)"  # noqa: S608 - constants
+SESSIONS = _SESSION + "order by id"
+SAVE_SESSION = (
+    "insert into sessions (id, label, head, tip, open_turn, status, origin, created, updated, data, seal)"
+    " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " on conflict (id) do update set label = excluded.label, head = excluded.head, tip = excluded.tip,"
+    " open_turn = excluded.open_turn, status = excluded.status, origin = excluded.origin, created = excluded.created,"
+    " updated = excluded.updated, data = excluded.data, seal = excluded.seal"
+)
+
+ADD_ALIAS = "insert into aliases (alias, session, created, seal) values (?, ?, ?, ?)"
+DROP_ALIAS = "delete from aliases where alias = ?"
+ALIASES = "select alias, session, created, seal from aliases order by alias"
+
+ADD_HISTORY = "insert into history (session, step, reason, changed, seal) values (?, ?, ?, ?, ?)"
+HISTORY = "select session, step, reason, changed, seal from history order by session, step"
+
+ADD_BRANCH = "insert into branches (id, parent, position) values (?, ?, ?)"
+BRANCH = "select id, parent, position from branches where id = ?"
+BRANCHES = "select id, parent, position from branches order by id"
+
+ADD_STEP = (
+    "insert into steps (id, parent, turn, branch, position, kind, closes, messages, tokens, counter, data, total,"
+    " compaction, created, digest, chain) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+STEP = _STEP + "where id = ?"
+PLACE = "select id, turn, branch, position, closes, counter, total, compaction, chain from steps where id = ?"
+TAKEN = "select 1 from steps where branch = ? and position = ?"
+TAIL = (
+    _STEP + "where branch = (select branch from steps where id = ?)"  # noqa: S608 - constants, both of them
+    " and position <= (select position from steps where id = ?) and position >= ?"
+    " order by position desc limit ?"
+)
+SEARCH = _STEP + "where branch = ? and position < ? and instr(messages, ?) > 0 order by position desc limit ?"
+STEPS_AFTER = _STEP + "where branch = ? and position > ? order by position limit ?"
+NEXT_BRANCH = "select min(branch) from steps where branch > ?"
+
+ADD_BLOB = "insert into blobs (digest, content) values (?, ?) on conflict (digest) do nothing"
+BLOB = "select content from blobs where digest = ?"
+NEXT_BLOB = "select digest, content from blobs where digest > ? order by digest limit 1"

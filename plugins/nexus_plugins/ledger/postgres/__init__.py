@@ -1,0 +1,28 @@
+"""Conversations on a server, for many machines.
+
+schema.py        the tables
+store.py         the rows, and what is done when the server was away for a moment
+failures.py      what a server says went wrong, in words that help
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from nexus_core import Extra, MissingExtraError
+from nexus_core.plugin import StoreLedger
+
+EXTRA = Extra("postgres", modules=("psycopg",))
+
+
+def open_postgres(url: str) -> StoreLedger:
+    """The ledger of `postgresql://…`.
+
+    Raises:
+        MissingExtraError: psycopg is not installed.
+    """
+    if find_spec("psycopg") is None:
+        raise MissingExtraError("ledger", EXTRA)
+    from nexus_plugins.ledger.postgres.store import PostgresStore  # noqa: PLC0415 - it imports psycopg
+
+    return StoreLedger(PostgresStore(url))

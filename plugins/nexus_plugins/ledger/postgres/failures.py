@@ -1,0 +1,28 @@
+"""What a server says went wrong, in words that help, and whether to try again."""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg import errors
+
+from nexus_core.plugin import LedgerError
+
+AGAIN = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation)
+"""Somebody else was faster; what was begun is taken back, and the next attempt sees what they did."""
+
+GONE = (psycopg.OperationalError, psycopg.InterfaceError)
+"""The server went away, or does not answer."""
+
+
+def failure(error: psycopg.Error, where: str) -> LedgerError:
+    """The error to raise for what a server said."""
+    said = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, errors.DiskFull):
+        hint = "make room on the server and try again; what was recorded before is whole"
+    elif isinstance(error, (errors.InsufficientPrivilege, errors.InvalidPassword)):
+        hint = "let this user create and use the schema `nexus`"
+    elif isinstance(error, GONE):
+        hint = "see that the server runs and can be reached from here; what was recorded before is whole"
+    else:
+        hint = "what was recorded before is whole"
+    return LedgerError(f"the ledger cannot be used: {said}", where=where, hint=hint)

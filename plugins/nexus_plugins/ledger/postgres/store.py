@@ -1,0 +1,241 @@
+"""The rows on a server, for many machines."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import contextmanager, suppress
+from functools import cache
+from itertools import count
+from threading import RLock
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+import psycopg
+
+from nexus_core import ClosedError
+from nexus_core.plugin import LedgerError
+from nexus_plugins.ledger._store import Rows
+from nexus_plugins.ledger.postgres import schema
+from nexus_plugins.ledger.postgres.failures import AGAIN, GONE, failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from nexus_core import Finding
+
+T = TypeVar("T")
+
+PATIENCE = 30.0
+"""Seconds to wait for a server that went away."""
+_ATTEMPTS = 100
+"""So often is tried what somebody else was faster at."""
+
+
+class PostgresStore(Rows):
+    """One connection for all threads of a process, and a lock that lets one of them use it at a time.
+
+    Args:
+        url: Where the server is, as psycopg understands it.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.where = _without_secret(url)
+        self._lock = RLock()
+        self._process = 0
+        self._connection: psycopg.Connection[Any] | None = None
+        self._is_closed = False
+
+    def read(self, work: Callable[[], T]) -> T:
+        """Do something that only looks."""
+        with self._lock:
+            return self._try(work)
+
+    def write(self, work: Callable[[], T], *, session: str = "") -> T:
+        """Do something in one transaction, on the server's disk when this returns."""
+
+        def transaction() -> T:
+            connection = self._open()
+            with connection.transaction():
+                # Two machines at one session wait for each other here, and not for those at others.
+                connection.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", (session,))
+                return work()
+
+        with self._lock:
+            return self._try(transaction)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[_Still]:
+        """The rows of this moment, by a connection of their own."""
+        self.read(self._open)
+        still = _Still(self.url, self.where)
+        try:
+            yield still
+        finally:
+            still.close()
+
+    def close(self) -> None:
+        """Let go of the server; a second call does nothing."""
+        with self._lock:
+            self._is_closed = True
+            self._drop()
+
+    def fetch(self, statement: str, *bound: object) -> list[Any]:
+        """What a statement finds, as tuples."""
+        return self._open().execute(translated(statement), bound).fetchall()
+
+    def run(self, statement: str, *bound: object) -> None:
+        """Run a statement that changes something."""
+        self._open().execute(translated(statement), bound)
+
+    def damage(self) -> list[Finding]:
+        """A server looks after its own files."""
+        return []
+
+    def step_rows(self) -> Iterator[Any]:
+        """Every step of this moment."""
+        with self.snapshot() as still:
+            yield from still.step_rows()
+
+    def _try(self, work: Callable[[], T]) -> T:
+        """Do something, again where somebody else was faster or the server was away for a moment.
+
+        Work is made so that it can be done again: what was kept although its answer got lost is found by its name.
+        """
+        deadline = time.monotonic() + PATIENCE
+        for attempt in count(1):
+            try:
+                return work()
+            except AGAIN as error:
+                if attempt == _ATTEMPTS:
+                    raise failure(error, self.where) from error
+                time.sleep(min(attempt, 10) * 0.002)
+            except GONE as error:
+                self._drop()
+                if time.monotonic() > deadline:
+                    raise failure(error, self.where) from error
+                time.sleep(min(attempt * 0.05, 1))
+            except psycopg.Error as error:
+                raise failure(error, self.where) from error
+        raise AssertionError  # it counts for ever
+
+    def _open(self) -> psycopg.Connection[Any]:
+        if self._connection is not None and self._process == os.getpid():
+            return self._connection
+        if self._is_closed:
+            raise ClosedError("the ledger is closed", hint="open another Nexus")
+        # A process that was forked has a connection of its own; its parent's is not for it to close.
+        self._connection = None
+        connection = connect(self.url)
+        try:
+            _prepare(connection, self.where)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection, self._process = connection, os.getpid()
+        return connection
+
+    def _drop(self) -> None:
+        if self._connection is not None and self._process == os.getpid():
+            with suppress(psycopg.Error):
+                self._connection.close()
+        self._connection = None
+
+
+class _Still(Rows):
+    """The rows of a moment."""
+
+    def __init__(self, url: str, where: str) -> None:
+        self.url = url
+        self._where = where
+        try:
+            self._connection = connect(url)
+            self._connection.execute("begin isolation level repeatable read read only")
+        except psycopg.Error as error:
+            raise failure(error, where) from error
+
+    def read(self, work: Callable[[], T]) -> T:
+        """Do something that only looks."""
+        return work()
+
+    def write(self, work: Callable[[], T], *, session: str = "") -> T:
+        """Nothing is changed through it."""
+        raise NotImplementedError(work, session)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[_Still]:
+        """Itself."""
+        yield self
+
+    def fetch(self, statement: str, *bound: object) -> list[Any]:
+        """What a statement finds, as tuples."""
+        try:
+            return self._connection.execute(translated(statement), bound).fetchall()
+        except psycopg.Error as error:
+            raise failure(error, self._where) from error
+
+    def run(self, statement: str, *bound: object) -> None:
+        """Nothing is changed through it."""
+        raise NotImplementedError(statement, bound)
+
+    def damage(self) -> list[Finding]:
+        """A server looks after its own files."""
+        return []
+
+    def close(self) -> None:
+        """Let go of the server."""
+        with suppress(psycopg.Error):
+            self._connection.close()
+
+
+def connect(url: str) -> psycopg.Connection[Any]:
+    """A connection on which each statement stands by itself unless a transaction is begun."""
+    return psycopg.connect(
+        url,
+        autocommit=True,
+        connect_timeout=10,
+        application_name="nexus",
+        options="-c search_path=nexus -c synchronous_commit=on",
+    )
+
+
+@cache
+def translated(statement: str) -> str:
+    """A statement of _statements.py in the server's words."""
+    return statement.replace("?", "%s").replace("instr(", "strpos(")
+
+
+def _prepare(connection: psycopg.Connection[Any], where: str) -> None:
+    """Make the tables, or bring them up to date; of many machines that begin at once, one does it."""
+    if _version(connection) != schema.VERSION:
+        with connection.transaction():
+            connection.execute("select pg_advisory_xact_lock(%s)", (schema.LOCK,))
+            version = _version(connection)  # of those who waited, the first has done it
+            if version > schema.VERSION:
+                what = f"the ledger is of a later Nexus: it has schema {version}, this one knows {schema.VERSION}"
+                raise LedgerError(what, where=where, hint="update Nexus; nothing on the server was changed")
+            for statement in _statements(version):
+                connection.execute(statement)
+            if version < schema.VERSION:
+                connection.execute("delete from nexus.about")
+                connection.execute(schema.NOTE, (schema.VERSION,))
+
+
+def _statements(version: int) -> list[str]:
+    if version == 0:
+        return list(schema.SCHEMA)
+    return [statement for number in range(version, schema.VERSION) for statement in schema.MIGRATIONS[number]]
+
+
+def _version(connection: psycopg.Connection[Any]) -> int:
+    """The number of the schema, 0 where there is none."""
+    if connection.execute(schema.FIND).fetchall() != [(True,)]:
+        return 0
+    found = connection.execute(schema.KNOWN).fetchall()
+    return int(found[0][0]) if found else 0
+
+
+def _without_secret(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -1,0 +1,32 @@
+"""Conversations in one file.
+
+file.py          finds out whether a file is a ledger, and makes one; schema.py: what is in it
+migrating.py     brings an older file up to date, with a copy of it beside
+store.py         the rows of a file, for many threads and processes
+failures.py      what SQLite says went wrong, in words that help
+pages.py         the bytes of a damaged file, read without SQLite; salvage.py: the rows that are whole in them
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nexus_core.plugin import LedgerError, StoreLedger
+from nexus_plugins.ledger.sqlite.store import SqliteStore
+
+SCHEME = "sqlite:///"
+
+
+class SqliteLedger(StoreLedger):
+    """A ledger in a file."""
+
+    store: SqliteStore
+
+
+def open_sqlite(url: str) -> SqliteLedger:
+    """The ledger of `sqlite:///path`; a path from the root has four slashes, `~` is the user's own directory."""
+    path = url.removeprefix(SCHEME)
+    if path == url or not path or path.endswith("/"):
+        hint = "write sqlite:///ledger.db, or sqlite:////var/lib/ledger.db from the root"
+        raise LedgerError(f"{url!r} names no file", hint=hint)
+    return SqliteLedger(SqliteStore(url, Path(path).expanduser()))

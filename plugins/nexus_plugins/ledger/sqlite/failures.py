@@ -1,0 +1,53 @@
+"""What SQLite says went wrong, in words that help."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from typing import TYPE_CHECKING
+
+from nexus_core.plugin import LedgerError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TROUBLE = (sqlite3.Error, UnicodeDecodeError)
+"""What SQLite raises; the second, when its own message quotes a damaged file."""
+
+_SOUND = "what was recorded before is whole"
+_KNOWN = {
+    "SQLITE_FULL": ("the disk is full", f"make room and try again; {_SOUND}"),
+    "SQLITE_IOERR": ("the disk refuses to read or write", f"make room or look at the disk, and try again; {_SOUND}"),
+    "SQLITE_READONLY": ("it cannot be written", "make the file and its directory writable"),
+    "SQLITE_CANTOPEN": ("it cannot be opened", "make its directory and let it be read and written"),
+    "SQLITE_PERM": ("it may not be opened", "let the file and its directory be read and written"),
+    "SQLITE_BUSY": ("another program keeps it locked", "try again; `fuser` says who has it open"),
+    "SQLITE_CORRUPT": (
+        "it is damaged",
+        "`nexus session verify` says where, `nexus session repair` saves what is whole into a new file",
+    ),
+    "SQLITE_NOTADB": ("it is not a ledger", "name another file; this one is left as it is"),
+}
+
+
+def failure(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> LedgerError:
+    """The error to raise for what SQLite said about a file."""
+    name = getattr(error, "sqlite_errorname", "") or "SQLITE_CORRUPT" * isinstance(error, UnicodeDecodeError)
+    for known, (what, hint) in _KNOWN.items():
+        if name.startswith(known):
+            room = _room(path) if known in ("SQLITE_FULL", "SQLITE_IOERR") else ""
+            return LedgerError(f"the ledger cannot be used: {what}{room} ({error})", where=str(path), hint=hint)
+    return LedgerError(f"the ledger cannot be used: {error}", where=str(path))
+
+
+def refused(error: OSError, path: Path) -> LedgerError:
+    """The error to raise for what the system said about a file."""
+    hint = "see that the directory is there, and can be read and written"
+    return LedgerError(f"the ledger cannot be used: {error.strerror}", where=str(path), hint=hint)
+
+
+def _room(path: Path) -> str:
+    try:
+        return f", {shutil.disk_usage(path.parent).free:,} bytes are free"
+    except OSError:
+        return ""

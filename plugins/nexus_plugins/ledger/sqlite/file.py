@@ -1,0 +1,130 @@
+"""Whether a file is a ledger, and a new one where there is none."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from stat import S_ISREG
+from typing import TYPE_CHECKING
+
+from nexus_core.plugin import LedgerError
+from nexus_plugins.ledger.sqlite import schema
+from nexus_plugins.ledger.sqlite.failures import refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_MAGIC = b"SQLite format 3\0"
+_HEADER = 100
+_KEPT = "name another file, or move this one away; it is left as it is"
+PATIENCE = 60.0
+"""Seconds to wait for other writers."""
+
+
+def connect(path: Path, *, mode: str = "rw") -> sqlite3.Connection:
+    """A connection to a file that is there, with what has to be said on each."""
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("pragma synchronous = full")
+        connection.execute("pragma foreign_keys = on")
+        connection.execute("pragma trusted_schema = off")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def ensure(path: Path) -> None:
+    """See that there is a ledger at a path: the one that is there, or a new one.
+
+    Raises:
+        LedgerError: Something else is there, or nothing can be made there.
+    """
+    try:
+        if not os.path.lexists(path):
+            _make(path)
+        _check(path)
+    except OSError as error:
+        raise refused(error, path) from error
+
+
+def version_of(path: Path, connection: sqlite3.Connection) -> int:
+    """The number of a file's schema.
+
+    Raises:
+        LedgerError: It is of a later Nexus, or of none.
+    """
+    ((version,),) = connection.execute("pragma user_version").fetchall()
+    if version > schema.VERSION:
+        what = f"the ledger is of a later Nexus: it has schema {version}, this one knows {schema.VERSION}"
+        raise LedgerError(what, where=str(path), hint="update Nexus; the file is left as it is")
+    if version < 1:
+        hint = "`nexus session repair` saves what is whole into a new file; this one is left as it is"
+        raise LedgerError(f"the ledger is damaged: it says it has schema {version}", where=str(path), hint=hint)
+    return int(version)
+
+
+def _make(path: Path) -> None:
+    for directory in reversed([parent for parent in path.parents if not parent.exists()]):
+        directory.mkdir(mode=0o700, exist_ok=True)
+    # Made beside its place and put there whole: whoever comes at the same time finds all of it or nothing.
+    place_whole(path, _fill)
+
+
+def place_whole(path: Path, fill: Callable[[Path], None]) -> None:
+    """Put a new file in its place once it is filled and on disk; one that is there already stays."""
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)  # nobody else may read it
+    os.close(descriptor)
+    try:
+        fill(Path(temporary))
+        _sync(Path(temporary))
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            pass
+        except OSError:  # a file system without links
+            if not path.exists():
+                os.rename(temporary, path)  # noqa: PTH104 - both are names here
+        _sync(path.parent)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def _fill(path: Path) -> None:
+    with closing(connect(path)) as connection:
+        connection.execute("pragma journal_mode = wal")
+        connection.execute("begin immediate")
+        # Pragmas take no bound values; these are numbers of ours.
+        connection.execute("pragma application_id = " + str(schema.APPLICATION))
+        connection.execute("pragma user_version = " + str(schema.VERSION))
+        for statement in schema.SCHEMA:
+            connection.execute(statement)
+        connection.execute("commit")
+
+
+def _check(path: Path) -> None:
+    if not S_ISREG(path.stat().st_mode):
+        raise LedgerError("the ledger is not a regular file", where=str(path), hint=_KEPT)
+    with path.open("rb") as file:
+        header = file.read(_HEADER)
+    if not header:
+        what = "the ledger is empty: it was cut off, or is another program's"
+        raise LedgerError(what, where=str(path), hint="bring back a copy, or move it away to begin anew")
+    if not header.startswith(_MAGIC) or len(header) < _HEADER:
+        raise LedgerError("the file is not a ledger, nor any database of SQLite", where=str(path), hint=_KEPT)
+    if int.from_bytes(header[68:72], "big") != schema.APPLICATION:
+        raise LedgerError("the file is a database of another program", where=str(path), hint=_KEPT)
+
+
+def _sync(path: Path) -> None:
+    if os.name == "nt":  # directories cannot be opened there
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,186 @@
+"""The rows of a file, for many threads and processes."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import contextmanager, suppress
+from threading import RLock
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from nexus_core import ClosedError, Finding
+from nexus_plugins.ledger._store import Rows
+from nexus_plugins.ledger.sqlite.failures import TROUBLE, failure
+from nexus_plugins.ledger.sqlite.file import connect, ensure, version_of
+from nexus_plugins.ledger.sqlite.migrating import migrate
+from nexus_plugins.ledger.sqlite.salvage import salvage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from nexus_core.plugin import Salvaged
+
+T = TypeVar("T")
+
+_MOST_FAULTS = 20
+"""So many places in a damaged file are named."""
+
+
+class SqliteStore(Rows):
+    """One connection for all threads of a process, and a lock that lets one of them use it at a time.
+
+    Args:
+        url: What it was asked for by.
+        path: The file; made when something is first read or written.
+    """
+
+    def __init__(self, url: str, path: Path) -> None:
+        self.url = url
+        self.path = path
+        self._lock = RLock()
+        self._process = 0
+        self._connection: sqlite3.Connection | None = None
+        self._is_closed = False
+
+    def read(self, work: Callable[[], T]) -> T:
+        """Do something that only looks."""
+        with self._lock:
+            try:
+                self._open()
+                return work()
+            except TROUBLE as error:
+                raise failure(error, self.path) from error
+
+    def write(self, work: Callable[[], T], *, session: str = "") -> T:  # noqa: ARG002 - one writes at a time
+        """Do something in one transaction, on disk when this returns."""
+        with self._lock:
+            try:
+                connection = self._open()
+                connection.execute("begin immediate")
+                try:
+                    result = work()
+                    connection.execute("commit")
+                except BaseException:
+                    self._take_back(connection)
+                    raise
+            except TROUBLE as error:
+                raise failure(error, self.path) from error
+            return result
+
+    @contextmanager
+    def snapshot(self) -> Iterator[_Still]:
+        """The rows of this moment, by a connection of their own that also reads what is no text any more."""
+        ensure(self.path)
+        still = _Still(self.url, self.path)
+        try:
+            yield still
+        finally:
+            still.close()
+
+    def close(self) -> None:
+        """Let go of the file; a second call does nothing."""
+        with self._lock:
+            self._is_closed = True
+            self._drop()
+
+    def fetch(self, statement: str, *bound: object) -> list[Any]:
+        """What a statement finds, as tuples."""
+        return self._open().execute(statement, bound).fetchall()
+
+    def run(self, statement: str, *bound: object) -> None:
+        """Run a statement that changes something."""
+        self._open().execute(statement, bound)
+
+    def damage(self) -> list[Finding]:
+        """What is wrong with the file itself is seen on a snapshot."""
+        return []
+
+    def step_rows(self) -> Iterator[Any]:
+        """Every step of this moment."""
+        with self.snapshot() as still:
+            yield from still.step_rows()
+
+    def salvage(self) -> Salvaged:
+        """Everything in the file that looks like a row of a ledger; it need not be one that SQLite opens."""
+        return salvage(self.path)
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is not None and self._process == os.getpid():
+            return self._connection
+        if self._is_closed:
+            raise ClosedError("the ledger is closed", hint="open another Nexus")
+        # A process that was forked has a connection of its own; its parent's is not for it to close.
+        self._connection = None
+        ensure(self.path)
+        connection = connect(self.path)
+        try:
+            migrate(self.path, connection)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection, self._process = connection, os.getpid()
+        return connection
+
+    def _take_back(self, connection: sqlite3.Connection) -> None:
+        try:
+            if connection.in_transaction:
+                connection.execute("rollback")
+        except sqlite3.Error:
+            self._drop()  # the next to come opens it anew, and SQLite takes back what is half done
+
+    def _drop(self) -> None:
+        if self._connection is not None and self._process == os.getpid():
+            with suppress(sqlite3.Error):
+                self._connection.close()
+        self._connection = None
+
+
+class _Still(Rows):
+    """The rows of a moment, and what SQLite itself finds wrong with them."""
+
+    def __init__(self, url: str, path: Path) -> None:
+        self.url = url
+        self._path = path
+        try:
+            self._connection = connect(path)
+            self._connection.text_factory = lambda text: text.decode("utf-8", "replace")
+            self._connection.execute("begin")
+            version_of(path, self._connection)
+        except TROUBLE as error:
+            raise failure(error, path) from error
+
+    def fetch(self, statement: str, *bound: object) -> list[Any]:
+        """What a statement finds, as tuples."""
+        try:
+            return self._connection.execute(statement, bound).fetchall()
+        except TROUBLE as error:
+            raise failure(error, self._path) from error
+
+    def read(self, work: Callable[[], T]) -> T:
+        """Do something that only looks."""
+        return work()
+
+    def write(self, work: Callable[[], T], *, session: str = "") -> T:
+        """Nothing is changed through it."""
+        raise NotImplementedError(work, session)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[_Still]:
+        """Itself."""
+        yield self
+
+    def run(self, statement: str, *bound: object) -> None:
+        """Nothing is changed through it."""
+        raise NotImplementedError(statement, bound)
+
+    def damage(self) -> Iterator[Finding]:
+        """What SQLite finds wrong with the file."""
+        for (fault,) in self.fetch("select * from pragma_integrity_check(?)", _MOST_FAULTS):
+            if fault != "ok":
+                yield Finding("ledger-damaged", f"the file is damaged: {fault}", self._path)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with suppress(sqlite3.Error):
+            self._connection.close()

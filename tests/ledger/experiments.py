@@ -1,0 +1,258 @@
+"""What happens when processes die, quarrel or run out of room; each prints what it found as JSON.
+
+python -m tests.ledger.experiments NAME URL NUMBER
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from nexus_core.errors import ConflictError, LedgerError
+from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.values.ledger import NewStep
+from nexus_core.values.message import Message
+from nexus_plugins.ledger import nexus_ledger
+from nexus_plugins.ledger.sqlite import schema
+
+MESSAGES = 4
+CHANCE = random.Random(2024)  # noqa: S311 - the same moments every time
+
+
+def main(name: str, url: str, number: str) -> None:
+    experiment: Callable[[str, int], dict[str, object]] = globals()[name]
+    print(json.dumps(experiment(url, int(number))))  # noqa: T201 - the result
+
+
+def opened(url: str) -> StoreLedger:
+    ledger = nexus_ledger(url)
+    assert isinstance(ledger, StoreLedger)
+    return ledger
+
+
+def step(text: str) -> NewStep:
+    return NewStep(kind="turn", closes=True, messages=(Message("user", text),) * MESSAGES, tokens=4, counter="c")
+
+
+def append(ledger: StoreLedger, label: str, text: str) -> str:
+    """Add a step behind whatever is there by then."""
+    while True:
+        session = ledger.session(label)
+        assert session is not None
+        try:
+            return ledger.append(label, step(text), after=session.tip).id
+        except ConflictError:
+            continue
+
+
+def spawn(work: Callable[[], None]) -> int:
+    """A process that does something and ends with 0, or with 1 and a traceback."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        work()
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is told and the process ends
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201 - for whoever looks for the cause
+        os._exit(1)
+    os._exit(0)
+
+
+def wait(children: list[int]) -> int:
+    """How many of them failed."""
+    return sum(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0 for child in children)
+
+
+# ---- killed -----------------------------------------------------------------------------------------------
+
+
+def kills(url: str, number: int) -> dict[str, object]:
+    """A writer is killed at random moments; it notes in another file what it was told is on disk."""
+    notes = Path(os.environ["EXPERIMENT_DIRECTORY"]) / "notes"
+    with closing(opened(url)) as ledger:
+        ledger.create("work")
+    for _ in range(number):
+        child = spawn(lambda: _write_for_ever(url, notes))
+        time.sleep(CHANCE.uniform(0.02, 0.1))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    noted = notes.read_text().split()
+    with closing(opened(url)) as ledger:
+        there = list(ledger.steps())
+        found = [str(finding) for finding in ledger.verify()]
+        tip = ledger.session("work")
+    names = {each.id for each in there}
+    return {
+        "kills": number,
+        "acknowledged": len(noted),
+        "missing": len(set(noted) - names),
+        "half": sum(len(each.messages) != MESSAGES for each in there),
+        "unacknowledged": len(names - set(noted)),
+        "tip": tip is not None and tip.tip in names,
+        "found": found,
+    }
+
+
+def _write_for_ever(url: str, notes: Path) -> None:
+    descriptor = os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    ledger = opened(url)
+    while True:
+        name = append(ledger, "work", "said")
+        os.write(descriptor, f"{name}\n".encode())
+
+
+# ---- quarrelling ------------------------------------------------------------------------------------------
+
+
+def one_session(url: str, number: int) -> dict[str, object]:
+    """Eight processes write into one session."""
+    return _many(url, number, lambda _process: "work")
+
+
+def own_sessions(url: str, number: int) -> dict[str, object]:
+    """Eight processes write into eight sessions."""
+    return _many(url, number, lambda process: f"work {process}")
+
+
+def _many(url: str, number: int, label: Callable[[int], str], processes: int = 8) -> dict[str, object]:
+    labels = {label(process) for process in range(processes)}
+    with closing(opened(url)) as ledger:
+        for each in sorted(labels):
+            ledger.create(each)
+
+    def write(process: int) -> None:
+        with closing(opened(url)) as own:
+            for turn in range(number):
+                append(own, label(process), f"{process}.{turn}")
+
+    begun = time.perf_counter()
+    failed = wait([spawn(lambda process=process: write(process)) for process in range(processes)])  # type: ignore[misc]
+    seconds = time.perf_counter() - begun
+    spoken: Counter[str] = Counter()
+    with closing(opened(url)) as ledger:
+        for each in labels:
+            session = ledger.session(each)
+            assert session is not None
+            spoken.update(one.messages[0].content for one in ledger.thread(str(session.tip)))
+        found = [str(finding) for finding in ledger.verify()]
+        forks = len({one.branch for one in ledger.steps()}) - len(labels)
+    wanted = {f"{process}.{turn}" for process in range(processes) for turn in range(number)}
+    return {
+        "appends": processes * number,
+        "failed": failed,
+        "lost": len(wanted - spoken.keys()),
+        "twice": sum(times - 1 for times in spoken.values()),
+        "forks": forks,
+        "found": found,
+        "per_second": round(processes * number / seconds),
+    }
+
+
+def openings(url: str, number: int) -> dict[str, object]:
+    """A ledger that is not there yet is opened by eight processes at once, again and again."""
+    rounds = [beginning(f"{url}{turn}", 1) for turn in range(number)]
+    failed = sum(int(str(each["failed"])) for each in rounds)
+    return {"openings": 8 * number, "failed": failed, "found": [each["found"] for each in rounds if each["found"]]}
+
+
+def beginning(url: str, number: int) -> dict[str, object]:
+    """Eight processes open a ledger that is not there yet, all at once."""
+
+    def begin(process: int) -> None:
+        with closing(opened(url)) as own:
+            own.create(f"work {process}")
+            for _ in range(number):
+                append(own, f"work {process}", "hello")
+
+    failed = wait([spawn(lambda process=process: begin(process)) for process in range(8)])  # type: ignore[misc]
+    with closing(opened(url)) as ledger:
+        found = [str(finding) for finding in ledger.verify()]
+        found += ["a session is lost"] * (len(ledger.sessions()) != 8)
+    return {"failed": failed, "found": found}
+
+
+def migrations(url: str, number: int) -> dict[str, object]:
+    """Eight processes of a later Nexus open a file of this one, all at once."""
+    failed = 0
+    for turn in range(number):
+        with closing(opened(f"{url}{turn}")) as ledger:
+            ledger.create("work")
+        failed += wait([spawn(lambda turn=turn: _migrate(f"{url}{turn}")) for _ in range(8)])  # type: ignore[misc]
+    return {"migrations": number * 8, "failed": failed}
+
+
+def _migrate(url: str) -> None:
+    schema.VERSION = 2
+    schema.MIGRATIONS[1] = ("create table moods (mood text)",)
+    with closing(opened(url)) as own:
+        append(own, "work", "hello")
+
+
+# ---- no room ----------------------------------------------------------------------------------------------
+
+
+def full(url: str, number: int) -> dict[str, object]:
+    """Files may not grow any more, as if the disk were full; then they may again."""
+    ledger = opened(url)
+    ledger.create("work")
+    for turn in range(number):
+        append(ledger, "work", str(turn))
+    largest = max(file.stat().st_size for file in Path(url.removeprefix("sqlite:///")).parent.iterdir())
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest + 20_000, unlimited[1]))
+    errors: list[str] = []
+    while len(errors) < 3:
+        try:
+            append(ledger, "work", "more " * 1000)
+        except LedgerError as error:
+            errors.append(str(error))
+    session = ledger.session("work")
+    assert session is not None
+    readable = len(ledger.thread(str(session.tip)))
+    resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    append(ledger, "work", "again")
+    found = [str(finding) for finding in ledger.verify()]
+    return {"errors": errors, "readable": readable >= number, "found": found}
+
+
+def unwritable(url: str, number: int) -> dict[str, object]:
+    """The directory may not be written, then it may again."""
+    path = Path(url.removeprefix("sqlite:///"))
+    with closing(opened(url)) as ledger:
+        ledger.create("work")
+        for turn in range(number):
+            append(ledger, "work", str(turn))
+    told = path.parent.parent / "told"
+    told.write_text("")
+    told.chmod(0o666)
+    path.chmod(0o444)
+    path.parent.chmod(0o555)
+
+    def write() -> None:
+        if os.getuid() == 0:  # whom no mode keeps from anything
+            os.setuid(65534)
+        try:
+            append(opened(url), "work", "more")
+        except LedgerError as error:
+            told.write_text(str(error))
+
+    failed = wait([spawn(write)])
+    path.parent.chmod(0o700)
+    path.chmod(0o600)
+    with closing(opened(url)) as ledger:
+        append(ledger, "work", "again")
+        found = [str(finding) for finding in ledger.verify()]
+    return {"error": told.read_text(), "failed": failed, "found": found}
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,148 @@
+"""Nothing is lost when processes die, quarrel or run out of room."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nexus_plugins.ledger.sqlite import open_sqlite
+from tests.conftest import ROOT
+from tests.ledger.backends import Backend, figure
+from tests.ledger.test_repair import fill
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
+
+
+def experiment(name: str, url: str, number: int, directory: Path) -> dict[str, Any]:
+    """What came of an experiment, in a process of its own: it forks, and what forks should have no threads."""
+    command = [sys.executable, "-m", "tests.ledger.experiments", name, url, str(number)]
+    environment = {**os.environ, "EXPERIMENT_DIRECTORY": str(directory)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    figure(f"{name} ({url.partition(':')[0]}): {done.stdout.strip()}")
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+@pytest.mark.parametrize("kills", [25, pytest.param(200, marks=pytest.mark.slow)])
+def test_a_writer_that_is_killed_loses_nothing_it_was_told_is_kept(
+    backend: Backend, tmp_path: Path, kills: int
+) -> None:
+    if backend.name == "memory":
+        pytest.skip("it is forgotten")
+
+    result = experiment("kills", backend.url, kills, tmp_path)
+
+    assert result["acknowledged"] > kills
+    assert (result["missing"], result["half"], result["found"], result["tip"]) == (0, 0, [], True)
+    assert result["unacknowledged"] <= kills
+
+
+@pytest.mark.parametrize("sessions", ["one_session", "own_sessions"])
+@pytest.mark.parametrize("appends", [25, pytest.param(200, marks=pytest.mark.slow)])
+def test_eight_processes_write_without_loss(backend: Backend, tmp_path: Path, sessions: str, appends: int) -> None:
+    if backend.name == "memory":
+        pytest.skip("it is one process's own")
+
+    result = experiment(sessions, backend.url, appends, tmp_path)
+
+    assert result["appends"] == 8 * appends
+    assert (result["failed"], result["lost"], result["twice"], result["forks"]) == (0, 0, 0, 0)
+    assert result["found"] == []
+
+
+@pytest.mark.parametrize("name", ["openings", "migrations"])
+@pytest.mark.parametrize("rounds", [3, pytest.param(20, marks=pytest.mark.slow)])
+def test_eight_processes_open_a_new_or_an_older_file_at_once(tmp_path: Path, name: str, rounds: int) -> None:
+    result = experiment(name, f"sqlite:///{tmp_path}/new/ledger.db", rounds, tmp_path)
+
+    assert (result["failed"], result.get("found", [])) == (0, [])
+
+
+def test_a_full_disk_is_an_error_and_not_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "home" / "ledger.db"
+
+    result = experiment("full", f"sqlite:///{path}", 20, tmp_path)
+
+    assert all(str(path) in error and "bytes are free" in error for error in result["errors"])
+    assert (result["readable"], result["found"]) == (True, [])
+
+
+def test_a_directory_that_may_not_be_written_is_an_error_and_not_the_end() -> None:
+    # Not below pytest's own directory, which nobody but its owner may enter.
+    with tempfile.TemporaryDirectory() as scratch:
+        Path(scratch).chmod(0o755)
+        path = Path(scratch) / "home" / "ledger.db"
+
+        result = experiment("unwritable", f"sqlite:///{path}", 3, Path(scratch))
+
+    assert str(path) in result["error"]
+    assert "cannot be" in result["error"]
+    assert (result["failed"], result["found"]) == (0, [])
+
+
+# ---- bit rot ----------------------------------------------------------------------------------------------
+
+
+def rows(path: Path) -> object:
+    """Everything SQLite reads from a file; None when it cannot."""
+    tables = ("branches", "steps", "sessions", "aliases", "history", "blobs")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.text_factory = bytes
+        try:
+            return [connection.execute(f"select * from {table}").fetchall() for table in tables]  # noqa: S608 - our own
+        except (sqlite3.Error, UnicodeDecodeError):  # the second, when a message quotes the damage
+            return None
+
+
+@pytest.mark.parametrize("cases", [150, pytest.param(3000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("length", [1, 64])
+def test_random_damage_is_found(tmp_path: Path, cases: int, length: int) -> None:
+    """Damage counts when SQLite reads something else than before; bytes that nothing uses are nobody's loss."""
+    pristine = tmp_path / "pristine.db"
+    with closing(open_sqlite(f"sqlite:///{pristine}")) as ledger:
+        fill(ledger, 20)
+    content, before = pristine.read_bytes(), rows(pristine)
+    chance = random.Random(length)  # noqa: S311 - the same damage every time
+    path = tmp_path / "ledger.db"
+    harmful = found = 0
+    for _ in range(cases):
+        damaged = bytearray(content)
+        at = chance.randrange(len(damaged) - length)
+        for offset in range(at, at + length):
+            damaged[offset] ^= chance.randrange(1, 256)
+        for name in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
+            name.unlink(missing_ok=True)
+        path.write_bytes(damaged)
+        with closing(open_sqlite(f"sqlite:///{path}")) as ledger:
+            noticed = bool(list(ledger.verify()))
+        if rows(path) != before:
+            harmful += 1
+            found += noticed
+
+    figure(f"{cases} times {length} random bytes: {harmful} changed what is read, {found} of these found")
+    assert harmful > cases / 4
+    assert found >= harmful * 0.99
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
+def test_a_file_that_was_cut_off_is_found_out(tmp_path: Path, share: float) -> None:
+    path = tmp_path / "ledger.db"
+    with closing(open_sqlite(f"sqlite:///{path}")) as ledger:
+        fill(ledger, 20)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * share)])
+
+    with closing(open_sqlite(f"sqlite:///{path}")) as ledger:
+        assert list(ledger.verify()) != []

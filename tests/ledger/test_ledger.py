@@ -1,0 +1,442 @@
+"""What every ledger does, whatever it keeps conversations in."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+import threading
+
+import pytest
+
+from nexus_core.errors import ConflictError, ExistsError, LedgerError, UnknownNameError, UsageError
+from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.values.ledger import Ledger, NewStep, Step
+from nexus_core.values.message import Message
+from nexus_core.values.parts import Image, Opaque, Text, ToolCall, ToolResult
+from tests.ledger.backends import Backend, add, said, tell, texts
+
+PICTURE = base64.b64encode(bytes(range(256)) * 8).decode()
+
+
+def test_it_is_a_ledger(ledger: StoreLedger) -> None:
+    assert isinstance(ledger, Ledger)
+
+
+# ---- sessions ---------------------------------------------------------------------------------------------
+
+
+def test_a_new_session_stands_before_the_first_turn(ledger: StoreLedger) -> None:
+    made = ledger.create("work", data={"model": "m"})
+
+    assert (made.label, made.head, made.tip, made.open_turn, made.status) == ("work", None, None, None, "active")
+    assert made.data == {"model": "m"}
+    assert ledger.session("work") == made
+
+
+def test_there_is_no_session_that_nobody_made(ledger: StoreLedger) -> None:
+    assert ledger.session("work") is None
+    with pytest.raises(UnknownNameError, match="unknown session 'work'"):
+        ledger.append("work", said("hello"), after=None)
+
+
+def test_two_sessions_cannot_have_one_name(ledger: StoreLedger) -> None:
+    ledger.create("work")
+
+    with pytest.raises(ExistsError, match="there is a session 'work' already"):
+        ledger.create("work")
+
+
+@pytest.mark.parametrize("label", ["", " ", "\n\t", "x" * 501])
+def test_a_name_says_something_and_is_not_a_book(ledger: StoreLedger, label: str) -> None:
+    with pytest.raises(UsageError, match="a session"):
+        ledger.create(label)
+
+
+def test_a_renamed_session_answers_to_both_names(ledger: StoreLedger) -> None:
+    ledger.create("draft")
+    tell(ledger, "draft", "one")
+
+    renamed = ledger.rename("draft", "final")
+
+    assert renamed.label == "final"
+    assert ledger.session("draft") == ledger.session("final") == renamed
+    assert [session.label for session in ledger.sessions()] == ["final"]
+    add(ledger, "draft", said("two"))
+    assert texts(ledger.thread(str(ledger.session("final").tip))) == ["one", "two"]  # type: ignore[union-attr]
+
+
+def test_a_session_may_go_back_to_a_name_it_had(ledger: StoreLedger) -> None:
+    ledger.create("a")
+    ledger.rename("a", "b")
+
+    ledger.rename("b", "a")
+
+    assert ledger.session("a") == ledger.session("b")
+    assert list(ledger.verify()) == []
+
+
+def test_a_name_that_was_given_up_stays_taken(ledger: StoreLedger) -> None:
+    ledger.create("a")
+    ledger.rename("a", "b")
+
+    with pytest.raises(ExistsError, match="as another name of 'b'"):
+        ledger.create("a")
+    ledger.create("c")
+    with pytest.raises(ExistsError):
+        ledger.rename("c", "a")
+
+
+def test_what_is_known_of_a_session_may_change(ledger: StoreLedger) -> None:
+    ledger.create("work", data={"model": "m"})
+    tip = tell(ledger, "work", "one")[0].id
+
+    archived = ledger.update("work", status="archived", data={"model": "n"})
+
+    assert (archived.status, archived.data, archived.tip) == ("archived", {"model": "n"}, tip)
+    assert ledger.sessions() == []
+    assert ledger.sessions(status=None) == ledger.sessions(status="archived") == [archived]
+
+
+def test_sessions_are_listed_with_those_changed_last_first(backend: Backend) -> None:
+    ledger = MemoryLedger(now=iter(range(100)).__next__)
+    if backend.name != "memory":
+        ledger = StoreLedger(backend.open().store, now=iter(range(100)).__next__)  # type: ignore[assignment]
+    for label in "abc":
+        ledger.create(label)
+    tell(ledger, "a", "news")
+
+    assert [session.label for session in ledger.sessions()] == ["a", "c", "b"]
+    ledger.close()
+
+
+# ---- steps ------------------------------------------------------------------------------------------------
+
+
+def test_a_turn_is_opened_carried_on_and_closed(ledger: StoreLedger) -> None:
+    ledger.create("work")
+
+    asked = add(ledger, "work", said("how?", kind="input", closes=False))
+    opened = ledger.session("work")
+    replied = add(ledger, "work", said("so.", kind="reply"))
+    closed = ledger.session("work")
+
+    assert opened is not None
+    assert closed is not None
+    assert (opened.head, opened.tip, opened.open_turn) == (None, asked.id, asked.id)
+    assert (closed.head, closed.tip, closed.open_turn) == (replied.id, replied.id, None)
+    assert (asked.turn, replied.turn, replied.parent) == (asked.id, asked.id, asked.id)
+
+
+def test_steps_have_positions_sums_and_their_content(ledger: StoreLedger) -> None:
+    ledger.create("work")
+    tell(ledger, "work", "one", "two")
+
+    step = add(ledger, "work", said("three", tokens=5, model="m"))
+
+    assert (step.position, step.total, step.tokens, step.counter, step.data) == (2, 7, 5, "c", {"model": "m"})
+    assert texts([step]) == ["three"]
+    assert ledger.step(step.id) == step
+    assert ledger.step("nothing") is None
+
+
+def test_another_counter_begins_another_sum(ledger: StoreLedger) -> None:
+    ledger.create("work")
+    tell(ledger, "work", "one", "two")
+
+    step = add(ledger, "work", NewStep(kind="turn", closes=True, tokens=10, counter="other"))
+
+    assert step.total == 10
+
+
+@pytest.mark.acceptance("H-03", "H-07", "C-11")
+def test_the_nearest_compaction_is_known_and_can_be_taken_back(ledger: StoreLedger) -> None:
+    ledger.create("work")
+    (first,) = tell(ledger, "work", "one")
+    one = add(ledger, "work", NewStep(kind="compaction", closes=True, data={"summary": "s", "first_kept": first.id}))
+    two = add(ledger, "work", NewStep(kind="compaction", closes=True, data={"summary": "t", "first_kept": first.id}))
+    (after,) = tell(ledger, "work", "two")
+    undone = add(ledger, "work", NewStep(kind="revert", closes=True, data={"restores": one.id}))
+    (last,) = tell(ledger, "work", "three")
+
+    assert [step.compaction for step in (first, one, two, after, undone, last)] == [
+        None,
+        one.id,
+        two.id,
+        two.id,
+        one.id,
+        one.id,
+    ]
+    assert texts(ledger.thread(last.id)) == ["one", "two", "three"]
+    assert list(ledger.verify()) == []
+
+
+def test_who_comes_second_is_told_to_read_again(ledger: StoreLedger) -> None:
+    ledger.create("work")
+    (first,) = tell(ledger, "work", "one")
+    ledger.append("work", said("quick"), after=first.id)
+
+    with pytest.raises(ConflictError, match="has moved on") as caught:
+        ledger.append("work", said("slow"), after=first.id)
+
+    assert "read the session again" in str(caught.value)
+    assert len(ledger.thread(str(ledger.session("work").tip))) == 2  # type: ignore[union-attr]
+
+
+def test_a_step_that_cannot_be_written_changes_nothing(ledger: StoreLedger) -> None:
+    ledger.create("work")
+
+    with pytest.raises(LedgerError, match="cannot be written as JSON"):
+        ledger.append("work", NewStep(kind="turn", data={"x": object()}), after=None)
+    with pytest.raises(UnknownNameError, match="unknown kind of step 'replly'"):
+        ledger.append("work", NewStep(kind="replly"), after=None)  # type: ignore[arg-type]
+    with pytest.raises(LedgerError, match="-1 tokens"):
+        ledger.append("work", NewStep(kind="turn", tokens=-1), after=None)
+    with pytest.raises(LedgerError, match="`restores` is not the id"):
+        ledger.append("work", NewStep(kind="revert", data={"restores": 3}), after=None)
+
+    assert list(ledger.steps()) == []
+
+
+def test_numbers_that_json_does_not_know_become_words(ledger: StoreLedger) -> None:
+    ledger.create("work")
+
+    step = add(ledger, "work", NewStep(kind="turn", data={"x": [float("nan"), float("inf"), -float("inf"), 1.5]}))
+
+    assert ledger.step(step.id).data == {"x": ["NaN", "Infinity", "-Infinity", 1.5]}  # type: ignore[union-attr]
+
+
+def test_a_step_is_the_same_in_another_process(ledger: StoreLedger) -> None:
+    ledger.create("work")
+    (step,) = tell(ledger, "work", "one")
+
+    copied = pickle.loads(pickle.dumps(step))  # noqa: S301 - our own, made a moment ago
+
+    assert type(copied) is Step
+    assert copied == step
+    assert step == copied
+
+
+# ---- threads and forks ------------------------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("H-01", "H-02")
+def test_a_thread_is_read_from_its_first_step_to_its_tip(ledger: StoreLedger) -> None:
+    ledger.create("work")
+    steps = tell(ledger, "work", *"abcdef")
+
+    assert texts(ledger.thread(steps[-1].id)) == list("abcdef")
+    assert texts(ledger.thread(steps[3].id)) == list("abcd")
+    assert texts(ledger.thread(steps[-1].id, limit=2)) == list("ef")
+    assert texts(ledger.thread(steps[-1].id, limit=100)) == list("abcdef")
+    assert ledger.thread(steps[-1].id, limit=0) == []
+    assert texts(ledger.thread(steps[-1].id, first=steps[2].id)) == list("cdef")
+    assert ledger.thread(steps[-1].id, first=steps[-1].id) == [steps[-1]]
+
+
+@pytest.mark.acceptance("H-08")
+def test_a_fork_sees_its_own_ancestry_only(ledger: StoreLedger) -> None:
+    ledger.create("main")
+    steps = tell(ledger, "main", *"abc")
+    ledger.create("fork", head=steps[1].id, origin="main")
+    inner = tell(ledger, "fork", "x", "y")
+    ledger.create("again", head=inner[0].id, origin="fork")
+    innermost = tell(ledger, "again", "q")
+    tell(ledger, "main", "d")
+
+    assert texts(ledger.thread(inner[-1].id)) == list("abxy")
+    assert texts(ledger.thread(innermost[-1].id)) == list("abxq")
+    assert texts(ledger.thread(innermost[-1].id, limit=3)) == list("bxq")
+    assert texts(ledger.thread(innermost[-1].id, first=steps[1].id)) == list("bxq")
+    assert texts(ledger.thread(str(ledger.session("main").tip))) == list("abcd")  # type: ignore[union-attr]
+    assert innermost[-1].total == 4
+    assert list(ledger.verify()) == []
+
+
+def test_of_two_sessions_at_one_head_the_first_goes_on_in_the_branch(ledger: StoreLedger) -> None:
+    ledger.create("one")
+    (head,) = tell(ledger, "one", "a")
+    ledger.create("two", head=head.id, origin="one")
+
+    (second,) = tell(ledger, "two", "x")
+    (first,) = tell(ledger, "one", "b")
+
+    assert (second.branch, first.branch == head.branch) == (head.branch, False)
+    assert (first.position, second.position) == (1, 1)
+
+
+def test_a_fork_begins_at_the_end_of_a_turn(ledger: StoreLedger) -> None:
+    ledger.create("work")
+    asked = add(ledger, "work", said("how?", kind="input", closes=False))
+
+    with pytest.raises(LedgerError, match="does not end a turn"):
+        ledger.create("fork", head=asked.id)
+    with pytest.raises(LedgerError, match="there is no step nowhere"):
+        ledger.create("fork", head="nowhere")
+
+    assert ledger.session("fork") is None
+
+
+@pytest.mark.acceptance("C-11")
+def test_a_first_step_of_another_branch_is_an_error_not_silence(ledger: StoreLedger) -> None:
+    ledger.create("main")
+    steps = tell(ledger, "main", *"abc")
+    ledger.create("fork", head=steps[0].id)
+    (inner,) = tell(ledger, "fork", "x")
+
+    for first in (steps[1].id, steps[2].id):
+        with pytest.raises(LedgerError, match="does not come before"):
+            ledger.thread(inner.id, first=first)
+    with pytest.raises(LedgerError, match="there is no step"):
+        ledger.thread("nowhere")
+    with pytest.raises(LedgerError, match="there is no step"):
+        ledger.thread(inner.id, first="nowhere")
+
+
+def test_every_step_is_listed_branch_by_branch(ledger: StoreLedger) -> None:
+    ledger.create("main")
+    steps = tell(ledger, "main", *"abc")
+    ledger.create("fork", head=steps[0].id)
+    tell(ledger, "fork", "x", "y")
+
+    listed = list(ledger.steps())
+
+    assert sorted(texts(listed)) == sorted("abcxy")
+    assert [(step.branch, step.position) for step in listed] == sorted((step.branch, step.position) for step in listed)
+
+
+# ---- searching --------------------------------------------------------------------------------------------
+
+
+def test_words_are_found_newest_first_across_forks(ledger: StoreLedger) -> None:
+    ledger.create("main")
+    steps = tell(ledger, "main", "red apple", "green pear", "red cherry")
+    ledger.create("fork", head=steps[1].id)
+    tell(ledger, "fork", "red plum")
+    tip = str(ledger.session("fork").tip)  # type: ignore[union-attr]
+
+    assert texts(ledger.scan(tip, "red")) == ["red plum", "red apple"]
+    assert texts(ledger.scan(tip, "red", limit=1)) == ["red plum"]
+    assert ledger.scan(tip, "red", limit=0) == []
+    assert ledger.scan(tip, "Red") == []
+
+
+def test_words_of_calls_and_results_are_found_but_not_the_names_of_fields(ledger: StoreLedger) -> None:
+    ledger.create("work")
+    call = Message("assistant", (ToolCall("1", "search", {"query": 'say "hi"'}),))
+    result = Message("tool", (ToolResult("1", "nothing\nfound"),))
+    step = add(ledger, "work", NewStep(kind="turn", closes=True, messages=(call, result)))
+
+    for text in ('say "hi"', "search", "query", "nothing\nfound"):
+        assert ledger.scan(step.id, text) == [step]
+    for text in ("role", "assistant", "kind", "tool_call"):
+        assert ledger.scan(step.id, text) == []
+
+
+def test_a_search_finds_everything_in_a_long_thread(ledger: StoreLedger) -> None:
+    ledger.create("work")
+    tell(ledger, "work", *(f"role {number}" for number in range(450)), "needle")
+    tip = str(ledger.session("work").tip)  # type: ignore[union-attr]
+
+    assert len(ledger.scan(tip, "role", limit=1000)) == 450
+    assert texts(ledger.scan(tip, "role 7", limit=1000))[-1] == "role 7"
+
+
+@pytest.mark.parametrize("text", ["%", "_", "'", '"', "\\", "?", "%s", "\0", "\ud800", "é", "\n"])
+def test_no_character_means_anything_but_itself_in_a_search(ledger: StoreLedger, text: str) -> None:
+    ledger.create("work")
+    tell(ledger, "work", "plain words", f"a{text}b")
+    tip = str(ledger.session("work").tip)  # type: ignore[union-attr]
+
+    (found,) = ledger.scan(tip, text)
+
+    assert found.id == tip
+
+
+# ---- blobs ------------------------------------------------------------------------------------------------
+
+
+def test_bytes_are_kept_once_under_their_digest(ledger: StoreLedger) -> None:
+    first, second = ledger.put_blob(b"\0\xffbytes"), ledger.put_blob(b"\0\xffbytes")
+
+    assert first == second
+    assert ledger.blob(first) == b"\0\xffbytes"
+    assert ledger.blob("nothing") is None
+
+
+def test_pictures_are_stored_once_and_come_back_as_they_were(ledger: StoreLedger) -> None:
+    ledger.create("work")
+    spoken = Message(
+        "user",
+        (
+            Image(mime="image/png", data=PICTURE),
+            Opaque("gemini", {"inlineData": {"data": PICTURE, "nexus_blob": "mine"}}),
+            Image(data="small"),
+            Text(PICTURE),
+        ),
+    )
+
+    first = add(ledger, "work", NewStep(kind="turn", closes=True, messages=(spoken,)))
+    second = add(ledger, "work", NewStep(kind="turn", closes=True, messages=(spoken,)))
+
+    assert first.messages == second.messages == (spoken,)
+    assert len(list(ledger.store.blob_rows())) == 1
+    stored = ledger.store.read(lambda: ledger.store.step(first.id))
+    assert stored is not None
+    assert stored.messages.count(PICTURE) == 1  # words stay words
+    assert ledger.scan(second.id, PICTURE, limit=1) == [second]
+
+
+def test_a_blob_that_is_named_in_a_message_is_not_fetched(ledger: StoreLedger) -> None:
+    ledger.create("work")
+    digest = ledger.put_blob(b"secret")
+    spoken = Message("user", (Opaque("x", {"data": {"nexus_blob": digest}, "nexus_blob": {"nexus_blob": digest}}),))
+
+    step = add(ledger, "work", NewStep(kind="turn", closes=True, messages=(spoken,)))
+
+    assert ledger.step(step.id).messages == (spoken,)  # type: ignore[union-attr]
+
+
+# ---- many hands -------------------------------------------------------------------------------------------
+
+
+def test_many_threads_share_one_ledger(ledger: StoreLedger) -> None:
+    ledger.create("shared")
+
+    def work(number: int) -> None:
+        ledger.create(f"own-{number}")
+        for turn in range(10):
+            tell(ledger, f"own-{number}", f"{number}.{turn}")
+            while True:
+                try:
+                    tell(ledger, "shared", f"{number}.{turn}")
+                    break
+                except ConflictError:
+                    continue
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    spoken = texts(ledger.thread(str(ledger.session("shared").tip)))  # type: ignore[union-attr]
+    assert sorted(spoken) == sorted(f"{number}.{turn}" for number in range(6) for turn in range(10))
+    assert len(list(ledger.steps())) == 120
+    assert list(ledger.verify()) == []
+
+
+def test_a_clock_that_goes_backwards_changes_nothing_in_the_order(backend: Backend) -> None:
+    times = iter(range(2_000_000_000_000, 0, -86_400_000))
+    opened = MemoryLedger(now=times.__next__)
+    ledger = opened if backend.name == "memory" else StoreLedger(backend.open().store, now=times.__next__)
+    ledger.create("work")
+    steps = tell(ledger, "work", *"abc")
+    ledger.create("fork", head=steps[1].id)
+    tell(ledger, "fork", "x")
+
+    assert texts(ledger.thread(steps[-1].id)) == list("abc")
+    assert texts(ledger.thread(str(ledger.session("fork").tip))) == list("abx")  # type: ignore[union-attr]
+    assert [step.created for step in steps] == sorted((step.created for step in steps), reverse=True)
+    assert list(ledger.verify()) == []
+    ledger.close()

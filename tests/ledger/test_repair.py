@@ -1,0 +1,164 @@
+"""What is whole in a damaged file is saved into a new one, and the damaged one is left alone."""
+
+from __future__ import annotations
+
+import random
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from nexus_core.errors import LedgerError
+from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.values.ledger import NewStep, Step
+from nexus_core.values.message import Message
+from nexus_core.values.parts import Image
+from nexus_plugins.ledger.sqlite import SqliteLedger, open_sqlite
+from tests.ledger.backends import add, figure, said, tell, texts
+from tests.ledger.test_chain import tamper
+from tests.ledger.test_ledger import PICTURE
+
+
+def fill(ledger: StoreLedger, turns: int = 40) -> list[Step]:
+    """Turns of two steps, some long, a fork, pictures, a compaction, an open turn, an alias."""
+    ledger.create("work", data={"model": "m"})
+    for number in range(turns):
+        add(ledger, "work", said(f"question {number} " + "long " * (number * 37 % 900), kind="input", closes=False))
+        picture = Message("assistant", (Image(mime="image/png", data=PICTURE),))
+        add(ledger, "work", NewStep(kind="reply", closes=True, messages=(picture,) * (number % 5 == 0), counter="c"))
+    steps = ledger.thread(str(ledger.session("work").tip))  # type: ignore[union-attr]
+    ledger.create("fork", head=steps[turns // 2 * 2 - 1].id, origin="work")
+    tell(ledger, "fork", "another way", "and another")
+    add(ledger, "fork", NewStep(kind="compaction", closes=True, data={"summary": "s", "first_kept": steps[4].id}))
+    add(ledger, "fork", said("and?", kind="input", closes=False))
+    ledger.rename("fork", "branch")
+    return steps
+
+
+def saved(path: Path, target: Path) -> SqliteLedger:
+    """A ledger made of what is whole in a file."""
+    new = open_sqlite(f"sqlite:///{target}")
+    with closing(open_sqlite(f"sqlite:///{path}")) as damaged:
+        damaged.repair(new)
+    assert list(new.verify()) == []
+    return new
+
+
+def contents(ledger: StoreLedger) -> dict[str, object]:
+    """What is said in each turn."""
+    turns: dict[str, object] = {}
+    for step in ledger.steps():
+        turns[step.turn] = (turns.get(step.turn), step.messages, step.data)
+    return turns
+
+
+def test_a_sound_file_is_copied_with_every_digest(sqlite: SqliteLedger, path: Path, tmp_path: Path) -> None:
+    fill(sqlite)
+
+    new = saved(path, tmp_path / "new.db")
+
+    assert list(new.steps()) == list(sqlite.steps())
+    assert new.sessions() == sqlite.sessions()
+    assert new.session("fork") == sqlite.session("branch")
+    new.close()
+
+
+def test_what_lies_in_the_log_only_is_saved_too(sqlite: SqliteLedger, path: Path, tmp_path: Path) -> None:
+    fill(sqlite)
+    assert Path(f"{path}-wal").stat().st_size > path.stat().st_size
+
+    new = saved(path, tmp_path / "new.db")
+
+    assert contents(new) == contents(sqlite)
+    new.close()
+
+
+def test_a_lost_turn_leaves_the_others_joined(sqlite: SqliteLedger, path: Path, tmp_path: Path) -> None:
+    steps = fill(sqlite)
+    sqlite.close()
+    lost = steps[20].id
+    tamper(path, lambda connection: connection.execute("update steps set tokens = 99 where id = ?", (lost,)))
+    before = path.read_bytes()
+
+    new = open_sqlite(f"sqlite:///{tmp_path / 'new.db'}")
+    report = open_sqlite(f"sqlite:///{path}").repair(new)
+
+    assert path.read_bytes() == before
+    assert [finding.code for finding in report.lost] == ["turn-lost"]
+    assert lost in report.lost[0].message
+    assert list(new.verify()) == []
+    read = texts(new.thread(str(new.session("work").tip)))  # type: ignore[union-attr]
+    assert [text.split()[1] for text in read if text.startswith("question")] == [str(n) for n in range(40) if n != 10]
+    new.close()
+
+
+def test_a_session_whose_tip_is_lost_stands_at_the_turn_before(
+    sqlite: SqliteLedger, path: Path, tmp_path: Path
+) -> None:
+    steps = fill(sqlite)
+    sqlite.close()
+    tamper(path, lambda connection: connection.execute("update steps set tokens = 99 where id = ?", (steps[-1].id,)))
+
+    new = saved(path, tmp_path / "new.db")
+
+    assert new.session("work").tip == steps[-3].id  # type: ignore[union-attr]
+    tell(new, "work", "it goes on")
+    new.close()
+
+
+def test_an_end_whose_session_is_lost_gets_a_name(sqlite: SqliteLedger, path: Path, tmp_path: Path) -> None:
+    steps = fill(sqlite)
+    sqlite.close()
+    tamper(path, lambda connection: connection.execute("update sessions set data = '' where label = 'work'"))
+
+    new = open_sqlite(f"sqlite:///{tmp_path / 'new.db'}")
+    report = open_sqlite(f"sqlite:///{path}").repair(new)
+
+    found = {session.label: session.tip for session in new.sessions()}
+    assert steps[-1].id in found.values()
+    assert list(new.verify()) == []
+    assert report.turns == 44
+    new.close()
+
+
+def test_the_target_must_be_empty(sqlite: SqliteLedger) -> None:
+    fill(sqlite, 4)
+
+    with pytest.raises(LedgerError, match="there is something in it already"):
+        sqlite.repair(sqlite)
+
+
+def test_any_ledger_can_be_copied_into_any_other(ledger: StoreLedger) -> None:
+    fill(ledger, 6)
+    target = MemoryLedger()
+
+    report = ledger.repair(target)
+
+    assert report.lost == ()
+    assert list(target.steps()) == list(ledger.steps())
+    assert target.sessions() == ledger.sessions()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_turn_that_is_whole_is_saved_from_a_destroyed_page(
+    sqlite: SqliteLedger, path: Path, tmp_path: Path, seed: int
+) -> None:
+    """A page in the middle is overwritten; what did not lie on it, and was not referred to by it, is saved."""
+    fill(sqlite)
+    original = contents(sqlite)
+    sqlite.close()
+    damaged = bytearray(path.read_bytes())
+    chance = random.Random(seed)  # noqa: S311 - the same page every time
+    page = chance.randrange(0, len(damaged) // 4096) * 4096
+    damaged[page : page + 4096] = chance.randbytes(4096)
+    path.write_bytes(damaged)
+
+    with closing(saved(path, tmp_path / "new.db")) as new:
+        rescued = contents(new)
+
+    assert path.read_bytes() == damaged
+    assert all(original[turn] == content for turn, content in rescued.items())
+    figure(f"page {page // 4096} of {len(damaged) // 4096}: {len(rescued)} of {len(original)} turns saved")
+    # At most some turns lie on a page, and all those with a picture refer to one blob.
+    assert len(rescued) >= len(original) - 13

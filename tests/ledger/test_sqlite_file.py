@@ -1,0 +1,251 @@
+"""The file: what is taken for a ledger, what is refused and left alone, and who may read it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from nexus_core import ClosedError
+from nexus_core.errors import LedgerError
+from nexus_core.values.ledger import NewStep
+from nexus_plugins.ledger.sqlite import SqliteLedger, open_sqlite, schema
+from tests.ledger.backends import tell, texts
+
+
+def opened(path: Path) -> SqliteLedger:
+    return open_sqlite(f"sqlite:///{path}")
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture
+def loose_umask() -> Iterator[None]:
+    """Nothing is kept from anybody unless somebody says so."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.acceptance("H-10")
+def test_conversations_are_kept_in_a_file_of_sqlite(path: Path) -> None:
+    with closing(opened(path)) as ledger:
+        ledger.create("work")
+        tell(ledger, "work", "hello")
+
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("select count(*) from steps").fetchone() == (1,)
+        assert connection.execute("pragma journal_mode").fetchone() == ("wal",)
+        assert connection.execute("pragma application_id").fetchone() == (schema.APPLICATION,)
+        assert connection.execute("pragma user_version").fetchone() == (schema.VERSION,)
+
+
+def test_the_connection_waits_for_the_disk_and_keeps_references_true(sqlite: SqliteLedger) -> None:
+    ((synchronous,),) = sqlite.store.read(lambda: sqlite.store.fetch("pragma synchronous"))
+    ((foreign,),) = sqlite.store.read(lambda: sqlite.store.fetch("pragma foreign_keys"))
+
+    assert (synchronous, foreign) == (2, 1)
+
+
+@pytest.mark.usefixtures("loose_umask")
+def test_nobody_else_can_read_it(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "deep" / "ledger.db"
+    with closing(opened(path)) as ledger:
+        ledger.create("work")
+        tell(ledger, "work", "hello")
+
+        assert {file.name: mode(file) for file in path.parent.iterdir()} == {
+            "ledger.db": 0o600,
+            "ledger.db-wal": 0o600,
+            "ledger.db-shm": 0o600,
+        }
+    assert mode(path.parent) == mode(path.parent.parent) == 0o700
+
+
+def test_nothing_is_made_before_something_is_asked(path: Path) -> None:
+    ledger = opened(path)
+    assert not path.exists()
+
+    assert ledger.session("work") is None
+    assert path.exists()
+    ledger.close()
+
+
+def database(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(statement)
+        connection.commit()
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def words(path: Path) -> None:
+    path.write_text("These are words, and more than a hundred characters of them. " * 3)
+
+
+def short(path: Path) -> None:
+    path.write_bytes(b"SQLite format 3\0")
+
+
+def another(path: Path) -> None:
+    database(path, "create table cookies (x)")
+
+
+def later(path: Path) -> None:
+    with closing(opened(path)) as ledger:
+        ledger.create("work")
+    database(path, f"pragma user_version = {schema.VERSION + 1}")
+
+
+def directory(path: Path) -> None:
+    path.mkdir()
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+WRONG = {
+    empty: "is empty",
+    words: "not a ledger",
+    short: "not a ledger",
+    another: "another program",
+    later: "later Nexus",
+    directory: "not a regular file",
+    pipe: "not a regular file",
+}
+
+
+@pytest.mark.parametrize("make", WRONG, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("deed", ["session", "append", "verify"])
+def test_what_is_no_ledger_is_refused_and_left_as_it_is(path: Path, make: object, deed: str) -> None:
+    make(path)  # type: ignore[operator]
+    before = path.read_bytes() if path.is_file() else None
+    ledger = opened(path)
+
+    if deed == "verify":
+        message = "\n".join(map(str, ledger.verify()))
+    else:
+        with pytest.raises(LedgerError) as caught:
+            ledger.session("work") if deed == "session" else ledger.append("work", NewStep(kind="turn"), after=None)
+        message = str(caught.value)
+        assert str(path) in message
+        assert caught.value.hint
+
+    assert WRONG[make] in message  # type: ignore[index]
+    assert (path.read_bytes() if path.is_file() else None) == before
+    assert [file.name for file in path.parent.iterdir() if file.name.startswith(".")] == []
+    ledger.close()
+
+
+@pytest.mark.parametrize("url", ["sqlite:", "sqlite://", "sqlite:///", "sqlite://x.db", "sqlite:////tmp/"])
+def test_a_url_names_a_file(url: str) -> None:
+    with pytest.raises(LedgerError, match="names no file"):
+        open_sqlite(url)
+
+
+def test_a_path_may_hold_any_character(tmp_path: Path) -> None:
+    for name in ("a b.db", "a%20b.db", "a?mode=memory.db", "a#b.db", "ü🦊.db", "'; drop.db", ":memory:"):
+        with closing(opened(tmp_path / name)) as ledger:
+            ledger.create("work")
+
+        assert (tmp_path / name).stat().st_size > 0
+    assert len(list(tmp_path.iterdir())) == 7
+
+
+def test_a_directory_that_cannot_be_made_is_an_error_with_its_cause(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    ledger = opened(tmp_path / "file" / "ledger.db")
+
+    with pytest.raises(LedgerError, match="Not a directory") as caught:
+        ledger.create("work")
+
+    assert str(tmp_path / "file" / "ledger.db") in str(caught.value)
+
+
+def test_a_closed_ledger_says_so(sqlite: SqliteLedger) -> None:
+    sqlite.create("work")
+    sqlite.close()
+    sqlite.close()
+
+    with pytest.raises(ClosedError, match="the ledger is closed"):
+        sqlite.session("work")
+
+
+def test_what_one_has_written_another_reads_at_once(path: Path) -> None:
+    with closing(opened(path)) as one, closing(opened(path)) as two:
+        one.create("work")
+        tell(one, "work", "hello")
+
+        assert texts(two.thread(str(two.session("work").tip))) == ["hello"]  # type: ignore[union-attr]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
+def test_a_process_that_was_forked_has_a_connection_of_its_own(sqlite: SqliteLedger) -> None:
+    sqlite.create("work")
+    tell(sqlite, "work", "parent")
+
+    child = os.fork()
+    if child == 0:
+        tell(sqlite, "work", "child")
+        os._exit(0)
+    os.waitpid(child, 0)
+    tell(sqlite, "work", "parent again")
+
+    assert texts(sqlite.thread(str(sqlite.session("work").tip))) == ["parent", "child", "parent again"]  # type: ignore[union-attr]
+
+
+# ---- migrations -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def next_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The schema after this one."""
+    statements = ("alter table sessions add column mood text", "create table moods (mood text)")
+    monkeypatch.setattr(schema, "VERSION", schema.VERSION + 1)
+    monkeypatch.setitem(schema.MIGRATIONS, schema.VERSION - 1, statements)
+
+
+def test_an_older_file_is_brought_up_to_date_with_a_copy_beside(path: Path, request: pytest.FixtureRequest) -> None:
+    with closing(opened(path)) as ledger:
+        ledger.create("work")
+        tell(ledger, "work", "hello")
+    request.getfixturevalue("next_schema")
+
+    with closing(opened(path)) as ledger:
+        assert texts(ledger.thread(str(ledger.session("work").tip))) == ["hello"]  # type: ignore[union-attr]
+        tell(ledger, "work", "again")
+
+    copy = path.with_name("ledger.db.v1")
+    with closing(sqlite3.connect(path)) as new, closing(sqlite3.connect(copy)) as old:
+        assert new.execute("pragma user_version").fetchone() == (2,)
+        assert new.execute("select count(*) from moods").fetchone() == (0,)
+        assert old.execute("pragma user_version").fetchone() == (1,)
+        assert old.execute("select count(*) from steps").fetchone() == (1,)
+    assert mode(copy) == 0o600
+
+
+def test_a_migration_that_fails_leaves_the_file_as_it_was(
+    path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    with closing(opened(path)) as ledger:
+        ledger.create("work")
+    request.getfixturevalue("next_schema")
+    monkeypatch.setitem(schema.MIGRATIONS, 1, ("create table moods (mood text)", "this is no statement"))
+
+    with pytest.raises(LedgerError, match="syntax error"):
+        opened(path).session("work")
+
+    monkeypatch.undo()
+    with closing(opened(path)) as ledger:
+        assert ledger.session("work") is not None
+        assert list(ledger.verify()) == []

@@ -1,0 +1,93 @@
+"""Replies as models give them, and steps as a ledger keeps them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.values.ledger import NewStep, Step
+from nexus_core.values.message import Message
+
+TOOLS = [
+    {
+        "name": "look",
+        "description": "Look at a file.",
+        "input_schema": {"type": "object", "properties": {"path": {"type": "string"}, "lines": {"type": "integer"}}},
+    }
+]
+USAGE = {
+    "input_tokens": 10,
+    "cache_read_input_tokens": 200,
+    "cache_creation_input_tokens": 30,
+    "output_tokens": 50,
+    "output_tokens_details": {"thinking_tokens": 20},
+}
+
+
+def says(text: str, *, name: str = "msg_1", stop: str = "end_turn") -> dict[str, Any]:
+    """An answer in words."""
+    return replied([{"type": "text", "text": text}], name=name, stop=stop)
+
+
+def calls(*ids: str, name: str = "msg_1", text: str = "", tool: str = "look") -> dict[str, Any]:
+    """An answer that asks for a tool, once for each id."""
+    words = [{"type": "text", "text": text}] if text else []
+    wanted = [{"type": "tool_use", "id": each, "name": tool, "input": {"path": each}} for each in ids]
+    return replied([*words, *wanted], name=name, stop="tool_use")
+
+
+def replied(blocks: list[dict[str, Any]], *, name: str, stop: str) -> dict[str, Any]:
+    return {
+        "id": name,
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-sonnet-4-20250514",
+        "content": blocks,
+        "stop_reason": stop,
+        "stop_sequence": None,
+        "usage": dict(USAGE),
+    }
+
+
+def gemini_calls(*names: str) -> dict[str, Any]:
+    """An answer that asks for tools, without any id."""
+    parts = [{"functionCall": {"name": name, "args": {}}} for name in names]
+    return {"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}]}
+
+
+def gemini_says(text: str) -> dict[str, Any]:
+    return {"candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP"}]}
+
+
+def steps_of(ledger: MemoryLedger, label: str) -> list[Step]:
+    """Everything that a session recorded."""
+    record = ledger.session(label)
+    return ledger.thread(record.tip) if record is not None and record.tip is not None else []
+
+
+def kinds_of(ledger: MemoryLedger, label: str) -> list[str]:
+    return [step.kind for step in steps_of(ledger, label)]
+
+
+def add_turns(ledger: MemoryLedger, label: str, *texts: str) -> list[Step]:
+    """Turns made elsewhere, each of one exchange."""
+    if ledger.session(label) is None:
+        ledger.create(label)
+    return [
+        add_step(
+            ledger,
+            label,
+            NewStep(
+                kind="turn",
+                closes=True,
+                messages=(Message("user", text), Message("assistant", f"re {text}")),
+            ),
+        )
+        for text in texts
+    ]
+
+
+def add_step(ledger: MemoryLedger, label: str, step: NewStep) -> Step:
+    record = ledger.session(label)
+    assert record is not None
+    return ledger.append(label, step, after=record.tip)

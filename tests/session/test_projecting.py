@@ -1,0 +1,201 @@
+"""Which messages a model reads of the steps that are kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nexus_core.errors import LedgerError
+from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.session.projecting import SUMMARY
+from nexus_core.testing import write_files
+from nexus_core.values.ledger import NewStep, Step
+from nexus_core.values.message import Message
+from nexus_core.values.parts import Text, ToolCall, ToolResult
+from tests.session.conftest import OpenSession
+from tests.session.support import add_step, add_turns, calls, says, steps_of
+
+
+def texts_of(messages: tuple[Message, ...]) -> list[str]:
+    return [message.content for message in messages]
+
+
+def compact(ledger: MemoryLedger, summary: str, first_kept: str | None) -> Step:
+    data = {"summary": summary, "first_kept": first_kept}
+    return add_step(ledger, "s", NewStep(kind="compaction", closes=True, data=data))
+
+
+@pytest.mark.acceptance("H-01", "H-02")
+def test_without_a_compaction_everything_is_there_in_order(ledger: MemoryLedger, open_session: OpenSession) -> None:
+    add_turns(ledger, "s", "1", "2", "3")
+
+    assert texts_of(open_session().messages) == ["1", "re 1", "2", "re 2", "3", "re 3"]
+
+
+@pytest.mark.acceptance("C-11", "H-03", "H-04", "H-05")
+def test_what_a_compaction_keeps_begins_with_its_first_kept_turn(
+    ledger: MemoryLedger, open_session: OpenSession
+) -> None:
+    turns = add_turns(ledger, "s", "1", "2", "3", "4", "5")
+    compact(ledger, "1 to 3", turns[3].id)
+    add_turns(ledger, "s", "6")
+
+    messages = open_session().messages
+
+    assert texts_of(messages) == [f"{SUMMARY}\n1 to 3", "4", "re 4", "5", "re 5", "6", "re 6"]
+    assert messages[0].role == "user"
+
+
+@pytest.mark.acceptance("C-11")
+def test_a_compaction_that_keeps_nothing_is_followed_by_what_came_after(
+    ledger: MemoryLedger, open_session: OpenSession
+) -> None:
+    add_turns(ledger, "s", "1", "2")
+    compact(ledger, "1 and 2", None)
+    add_turns(ledger, "s", "3")
+
+    assert texts_of(open_session().messages) == [f"{SUMMARY}\n1 and 2", "3", "re 3"]
+
+
+@pytest.mark.acceptance("H-03", "H-09")
+def test_the_latest_compaction_counts(ledger: MemoryLedger, open_session: OpenSession) -> None:
+    turns = add_turns(ledger, "s", "1", "2", "3")
+    compact(ledger, "1", turns[1].id)
+    compact(ledger, "1 and 2", turns[2].id)
+
+    assert texts_of(open_session().messages) == [f"{SUMMARY}\n1 and 2", "3", "re 3"]
+
+
+@pytest.mark.acceptance("H-07")
+def test_a_reverted_compaction_gives_back_what_it_stood_for(ledger: MemoryLedger, open_session: OpenSession) -> None:
+    turns = add_turns(ledger, "s", "1", "2")
+    compact(ledger, "1", turns[1].id)
+    add_step(ledger, "s", NewStep(kind="revert", closes=True, data={"restores": None}))
+
+    assert texts_of(open_session().messages) == ["1", "re 1", "2", "re 2"]
+
+
+def test_reverting_a_compaction_makes_the_one_before_it_count(ledger: MemoryLedger, open_session: OpenSession) -> None:
+    turns = add_turns(ledger, "s", "1", "2", "3")
+    first = compact(ledger, "1", turns[1].id)
+    compact(ledger, "1 and 2", turns[2].id)
+    add_step(ledger, "s", NewStep(kind="revert", closes=True, data={"restores": first.id}))
+
+    assert texts_of(open_session().messages) == [f"{SUMMARY}\n1", "2", "re 2", "3", "re 3"]
+
+
+@pytest.mark.acceptance("C-11")
+def test_a_first_kept_turn_of_another_branch_is_an_error(ledger: MemoryLedger, open_session: OpenSession) -> None:
+    add_turns(ledger, "s", "1")
+    (elsewhere,) = add_turns(ledger, "other", "x")
+    compact(ledger, "1", elsewhere.id)
+
+    with pytest.raises(LedgerError, match=f"step {elsewhere.id} is not among those before"):
+        _ = open_session().messages
+
+
+def test_a_first_kept_turn_that_does_not_exist_is_an_error(ledger: MemoryLedger, open_session: OpenSession) -> None:
+    add_turns(ledger, "s", "1")
+    compact(ledger, "1", "nowhere")
+
+    with pytest.raises(LedgerError, match="step nowhere is not among those before"):
+        open_session().ask("And?")
+
+
+def test_where_the_kept_history_begins_inside_the_open_turn_its_input_stays(
+    ledger: MemoryLedger, open_session: OpenSession
+) -> None:
+    add_turns(ledger, "s", "earlier")
+    session = open_session()
+    session.ask("Why?")
+    for name in ("a", "b", "c"):
+        step = session.record(calls(name, name=f"msg_{name}"))
+        session.record(step.tool_calls[0].result(f"result {name}"))
+    *_, first_kept, tip = steps_of(ledger, "s")
+    data = {"summary": "a and b were looked at", "first_kept": first_kept.id, "epoch": tip.data["epoch"]}
+    add_step(ledger, "s", NewStep(kind="compaction", data=data))
+
+    context = session.next()
+
+    assert texts_of(context.history) == [f"{SUMMARY}\na and b were looked at"]
+    assert context.current_message == Message("user", "Why?")
+    assert [call.id for message in context.progress for call in message.tool_calls] == ["c"]
+    session.record(says("Because.", name="msg_d"))
+    assert texts_of(session.ask("And?").history)[:2] == [f"{SUMMARY}\na and b were looked at", "Why?"]
+
+
+@pytest.mark.acceptance("C-10")
+def test_a_sealed_input_stands_as_it_was_sent(ledger: MemoryLedger, open_session: OpenSession) -> None:
+    ledger.create("s")
+    add_step(ledger, "s", NewStep(kind="input", messages=(Message("user", "Why?"),)))
+    add_step(ledger, "s", NewStep(kind="sealed", messages=(Message("user", "[Monday] Why?"),)))
+    add_step(ledger, "s", NewStep(kind="reply", closes=True, messages=(Message("assistant", "Because."),)))
+
+    assert texts_of(open_session().messages) == ["[Monday] Why?", "Because."]
+
+
+@pytest.mark.acceptance("H-06")
+def test_kept_turns_have_their_calls_and_results(ledger: MemoryLedger, open_session: OpenSession) -> None:
+    add_turns(ledger, "s", "1")
+    session = open_session()
+    session.ask("Why?")
+    step = session.record(calls("t1"))
+    session.record(step.tool_calls[0].result("found"))
+    session.next()
+    session.record(says("Because.", name="msg_2"))
+    compact(ledger, "one", steps_of(ledger, "s")[1].id)
+
+    parts = [part for message in session.messages for part in message.parts]
+
+    assert any(isinstance(part, ToolCall) for part in parts)
+    assert any(isinstance(part, ToolResult) for part in parts)
+    assert Text("1") not in parts
+
+
+@pytest.mark.acceptance("H-08", "C-25")
+def test_a_fork_sees_its_own_past_and_not_the_other_future(open_session: OpenSession) -> None:
+    session = open_session()
+    session.ask("Why?")
+    session.record(says("Because."))
+    fork = session.fork("f")
+    session.ask("And?")
+    session.record(says("So.", name="msg_2"))
+
+    fork.ask("But?")
+    fork.record(says("No.", name="msg_3"))
+
+    assert texts_of(session.messages) == ["Why?", "Because.", "And?", "So."]
+    assert texts_of(fork.messages) == ["Why?", "Because.", "But?", "No."]
+
+
+def test_a_fork_begins_without_the_open_turn_and_with_model_tools_and_epoch(
+    ledger: MemoryLedger, open_session: OpenSession, tmp_path: Path
+) -> None:
+    write_files(tmp_path / "work", {"NEXUS.md": "Be brief.\n"})
+    session = open_session()
+    first = session.ask("Why?")
+    session.record(says("Because."))
+    session.ask("And?")
+    session.record(calls("t1", name="msg_2"))
+
+    write_files(tmp_path / "work", {"NEXUS.md": "Be verbose.\n"})
+    session.fork("f")
+    context = open_session("f", model=None, tools=None).ask("But?")
+
+    assert texts_of(context.messages) == ["Why?", "Because.", "But?"]
+    assert (context.model, context.tools, context.system_prompt) == (first.model, first.tools, first.system_prompt)
+    record = ledger.session("f")
+    assert record is not None
+    assert record.origin == "s"
+    assert [call.id for call in session.pending] == ["t1"]
+
+
+@pytest.mark.acceptance("C-17")
+def test_roles_are_kept_as_they_are_spoken(open_session: OpenSession) -> None:
+    session = open_session()
+    session.ask("Why?")
+    step = session.record(calls("t1"))
+    session.record(step.tool_calls[0].result("found"))
+
+    assert [message.role for message in session.messages] == ["user", "assistant", "tool"]

@@ -1,0 +1,559 @@
+"""What a session allows, and when."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from nexus_core.errors import ConflictError, MessageError, PendingCalls, TurnError, UnknownNameError, UsageError
+from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.session.recording import GIVEN_UP
+from nexus_core.values.assembled import AgentResult
+from nexus_core.values.conversation import Usage
+from nexus_core.values.message import Message
+from nexus_core.values.parts import Image, Text, ToolCall, ToolResult
+from tests.session.conftest import OpenSession
+from tests.session.support import calls, gemini_calls, gemini_says, kinds_of, says, steps_of
+
+
+@pytest.mark.acceptance("C-31")
+def test_a_turn_is_open_until_an_answer_without_calls(open_session: OpenSession, ledger: MemoryLedger) -> None:
+    session = open_session()
+
+    session.ask("Why?")
+    asked = session.record(calls("t1"))
+    session.record(asked.tool_calls[0].result("found"))
+    session.next()
+    answered = session.record(says("Because.", name="msg_2"))
+
+    assert (asked.done, answered.done) == (False, True)
+    assert answered.text == "Because."
+    assert kinds_of(ledger, "s") == ["input", "sealed", "reply", "result", "reply"]
+    assert len({step.turn for step in steps_of(ledger, "s")}) == 1
+
+
+def test_each_record_is_one_step(open_session: OpenSession, ledger: MemoryLedger) -> None:
+    session = open_session()
+    session.ask("Why?")
+    step = session.record(calls("t1", "t2", "t3"))
+    before = len(steps_of(ledger, "s"))
+
+    for call in step.tool_calls:
+        session.record(call.result("found"))
+
+    assert len(steps_of(ledger, "s")) == before + 3
+
+
+def test_a_second_open_turn_is_refused(open_session: OpenSession) -> None:
+    session = open_session()
+    session.ask("Why?")
+
+    with pytest.raises(TurnError, match="a turn is open in session 's' already") as caught:
+        session.ask("And why else?")
+
+    assert "next() goes on with it" in str(caught.value)
+
+
+def test_asking_may_give_up_the_open_turn(open_session: OpenSession, ledger: MemoryLedger) -> None:
+    session = open_session()
+    session.ask("Why?")
+    session.record(calls("t1", "t2"))
+
+    context = session.ask("Never mind. Hello?", interrupt=True)
+
+    results = [result for message in context.history for result in message.tool_results]
+    assert [(result.call_id, result.text, result.is_error) for result in results] == [
+        ("t1", GIVEN_UP, True),
+        ("t2", GIVEN_UP, True),
+    ]
+    assert context.current_message == Message("user", "Never mind. Hello?")
+    assert kinds_of(ledger, "s") == ["input", "sealed", "reply", "interrupted", "input", "sealed"]
+
+
+def test_interrupting_keeps_the_results_that_came(open_session: OpenSession) -> None:
+    session = open_session()
+    session.ask("Why?")
+    step = session.record(calls("t1", "t2", "t3"))
+    session.record(step.tool_calls[1].result("found"))
+
+    session.interrupt()
+
+    texts = [result.text for message in session.messages for result in message.tool_results]
+    assert texts == [GIVEN_UP, "found", GIVEN_UP]
+    assert session.pending == ()
+
+
+def test_interrupting_without_an_open_turn_does_nothing(open_session: OpenSession, ledger: MemoryLedger) -> None:
+    session = open_session()
+    session.ask("Why?")
+    session.record(says("Because."))
+
+    assert session.interrupt() is None
+    assert kinds_of(ledger, "s") == ["input", "sealed", "reply"]
+
+
+def test_next_names_the_calls_that_wait(open_session: OpenSession) -> None:
+    session = open_session()
+    session.ask("Why?")
+    step = session.record(calls("t1", "t2"))
+    session.record(step.tool_calls[0].result("found"))
+
+    with pytest.raises(PendingCalls, match=r"1 tool call without a result: look \(t2\)") as caught:
+        session.next()
+
+    assert caught.value.calls == ("look (t2)",)
+    assert [call.id for call in session.pending] == ["t2"]
+
+
+def test_next_without_an_open_turn_is_refused(open_session: OpenSession) -> None:
+    session = open_session()
+
+    with pytest.raises(TurnError, match="no turn is open"):
+        session.next()
+
+
+def test_a_provider_that_pauses_is_asked_again_in_the_same_turn(open_session: OpenSession) -> None:
+    session = open_session()
+    session.ask("Search for it.")
+
+    step = session.record(says("Still searching…", stop="pause_turn"))
+    context = session.next()
+
+    assert not step.done
+    assert [message.content for message in context.progress] == ["Still searching…"]
+    assert session.record(says("Found.", name="msg_2")).done
+
+
+def test_an_interrupted_reply_ends_the_turn_and_its_calls_do_not_wait(open_session: OpenSession) -> None:
+    session = open_session()
+    session.ask("Why?")
+
+    step = session.record(calls("t1", text="Let me"), interrupted=True)
+
+    assert step.done
+    assert step.text == "Let me"
+    assert step.tool_calls == ()
+    assert session.pending == ()
+    assert session.ask("Go on.").history[-1].tool_results[0].text == GIVEN_UP
+
+
+@pytest.mark.parametrize(
+    "lone", [says("Because."), ToolResult("t1", "found"), {"role": "tool", "tool_call_id": "t1", "content": "x"}]
+)
+def test_a_lone_reply_or_result_is_refused(open_session: OpenSession, ledger: MemoryLedger, lone: object) -> None:
+    session = open_session()
+
+    with pytest.raises(TurnError):
+        session.record(lone)
+
+    assert ledger.session("s") is None
+
+
+def test_a_reply_while_calls_wait_is_refused(open_session: OpenSession) -> None:
+    session = open_session()
+    session.ask("Why?")
+    session.record(calls("t1"))
+
+    with pytest.raises(TurnError, match=r"another reply is recorded already, and waits for results: look \(t1\)"):
+        session.record(says("Because.", name="msg_2"))
+
+
+# ---- results ------------------------------------------------------------------------------------------------------
+
+
+def test_results_may_come_in_any_order_and_are_read_in_that_of_the_calls(open_session: OpenSession) -> None:
+    session = open_session()
+    session.ask("Why?")
+    step = session.record(calls("t1", "t2", "t3"))
+
+    for place in (2, 0, 1):
+        session.record(step.tool_calls[place].result(f"result {place}"))
+
+    results = [result for message in session.next().progress for result in message.tool_results]
+    assert [(result.call_id, result.text) for result in results] == [
+        ("t1", "result 0"),
+        ("t2", "result 1"),
+        ("t3", "result 2"),
+    ]
+
+
+def test_calls_with_one_id_keep_their_own_results(open_session: OpenSession) -> None:
+    session = open_session()
+    session.ask("Why?")
+    step = session.record(calls("same", "same"))
+
+    session.record(step.tool_calls[1].result("second"))
+    session.record(step.tool_calls[0].result("first"))
+
+    assert [result.text for message in session.next().progress for result in message.tool_results] == [
+        "first",
+        "second",
+    ]
+
+
+def test_calls_without_ids_keep_their_own_results(open_session: OpenSession) -> None:
+    session = open_session(model="gemini-2.5-pro")
+    session.ask("Why?")
+    step = session.record(gemini_calls("look", "look", "listen"))
+
+    for place in (2, 1, 0):
+        session.record(step.tool_calls[place].result(f"result {place}"))
+
+    (_, _, results) = session.next().to("gemini")["contents"]
+    assert [part["functionResponse"]["name"] for part in results["parts"]] == ["look", "look", "listen"]
+    assert [next(iter(part["functionResponse"]["response"].values())) for part in results["parts"]] == [
+        "result 0",
+        "result 1",
+        "result 2",
+    ]
+
+
+def test_results_without_ids_answer_what_still_waits(open_session: OpenSession) -> None:
+    session = open_session(model="gemini-2.5-pro")
+    session.ask("Why?")
+    step = session.record(gemini_calls("look", "look"))
+    session.record(step.tool_calls[1].result("second"))
+    first = {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"output": "first"}}}]}
+
+    session.record(first)
+    again = session.record(first)
+
+    assert again.duplicate
+    assert [result.text for message in session.next().progress for result in message.tool_results][1] == "second"
+
+
+def test_an_id_may_come_back_in_a_later_reply(open_session: OpenSession) -> None:
+    session = open_session()
+    session.ask("Why?")
+    for turn in range(3):
+        step = session.record(calls("call_0", name=f"msg_{turn}"))
+        session.record(step.tool_calls[0].result(f"result {turn}"))
+
+    context = session.next()
+
+    results = [result.text for message in context.progress for result in message.tool_results]
+    assert results == ["result 0", "result 1", "result 2"]
+    ids = [
+        block["id"]
+        for message in context.to("anthropic", max_tokens=9)["messages"]
+        if message["role"] == "assistant"
+        for block in message["content"]
+    ]
+    assert len(set(ids)) == 3
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        [
+            {"role": "tool", "tool_call_id": "t2", "content": "two"},
+            {"role": "tool", "tool_call_id": "t1", "content": "one"},
+        ],
+        [{"type": "function_call_output", "call_id": "t1", "output": "one"}, ToolResult("t2", "two")],
+        [
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "t2", "content": "two"},
+                    {"type": "tool_result", "tool_use_id": "t1", "content": "one"},
+                ],
+            }
+        ],
+        [[ToolResult("t1", "one"), ToolResult("t2", "two")]],
+    ],
+)
+def test_results_may_be_messages_of_any_api(open_session: OpenSession, results: list[object]) -> None:
+    session = open_session()
+    session.ask("Why?")
+    session.record(calls("t1", "t2"))
+
+    for result in results:
+        session.record(result)
+
+    sent = session.next().to("anthropic", max_tokens=9)["messages"][-1]["content"]
+    assert [(block["tool_use_id"], block["content"]) for block in sent] == [("t1", "one"), ("t2", "two")]
+
+
+def test_a_result_may_be_parts(open_session: OpenSession) -> None:
+    session = open_session()
+    session.ask("Why?")
+    step = session.record(calls("t1"))
+
+    session.record(step.tool_calls[0].result([Text("a picture"), Image(mime="image/png", data="aGk=")], is_error=False))
+
+    (result,) = session.next().progress[-1].tool_results
+    assert result.parts == (Text("a picture"), Image(mime="image/png", data="aGk="))
+
+
+def test_a_result_that_is_neither_text_nor_parts_is_refused(open_session: OpenSession) -> None:
+    session = open_session()
+    session.ask("Why?")
+    step = session.record(calls("t1"))
+
+    with pytest.raises(UsageError, match="the result of look must be text or parts, not dict") as caught:
+        step.tool_calls[0].result({"found": True})  # type: ignore[dict-item]
+
+    assert "json.dumps" in str(caught.value)
+
+
+def test_a_result_of_no_call_is_refused(open_session: OpenSession) -> None:
+    session = open_session()
+    session.ask("Why?")
+    session.record(calls("t1"))
+
+    with pytest.raises(TurnError, match=r"a result of \(t9\) answers no call of this turn"):
+        session.record(ToolResult("t9", "found"))
+
+
+def test_results_and_words_in_one_message_are_refused(open_session: OpenSession) -> None:
+    session = open_session()
+    session.ask("Why?")
+    session.record(calls("t1"))
+
+    with pytest.raises(MessageError, match="brings results of tools and something else"):
+        session.record(Message("user", (ToolResult("t1", "found"), Text("By the way…"))))
+
+
+# ---- never the same thing twice -----------------------------------------------------------------------------------
+
+
+def test_the_same_reply_again_is_the_same_step(open_session: OpenSession, ledger: MemoryLedger) -> None:
+    session = open_session()
+    session.ask("Why?")
+    first = session.record(calls("t1"))
+
+    again = session.record(calls("t1"))
+
+    assert (first.duplicate, again.duplicate) == (False, True)
+    assert (again.id, again.tool_calls) == (first.id, first.tool_calls)
+    assert kinds_of(ledger, "s").count("reply") == 1
+
+
+def test_the_last_reply_again_is_the_same_step_although_the_turn_has_ended(open_session: OpenSession) -> None:
+    session = open_session()
+    session.ask("Why?")
+    first = session.record(says("Because."))
+
+    again = session.record(says("Because."))
+
+    assert (again.id, again.done, again.duplicate) == (first.id, True, True)
+    assert session.usage.output_tokens == 50
+
+
+def test_an_earlier_reply_of_the_turn_again_is_the_same_step(open_session: OpenSession) -> None:
+    session = open_session()
+    session.ask("Why?")
+    first = session.record(calls("t1"))
+    session.record(first.tool_calls[0].result("found"))
+
+    again = session.record(calls("t1"))
+
+    assert (again.id, again.duplicate) == (first.id, True)
+
+
+def test_a_reply_with_a_known_id_and_other_words_is_another_reply(open_session: OpenSession) -> None:
+    session = open_session()
+    session.ask("Why?")
+    first = session.record(calls("t1", name="constant"))
+    session.record(first.tool_calls[0].result("found"))
+
+    second = session.record(calls("t2", name="constant"))
+
+    assert not second.duplicate
+    assert second.id != first.id
+
+
+def test_the_same_words_of_a_server_without_ids_are_said_again(open_session: OpenSession) -> None:
+    session = open_session(model="gemini-2.5-pro")
+    session.ask("Wait for it.")
+    first = session.record(gemini_calls("look"))
+    retried = session.record(gemini_calls("look"))
+    session.record(first.tool_calls[0].result("not yet"))
+
+    second = session.record(gemini_calls("look"))
+
+    assert (retried.duplicate, second.duplicate) == (True, False)
+    session.record(second.tool_calls[0].result("now"))
+    assert session.record(gemini_says("There.")).done
+
+
+def test_the_same_result_again_is_the_same_step(open_session: OpenSession, ledger: MemoryLedger) -> None:
+    session = open_session()
+    session.ask("Why?")
+    (call,) = session.record(calls("t1")).tool_calls
+    first = session.record(call.result("found \ud83d"))
+
+    again = session.record(call.result("found \ud83d"))
+
+    assert (again.id, again.duplicate) == (first.id, True)
+    assert kinds_of(ledger, "s").count("result") == 1
+
+
+def test_another_result_of_the_same_call_is_refused(open_session: OpenSession) -> None:
+    session = open_session()
+    session.ask("Why?")
+    (call,) = session.record(calls("t1")).tool_calls
+    session.record(call.result("found"))
+
+    with pytest.raises(TurnError, match=r"look \(t1\) has another result already"):
+        session.record(call.result("lost"))
+
+
+def test_a_result_that_comes_after_it_was_given_up_is_refused(open_session: OpenSession) -> None:
+    session = open_session()
+    session.ask("Why?")
+    (call,) = session.record(calls("t1")).tool_calls
+    session.interrupt()
+
+    with pytest.raises(TurnError, match=r"look \(t1\) has another result already"):
+        session.record(call.result("found"))
+
+
+# ---- whole turns --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("G-03", "G-05")
+def test_the_result_of_an_agent_is_one_closed_turn_in_one_step(open_session: OpenSession, ledger: MemoryLedger) -> None:
+    session = open_session()
+    result = AgentResult(
+        messages=[
+            {"role": "user", "content": "Why?"},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
+            },
+            {"role": "tool", "tool_call_id": "c1", "content": "found"},
+            {"role": "assistant", "content": "Because."},
+        ],
+        tool_calls=[ToolCall("c1", "look")],
+        usage=Usage(input_tokens=5, output_tokens=7, cached_input_tokens=3),
+        stop_reason="stop",
+        error=None,
+    )
+
+    step = session.record(result)
+
+    (kept,) = steps_of(ledger, "s")
+    assert (kept.kind, kept.closes, len(kept.messages)) == ("turn", True, 4)
+    assert step.done
+    assert step.text == "Because."
+    assert session.usage == Usage(input_tokens=5, output_tokens=7, cached_input_tokens=3)
+    record = ledger.session("s")
+    assert record is not None
+    assert (record.head, record.open_turn) == (kept.id, None)
+    assert [message.role for message in session.ask("And?").history] == ["user", "assistant", "tool", "assistant"]
+
+
+def test_the_result_of_an_agent_ends_the_open_turn(open_session: OpenSession, ledger: MemoryLedger) -> None:
+    session = open_session()
+    session.ask("Why?")
+    result = AgentResult(messages=[Message("assistant", "Because.")], error="timeout")
+
+    first, again = session.record(result), session.record(result)
+
+    assert first.done
+    assert (again.id, again.duplicate) == (first.id, True)
+    assert steps_of(ledger, "s")[-1].data["error"] == "timeout"
+
+
+def test_calls_that_an_agent_left_unanswered_do_not_wait(open_session: OpenSession) -> None:
+    session = open_session()
+
+    session.record(AgentResult(messages=[Message("user", "Why?"), Message("assistant", (ToolCall("c1", "look"),))]))
+
+    assert session.pending == ()
+    assert session.messages[-1].tool_results[0].text == GIVEN_UP
+
+
+# ---- what is said -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("J-02", "J-03", "J-04")
+def test_what_is_known_of_the_occasion_is_kept_with_each_message(
+    open_session: OpenSession, ledger: MemoryLedger
+) -> None:
+    session = open_session()
+
+    context = session.ask(
+        "Why?",
+        platform="discord",
+        hook_data={"weather": "rain", "moon": "full"},
+        attachments=[{"path": "auth.py", "lines": [3, 9]}, "notes.md"],
+        event_id="evt_1",
+    )
+    session.record(says("Because."))
+
+    asked, _, answered = steps_of(ledger, "s")
+    (kept,) = cast("list[dict[str, Any]]", asked.data["context"])
+    assert kept["event"] == {"platform": "discord", "hookCount": 2}
+    assert kept["attachments"] == [{"path": "auth.py", "lines": [3, 9]}, {"path": "notes.md", "lines": None}]
+    assert abs(kept["injectedAt"] - asked.created) < 60_000
+    assert answered.data["context"] == [None]
+    assert context.source_event_id == "evt_1"
+
+
+def test_an_unknown_word_about_the_occasion_is_refused(open_session: OpenSession) -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'platform'"):
+        open_session().ask("Why?", plattform="discord")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Why?",
+        Text("Why?"),
+        [Text("Why?")],
+        Message("user", "Why?"),
+        {"role": "user", "content": "Why?"},
+        {"role": "user", "content": [{"type": "text", "text": "Why?"}]},
+        {"role": "user", "parts": [{"text": "Why?"}]},
+    ],
+)
+def test_a_message_may_be_asked_in_any_shape(open_session: OpenSession, message: object) -> None:
+    context = open_session().ask(message)
+
+    assert context.current_message is not None
+    assert context.current_message.content == "Why?"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [Message("assistant", "Because."), ToolResult("t1", "x"), 7, {"role": "tool", "tool_call_id": "t", "content": "x"}],
+)
+def test_what_is_not_the_users_word_cannot_be_asked(
+    open_session: OpenSession, ledger: MemoryLedger, message: object
+) -> None:
+    with pytest.raises(MessageError):
+        open_session().ask(message)
+
+    assert ledger.session("s") is None
+
+
+@pytest.mark.parametrize("tools", [["look"], [{"name": 7}], "look"])
+def test_tools_that_are_none_are_refused_before_anything_is_kept(
+    open_session: OpenSession, ledger: MemoryLedger, tools: Any
+) -> None:
+    with pytest.raises(MessageError, match="tools"):
+        open_session(tools=tools).ask("Why?")
+
+    assert ledger.session("s") is None
+
+
+@pytest.mark.parametrize("given", [None, "Because.", 7, {"answer": 42}, []])
+def test_what_nobody_answered_is_refused(open_session: OpenSession, given: object) -> None:
+    session = open_session()
+    session.ask("Why?")
+
+    with pytest.raises(MessageError, match="expected a reply or a result"):
+        session.record(given)
+
+
+def test_recover_raises_again(open_session: OpenSession) -> None:
+    error = ConflictError("too long")
+
+    with pytest.raises(ConflictError) as caught:
+        open_session().recover(error)
+
+    assert caught.value is error
