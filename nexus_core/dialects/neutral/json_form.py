@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, Field, fields
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from nexus_core.dialects.fields import at, mapping_of, named, shown
@@ -46,14 +47,14 @@ Value = TypeVar("Value")
 
 def encode(value: object) -> dict[str, Any]:
     """A message, part, tool, request or reply as JSON."""
-    kind: type[Any] = type(value)
+    kind: Any = type(value)
     body: dict[str, Any] = {_MARK: VERSION} if kind in _WHOLE else {}
     if kind in _NAMES:
         body[_KIND] = _NAMES[kind]
-    for field in fields(kind):
-        given = getattr(value, field.name)
-        if _is_needed(field) or given != _usual(field):
-            body[field.name] = _encoded(given, field)
+    for name, is_needed, usual, is_list in _written_fields(kind):
+        given = getattr(value, name)
+        if is_needed or given != usual:
+            body[name] = [encode(element) for element in given] if is_list else _encoded(given, name)
     return body
 
 
@@ -71,12 +72,18 @@ def is_marked(block: Any) -> bool:  # noqa: ANN401 - any mapping
     return _MARK in block
 
 
-def _encoded(value: Any, field: Field[Any]) -> object:  # noqa: ANN401 - a field of any value
-    if _element_of(field):
-        return [encode(element) for element in value]
-    if isinstance(value, Usage):
-        return encode(value)
-    return plain(value, field.name)
+@cache
+def _written_fields(kind: type[Any]) -> tuple[tuple[str, bool, object, bool], ...]:
+    """Of each field its name, whether it is always written, its usual value, and whether it is a list of values."""
+    return tuple(
+        (field.name, _is_needed(field), _usual(field), _element_of(field) is not None) for field in fields(kind)
+    )
+
+
+def _encoded(value: object, name: str) -> object:
+    if type(value) is str:  # most of them
+        return value
+    return encode(value) if isinstance(value, Usage) else plain(value, name)
 
 
 def _decoded(kind: type[Value], block: dict[str, Any]) -> Value:

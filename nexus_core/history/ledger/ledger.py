@@ -188,7 +188,7 @@ class StoreLedger:
             open_turn=None if row.closes else row.turn,
             updated=new.created,
         )
-        self.store.save_session(moved.sealed())
+        self.store.move_session(moved.sealed())
         if row.closes:
             self.store.add_history(HistoryRow(session.id, row.id, row.kind, new.created).sealed())
         return row

@@ -81,6 +81,10 @@ class MemoryStore:
         self._labels[row.label] = row.id
         self._sessions[row.id] = row
 
+    def move_session(self, row: SessionRow) -> None:
+        """Put a session that is there on another step."""
+        self._sessions[row.id] = row
+
     def add_alias(self, row: AliasRow) -> None:
         """Add another name."""
         self._aliases[row.alias] = row

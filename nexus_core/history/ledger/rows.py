@@ -74,7 +74,7 @@ class SessionRow(NamedTuple):
 
     def sealed(self) -> SessionRow:
         """The same with its digest."""
-        return self._replace(seal=seal_of(*self[:-1]))
+        return SessionRow(*self[:-1], seal_of(*self[:-1]))
 
 
 class AliasRow(NamedTuple):
@@ -87,7 +87,7 @@ class AliasRow(NamedTuple):
 
     def sealed(self) -> AliasRow:
         """The same with its digest."""
-        return self._replace(seal=seal_of(*self[:-1]))
+        return AliasRow(*self[:-1], seal_of(*self[:-1]))
 
 
 class HistoryRow(NamedTuple):
@@ -108,7 +108,7 @@ class HistoryRow(NamedTuple):
 
     def sealed(self) -> HistoryRow:
         """The same with its digest."""
-        return self._replace(seal=seal_of(*self[:-1]))
+        return HistoryRow(*self[:-1], seal_of(*self[:-1]))
 
 
 def digest_of(row: StepRow) -> str:

@@ -51,6 +51,9 @@ class Store(Protocol):
     def save_session(self, row: SessionRow) -> None:
         """Add it, or put it in the place of the one with its id."""
 
+    def move_session(self, row: SessionRow) -> None:
+        """Put a session that is there on another step; its name, status and data are what they were."""
+
     def add_alias(self, row: AliasRow) -> None:
         """Add another name."""
 

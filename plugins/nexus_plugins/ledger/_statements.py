@@ -21,6 +21,8 @@ SAVE_SESSION = (
     " open_turn = excluded.open_turn, status = excluded.status, origin = excluded.origin, created = excluded.created,"
     " updated = excluded.updated, data = excluded.data, seal = excluded.seal"
 )
+# The most frequent of changes touches no index.
+MOVE_SESSION = "update sessions set head = ?, tip = ?, open_turn = ?, updated = ?, seal = ? where id = ?"
 
 ADD_ALIAS = "insert into aliases (alias, session, created, seal) values (?, ?, ?, ?)"
 DROP_ALIAS = "delete from aliases where alias = ?"

@@ -35,6 +35,10 @@ class Rows(ABC):
         """Add it, or put it in the place of the one with its id."""
         self.run(sql.SAVE_SESSION, *row)
 
+    def move_session(self, row: SessionRow) -> None:
+        """Put a session that is there on another step."""
+        self.run(sql.MOVE_SESSION, row.head, row.tip, row.open_turn, row.updated, row.seal, row.id)
+
     def add_alias(self, row: AliasRow) -> None:
         """Add another name."""
         self.run(sql.ADD_ALIAS, *row)

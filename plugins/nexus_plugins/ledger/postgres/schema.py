@@ -71,7 +71,8 @@ SCHEMA = (
         for each row execute function nexus.refuse()""",
 )
 
-FIND = "select to_regclass('nexus.about') is not null"
+# Not `to_regclass`: it answers from a cache, which does not hear of tables that were made while one waited for a lock.
+FIND = "select exists (select from pg_catalog.pg_tables where schemaname = 'nexus' and tablename = 'about')"
 KNOWN = "select version from nexus.about"
 NOTE = "insert into nexus.about (version) values (%s)"
 MIGRATIONS: dict[int, tuple[str, ...]] = {}
