@@ -86,11 +86,15 @@ def _file(context: LoadedContext, path: Path) -> Iterator[Explanation]:
 
 
 def _sentences(context: LoadedContext, query: str) -> Iterator[Explanation]:
+    imported = {text.path: [piece.path for piece in text.pieces] for text in context.loaded.texts}
     for section in context.sections:
         if query in section.text:
             uri = section.source.uri if section.source else ""
+            file = context.cwd / uri
             is_file = section.source is not None and section.source.is_file
-            place = _place(context.cwd / uri, query) if is_file else uri
+            # A text with imports is made of several files.
+            files = dict.fromkeys((file, *imported.get(file, ()))) if is_file else ()
+            place = next(filter(None, (_place(path, query) for path in files)), "" if is_file else uri)
             yield Explanation(section.title, place, "in the prompt")
     project = Layer("local", context.cwd, "local", root=context.cwd)
     layers = {layer.name: layer for layer in context.loaded.layers}

@@ -130,3 +130,11 @@ def test_explanations_as_json(cli: Cli) -> None:
     (row,) = json.loads(cli("explain", "context.ancestor_depth", "--json").out)["explanations"]
 
     assert row["subject"] == "context.ancestor_depth"
+
+
+def test_a_sentence_of_an_imported_file_is_found_there(cli: Cli, work: Path) -> None:
+    write_files(work, {"CLAUDE.md": "# Rules\n@style.md\n", "style.md": "One\nTwo spaces.\n"})
+
+    outcome = cli("-C", str(work), "explain", "Two spaces")
+
+    assert f"{work / 'style.md'}:2  in the prompt" in outcome.out
