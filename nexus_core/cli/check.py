@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from nexus_core.cli.exits import FINDINGS
-from nexus_core.cli.message_file import STANDARD_INPUT, read_messages_in
+from nexus_core.cli.given_file import STANDARD_INPUT
+from nexus_core.cli.message_file import read_messages_in
 from nexus_core.cli.options import DryRun, Json  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.dialects.rules import RULES
 from nexus_core.errors import MessageError, UsageError

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
 from nexus_core.cli.bars import Row, print_bars
 from nexus_core.cli.exits import FINDINGS
+from nexus_core.cli.given_file import read_given
 from nexus_core.cli.measure import open_measure
 from nexus_core.dialects.transcripts.reading import read_transcript
-from nexus_core.errors import FileError
-from nexus_core.files.reading import read_bytes
 from nexus_core.history.breakdown import break_down
 from nexus_core.text.console import counted
 from nexus_core.text.visible import visible_line
@@ -21,7 +18,6 @@ from nexus_core.values.parts import Reasoning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from nexus_core.cli.measure import Measure
     from nexus_core.cli.shell import CommandShell
@@ -31,8 +27,6 @@ if TYPE_CHECKING:
     from nexus_core.values.conversation import Usage
     from nexus_core.values.message import Message
 
-MAX_BYTES = 256 * 1024 * 1024
-STANDARD_INPUT = "-"
 _NOTES = 5
 """How many notes are printed; --json has all of them."""
 _EXCERPT = 200
@@ -153,7 +147,7 @@ def _watched(entries: Sequence[Entry], progress: Progress) -> Iterator[Message]:
 
 
 def _text(shell: CommandShell, name: str) -> str:
-    data = _read(shell.cwd, name)
+    data = read_given(shell.cwd, name, instead="name a file in it; -C DIR is for the prompt of a directory")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -161,17 +155,3 @@ def _text(shell: CommandShell, name: str) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         shell.console.warning(visible_line(f"{name}:{line}: not UTF-8; shown as � where it is not"))
         return data.decode("utf-8", "replace")
-
-
-def _read(directory: Path, name: str) -> bytes:
-    if name == STANDARD_INPUT:
-        data: bytes | None = sys.stdin.buffer.read(MAX_BYTES + 1) if sys.stdin else b""
-    elif os.path.isdir(directory / name):  # noqa: PTH112 - Path.is_dir raises where a directory cannot be reached
-        raise FileError("is a directory", where=name, hint="name a file in it; -C DIR is for the prompt of a directory")
-    else:
-        data = read_bytes(directory / name, max_bytes=MAX_BYTES)
-    if data is None:
-        raise FileError("no such file", where=name)
-    if len(data) > MAX_BYTES:
-        raise FileError(f"larger than {MAX_BYTES} bytes", where=name)
-    return data

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
+from nexus_core.cli.given_file import STANDARD_INPUT, read_given
 from nexus_core.config.documents import syntax_error
 from nexus_core.config.lines import Lines
 from nexus_core.errors import FileError
-from nexus_core.files.reading import decode_text, read_bytes
+from nexus_core.files.reading import decode_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-MAX_BYTES = 256 * 1024 * 1024
-STANDARD_INPUT = "-"
 
 _FIELDS = {"messages": "", "input": "responses", "contents": "gemini"}
 """Where a request has its messages, and whose request it must be."""
@@ -65,7 +63,7 @@ def read_messages_in(directory: Path, name: str) -> MessageFile:
         FileError: It cannot be read, or holds no messages.
     """
     path = directory / name if name != STANDARD_INPUT else Path("<stdin>")
-    text = decode_text(path, _read(path, name))
+    text = decode_text(path, read_given(directory, name))
     lines = [(number, line) for number, line in enumerate(text.split("\n")) if line.strip()]
     if len(lines) > 1 and _is_object(lines[0][1]):
         return MessageFile("lines", [_parsed(path, line, text, number) for number, line in lines])
@@ -96,20 +94,6 @@ def _require_whole(path: Path, body: dict[str, Any]) -> None:
                 where=str(path),
                 hint="only the whole list of items can be checked",
             )
-
-
-def _read(path: Path, name: str) -> bytes:
-    if name == STANDARD_INPUT:
-        data: bytes | None = sys.stdin.buffer.read(MAX_BYTES + 1) if sys.stdin else b""
-    elif os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises where a directory cannot be reached
-        raise FileError("is a directory", where=str(path), hint="name a file in it")
-    else:
-        data = read_bytes(path, max_bytes=MAX_BYTES)
-    if data is None:
-        raise FileError("no such file", where=str(path))
-    if len(data) > MAX_BYTES:
-        raise FileError(f"larger than {MAX_BYTES} bytes", where=str(path), hint="check it in parts")
-    return data
 
 
 def _is_object(line: str) -> bool:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from nexus_core.cli.exits import CONFIGURATION
+from nexus_core.cli.given_file import STANDARD_INPUT, read_given
 from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.errors import FileError, UsageError
-from nexus_core.files.reading import read_bytes
 from nexus_core.tokens.counters import open_counter
 from nexus_core.tokens.pieces import cut_pieces
 from nexus_core.values.counting import Count
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-MAX_BYTES = 256 * 1024 * 1024
-STANDARD_INPUT = "-"
 _STEP = 1024 * 1024
 """How much is counted before the bar moves."""
 _LEAST_SURE_FIRST: tuple[Basis, ...] = ("estimated", "exact", "cached")
@@ -96,7 +94,7 @@ def _count_all(
     with shell.console.progress(sum(_size(shell.cwd / name) for name in names)) as progress:
         for name in names:
             try:
-                data = _read(shell.cwd, name)
+                data = read_given(shell.cwd, name, instead="name the files in it")
                 counted.append(Counted(name, len(data), _count(counter, _decode(name, data), len(data), progress)))
             except FileError as error:
                 progress.close()
@@ -119,20 +117,6 @@ def _sum(counts: Iterable[Count]) -> Count:
     bases = {count.basis for count in found}
     least: Basis = next((basis for basis in _LEAST_SURE_FIRST if basis in bases), "exact")
     return Count(sum(count.tokens for count in found), least)
-
-
-def _read(cwd: Path, name: str) -> bytes:
-    if name == STANDARD_INPUT:
-        data: bytes | None = sys.stdin.buffer.read(MAX_BYTES + 1) if sys.stdin else b""
-    elif os.path.isdir(cwd / name):  # noqa: PTH112 - Path.is_dir raises where a directory cannot be reached
-        raise FileError("is a directory", where=name, hint="name the files in it")
-    else:
-        data = read_bytes(cwd / name, max_bytes=MAX_BYTES)
-    if data is None:
-        raise FileError("no such file", where=name)
-    if len(data) > MAX_BYTES:
-        raise FileError(f"larger than {MAX_BYTES} bytes", where=name, hint="count it in parts")
-    return data
 
 
 def _decode(name: str, data: bytes) -> str:
