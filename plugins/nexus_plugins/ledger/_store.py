@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from nexus_core.plugin import AliasRow, BranchRow, HistoryRow, LedgerError, Place, Salvaged, SessionRow, StepRow
 from nexus_plugins.ledger import _statements as sql
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+T = TypeVar("T")
 
 _AT_ONCE = 500
 """So many steps are fetched in one go where all are wanted."""
@@ -146,6 +149,27 @@ class Rows(ABC):
     def _next_branch(self, branch: str) -> str | None:
         following: str | None = self.fetch(sql.NEXT_BRANCH, branch)[0][0]
         return following
+
+
+class StillRows(Rows):
+    """The rows of a moment, by a connection of their own; whoever has them only looks."""
+
+    def read(self, work: Callable[[], T]) -> T:
+        """Do something that only looks."""
+        return work()
+
+    def write(self, work: Callable[[], T], *, session: str = "") -> T:
+        """Nothing is changed through them."""
+        raise NotImplementedError(work, session)
+
+    def run(self, statement: str, *bound: object) -> None:
+        """Nothing is changed through them."""
+        raise NotImplementedError(statement, bound)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Self]:
+        """They are one."""
+        yield self
 
 
 def _farther(before: Any, after: Any) -> Any:  # noqa: ANN401 - what rows are ordered by, or what damage made of it

@@ -15,7 +15,7 @@ import psycopg
 
 from nexus_core import ClosedError
 from nexus_core.plugin import LedgerError
-from nexus_plugins.ledger._store import Rows
+from nexus_plugins.ledger._store import Rows, StillRows
 from nexus_plugins.ledger.postgres import schema
 from nexus_plugins.ledger.postgres.failures import AGAIN, GONE, failure
 
@@ -143,7 +143,7 @@ class PostgresStore(Rows):
         self._connection = None
 
 
-class _Still(Rows):
+class _Still(StillRows):
     """The rows of a moment."""
 
     def __init__(self, url: str, where: str) -> None:
@@ -155,29 +155,12 @@ class _Still(Rows):
         except psycopg.Error as error:
             raise failure(error, where) from error
 
-    def read(self, work: Callable[[], T]) -> T:
-        """Do something that only looks."""
-        return work()
-
-    def write(self, work: Callable[[], T], *, session: str = "") -> T:
-        """Nothing is changed through it."""
-        raise NotImplementedError(work, session)
-
-    @contextmanager
-    def snapshot(self) -> Iterator[_Still]:
-        """Itself."""
-        yield self
-
     def fetch(self, statement: str, *bound: object) -> list[Any]:
         """What a statement finds, as tuples."""
         try:
             return self._connection.execute(translated(statement), bound).fetchall()
         except psycopg.Error as error:
             raise failure(error, self._where) from error
-
-    def run(self, statement: str, *bound: object) -> None:
-        """Nothing is changed through it."""
-        raise NotImplementedError(statement, bound)
 
     def damage(self) -> list[Finding]:
         """A server looks after its own files."""

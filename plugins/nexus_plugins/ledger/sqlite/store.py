@@ -9,7 +9,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nexus_core import ClosedError, Finding
-from nexus_plugins.ledger._store import Rows
+from nexus_plugins.ledger._store import Rows, StillRows
 from nexus_plugins.ledger.sqlite.failures import TROUBLE, failure
 from nexus_plugins.ledger.sqlite.file import connect, ensure, version_of
 from nexus_plugins.ledger.sqlite.migrating import migrate
@@ -136,7 +136,7 @@ class SqliteStore(Rows):
         self._connection = None
 
 
-class _Still(Rows):
+class _Still(StillRows):
     """The rows of a moment, and what SQLite itself finds wrong with them."""
 
     def __init__(self, url: str, path: Path) -> None:
@@ -156,23 +156,6 @@ class _Still(Rows):
             return self._connection.execute(statement, bound).fetchall()
         except TROUBLE as error:
             raise failure(error, self._path) from error
-
-    def read(self, work: Callable[[], T]) -> T:
-        """Do something that only looks."""
-        return work()
-
-    def write(self, work: Callable[[], T], *, session: str = "") -> T:
-        """Nothing is changed through it."""
-        raise NotImplementedError(work, session)
-
-    @contextmanager
-    def snapshot(self) -> Iterator[_Still]:
-        """Itself."""
-        yield self
-
-    def run(self, statement: str, *bound: object) -> None:
-        """Nothing is changed through it."""
-        raise NotImplementedError(statement, bound)
 
     def damage(self) -> Iterator[Finding]:
         """What SQLite finds wrong with the file."""
