@@ -23,11 +23,16 @@ if TYPE_CHECKING:
         BudgetError,
         ClosedError,
         ConfigError,
+        ConflictError,
+        ExistsError,
         FileError,
+        LedgerError,
         MessageError,
         MissingExtraError,
         NexusError,
+        PendingCalls,
         PluginError,
+        TurnError,
         UnknownNameError,
         UsageError,
     )
@@ -36,57 +41,45 @@ if TYPE_CHECKING:
     from nexus_core.history.repair import repair
     from nexus_core.hookspecs import hookimpl
     from nexus_core.nexus import Nexus
-    from nexus_core.values.budget import Truncation
-    from nexus_core.values.command import Command
-    from nexus_core.values.counting import Model
-    from nexus_core.values.declarations import InitFile, MergePolicy, PluginSettings
-    from nexus_core.values.events import HookCall, Problem
-    from nexus_core.values.extra import Extra
+    from nexus_core.session.async_session import AsyncSession
+    from nexus_core.session.session import Session
+    from nexus_core.values.assembled import AgentResult, AssembledContext
+    from nexus_core.values.budget import TokenBudget
+    from nexus_core.values.conversation import Tool, Usage
     from nexus_core.values.finding import Finding
-    from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
-    from nexus_core.values.loaded import Loaded
     from nexus_core.values.message import Message
-    from nexus_core.values.piece import Piece
-    from nexus_core.values.plugin import PluginInfo
     from nexus_core.values.request import Request
     from nexus_core.values.section import Section
-    from nexus_core.values.servers import MCPServerConfig, MCPServerWithOrigin
     from nexus_core.values.source import Source
 
 _HOMES = {
+    "AgentResult": "values.assembled",
+    "AssembledContext": "values.assembled",
+    "AsyncSession": "session.async_session",
     "BudgetError": "errors",
     "ClosedError": "errors",
-    "Command": "values.command",
     "ConfigError": "errors",
-    "Extra": "values.extra",
+    "ConflictError": "errors",
+    "ExistsError": "errors",
     "FileError": "errors",
     "Finding": "values.finding",
-    "HookCall": "values.events",
-    "InitFile": "values.declarations",
-    "Layer": "values.layer",
-    "LayerConfig": "values.layer",
-    "LayerText": "values.layer",
-    "Loaded": "values.loaded",
-    "MCPServerConfig": "values.servers",
-    "MCPServerWithOrigin": "values.servers",
-    "MergePolicy": "values.declarations",
+    "LedgerError": "errors",
     "Message": "values.message",
     "MessageError": "errors",
     "MissingExtraError": "errors",
-    "Model": "values.counting",
     "Nexus": "nexus",
     "NexusError": "errors",
-    "Piece": "values.piece",
+    "PendingCalls": "errors",
     "PluginError": "errors",
-    "PluginInfo": "values.plugin",
-    "PluginSettings": "values.declarations",
-    "Problem": "values.events",
     "Request": "values.request",
     "Section": "values.section",
-    "Skipped": "values.layer",
+    "Session": "session.session",
     "Source": "values.source",
-    "Truncation": "values.budget",
+    "TokenBudget": "values.budget",
+    "Tool": "values.conversation",
+    "TurnError": "errors",
     "UnknownNameError": "errors",
+    "Usage": "values.conversation",
     "UsageError": "errors",
     "__version__": "_version",
     "check": "history.check",
@@ -97,39 +90,33 @@ _HOMES = {
 }
 
 __all__ = [
+    "AgentResult",
+    "AssembledContext",
+    "AsyncSession",
     "BudgetError",
     "ClosedError",
-    "Command",
     "ConfigError",
-    "Extra",
+    "ConflictError",
+    "ExistsError",
     "FileError",
     "Finding",
-    "HookCall",
-    "InitFile",
-    "Layer",
-    "LayerConfig",
-    "LayerText",
-    "Loaded",
-    "MCPServerConfig",
-    "MCPServerWithOrigin",
-    "MergePolicy",
+    "LedgerError",
     "Message",
     "MessageError",
     "MissingExtraError",
-    "Model",
     "Nexus",
     "NexusError",
-    "Piece",
+    "PendingCalls",
     "PluginError",
-    "PluginInfo",
-    "PluginSettings",
-    "Problem",
     "Request",
     "Section",
-    "Skipped",
+    "Session",
     "Source",
-    "Truncation",
+    "TokenBudget",
+    "Tool",
+    "TurnError",
     "UnknownNameError",
+    "Usage",
     "UsageError",
     "__version__",
     "check",

@@ -32,12 +32,14 @@ if TYPE_CHECKING:
 
     from nexus_core.values.budget import Truncation
     from nexus_core.values.command import Command
+    from nexus_core.values.conversation import Tool
     from nexus_core.values.counting import Model, ModelCounter
     from nexus_core.values.declarations import InitFile, InitScope, MergePolicy, PluginSettings
     from nexus_core.values.finding import Finding
     from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
     from nexus_core.values.ledger import Ledger
     from nexus_core.values.loaded import Loaded
+    from nexus_core.values.rendering import AgentRole, Renderer
     from nexus_core.values.request import Request
     from nexus_core.values.section import Section
 
@@ -203,10 +205,11 @@ def nexus_layer_texts(layer: Layer) -> Iterable[LayerText | Skipped]:
 def nexus_static_sections(request: Request, loaded: Loaded) -> Iterable[Section]:
     """Contribute sections to the stable part of the prompt.
 
-    Collects. Asked once per load. Sorted by `Section.order`, then by id, then by plugin.
+    Collects. Asked once per load; in a session, when a part of the prompt that is frozen begins. Sorted by
+    `Section.order`, then by id, then by plugin.
 
     Args:
-        request: The circumstances: working directory, mode.
+        request: The circumstances: working directory, mode, role. What changes from turn to turn is not in it.
         loaded: The layers that were found and their texts.
 
     Returns:
@@ -217,6 +220,82 @@ def nexus_static_sections(request: Request, loaded: Loaded) -> Iterable[Section]
         @hookimpl
         def nexus_static_sections(request):
             return [Section("python", title="Python", text=f"Python {sys.version.split()[0]}")]
+    """
+
+
+@hookspec
+def nexus_current_sections(request: Request, loaded: Loaded) -> Iterable[Section]:
+    """Contribute sections to what is said in this turn.
+
+    Collects. Asked once per turn, when something is said. Sorted by `Section.order`, then by id, then by plugin.
+
+    Args:
+        request: The circumstances: the message, the session, the platform, and all the rest.
+        loaded: The layers that were found and their texts.
+
+    Returns:
+        Sections about this very moment. They are kept with the message and sent again with it, so that they stay true
+        to what the model was told. A section of the kind `memory` is left out when there is no room for it; any
+        other counts as part of the event.
+
+    Example:
+        @hookimpl
+        def nexus_current_sections(request):
+            return [Section("git", title="Git", text=status(request.cwd))]
+    """
+
+
+@hookspec
+def nexus_tools(request: Request, loaded: Loaded) -> Iterable[Tool]:
+    """Offer tools to the model.
+
+    Collects. Asked when a part of the prompt that is frozen begins. The caller's own tools come first; of two with one
+    name, the caller's is used, then that of the plugin whose name comes first.
+
+    Args:
+        request: The circumstances: working directory, role, the caller's tools.
+        loaded: The layers that were found and their settings.
+
+    Returns:
+        Definitions. Nexus leaves out what role and permissions do not allow, and runs none of them: whoever calls the
+        model does.
+
+    Example:
+        @hookimpl
+        def nexus_tools(request):
+            return [Tool(name="git_status", description="What git says.", parameters={"type": "object"})]
+    """
+
+
+@hookspec
+def nexus_renderers() -> Iterable[Renderer]:
+    """Offer ways to put sections and messages into words.
+
+    Collects. Asked once per Nexus. Of two with one name, the bundled one is used; `labelled` is Nexus's own.
+
+    Returns:
+        Renderers by name.
+
+    Example:
+        @hookimpl
+        def nexus_renderers():
+            return [Renderer(name="plain", system=join_texts, current=lambda request, sections, now: request.message)]
+    """
+
+
+@hookspec
+def nexus_roles() -> Iterable[AgentRole]:
+    """Say what parts an agent can play.
+
+    Collects. Asked once per Nexus. Of two with one name, the bundled one is used; `unified` is Nexus's own.
+
+    Returns:
+        Roles by name, each with what its tools may reach. What the role is told, `nexus_static_sections` says.
+
+    Example:
+        @hookimpl
+        def nexus_roles():
+            return [AgentRole(name="reviewer", scopes=("general",))]
     """
 
 

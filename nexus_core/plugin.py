@@ -1,63 +1,165 @@
-"""What authors of plugins import besides the values in `nexus_core`."""
+"""What authors of plugins import besides the few names in `nexus_core`.
+
+As there, each name is imported when it is first used.
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
-from nexus_core.config.documents import read_document as read_json
-from nexus_core.config.documents import read_layer_document as read_layer_json
-from nexus_core.config.documents import setting_error
-from nexus_core.config.pointers import pointer_to
-from nexus_core.errors import ConflictError, ExistsError, LedgerError
-from nexus_core.files.admission import Admission, real_path
-from nexus_core.files.ownership import is_foreign, owners_beside
-from nexus_core.files.paths import file_in
-from nexus_core.files.places import defaults_directory
-from nexus_core.files.reading import read_bytes, read_text
-from nexus_core.files.repository import levels_above, repository_of, repository_root
-from nexus_core.text.console import Console
-from nexus_core.text.visible import visible, visible_line
-
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from nexus_core.config.documents import read_document as read_json
+    from nexus_core.config.documents import read_layer_document as read_layer_json
+    from nexus_core.config.documents import setting_error
     from nexus_core.config.json_document import JsonDocument as JsonDocument  # noqa: PLC0414 - for annotations of plugins
+    from nexus_core.config.pointers import pointer_to
     from nexus_core.config.schema import Strict
+    from nexus_core.errors import ConflictError, ExistsError, LedgerError
+    from nexus_core.files.admission import Admission, real_path
+    from nexus_core.files.ownership import is_foreign, owners_beside
+    from nexus_core.files.paths import file_in
+    from nexus_core.files.places import defaults_directory
+    from nexus_core.files.reading import read_bytes, read_text
+    from nexus_core.files.repository import levels_above, repository_of, repository_root
     from nexus_core.history.ledger.ledger import StoreLedger
     from nexus_core.history.ledger.rebuilding import Salvaged
     from nexus_core.history.ledger.rows import AliasRow, BranchRow, HistoryRow, Place, SessionRow, StepRow
     from nexus_core.nexus import Nexus
+    from nexus_core.text.console import Console
+    from nexus_core.text.visible import visible, visible_line
     from nexus_core.tokens.counter import TextCounter
     from nexus_core.tokens.estimator import estimate
     from nexus_core.tokens.messages import count_messages
     from nexus_core.tokens.pieces import cut_pieces
     from nexus_core.values.budget import GroupSizes as GroupSizes  # noqa: PLC0414 - for annotations of plugins
+    from nexus_core.values.budget import Truncation
+    from nexus_core.values.command import Command
+    from nexus_core.values.counting import Model
+    from nexus_core.values.declarations import InitFile, MergePolicy, PluginSettings
     from nexus_core.values.declarations import InitScope as InitScope  # noqa: PLC0414 - for annotations of plugins
+    from nexus_core.values.events import HookCall, Problem
+    from nexus_core.values.extra import Extra
+    from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
     from nexus_core.values.ledger import Ledger, NewStep, SessionRecord, Step
+    from nexus_core.values.loaded import Loaded
+    from nexus_core.values.piece import Piece
+    from nexus_core.values.plugin import PluginInfo
+    from nexus_core.values.rendering import AgentRole, Arranged, Arrangement, Past, Renderer
+    from nexus_core.values.servers import MCPServerConfig, MCPServerWithOrigin
+
+_HOMES = {
+    "Admission": "files.admission",
+    "AgentRole": "values.rendering",
+    "AliasRow": "history.ledger.rows",
+    "Arranged": "values.rendering",
+    "Arrangement": "values.rendering",
+    "BranchRow": "history.ledger.rows",
+    "Command": "values.command",
+    "ConflictError": "errors",
+    "Console": "text.console",
+    "ExistsError": "errors",
+    "Extra": "values.extra",
+    "HistoryRow": "history.ledger.rows",
+    "HookCall": "values.events",
+    "InitFile": "values.declarations",
+    "Layer": "values.layer",
+    "LayerConfig": "values.layer",
+    "LayerText": "values.layer",
+    "Ledger": "values.ledger",
+    "LedgerError": "errors",
+    "Loaded": "values.loaded",
+    "MCPServerConfig": "values.servers",
+    "MCPServerWithOrigin": "values.servers",
+    "MergePolicy": "values.declarations",
+    "Model": "values.counting",
+    "NewStep": "values.ledger",
+    "Past": "values.rendering",
+    "Piece": "values.piece",
+    "Place": "history.ledger.rows",
+    "PluginInfo": "values.plugin",
+    "PluginSettings": "values.declarations",
+    "Problem": "values.events",
+    "Renderer": "values.rendering",
+    "Salvaged": "history.ledger.rebuilding",
+    "SessionRecord": "values.ledger",
+    "SessionRow": "history.ledger.rows",
+    "Skipped": "values.layer",
+    "Step": "values.ledger",
+    "StepRow": "history.ledger.rows",
+    "StoreLedger": "history.ledger.ledger",
+    "Strict": "config.schema",
+    "TextCounter": "tokens.counter",
+    "Truncation": "values.budget",
+    "count_messages": "tokens.messages",
+    "cut_pieces": "tokens.pieces",
+    "defaults_directory": "files.places",
+    "estimate": "tokens.estimator",
+    "file_in": "files.paths",
+    "is_foreign": "files.ownership",
+    "levels_above": "files.repository",
+    "owners_beside": "files.ownership",
+    "pointer_to": "config.pointers",
+    "read_bytes": "files.reading",
+    "read_json": "config.documents",
+    "read_layer_json": "config.documents",
+    "read_text": "files.reading",
+    "real_path": "files.admission",
+    "repository_of": "files.repository",
+    "repository_root": "files.repository",
+    "setting_error": "config.documents",
+    "visible": "text.visible",
+    "visible_line": "text.visible",
+}
+_NAMES_THERE = {"read_json": "read_document", "read_layer_json": "read_layer_document"}
 
 __all__ = [
     "Admission",
+    "AgentRole",
     "AliasRow",
+    "Arranged",
+    "Arrangement",
     "BranchRow",
+    "Command",
     "ConflictError",
     "Console",
     "ExistsError",
+    "Extra",
     "HistoryRow",
+    "HookCall",
+    "InitFile",
+    "Layer",
+    "LayerConfig",
+    "LayerText",
     "Ledger",
     "LedgerError",
+    "Loaded",
+    "MCPServerConfig",
+    "MCPServerWithOrigin",
+    "MergePolicy",
+    "Model",
     "NewStep",
+    "Past",
+    "Piece",
     "Place",
+    "PluginInfo",
+    "PluginSettings",
+    "Problem",
+    "Renderer",
     "Salvaged",
     "SessionRecord",
     "SessionRow",
     "Shell",
+    "Skipped",
     "Step",
     "StepRow",
     "StoreLedger",
     "Strict",
     "TextCounter",
+    "Truncation",
     "count_messages",
     "cut_pieces",
     "defaults_directory",
@@ -80,31 +182,18 @@ __all__ = [
 ]
 
 
-_ELSEWHERE = {
-    "StoreLedger": "nexus_core.history.ledger.ledger",  # and by those who keep conversations
-    "Ledger": "nexus_core.values.ledger",
-    "NewStep": "nexus_core.values.ledger",
-    "SessionRecord": "nexus_core.values.ledger",
-    "Step": "nexus_core.values.ledger",
-    "Salvaged": "nexus_core.history.ledger.rebuilding",
-    "AliasRow": "nexus_core.history.ledger.rows",
-    "BranchRow": "nexus_core.history.ledger.rows",
-    "HistoryRow": "nexus_core.history.ledger.rows",
-    "Place": "nexus_core.history.ledger.rows",
-    "SessionRow": "nexus_core.history.ledger.rows",
-    "StepRow": "nexus_core.history.ledger.rows",
-    "Strict": "nexus_core.config.schema",  # pydantic is imported only by those who declare settings
-    "TextCounter": "nexus_core.tokens.counter",  # and these by those who count
-    "count_messages": "nexus_core.tokens.messages",
-    "cut_pieces": "nexus_core.tokens.pieces",
-    "estimate": "nexus_core.tokens.estimator",
-}
+# Hidden from type checkers, which would otherwise take any misspelt name for an object.
+if not TYPE_CHECKING:
 
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f"nexus_core.{_HOMES[name]}"), _NAMES_THERE.get(name, name))
+        globals()[name] = value
+        return value
 
-def __getattr__(name: str) -> object:
-    if name not in _ELSEWHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_ELSEWHERE[name]), name)
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
 
 
 class Shell(Protocol):

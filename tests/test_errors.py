@@ -2,8 +2,9 @@ import pickle
 
 import pytest
 
-from nexus_core import ConfigError, Extra, MissingExtraError, NexusError, PluginError, UnknownNameError
+from nexus_core import ConfigError, MissingExtraError, NexusError, PluginError, UnknownNameError
 from nexus_core.errors import did_you_mean
+from nexus_core.plugin import Extra
 
 
 def test_a_message_says_what_where_and_what_to_do() -> None:

@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nexus_core import ClosedError, FileError, Layer, LayerText, Nexus, Section, UsageError, hookimpl
+from nexus_core import ClosedError, FileError, Nexus, Section, UsageError, hookimpl
+from nexus_core.plugin import Layer, LayerText
 from nexus_core.testing import write_files
 
 if TYPE_CHECKING:
-    from nexus_core import Loaded, Problem, Request
+    from nexus_core import Request
+    from nexus_core.plugin import Loaded, Problem
     from nexus_core.testing.fixtures import MakeNexus
     from tests.conftest import InstallPlugin
 

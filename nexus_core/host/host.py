@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pluggy
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from nexus_core.host.policy import PluginPolicy
     from nexus_core.values.budget import Truncation
     from nexus_core.values.command import Command
+    from nexus_core.values.conversation import Tool
     from nexus_core.values.counting import Model, ModelCounter
     from nexus_core.values.declarations import InitScope, ListPolicy, PluginSettings
     from nexus_core.values.events import HookCall, Problem
@@ -29,8 +31,9 @@ if TYPE_CHECKING:
     from nexus_core.values.ledger import Ledger
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.plugin import PluginInfo
+    from nexus_core.values.rendering import AgentRole, Renderer
     from nexus_core.values.request import Request
-    from nexus_core.values.section import Section
+    from nexus_core.values.section import Section, Zone
     from nexus_core.values.source import Source
 
 # Writes into a value of an answer what only the host knows. It is a copy that nobody else has yet, so it may change.
@@ -73,9 +76,7 @@ class Host:
     def commands(self, core: Iterable[Command] = ()) -> Registry[Command]:
         """Ask `nexus_commands`; the names of `core` commands are taken already."""
         registry: Registry[Command] = Registry("command")
-        for command in core:
-            registry.add(command.name, command, "Nexus itself")
-        self._fill(registry, "nexus_commands")
+        self._fill(registry, "nexus_commands", core)
         return registry
 
     def init_files(self, scope: InitScope) -> dict[str, str]:
@@ -123,12 +124,29 @@ class Host:
         return self._ask_about(layer, "nexus_layer_texts")
 
     def static_sections(self, request: Request, loaded: Loaded) -> tuple[Section, ...]:
-        """Ask `nexus_static_sections`."""
-        answers: list[Answer[Section]] = self._ask("nexus_static_sections", request=request, loaded=loaded)
-        for answer in answers:
-            for section in answer.items:
-                _stamp(section, "source", _source(section, answer.plugin))
-        return tuple(section for answer in answers for section in answer.items)
+        """Ask `nexus_static_sections`; without what changes from turn to turn."""
+        return self._sections("nexus_static_sections", "static", request.standing, loaded)
+
+    def current_sections(self, request: Request, loaded: Loaded) -> tuple[Section, ...]:
+        """Ask `nexus_current_sections`."""
+        return self._sections("nexus_current_sections", "current", request, loaded)
+
+    def tools(self, request: Request, loaded: Loaded) -> list[tuple[Tool, str]]:
+        """Ask `nexus_tools`: tools with the plugins they come from."""
+        answers: list[Answer[Tool]] = self._ask("nexus_tools", request=request.standing, loaded=loaded)
+        return [(tool, answer.plugin) for answer in answers for tool in answer.items]
+
+    def renderers(self, core: Iterable[Renderer] = ()) -> Registry[Renderer]:
+        """Ask `nexus_renderers`."""
+        registry: Registry[Renderer] = Registry("renderer")
+        self._fill(registry, "nexus_renderers", core)
+        return registry
+
+    def roles(self, core: Iterable[AgentRole] = ()) -> Registry[AgentRole]:
+        """Ask `nexus_roles`."""
+        registry: Registry[AgentRole] = Registry("role")
+        self._fill(registry, "nexus_roles", core)
+        return registry
 
     def models(self) -> dict[str, Model]:
         """Ask `nexus_models`: models by name; what installed plugins say replaces what bundled ones say."""
@@ -171,13 +189,33 @@ class Host:
                     skipped.append(item)
                 else:
                     _stamp(item, "layer", layer)
-                    _stamp(item, "source", Source(uri=str(item.path), layer=layer.name, plugin=answer.plugin))
+                    source = Source(
+                        uri=str(item.path),
+                        layer=layer.name,
+                        plugin=answer.plugin,
+                        trust="user" if layer.is_own else "project",
+                    )
+                    _stamp(item, "source", source)
                     found.append(item)
         return found, skipped
 
-    def _fill(self, registry: Registry[Any], hook: str) -> None:
-        """Add what a hook offers, each under its name; the bundled ones keep theirs."""
+    def _sections(self, hook: str, zone: Zone, request: Request, loaded: Loaded) -> tuple[Section, ...]:
+        """The sections that a hook brings, each stamped with where it comes from and in a kind of that zone."""
+        from nexus_core.values.section import ZONES  # noqa: PLC0415 - as above
+
+        answers: list[Answer[Section]] = self._ask(hook, request=request, loaded=loaded)
+        for answer in answers:
+            for section in answer.items:
+                _stamp(section, "source", _source(section, answer.plugin))
+                if ZONES[section.kind] != zone:
+                    _stamp(section, "kind", "workspace" if zone == "static" else "event")
+        return tuple(section for answer in answers for section in answer.items)
+
+    def _fill(self, registry: Registry[Any], hook: str, core: Iterable[Any] = ()) -> None:
+        """Add what a hook offers, each under its name; Nexus itself and the bundled plugins keep theirs."""
         # Installing a package must not change what a name of ours means.
+        for item in core:
+            registry.add(item.name, item, "Nexus itself")
         for answer in self._bundled_first(hook):
             for item in answer.items:
                 if owner := registry.add(item.name, item, f"plugin {answer.plugin!r}"):
@@ -220,4 +258,4 @@ def _source(section: Section, plugin: str) -> Source:
 
     if section.source is None:
         return Source(uri=f"plugin:{plugin}", plugin=plugin)
-    return Source(uri=section.source.uri, layer=section.source.layer, plugin=plugin)
+    return replace(section.source, plugin=plugin)

@@ -10,13 +10,15 @@ from nexus_core.values.section import Section
 from nexus_core.values.source import Source
 
 if TYPE_CHECKING:
-    from nexus_core.values.layer import Layer, Scope
+    from nexus_core.values.layer import Layer, LayerText, Scope
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.settings import Settings
 
 FIRST_ORDER = 100
 TITLED_ORDER = 200
 LAST_ORDER = 299
+PERSONA_ORDER = 300
+LAST_PERSONA_ORDER = 399
 ACTIVE = "active-configuration"
 ACTIVE_ORDER = 700
 
@@ -39,11 +41,18 @@ def layer_sections(loaded: Loaded) -> tuple[Section, ...]:
             id=f"layer-{index:05}",
             title=text.title or _title(text.layer),
             text=text.text,
-            order=min((TITLED_ORDER if text.title else FIRST_ORDER) + index, LAST_ORDER),
+            kind=text.kind,
+            order=_order(text, index),
             source=text.source,
         )
         for index, text in enumerate(texts)
     )
+
+
+def _order(text: LayerText, index: int) -> int:
+    if text.kind == "persona":
+        return min(PERSONA_ORDER + index, LAST_PERSONA_ORDER)
+    return min((TITLED_ORDER if text.title else FIRST_ORDER) + index, LAST_ORDER)
 
 
 def _title(layer: Layer | None) -> str:

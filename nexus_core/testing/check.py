@@ -79,7 +79,7 @@ def ask_every_hook(host: Host, request: Request) -> dict[str, object]:
     configs = [host.layer_config(layer) for layer in (*layers, *sample)]
     texts = [host.layer_texts(layer) for layer in (*layers, *sample)]
     loaded = Loaded(layers=tuple(layers), texts=tuple(text for found, _ in texts for text in found))
-    registry = host.commands()
+    registry, roles = host.commands(), host.roles()
     return {
         "nexus_commands": [registry.get(name) for name in registry],
         "nexus_init_files": [host.init_files("local"), host.init_files("global")],
@@ -89,6 +89,10 @@ def ask_every_hook(host: Host, request: Request) -> dict[str, object]:
         "nexus_layer_config": configs,
         "nexus_layer_texts": texts,
         "nexus_static_sections": host.static_sections(request, loaded),
+        "nexus_current_sections": host.current_sections(request, loaded),
+        "nexus_tools": host.tools(request, loaded),
+        "nexus_renderers": list(host.renderers()),
+        "nexus_roles": [roles.get(name) for name in roles],
         "nexus_models": host.models(),
         "nexus_token_counter": [_describe_counter(host, model) for model in ("", "gpt-4o")],
         "nexus_truncations": list(host.truncations()),

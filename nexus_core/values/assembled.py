@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from nexus_core.values.conversation import Tool, Usage
     from nexus_core.values.message import Message
     from nexus_core.values.parts import JSON
+    from nexus_core.values.placement import Placement
 
     Write = Callable[["AssembledContext", str, Mapping[str, Any]], dict[str, Any]]
 
@@ -42,6 +43,10 @@ class AssembledContext:
         source_event_id: What set it off, if that has a name.
         workspace_path: The directory the agent works in.
         decisions: What was left out so that it fits.
+        renderer: What put it into words.
+        epoch: The address of what is frozen: system prompt and tools.
+        system_context: What the system prompt was put together from, as it is written down.
+        place: Says where each piece comes from; asked when `placements` is.
         write: Puts it into an API's shape.
     """
 
@@ -62,7 +67,16 @@ class AssembledContext:
     source_event_id: str | None = None
     workspace_path: Path
     decisions: tuple[Decision, ...] = ()
+    renderer: str = "labelled"
+    epoch: str = ""
+    system_context: JSON = field(default_factory=dict)
+    place: Callable[[], tuple[Placement, ...]] = field(default=tuple, repr=False, compare=False)
     write: Write = field(repr=False, compare=False)
+
+    @property
+    def placements(self) -> tuple[Placement, ...]:
+        """Every section, tool and message that was put into the call or left out of it, in the order of the call."""
+        return self.place()
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -90,6 +104,8 @@ class AgentResult:
         usage: What it cost.
         stop_reason: Why it ended, in the agent's own word.
         error: What went wrong, None if nothing did.
+        id: The agent's own name for this run, "" for none. With one, the same result may be recorded again, and is
+            kept once.
     """
 
     messages: tuple[object, ...]
@@ -97,6 +113,7 @@ class AgentResult:
     usage: Usage | None = None
     stop_reason: str = ""
     error: str | None = None
+    id: str = ""
 
     if TYPE_CHECKING:  # what may be given is more than what is kept
 
@@ -108,6 +125,7 @@ class AgentResult:
             usage: Usage | None = None,
             stop_reason: str = "",
             error: str | None = None,
+            id: str = "",  # noqa: A002 - the field's name
         ) -> None: ...
 
     def __post_init__(self) -> None:

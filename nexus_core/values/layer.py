@@ -87,6 +87,7 @@ class LayerText:
         pieces: Where the parts of such a text come from, in order, so that a remark can name the file and line.
         layer: The layer it belongs to; stamped by the host.
         source: Where it comes from; stamped by the host.
+        kind: Whether it is about the work, or about who the agent and its user are.
     """
 
     path: Path
@@ -97,9 +98,11 @@ class LayerText:
     layer: Layer | None = None
     source: Source | None = None
     pieces: tuple[Piece, ...] = field(default=(), compare=False, repr=False)
+    kind: Literal["workspace", "persona"] = "workspace"
 
     def __post_init__(self) -> None:
         require_absolute(self.path, "LayerText.path")
+        require_one_of(self.kind, "LayerText.kind", ("workspace", "persona"))
         require_type(self.text, "LayerText.text", str)
         require_one_of(self.purpose, "LayerText.purpose", PURPOSES)
         require_type(self.title, "LayerText.title", str)

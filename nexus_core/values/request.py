@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 from nexus_core.values.checks import require_absolute, require_one_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Any
+
+    from nexus_core.values.conversation import Tool
+    from nexus_core.values.message import Message
+    from nexus_core.values.parts import JSON
 
 Mode = Literal["repl", "server"]
 """How the agent is driven: by a person at a prompt, or by programs over HTTP."""
@@ -27,6 +32,22 @@ class Request:
         defaults: The defaults that ship with Nexus, or None when they are switched off.
         ancestor_depth: How many levels above `cwd` may contribute a layer.
         mode: How the agent is driven.
+        role: What part the agent plays, by the name of an `AgentRole`.
+        renderer: How it is put into words, by the name of a `Renderer`; "" for what the settings say.
+        task: What a worker is to do; "" for everybody else.
+        skills: The skills that a worker is told about; None for all.
+        permissions: What the agent may do, in words of the caller's own.
+        tools: What the caller lets the model ask for.
+        session: The session whose history is read; "" for none.
+        model: Whom to ask; "" for whom the session asked before, or the settings say.
+        message: What the turn is about; None where nothing was said yet.
+        source: Who or what said it.
+        event_id: What set it off, if that has a name.
+        timezone: Where the user's clock stands, by the zone's name; "" for UTC.
+        platform: Where the user is: `slack`, `imessage`.
+        platform_actions: What can be done there.
+        hook_data: What programs outside have to say about this turn, by name.
+        attachments: Files that were handed over: `{"path": …, "lines": [1, 20]}`.
     """
 
     cwd: Path
@@ -34,8 +55,42 @@ class Request:
     defaults: Path | None = None
     ancestor_depth: int = DEFAULT_ANCESTOR_DEPTH
     mode: Mode = "repl"
+    role: str = "unified"
+    renderer: str = ""
+    task: str = ""
+    skills: tuple[str, ...] | None = None
+    permissions: tuple[str, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    session: str = ""
+    model: str = ""
+    message: Message | None = None
+    source: str = ""
+    event_id: str = ""
+    timezone: str = ""
+    platform: str = ""
+    platform_actions: tuple[str, ...] = ()
+    hook_data: JSON = field(default_factory=dict)
+    attachments: tuple[JSON, ...] = ()
 
     def __post_init__(self) -> None:
         require_absolute(self.cwd, "Request.cwd")
         require_absolute(self.home, "Request.home")
         require_one_of(self.mode, "Request.mode", MODES)
+
+    @property
+    def standing(self) -> Request:
+        """The same without what changes from turn to turn; the stable part of a prompt is made from this."""
+        return replace(self, **_EACH_TURN)
+
+
+_EACH_TURN: dict[str, Any] = {
+    "model": "",
+    "message": None,
+    "source": "",
+    "event_id": "",
+    "timezone": "",
+    "platform": "",
+    "platform_actions": (),
+    "hook_data": {},
+    "attachments": (),
+}

@@ -11,7 +11,19 @@ from nexus_core.values.source import Source
 Kind = Literal["workspace", "persona", "session", "memory", "event"]
 """What a section is about."""
 
+Zone = Literal["static", "history", "current"]
+"""Where something lands in a call: in what never changes, in what only grows, in what is new each turn."""
+
 KINDS: tuple[Kind, ...] = get_args(Kind)
+ZONES: dict[Kind, Zone] = {
+    "workspace": "static",
+    "persona": "static",
+    "session": "history",
+    "memory": "current",
+    "event": "current",
+}
+"""The zone of each kind."""
+
 DEFAULT_ORDER = 500
 
 
@@ -20,7 +32,8 @@ class Section:
     """One titled text that a plugin puts before the model.
 
     Sections stand in ascending `order`; equal orders are sorted by `id`, then by plugin. Layer texts
-    use 100 to 299 and the environment uses 600, so that the default lands between them.
+    use 100 to 299, the persona uses 300 to 399 and the environment 600, so that the default lands between them. An
+    order below 0 puts a section before everything else, under a heading of the first level.
 
     Attributes:
         id: A short stable name, by which it is sorted and referred to.
@@ -29,6 +42,8 @@ class Section:
         kind: What the section is about.
         order: Where it stands among the others; lower comes first.
         source: Where the text comes from. Leave it out for computed text.
+        priority: What is left out first when there is too little room for memories: the lowest.
+        required: Whether it must not be left out at all.
     """
 
     id: str
@@ -37,6 +52,8 @@ class Section:
     kind: Kind = "workspace"
     order: int = DEFAULT_ORDER
     source: Source | None = None
+    priority: int = 0
+    required: bool = False
 
     def __post_init__(self) -> None:
         require_words(self.id, "Section.id")
@@ -45,6 +62,13 @@ class Section:
         require_one_of(self.kind, "Section.kind", KINDS)
         require_type(self.order, "Section.order", int)
         require_type(self.source, "Section.source", Source, type(None))
+        require_type(self.priority, "Section.priority", int)
+        require_type(self.required, "Section.required", bool)
+
+    @property
+    def zone(self) -> Zone:
+        """Where it lands in a call."""
+        return ZONES[self.kind]
 
     @property
     def digest(self) -> str:

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
-from nexus_core.values.checks import require_type, require_words
+from nexus_core.values.checks import require_one_of, require_type, require_words
+
+Trust = Literal["user", "project", "foreign"]
+"""Whose word a text is: the user's own or Nexus's; that of the project; that of anybody, such as a page that a tool
+has read."""
+
+TRUSTS: tuple[Trust, ...] = get_args(Trust)
+_COMPUTED = ("plugin:", "settings:", "step:", "caller:")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,21 +20,27 @@ class Source:
     """The origin of a text; the host fills in the plugin, so a plugin need only say what it knows.
 
     Attributes:
-        uri: The path of a file; `plugin:<name>` for text that a plugin computed, `settings:` for merged settings.
+        uri: The path of a file; `plugin:<name>` for text that a plugin computed, `settings:` for merged settings,
+            `step:<id>` for what was said in a session, `caller:` for what the caller gave.
         layer: The name of the layer it was found in, "" when it belongs to none.
         plugin: The name of the plugin that contributed it.
+        lines: The first and the last line, where it is not all of the file.
+        trust: Whose word it is.
     """
 
     uri: str
     layer: str = ""
     plugin: str = ""
+    lines: tuple[int, int] | None = None
+    trust: Trust = "user"
 
     def __post_init__(self) -> None:
         require_words(self.uri, "Source.uri")
         require_type(self.layer, "Source.layer", str)
         require_type(self.plugin, "Source.plugin", str)
+        require_one_of(self.trust, "Source.trust", TRUSTS)
 
     @property
     def is_file(self) -> bool:
         """Whether the text was read from a file rather than computed."""
-        return not self.uri.startswith(("plugin:", "settings:"))
+        return not self.uri.startswith(_COMPUTED)

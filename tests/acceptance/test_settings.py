@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core import ConfigError, MergePolicy, NexusError, hookimpl
+from nexus_core import ConfigError, NexusError, hookimpl
 from nexus_core.context import Config, ContextConfig
+from nexus_core.plugin import MergePolicy
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 

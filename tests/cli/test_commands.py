@@ -15,7 +15,8 @@ from nexus_core.testing import write_files
 from tests.conftest import Cli, InstallPlugin
 
 GIT = """
-from nexus_core import Command, hookimpl
+from nexus_core import hookimpl
+from nexus_core.plugin import Command
 
 @hookimpl
 def nexus_commands():

@@ -279,7 +279,8 @@ def test_settings_that_are_not_to_be_replaced_must_be_put_right_first(cli: Cli, 
 
 def test_a_plugin_adds_a_file(cli: Cli, install_plugin: InstallPlugin, work: Path) -> None:
     source = """
-from nexus_core import InitFile, hookimpl
+from nexus_core import hookimpl
+from nexus_core.plugin import InitFile
 
 @hookimpl
 def nexus_init_files(scope):

@@ -72,7 +72,8 @@ def test_messages_and_data_in_one_stream_keep_their_order(work: Path) -> None:
 NOISY = """
 import os, subprocess, sys
 import typer
-from nexus_core import Command, hookimpl
+from nexus_core import hookimpl
+from nexus_core.plugin import Command
 
 app = typer.Typer()
 print("print at import")

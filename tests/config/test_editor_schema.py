@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import Field
 
-from nexus_core import ConfigError, LayerConfig
+from nexus_core import ConfigError
 from nexus_core.config.editor_schema import json_schema
 from nexus_core.config.merging import merge_configs
 from nexus_core.config.schema import Config, Strict
 from nexus_core.config.servers.normalising import normalise_servers
 from nexus_core.config.validation import find_faults
+from nexus_core.plugin import LayerConfig
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_core.values.declarations import InitScope
@@ -185,7 +186,8 @@ def test_the_command_prints_a_schema_with_the_sections_of_bundled_and_installed_
     install_plugin(
         "loud",
         """
-from nexus_core import PluginSettings, hookimpl
+from nexus_core import hookimpl
+from nexus_core.plugin import PluginSettings
 from nexus_core.plugin import Strict
 
 class Settings(Strict):

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nexus_core import Layer, LayerConfig
 from nexus_core.config.json_parser import parse_json
 from nexus_core.config.merging import deep_merge, merge_configs
+from nexus_core.plugin import Layer, LayerConfig
 from nexus_core.values.declarations import LIST_POLICIES, ListPolicy
 
 JSON = st.recursive(

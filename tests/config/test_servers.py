@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from nexus_core import ConfigError, Layer, LayerConfig, Skipped, hookimpl
+from nexus_core import ConfigError, hookimpl
 from nexus_core.config.documents import read_document
 from nexus_core.config.servers.normalising import MAX_NOTES, normalise_servers
+from nexus_core.plugin import Layer, LayerConfig, Skipped
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.mcp import nexus_layer_config

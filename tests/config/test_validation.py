@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from nexus_core import ConfigError, Layer, LayerConfig
+from nexus_core import ConfigError
 from nexus_core.config.documents import read_document
 from nexus_core.config.merging import merge_configs
 from nexus_core.config.schema import Strict
 from nexus_core.config.validation import build_config, find_faults
+from nexus_core.plugin import Layer, LayerConfig
 from nexus_core.values.settings import Settings
 
 

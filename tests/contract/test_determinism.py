@@ -8,13 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from nexus_core import Layer, Request, Section, hookimpl
+from nexus_core import Request, Section, hookimpl
 from nexus_core.host.bundled import BUNDLED
 from nexus_core.host.candidates import Candidate
 from nexus_core.host.host import Host
 from nexus_core.host.policy import PluginPolicy
 from nexus_core.layers.loading import load_layers
 from nexus_core.layers.sections import layer_sections
+from nexus_core.plugin import Layer
 from nexus_core.rendering.labelled import render_labelled
 from nexus_core.testing import write_files
 

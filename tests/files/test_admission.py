@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from nexus_core import FileError, Layer, Skipped
+from nexus_core import FileError
 from nexus_core.files import admission as module
-from nexus_core.plugin import Admission
+from nexus_core.plugin import Admission, Layer, Skipped
 from nexus_core.testing import write_files
 
 CANARY = "CANARY"

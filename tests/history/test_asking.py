@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from nexus_core import Nexus, PluginError, Truncation, fit, hookimpl
+from nexus_core import Nexus, PluginError, fit, hookimpl
 from nexus_core.history.asking import ask_truncation, smaller_room
 from nexus_core.history.growing import GrowingHistory
 from nexus_core.history.sums import RunningSums
+from nexus_core.plugin import Truncation
 from nexus_core.values.message import Message
 from tests.history.counters import Characters
 

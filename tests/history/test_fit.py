@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from nexus_core import BudgetError, MessageError, Nexus, Truncation, UnknownNameError, UsageError, fit, hookimpl
+from nexus_core import BudgetError, MessageError, Nexus, UnknownNameError, UsageError, fit, hookimpl
+from nexus_core.plugin import Truncation
 from nexus_core.testing import write_files
 from nexus_core.values.budget import Decision, TokenBudget
 from tests.history.counters import Characters

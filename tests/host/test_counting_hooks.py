@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nexus_core import Model, Nexus, Problem, Truncation, hookimpl
+from nexus_core import Nexus, hookimpl
+from nexus_core.plugin import Model, Problem, Truncation
 from nexus_core.values.message import Message
 
 

@@ -6,21 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nexus_core import (
-    Command,
-    ConfigError,
-    HookCall,
-    Layer,
-    LayerText,
-    Loaded,
-    PluginError,
-    Problem,
-    Request,
-    Section,
-    Skipped,
-    Source,
-    hookimpl,
-)
+from nexus_core import ConfigError, PluginError, Request, Section, Source, hookimpl
 from nexus_core.host.answers import CHECKS
 from nexus_core.host.blame import Blame
 from nexus_core.host.bundled import BUNDLED
@@ -29,6 +15,7 @@ from nexus_core.host.contract import hooks
 from nexus_core.host.host import Host
 from nexus_core.host.implementation import stand_in
 from nexus_core.host.policy import PluginPolicy
+from nexus_core.plugin import Command, HookCall, Layer, LayerText, Loaded, Problem, Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -201,7 +188,7 @@ def test_texts_are_stamped_with_layer_and_source() -> None:
 
     assert skipped == [Skipped(Path("/project/.nexus3/X.md"), "blank", layer="local", plugin="Reader")]
     assert text.layer == layer
-    assert text.source == Source(uri="/project/.nexus3/RULES.md", layer="local", plugin="Reader")
+    assert text.source == Source(uri="/project/.nexus3/RULES.md", layer="local", plugin="Reader", trust="project")
 
 
 def test_of_two_commands_with_one_name_the_first_stays_and_the_other_is_named() -> None:

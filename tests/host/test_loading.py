@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nexus_core import Extra, NexusError, PluginError, PluginInfo, Problem, Section, hookimpl
+from nexus_core import NexusError, PluginError, Section, hookimpl
 from nexus_core.host.candidates import Candidate, bundled, given_candidates
 from nexus_core.host.host import Host
 from nexus_core.host.policy import PluginPolicy
+from nexus_core.plugin import Extra, PluginInfo, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable

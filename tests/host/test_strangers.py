@@ -10,13 +10,14 @@ from unittest.mock import Mock
 
 import pytest
 
-from nexus_core import Command, Extra, Loaded, NexusError, Problem, Request, Section, Source, hookimpl
+from nexus_core import NexusError, Request, Section, Source, hookimpl
 from nexus_core.host.answers import MAX_ITEMS
 from nexus_core.host.candidates import Candidate
 from nexus_core.host.host import Host
 from nexus_core.host.implementation import describe
 from nexus_core.host.inspection import faults
 from nexus_core.host.policy import PluginPolicy
+from nexus_core.plugin import Command, Extra, Loaded, Problem
 
 REQUEST = Request(cwd=Path("/project"), home=Path("/home"))
 

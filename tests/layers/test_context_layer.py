@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core import Layer, LayerConfig, LayerText, hookimpl
+from nexus_core import hookimpl
 from nexus_core.context import ContextLayer, ContextLoader, LoadedContext
+from nexus_core.plugin import Layer, LayerConfig, LayerText
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from nexus_core import ConfigError, Layer, LayerConfig
+from nexus_core import ConfigError
 from nexus_core.config.json_parser import parse_json
 from nexus_core.config.merging import merge_configs
 from nexus_core.layers.guarding import PROTECTED, Guarded, guard_configs
+from nexus_core.plugin import Layer, LayerConfig
 from nexus_core.values.trust import ActivePart, Decision
 
 OWN = Layer("global", Path("/home"), "global")

@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core import FileError, InitFile, hookimpl
+from nexus_core import FileError, hookimpl
 from nexus_core.host.candidates import given_candidates
 from nexus_core.host.host import Host
 from nexus_core.host.policy import PluginPolicy
 from nexus_core.layers.initialising import carry_out, plan_init
+from nexus_core.plugin import InitFile
 from nexus_core.testing import write_files
 from nexus_core.values.declarations import InitScope
 

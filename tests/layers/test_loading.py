@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nexus_core import ConfigError, MergePolicy, PluginSettings, hookimpl
+from nexus_core import ConfigError, hookimpl
 from nexus_core.config import remembered
+from nexus_core.plugin import MergePolicy, PluginSettings
 from nexus_core.testing import write_files
 
 if TYPE_CHECKING:

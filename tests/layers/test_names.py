@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core import ConfigError, Nexus, Truncation, hookimpl
+from nexus_core import ConfigError, Nexus, hookimpl
+from nexus_core.plugin import Truncation
 
 
 class Newest:

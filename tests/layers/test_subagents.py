@@ -9,8 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nexus_core import FileError, LayerText, Nexus, hookimpl
+from nexus_core import FileError, Nexus, hookimpl
 from nexus_core.layers.context import LoadedContext
+from nexus_core.plugin import LayerText
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 

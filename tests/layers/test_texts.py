@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nexus_core import Layer, LayerText
 from nexus_core.layers.texts import MAX_HIDDEN, Chosen, choose_texts
+from nexus_core.plugin import Layer, LayerText
 from nexus_core.text.fence import fence_documentation
 from nexus_core.values.settings import Settings
 

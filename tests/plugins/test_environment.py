@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from nexus_core import ConfigError, Loaded, Request
+from nexus_core import ConfigError, Request
+from nexus_core.plugin import Loaded
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_core.values.request import Mode

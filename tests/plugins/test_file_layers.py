@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nexus_core import FileError, Layer, Request, Skipped
+from nexus_core import FileError, Request
+from nexus_core.plugin import Layer, Skipped
 from nexus_core.testing import check_plugin, write_files
 from nexus_plugins import file_layers
 from nexus_plugins.file_layers import nexus_layer_config, nexus_layer_texts, nexus_layers

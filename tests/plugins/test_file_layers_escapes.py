@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nexus_core import FileError, Layer, LayerConfig, LayerText, NexusError, Request
+from nexus_core import FileError, NexusError, Request
+from nexus_core.plugin import Layer, LayerConfig, LayerText
 from nexus_core.testing import write_files
 from nexus_plugins.file_layers import nexus_layer_config, nexus_layer_texts, nexus_layers
 

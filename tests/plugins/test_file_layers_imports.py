@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core import FileError, Layer, LayerText, Skipped
+from nexus_core import FileError
+from nexus_core.plugin import Layer, LayerText, Skipped
 from nexus_core.testing import write_files
 from nexus_plugins.file_layers import nexus_layer_texts
 

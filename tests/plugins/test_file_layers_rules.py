@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core import Layer, LayerText, Request, Skipped
+from nexus_core import Request
 from nexus_core.files.repository import Level
-from nexus_core.plugin import levels_above, repository_of, repository_root
+from nexus_core.plugin import Layer, LayerText, Skipped, levels_above, repository_of, repository_root
 from nexus_core.testing import write_files
 from nexus_plugins.file_layers import nexus_layer_texts, nexus_layers
 

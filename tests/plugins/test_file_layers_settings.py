@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core import ConfigError, Layer, LayerConfig, Skipped
+from nexus_core import ConfigError
+from nexus_core.plugin import Layer, LayerConfig, Skipped
 from nexus_core.testing import write_files
 from nexus_plugins.file_layers import nexus_layer_config
 

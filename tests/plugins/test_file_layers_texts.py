@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core import FileError, Layer, LayerText, Request, Skipped
+from nexus_core import FileError, Request
+from nexus_core.plugin import Layer, LayerText, Skipped
 from nexus_core.testing import write_files
 from nexus_plugins.file_layers import nexus_layer_config, nexus_layer_texts, nexus_layers
 

@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nexus_plugins.mcp
-from nexus_core import ConfigError, FileError, Layer, LayerConfig, Skipped
+from nexus_core import ConfigError, FileError
 from nexus_core.config.pointers import pointer_to
 from nexus_core.config.servers.fields import FIELDS
 from nexus_core.config.servers.normalising import normalise_servers
+from nexus_core.plugin import Layer, LayerConfig, Skipped
 from nexus_core.testing import check_plugin, write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.mcp import nexus_layer_config

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core import Layer, LayerText, Skipped
+from nexus_core.plugin import Layer, LayerText, Skipped
 from nexus_core.testing import check_plugin, write_files
 from nexus_core.values.layer import Scope
 from nexus_plugins import readme_fallback

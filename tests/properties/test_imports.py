@@ -8,8 +8,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_core import Layer, LayerText
 from nexus_core.layers.pieces import Pieces
+from nexus_core.plugin import Layer, LayerText
 from nexus_core.testing import write_files
 from nexus_plugins.file_layers import nexus_layer_texts
 

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_core import Layer, LayerText, Loaded, Source
+from nexus_core import Source
 from nexus_core.layers.sections import active_configuration, layer_sections
 from nexus_core.layers.texts import choose_texts
+from nexus_core.plugin import Layer, LayerText, Loaded
 from nexus_core.rendering.labelled import render_labelled
 from nexus_core.text.hidden import strip_hidden
 from nexus_core.values.settings import Settings

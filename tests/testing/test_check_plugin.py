@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from nexus_core import Command, ConfigError, Layer, LayerText, Loaded, Request, Section, hookimpl
+from nexus_core import ConfigError, Request, Section, hookimpl
 from nexus_core.host.candidates import given_candidates
 from nexus_core.host.contract import hooks
 from nexus_core.host.host import Host
 from nexus_core.host.policy import PluginPolicy
+from nexus_core.plugin import Command, Layer, LayerText, Loaded
 from nexus_core.testing import check_plugin, write_files
 from nexus_core.testing.check import ask_every_hook
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core import Layer, LayerText, Loaded
 from nexus_core.layers.sections import layer_sections
+from nexus_core.plugin import Layer, LayerText, Loaded
 from nexus_core.rendering.labelled import TITLE
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus

@@ -8,9 +8,9 @@ from weakref import ref
 
 import pytest
 
-from nexus_core import Model, Nexus, hookimpl
+from nexus_core import Nexus, hookimpl
 from nexus_core.context import SimpleTokenCounter, TiktokenCounter, TokenCounter, get_token_counter
-from nexus_core.plugin import TextCounter
+from nexus_core.plugin import Model, TextCounter
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_core.tokens.counters import open_counter, open_model, warn_that_nobody_counts
 from nexus_core.values.settings import Settings

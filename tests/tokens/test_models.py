@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nexus_core import Model
+from nexus_core.plugin import Model
 from nexus_core.tokens.models import find_model
 from nexus_core.values.settings import Settings
 from nexus_plugins.models import nexus_models

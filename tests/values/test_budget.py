@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from nexus_core import Truncation
 from nexus_core.context import TokenBudget
+from nexus_core.plugin import Truncation
 
 
 @pytest.mark.acceptance("D-01")

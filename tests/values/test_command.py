@@ -1,6 +1,6 @@
 import pytest
 
-from nexus_core import Command
+from nexus_core.plugin import Command
 
 
 @pytest.mark.parametrize("name", ["git", "git-status", "k8s"])

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from nexus_core import Layer, LayerConfig, LayerText, Loaded, Skipped
+from nexus_core.plugin import Layer, LayerConfig, LayerText, Loaded, Skipped
 
 # Untyped, to be given what a type checker would refuse.
 A_LAYER: Any = Layer

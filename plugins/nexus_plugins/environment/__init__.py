@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nexus_core import Command, PluginSettings, Section, hookimpl
+from nexus_core import Section, hookimpl
+from nexus_core.plugin import Command, PluginSettings
 from nexus_plugins.environment._facts import environment_facts
 
 if TYPE_CHECKING:
-    from nexus_core import Loaded, Request
+    from nexus_core import Request
+    from nexus_core.plugin import Loaded
 
 ORDER = 600
 

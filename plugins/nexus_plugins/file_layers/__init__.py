@@ -14,8 +14,8 @@ from nexus_plugins.file_layers._settings import read_settings
 from nexus_plugins.file_layers._texts import read_texts
 
 if TYPE_CHECKING:
-    from nexus_core import Finding, InitFile, Layer, LayerConfig, LayerText, Loaded, Request, Skipped
-    from nexus_core.plugin import InitScope
+    from nexus_core import Finding, Request
+    from nexus_core.plugin import InitFile, InitScope, Layer, LayerConfig, LayerText, Loaded, Skipped
 
 
 @hookimpl

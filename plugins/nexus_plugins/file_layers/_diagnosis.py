@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from nexus_core import Loaded
+    from nexus_core.plugin import Loaded
 
 
 def passed_over(loaded: Loaded) -> Iterator[Finding]:

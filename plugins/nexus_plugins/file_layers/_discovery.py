@@ -6,8 +6,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, Literal
 
-from nexus_core import Layer, Skipped
-from nexus_core.plugin import file_in, is_foreign, levels_above, owners_beside, repository_of
+from nexus_core.plugin import Layer, Skipped, file_in, is_foreign, levels_above, owners_beside, repository_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core import Piece
+from nexus_core.plugin import Piece
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,14 +7,13 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core import FileError, Skipped
-from nexus_core.plugin import real_path, repository_root
+from nexus_core import FileError
+from nexus_core.plugin import Skipped, real_path, repository_root
 from nexus_plugins.file_layers._fragments import Cutter, joined, without_last_newlines
 from nexus_plugins.file_layers._tokens import find_tokens
 
 if TYPE_CHECKING:
-    from nexus_core import Layer, Piece
-    from nexus_core.plugin import Admission
+    from nexus_core.plugin import Admission, Layer, Piece
     from nexus_plugins.file_layers._fragments import Fragment
 
 MAX_DEPTH = 5

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nexus_core import LayerConfig, Skipped
-from nexus_core.plugin import Admission, file_in, read_layer_json, setting_error
+from nexus_core.plugin import Admission, LayerConfig, Skipped, file_in, read_layer_json, setting_error
 from nexus_plugins.file_layers._discovery import SETTINGS, is_replaced
 
 if TYPE_CHECKING:
-    from nexus_core import Layer
+    from nexus_core.plugin import Layer
 
 
 def read_settings(layer: Layer) -> LayerConfig | Skipped:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from nexus_core import InitFile
-from nexus_core.plugin import defaults_directory
+from nexus_core.plugin import InitFile, defaults_directory
 from nexus_plugins.file_layers._discovery import SETTINGS, TEXT
 
 

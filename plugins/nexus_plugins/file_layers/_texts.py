@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from nexus_core import LayerText, Skipped
-from nexus_core.plugin import Admission, file_in
+from nexus_core.plugin import Admission, LayerText, Skipped, file_in
 from nexus_plugins.file_layers._discovery import RULES, TEXT, is_replaced
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from nexus_core import Layer
+    from nexus_core.plugin import Layer
 
 
 def read_texts(layer: Layer) -> Iterator[LayerText | Skipped]:

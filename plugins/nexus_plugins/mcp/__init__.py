@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from nexus_core import MergePolicy, Section, Skipped, hookimpl
-from nexus_core.plugin import file_in
+from nexus_core import Section, hookimpl
+from nexus_core.plugin import MergePolicy, Skipped, file_in
 
 if TYPE_CHECKING:
-    from nexus_core import Finding, InitFile, Layer, LayerConfig, Loaded
-    from nexus_core.plugin import InitScope
+    from nexus_core import Finding
+    from nexus_core.plugin import InitFile, InitScope, Layer, LayerConfig, Loaded
 
 FILE = "mcp.json"
 ORDER = 800

@@ -5,16 +5,15 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from nexus_core import LayerConfig, Skipped
-from nexus_core.plugin import Admission, pointer_to, read_layer_json, setting_error
+from nexus_core.plugin import Admission, LayerConfig, Skipped, pointer_to, read_layer_json, setting_error
 from nexus_plugins.mcp._container import NAMES, SETTING, find_container
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from nexus_core import ConfigError, Layer
-    from nexus_core.plugin import JsonDocument
+    from nexus_core import ConfigError
+    from nexus_core.plugin import JsonDocument, Layer
     from nexus_plugins.mcp._container import Container
 
 FILE = "mcp.json"

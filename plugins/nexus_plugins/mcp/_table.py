@@ -9,7 +9,7 @@ from nexus_core.plugin import visible_line
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nexus_core import MCPServerWithOrigin
+    from nexus_core.plugin import MCPServerWithOrigin
 
 
 def server_table(servers: Iterable[MCPServerWithOrigin]) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from nexus_core import Model, hookimpl
+from nexus_core import hookimpl
+from nexus_core.plugin import Model
 
 TABLE = Path(__file__).parent / "models.toml"
 

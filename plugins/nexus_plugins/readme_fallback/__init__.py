@@ -8,7 +8,7 @@ from nexus_core import hookimpl
 from nexus_plugins.readme_fallback._readme import read_readme
 
 if TYPE_CHECKING:
-    from nexus_core import Layer, LayerText, Skipped
+    from nexus_core.plugin import Layer, LayerText, Skipped
 
 
 @hookimpl

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from nexus_core import FileError, LayerText, Skipped
-from nexus_core.plugin import Admission, file_in
+from nexus_core import FileError
+from nexus_core.plugin import Admission, LayerText, Skipped, file_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from nexus_core import Layer
+    from nexus_core.plugin import Layer
 
 NAMES = ("README.md", "README.rst", "README.txt", "README")
 

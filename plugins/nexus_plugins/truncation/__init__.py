@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nexus_core import Truncation, hookimpl
+from nexus_core import hookimpl
+from nexus_core.plugin import Truncation
 
 if TYPE_CHECKING:
     from nexus_core.plugin import GroupSizes

@@ -5,24 +5,22 @@ from __future__ import annotations
 import tomllib
 from typing import TYPE_CHECKING
 
-from nexus_core import (
+from nexus_core import Finding, Section, hookimpl
+from nexus_core.plugin import (
     Command,
-    Finding,
     InitFile,
     Layer,
     LayerConfig,
     LayerText,
     MergePolicy,
     PluginSettings,
-    Section,
     Skipped,
-    hookimpl,
+    read_text,
 )
-from nexus_core.plugin import read_text
 
 if TYPE_CHECKING:
-    from nexus_core import Loaded, Request
-    from nexus_core.plugin import InitScope
+    from nexus_core import Request
+    from nexus_core.plugin import InitScope, Loaded
 
 TEXT = "POLICY.md"
 SETTINGS = "policy.toml"

@@ -1,0 +1,102 @@
+"""How a request is put into words, and what part the agent plays in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.values.checks import require_type, require_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nexus_core.values.conversation import Tool, ToolScope
+    from nexus_core.values.message import Message
+    from nexus_core.values.request import Request
+    from nexus_core.values.section import Section
+
+
+class Past(NamedTuple):  # of which there are many
+    """A message of the history.
+
+    Attributes:
+        message: As it was sent.
+        created: When, in milliseconds since 1970; 0 when nobody knows.
+        is_input: Whether somebody said it to the agent, rather than the agent or a tool.
+        said: For an input, what was said before it was rendered; else the message.
+    """
+
+    message: Message
+    created: int
+    is_input: bool
+    said: Message
+
+
+class Arranged(NamedTuple):
+    """What stands between the system prompt and what the model has done in this turn so far."""
+
+    history: tuple[Message, ...]
+    current: Message | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrangement:
+    """What a renderer may rearrange.
+
+    Attributes:
+        request: The circumstances of the turn.
+        history: The turns before this one, as many as fit.
+        current: The input of this turn as the renderer's `current` made it.
+        tools: What the model may ask for.
+    """
+
+    request: Request
+    history: tuple[Past, ...]
+    current: Message | None
+    tools: tuple[Tool, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renderer:
+    """A way to put sections and messages into words.
+
+    All of its functions give the same answer for the same arguments.
+
+    Attributes:
+        name: What `renderer` in the settings calls it.
+        system: The sections of the static zone in their order, as one text. Asked once for an epoch.
+        current: What was said in a turn, with the circumstances and the sections of the current zone around it; also
+            given the time, in milliseconds since 1970. Asked once for a turn: the answer is kept and sent again.
+        arrange: Puts history and input into another form for each call; None where they are sent as they are, so that
+            the beginning of a call is the whole of the one before and a provider's cache can hold it.
+    """
+
+    name: str
+    system: Callable[[Sequence[Section]], str]
+    current: Callable[[Request, Sequence[Section], int], Message]
+    arrange: Callable[[Arrangement], Arranged] | None = None
+
+    def __post_init__(self) -> None:
+        require_words(self.name, "Renderer.name")
+        for name in ("system", "current"):
+            if not callable(getattr(self, name)):
+                raise ValueError(f"Renderer.{name} must be a function")  # noqa: TRY004 - values raise ValueError only
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentRole:
+    """A part that an agent can play.
+
+    Attributes:
+        name: What `Request.role` calls it.
+        scopes: What its tools may reach.
+        sees_platform: Whether it is told where the user is and what can be done there.
+    """
+
+    name: str
+    scopes: tuple[ToolScope, ...] = ("general", "messaging", "spawn")
+    sees_platform: bool = False
+
+    def __post_init__(self) -> None:
+        require_words(self.name, "AgentRole.name")
+        require_type(self.scopes, "AgentRole.scopes", tuple)
