@@ -237,7 +237,7 @@ def build(ledger: SqliteLedger, turns: int) -> str:
             row = placed(new._replace(id=name), place[0], turn=None, branch=f"{0:026d}")
             if place[0] is None:
                 store.add_branch(BranchRow(row.branch, None, -1))
-            store.add_step(row)
+            store.add_steps([row])
             place[0] = Place(*(getattr(row, field) for field in Place._fields))
 
     for begin in range(0, turns, 10_000):

@@ -20,16 +20,20 @@ if TYPE_CHECKING:
     from nexus_core.config.schema import Strict
     from nexus_core.errors import ConflictError, ExistsError, LedgerError
     from nexus_core.files.admission import Admission, real_path
+    from nexus_core.files.lock import locked
     from nexus_core.files.ownership import is_foreign, owners_beside
     from nexus_core.files.paths import file_in
     from nexus_core.files.places import defaults_directory
     from nexus_core.files.reading import read_bytes, read_text
     from nexus_core.files.repository import levels_above, repository_of, repository_root
+    from nexus_core.files.writing import make_directories, write_text_atomically
     from nexus_core.history.ledger.ledger import StoreLedger
     from nexus_core.history.ledger.rebuilding import Salvaged
     from nexus_core.history.ledger.rows import AliasRow, BranchRow, HistoryRow, Place, SessionRow, StepRow
     from nexus_core.nexus import Nexus
     from nexus_core.text.console import Console
+    from nexus_core.text.hidden import strip_hidden
+    from nexus_core.text.markers import neutralise
     from nexus_core.text.visible import visible, visible_line
     from nexus_core.tokens.counter import TextCounter
     from nexus_core.tokens.estimator import estimate
@@ -101,6 +105,9 @@ _HOMES = {
     "file_in": "files.paths",
     "is_foreign": "files.ownership",
     "levels_above": "files.repository",
+    "locked": "files.lock",
+    "make_directories": "files.writing",
+    "neutralise": "text.markers",
     "owners_beside": "files.ownership",
     "pointer_to": "config.pointers",
     "read_bytes": "files.reading",
@@ -111,8 +118,10 @@ _HOMES = {
     "repository_of": "files.repository",
     "repository_root": "files.repository",
     "setting_error": "config.documents",
+    "strip_hidden": "text.hidden",
     "visible": "text.visible",
     "visible_line": "text.visible",
+    "write_text_atomically": "files.writing",
 }
 _NAMES_THERE = {"read_json": "read_document", "read_layer_json": "read_layer_document"}
 
@@ -167,6 +176,9 @@ __all__ = [
     "file_in",
     "is_foreign",
     "levels_above",
+    "locked",
+    "make_directories",
+    "neutralise",
     "owners_beside",
     "pointer_to",
     "read_bytes",
@@ -177,8 +189,10 @@ __all__ = [
     "repository_of",
     "repository_root",
     "setting_error",
+    "strip_hidden",
     "visible",
     "visible_line",
+    "write_text_atomically",
 ]
 
 

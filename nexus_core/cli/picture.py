@@ -10,6 +10,7 @@ from nexus_core.cli.doctor import examine
 from nexus_core.cli.shell import is_users_own
 from nexus_core.text.console import counted
 from nexus_core.tokens.estimator import estimate
+from nexus_core.values.section import gather_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -68,6 +69,7 @@ class Picture:
             "permission_level": self._level,
             "plugins_active": [plugin.name for plugin in self._plugins if plugin.status == "active"],
             "plugins_inactive": [f"{each.name} ({each.status})" for each in self._plugins if each.status != "active"],
+            "facts": gather_data(self._context.sections),
             "warnings": [str(finding) for finding in self.findings],
             "next": [command for command, _ in self._next()],
         }
@@ -80,6 +82,7 @@ class Picture:
             "instructions": len(self.loaded.texts),
             "prompt_tokens_estimate": self._tokens,
             "servers": {status.replace(" ", "_"): self._count(status) for status in _SERVER_STATUS},
+            "facts": gather_data(self._context.sections),
             "warnings": self._codes(),
         }
 

@@ -36,6 +36,7 @@ class RootGroup(LazyGroup):
             Command("tokens", "Count the tokens of files.", "nexus_core.cli.tokens:app"),
             Command("explain", "Say where something comes from, or why it is not there.", "nexus_core.cli.explain:app"),
             Command("check", "Say what an API would refuse in a list of messages.", "nexus_core.cli.check:app"),
+            Command("session", "Look at conversations, move them, mend them.", "nexus_core.cli.session.commands:app"),
             Command("config", "Show, change and check settings.", "nexus_core.cli.config:app"),
             Command("trust", "Decide what a project may start or connect to.", "nexus_core.cli.trust:app"),
             Command("init", "Write a new .nexus3 directory.", "nexus_core.cli.init:app"),

@@ -58,7 +58,13 @@ class CommandShell:
 
     @contextmanager
     def nexus(
-        self, *, strict: bool | None = None, warn: bool = True, layers: bool = True, installed: bool = True
+        self,
+        *,
+        strict: bool | None = None,
+        warn: bool = True,
+        layers: bool = True,
+        installed: bool = True,
+        ledger: str | None = None,
     ) -> Iterator[Nexus]:
         """Open a Nexus for `cwd`; problems with plugins are printed, and it is closed at the end.
 
@@ -67,6 +73,7 @@ class CommandShell:
             warn: Off where the command itself says what went wrong with plugins.
             layers: As for `Nexus`.
             installed: As for `Nexus`.
+            ledger: As for `Nexus`, by its url.
         """
         with (
             plugins_at_work(),
@@ -76,6 +83,7 @@ class CommandShell:
                 strict=strict,
                 layers=layers,
                 installed=installed,
+                ledger=ledger,
                 report=self._report if warn else self._print_cause,
                 trace=self._trace if self.trace_hooks else None,
             ) as nexus,

@@ -88,6 +88,7 @@ class BudgetConfig(Strict):
 
     reserve_response: Tokens = Field(default=8000, description="Tokens for the answer.")
     reserve_tools: Tokens = Field(default=8000, description="Tokens for tool definitions.")
+    memory: Tokens = Field(default=4000, description="Tokens for memories, which are the first to be left out.")
 
 
 class TruncationConfig(Strict):
@@ -157,6 +158,7 @@ class Config(Strict):
     )
     permissions: PermissionsConfig = Field(default_factory=PermissionsConfig)
     context: ContextConfig = Field(default_factory=ContextConfig)
+    renderer: str = Field(default="labelled", description="What puts a request into words, by its name.")
     budget: BudgetConfig = Field(default_factory=BudgetConfig)
     truncation: TruncationConfig = Field(default_factory=TruncationConfig)
     compaction: CompactionConfig = Field(default_factory=CompactionConfig)

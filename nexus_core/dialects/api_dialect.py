@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from nexus_core.dialects.tools import read_tools, write_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from nexus_core.values.api import ApiRules
+    from nexus_core.values.api import ApiRules, Marks
     from nexus_core.values.conversation import Conversation, Reply, Tool
     from nexus_core.values.message import Message
+
+
+class WriteRequest(Protocol):
+    """Writes a whole request, as a `Dialect` does."""
+
+    def __call__(self, conversation: Conversation, marks: Marks | None = None) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +35,7 @@ class ApiDialect:
     read: Callable[[object], Message]
     write: Callable[[Iterable[Message]], list[dict[str, Any]]]
     read_request: Callable[[object], Conversation]
-    write_request: Callable[[Conversation], dict[str, Any]]
+    write_request: WriteRequest
     read_reply: Callable[[object], Reply]
 
     @property

@@ -39,6 +39,8 @@ OPENAI = ApiRules(
     # The guide: up to 50 MB for a request with images or files.
     image_size=50 * _MEGABYTE,
     file_size=50 * _MEGABYTE,
+    # Of more than it writes, the latest count; none is refused.
+    cache_mark="prompt_cache_breakpoint",
 )
 
 RESPONSES = ApiRules(
@@ -60,6 +62,8 @@ RESPONSES = ApiRules(
     media=frozenset({"system", "user", "tool"}),
     image_size=50 * _MEGABYTE,
     file_size=50 * _MEGABYTE,
+    # Of more than it writes, the latest count; none is refused.
+    cache_mark="prompt_cache_breakpoint",
 )
 
 ANTHROPIC = ApiRules(
@@ -102,7 +106,9 @@ ANTHROPIC = ApiRules(
     # more than 32 MB is "request_too_large".
     image_size=5 * _MEGABYTE,
     file_size=32 * _MEGABYTE,
-    # "A maximum of 4 blocks with cache_control may be provided. Found 5." (continuedev/continue#6937).
+    # "A maximum of 4 blocks with cache_control may be provided. Found 5." (continuedev/continue#6937), and "a ttl='1h'
+    # cache_control block must not come after a ttl='5m' cache_control block" (headroomlabs-ai/headroom#2939).
+    cache_mark="cache_control",
     cache_marks=4,
 )
 

@@ -11,20 +11,29 @@ if TYPE_CHECKING:
 
     from nexus_core.errors import ConfigError
     from nexus_core.host.host import Host
+    from nexus_core.host.registry import Registry
+    from nexus_core.values.rendering import Renderer
     from nexus_core.values.settings import Settings
 
 TRUNCATIONS = ("truncation.strategy", "context.truncation_strategy")
+RENDERER = "renderer"
 
 
 def find_unknown_names(settings: Settings, host: Host) -> Iterator[ConfigError]:
     """An error for each setting whose name nothing answers to; plugins are asked only where something is set."""
-    for key in TRUNCATIONS:
+    for key, known in (*((key, host.truncations) for key in TRUNCATIONS), (RENDERER, lambda: _renderers(host))):
         name = settings.get(key)
         if not isinstance(name, str):
             continue
         try:
-            host.truncations().get(name)
+            known().get(name)
         except UnknownNameError as error:
             from nexus_core.config.validation import locate_fault  # noqa: PLC0415 - only for what is wrong
 
             yield locate_fault(settings, "/" + key.replace(".", "/"), f"{key}: {error.what}; {error.hint}")
+
+
+def _renderers(host: Host) -> Registry[Renderer]:
+    from nexus_core.rendering.core import LABELLED  # noqa: PLC0415 - most settings name none
+
+    return host.renderers([LABELLED])

@@ -10,6 +10,8 @@ from nexus_core.values.section import Section
 from nexus_core.values.source import Source
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from nexus_core.values.layer import Layer, LayerText, Scope
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.settings import Settings
@@ -19,6 +21,7 @@ TITLED_ORDER = 200
 LAST_ORDER = 299
 PERSONA_ORDER = 300
 LAST_PERSONA_ORDER = 399
+PERMISSIONS = "permissions"
 ACTIVE = "active-configuration"
 ACTIVE_ORDER = 700
 
@@ -44,6 +47,7 @@ def layer_sections(loaded: Loaded) -> tuple[Section, ...]:
             kind=text.kind,
             order=_order(text, index),
             source=text.source,
+            data=text.data,
         )
         for index, text in enumerate(texts)
     )
@@ -76,6 +80,35 @@ def active_configuration(settings: Settings) -> Section:
         title="Active Configuration",
         text="\n".join(filter(None, lines)),
         order=ACTIVE_ORDER,
+        source=Source(uri="settings:"),
+    )
+
+
+def permissions(settings: Settings, granted: Iterable[str] = ()) -> Section:
+    """The section `Agent Permissions` of a session, whose prompt has no `Active Configuration`.
+
+    Args:
+        settings: What they say under `permissions`.
+        granted: What the caller lets the agent do, in words of its own.
+    """
+    level = settings.get("permissions.level", "trusted")
+    named = {
+        "Allowed tools": settings.get("permissions.tools.allow"),
+        "Denied tools": settings.get("permissions.tools.deny") or None,
+        "Granted": list(granted) or None,
+    }
+    lines = [f"Permission level: {level} (from loosest to tightest: yolo, trusted, sandboxed)"]
+    lines += [
+        f"{title}: {', '.join(map(_in_one_line, names)) or 'none'}"
+        for title, names in named.items()
+        if isinstance(names, list)
+    ]
+    return Section(
+        PERMISSIONS,
+        title="Agent Permissions",
+        text="\n".join(lines),
+        kind="persona",
+        order=LAST_PERSONA_ORDER,
         source=Source(uri="settings:"),
     )
 

@@ -13,7 +13,7 @@ from nexus_core.text.markers import neutralise
 from nexus_core.values.layer import LayerText, Skipped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from nexus_core.values.finding import Finding
@@ -54,11 +54,12 @@ class Known:
         return twin
 
 
-def choose_texts(texts: Iterable[LayerText], settings: Settings) -> Chosen:
-    """Apply the rules about documentation, leave out what is there twice, and make the rest safe."""
+def choose_texts(texts: Sequence[LayerText], settings: Settings) -> Chosen:
+    """Apply the rules about personas and documentation, leave out what is there twice, and make the rest safe."""
     chosen = Chosen([], [], [], [])
     known = Known()
-    for text in _without_unwanted_documentation(texts, settings, chosen.skipped):
+    wanted = _most_local_persona(texts, chosen.skipped)
+    for text in _without_unwanted_documentation(wanted, settings, chosen.skipped):
         twin = known.add(text)
         if twin is None:
             chosen.texts.append(_made_safe(text, chosen.findings))
@@ -84,6 +85,16 @@ def _identity(path: Path) -> object:
     return facts.st_dev, facts.st_ino
 
 
+def _most_local_persona(texts: Sequence[LayerText], skipped: list[Skipped]) -> Iterator[LayerText]:
+    """Everything but the farther ones of several persona texts with one title: nobody has two souls."""
+    last = {text.title: text for text in texts if text.kind == "persona"}
+    for text in texts:
+        if text.kind != "persona" or last[text.title] is text:
+            yield text
+        else:
+            skipped.append(_skip(text, f"{last[text.title].path} comes first"))
+
+
 def _without_unwanted_documentation(
     texts: Iterable[LayerText], settings: Settings, skipped: list[Skipped]
 ) -> Iterator[LayerText]:
@@ -97,7 +108,7 @@ def _without_unwanted_documentation(
         instructions = [text for text in found if text.purpose == "instructions"]
         documentation = [text for text in found if text.purpose != "instructions"]
         yield from instructions
-        if always or (fallback and not instructions):
+        if always or (fallback and all(text.kind == "persona" for text in instructions)):
             yield from documentation
         elif fallback:
             reason = "the layer has instructions (context.include_readme is off)"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from nexus_core.values.section import Section
@@ -23,6 +23,18 @@ def in_order(sections: Iterable[Section]) -> list[Section]:
 def render_labelled(sections: Iterable[Section], *, home: Path | None = None) -> str:
     """Sections in their order as one Markdown text; the paths of files below `home` begin with `~`."""
     return "\n\n".join([TITLE, *(render_section(section, home=home) for section in in_order(sections))]) + "\n"
+
+
+def render_system(sections: Sequence[Section]) -> str:
+    """The static zone of a call; sections with an order below 0 stand before the title, under headings of their own."""
+    before = [section for section in sections if section.order < 0]
+    after = [section for section in sections if section.order >= 0]
+    return "\n\n".join([*map(_render_frame, before), TITLE, *map(render_section, after)]) + "\n"
+
+
+def _render_frame(section: Section) -> str:
+    body = section.text.strip("\n")
+    return f"# {visible_line(section.title)}\n\n{body}"
 
 
 def _place(section: Section) -> tuple[int, str, str]:

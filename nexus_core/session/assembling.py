@@ -10,7 +10,7 @@ from nexus_core.errors import BudgetError
 from nexus_core.history.allowance import RESERVE, RESERVED_SHARE
 from nexus_core.history.mending.steps import mend
 from nexus_core.session.fitting import choose, left_out
-from nexus_core.session.projecting import Sent, kept_steps, project, summary_message
+from nexus_core.session.projecting import Sent, kept_steps, project, summary_messages
 from nexus_core.tokens.messages import count_tools
 from nexus_core.values.assembled import AssembledContext
 from nexus_core.values.budget import TokenBudget
@@ -79,12 +79,10 @@ def assemble(question: Question, place: Place, tail: Tail, scales: Scales) -> As
     }
     allowance = allowance_for(place, question.model)
     chosen = _choose(question, place, tail, scales, allowance.available - sum(fixed.values()))
-    history = [sent for sent in chosen.sent if sent.turn != question.turn]
-    current = [sent for sent in chosen.sent if sent.turn == question.turn and sent.is_input]
-    progress = [sent for sent in chosen.sent if sent.turn == question.turn and not sent.is_input]
+    history, current, progress = _divided(chosen.sent, question.turn)
     used = fixed | {
         "history": sum(sent.tokens for sent in (*history, *progress)),
-        "event": sum(sent.tokens for sent in current),
+        "event": current.tokens if current else 0,
     }
     budget = replace(allowance, used=used, estimated=not scales.counter.exact)
     if budget.remaining < 0:
@@ -93,7 +91,7 @@ def assemble(question: Question, place: Place, tail: Tail, scales: Scales) -> As
     return AssembledContext(
         system_prompt=epoch.system,
         history=tuple(sent.message for sent in history),
-        current_message=current[0].message if current else None,
+        current_message=current.message if current else None,
         progress=tuple(sent.message for sent in progress),
         tools=epoch.tools,
         model=question.model,
@@ -148,7 +146,7 @@ def read_thread(tail: Tail, tip: Step, scales: Weighs, room: int | None = None, 
     """
     if tip.compaction is not None:
         compaction = tail.step(tip.compaction)
-        return [summary_message(compaction, scales), *project(kept_steps(tail, compaction, tip.id), scales)]
+        return [*summary_messages(compaction, scales), *project(kept_steps(tail, compaction, tip.id), scales)]
 
     def is_enough(steps: Sequence[Step]) -> bool:
         if room is None or (turn not in ("", TRIED) and all(step.id != turn for step in steps)):
@@ -159,6 +157,15 @@ def read_thread(tail: Tail, tip: Step, scales: Weighs, room: int | None = None, 
         return sum(sent.tokens for sent in project(steps, scales)) > room
 
     return project(tail.newest(tip.id, is_enough), scales)
+
+
+def _divided(sent: Sequence[Sent], turn: str) -> tuple[Sequence[Sent], Sent | None, Sequence[Sent]]:
+    """What came before, what the turn is about, and what was said in it since."""
+    begin = next((place for place, each in enumerate(sent) if each.turn == turn), len(sent))
+    said = next((place for place in range(begin, len(sent)) if not sent[place].is_input), len(sent))
+    if said == begin:
+        return sent[:begin], None, sent[begin:]
+    return sent[: said - 1], sent[said - 1], sent[said:]
 
 
 def _choose(question: Question, place: Place, tail: Tail, scales: Scales, room: int) -> Chosen:

@@ -51,9 +51,9 @@ class AsyncSession:
         """End the turn that is open; calls that wait are given up. None where no turn is open."""
         return await run_async(self._pipeline.interrupt())
 
-    async def fork(self, label: str) -> AsyncSession:
+    async def fork(self, label: str, *, at: str | None = None) -> AsyncSession:
         """A new session that begins where the last closed turn of this one ended, with its model and tools."""
-        return AsyncSession(await run_async(self._pipeline.fork(label)))
+        return AsyncSession(await run_async(self._pipeline.fork(label, at)))
 
     async def recover(self, error: BaseException) -> NoReturn:
         """What to send after a provider refused a call; for now, the error is raised again."""

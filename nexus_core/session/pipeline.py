@@ -7,6 +7,7 @@ next one goes on from what is recorded.
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from nexus_core.errors import ConflictError, PendingCalls, TurnError
@@ -57,6 +58,7 @@ class Pipeline:
         said = read_input(message, event)
 
         def decide(state: State) -> NewStep:
+            _ensure_in_use(state)
             if state.open_turn is None:
                 self._thread.tools(state)  # what nobody could send must not open a turn
                 return input_step(said, self._thread.model(state))
@@ -93,8 +95,10 @@ class Pipeline:
         """What `ask` would give, or `next` without a message; nothing is written."""
         said = None if message is None else read_input(message, event)
         state = yield from wait(self._thread.read)
-        if said is not None and state.open_turn is not None:
-            raise _already_open(self.label, state.open_turn)
+        if said is not None:
+            _ensure_in_use(state)
+            if state.open_turn is not None:
+                raise _already_open(self.label, state.open_turn)
         turn = TRIED if said is not None else _open(state).steps[0].id
         epoch = yield from wait(self._thread.epoch, state, keep=False)
         return (yield from wait(self._thread.assemble, state, epoch, turn, said))
@@ -137,9 +141,9 @@ class Pipeline:
         state = yield from wait(self._thread.read)
         return Usage() if state.tip is None else (yield from wait(self._thread.spent, state.tip))
 
-    def fork(self, label: str) -> Work[Pipeline]:
-        """Make a session that begins where this one's last closed turn ended."""
-        thread = yield from wait(self._thread.fork, label)
+    def fork(self, label: str, at: str | None) -> Work[Pipeline]:
+        """Make a session that begins where a closed turn of this one ended, by default the last."""
+        thread = yield from wait(self._thread.fork, label, at)
         return Pipeline(thread)
 
     # ---- deciding -------------------------------------------------------------------------------------------
@@ -147,8 +151,7 @@ class Pipeline:
     def _append(self, decide: Decide) -> Work[Step | Known | None]:
         """Add what is decided where the session stands; decide again where somebody else was faster."""
         for _ in range(ATTEMPTS):
-            state = yield from wait(self._thread.read)
-            decided = decide(state)
+            state, decided = yield from wait(self._decide, decide)
             if decided is None or isinstance(decided, Known):
                 return decided
             try:
@@ -159,10 +162,14 @@ class Pipeline:
             f"session {self.label!r} never stood still long enough", hint="fewer programs at once, or a fork for each"
         )
 
+    def _decide(self, decide: Decide) -> tuple[State, NewStep | Known | None]:
+        state = self._thread.read()
+        return state, decide(state)
+
     def _read_given(self, given: object, *, interrupted: bool) -> Decide:
         """Read what is to be recorded, and say how it is decided about."""
         if isinstance(given, AgentResult):
-            return lambda state: agent_step(state.turn, given)
+            return lambda state: self._decide_agent(state, given)
         brought = read_results(given)
         if brought is not None:
             return lambda state: result_step(state.turn, brought)
@@ -175,6 +182,13 @@ class Pipeline:
             return decided
 
         return decide
+
+    def _decide_agent(self, state: State, given: AgentResult) -> NewStep | Known:
+        newest = self._thread.newest(state) if given.id else ()
+        decided = agent_step(state.turn, given, newest)
+        if isinstance(decided, NewStep) and decided.kind == "turn":
+            _ensure_in_use(state)
+        return decided
 
     def _ensure_unmoved(self, state: State) -> None:
         """A reply to something older than what is recorded is no reply to that."""
@@ -193,6 +207,16 @@ def reraise(error: BaseException) -> NoReturn:
 
 def _is_sealed(turn: Turn, epoch: Epoch) -> bool:
     return any(step.kind == "sealed" for step in turn.steps) and turn.steps[-1].data.get("epoch") == epoch.digest
+
+
+def _ensure_in_use(state: State) -> None:
+    """An archived session opens no turn; one that is open may be finished."""
+    if state.record is not None and state.record.status == "archived":
+        undo = f"nexus session archive --undo {quote(state.record.label)}"
+        raise TurnError(
+            f"session {state.record.label!r} is archived",
+            hint=f"`{undo}` takes it back into use; it can be read and forked as it is",
+        )
 
 
 def _open(state: State) -> Turn:

@@ -27,7 +27,7 @@ class Sent(NamedTuple):
         message: As it is sent.
         tokens: What it takes.
         turn: The turn it is of; "" for a summary.
-        is_input: Whether the turn is about it.
+        is_input: Whether it opened the turn.
     """
 
     message: Message
@@ -48,11 +48,11 @@ def project(steps: Iterable[Step], scales: Weighs) -> list[Sent]:
         if step.kind in ("compaction", "revert"):
             continue
         messages = [
-            Sent(message, tokens, step.turn, is_input=step.kind in ("input", "sealed"))
+            Sent(message, tokens, step.turn, is_input=opens_turn(step))
             for message, tokens in zip(sent_messages(step), scales.weigh_step(step), strict=True)
         ]
         if step.kind in ("result", "interrupted"):
-            results += zip((key.place for key in answered_by(step)), messages, strict=True)
+            results += zip(_places(step), messages, strict=True)
             continue
         _flush(results, sent)
         if step.kind == "sealed" and messages:
@@ -76,16 +76,37 @@ def kept_steps(tail: Tail, compaction: Step, tip: str) -> list[Step]:
     kept = tail.since(first, tip)
     if kept[0].id == kept[0].turn:
         return kept
-    begun = [step for step in tail.since(kept[0].turn, tip) if step.kind in ("input", "sealed")]
+    begun = [step for step in tail.since(kept[0].turn, tip) if opens_turn(step)]
     opening = [step for step in begun if step.turn == kept[0].turn and step.position < kept[0].position]
     return [*opening, *kept]
 
 
-def summary_message(compaction: Step, scales: Weighs) -> Sent:
-    """What a compaction says of all that came before."""
-    text = f"{SUMMARY}\n{compaction.data.get('summary', '')}"
-    message = Message("user", text, extra={"_summary": compaction.id})
-    return Sent(message, scales.weigh(message))
+def opens_turn(step: Step) -> bool:
+    """Whether a turn is about what a step says; more may be said in it later."""
+    return step.kind == "sealed" or (step.kind == "input" and step.id == step.turn)
+
+
+def summary_messages(compaction: Step, scales: Weighs) -> list[Sent]:
+    """What stands for all that came before a compaction: its summary, or what another program put in its place."""
+    if compaction.messages:
+        weighed = zip(sent_messages(compaction), scales.weigh_step(compaction), strict=True)
+        return [Sent(message, tokens) for message, tokens in weighed]
+    summary = compaction.data.get("summary")
+    if not summary:
+        return []
+    message = Message("user", f"{SUMMARY}\n{summary}", extra={"_summary": compaction.id})
+    return [Sent(message, scales.weigh(message))]
+
+
+def _places(step: Step) -> list[int]:
+    """Where the messages of a step with results belong among the results of a reply: each by the first it brings."""
+    places = [key.place for key in answered_by(step)]
+    found = []
+    for message in step.messages:
+        brought = max(len(message.tool_results), 1)
+        found.append(min(places[:brought], default=0))
+        del places[:brought]
+    return found
 
 
 def _flush(results: list[tuple[int, Sent]], sent: list[Sent]) -> None:

@@ -2,11 +2,11 @@
 
 What a step knows besides its messages (`step.data`):
 
-    epoch, spent                 system prompt and tools by their digest; what the thread has cost so far
+    epoch, turns, spent          system prompt and tools by their digest; how many turns the thread has and cost so far
     model                        who was asked, or who answered
     event, context               about an input: the occasion; beside each message, what it was put together from
-    id, digest, stop,            about a reply: its id and the digest of all it said, why it ended, in two words,
-    stop_reason, api, usage      in whose shape it came, what it cost
+    id, digest, stop,            about a reply or a whole turn: its id and the digest of all it said, why it ended, in
+    stop_reason, api, usage      two words, in whose shape it came, what it cost
     interrupted, error           about a reply that was cut off, a turn that failed
     answers, clamp               about results: the calls they answer; where long texts are cut when they are sent
     sizes                        what each message takes, where there are several
@@ -31,6 +31,8 @@ from nexus_core.values.message import Message
 from nexus_core.values.parts import ToolResult
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from nexus_core.session.inputs import Said
     from nexus_core.session.recorded import CallKey
     from nexus_core.session.results import Brought
@@ -128,22 +130,29 @@ def interrupted_step(turn: Turn) -> NewStep:
     return NewStep(kind="interrupted", closes=True, messages=messages, data=data)
 
 
-def agent_step(turn: Turn | None, result: AgentResult) -> NewStep | Known:
-    """The step of a whole turn, or of the rest of one that is open."""
+def agent_step(turn: Turn | None, result: AgentResult, newest: Iterable[Step] = ()) -> NewStep | Known:
+    """The step of a whole turn, or of the rest of one that is open; the one there is, if it was recorded before.
+
+    Args:
+        turn: The turn at the end of the thread, open or not.
+        result: What the agent brings back.
+        newest: The steps among which one with an id is looked for; without an id, only the turn's own.
+    """
     speaking = recognise(result.messages)
     messages = read_messages(speaking, result.messages)
-    digest = digest_of(Reply(messages=messages, stop_reason=result.stop_reason, usage=result.usage))
+    reply = Reply(messages=messages, stop_reason=result.stop_reason, usage=result.usage, id=result.id)
+    digest = digest_of(reply)
     is_open = turn is not None and turn.is_open
-    if turn is not None:
-        for step in turn.replies:
-            if step.data.get("digest") == digest:
-                return Known(step)
+    for step in newest if result.id else turn.replies if turn else ():
+        if step.data.get("digest") == digest:
+            return Known(step)
     if is_open:
         _ensure_expected(turn)
     calls = client_calls(messages)
     if calls:
         messages = (*messages, Message("tool", map(_given_up, calls)))
     data: dict[str, Any] = {
+        "id": result.id,
         "digest": digest,
         "stop_reason": result.stop_reason,
         "api": speaking.name,

@@ -79,13 +79,19 @@ class Session:
         """End the turn that is open; calls that wait are given up. None where no turn is open."""
         return run(self._pipeline.interrupt())
 
-    def fork(self, label: str) -> Session:
-        """A new session that begins where the last closed turn of this one ended, with its model and tools.
+    def fork(self, label: str, *, at: str | None = None) -> Session:
+        """A new session that begins where a closed turn of this one ended, with its model and tools.
+
+        Args:
+            label: The name of the new session.
+            at: The turn, or the step that ended it; the last closed turn by default.
 
         Raises:
             ExistsError: There is a session of that name.
+            UsageError: There is no such step in this session.
+            TurnError: The turn is still open, or the step does not end one.
         """
-        return Session(run(self._pipeline.fork(label)))
+        return Session(run(self._pipeline.fork(label, at)))
 
     def recover(self, error: BaseException) -> NoReturn:
         """What to send after a provider refused a call; for now, the error is raised again."""

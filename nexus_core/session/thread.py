@@ -9,20 +9,23 @@ from nexus_core.errors import ExistsError
 from nexus_core.session.assembling import Question, assemble, read_thread
 from nexus_core.session.clamping import SOME_STEP, apply_clamps, find_clamps
 from nexus_core.session.epochs import Epochs, read_tools
+from nexus_core.session.numbering import turns_with
 from nexus_core.session.spending import spent_until, spent_with
 from nexus_core.session.tail import Tail
 from nexus_core.session.turns import Turn
+from nexus_core.session.walking import end_of_turn
 from nexus_core.session.weighing import Scales, Weightless
+from nexus_core.values.ledger import SessionRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from nexus_core.session.epochs import Epoch
     from nexus_core.session.inputs import Said
     from nexus_core.session.place import Place
     from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.conversation import Tool, Usage
-    from nexus_core.values.ledger import Ledger, NewStep, SessionRecord, Step
+    from nexus_core.values.ledger import Ledger, NewStep, Step
     from nexus_core.values.message import Message
 
 
@@ -84,6 +87,10 @@ class Thread:
     def turn(self, step: Step) -> Turn:
         """The turn of a step, up to that step."""
         return Turn(self._tail.turn(step.id))
+
+    def newest(self, state: State) -> Sequence[Step]:
+        """The newest steps, some dozens of them."""
+        return () if state.tip is None else self._tail.newest(state.tip.id, lambda _: True)
 
     def messages(self, tip: Step) -> tuple[Message, ...]:
         """What was said: the latest summary and what it keeps, or all."""
@@ -169,10 +176,12 @@ class Thread:
         except ExistsError:  # somebody else was faster
             return self.create()
 
-    def fork(self, label: str) -> Thread:
-        """A session that begins where this one's last closed turn ended."""
+    def fork(self, label: str, at: str | None) -> Thread:
+        """A session that begins where a closed turn of this one ended, by default the last."""
         record = self._ledger.session(self.label)
         head, data = (record.head, record.data) if record else (None, {})
+        if at is not None:
+            head = end_of_turn(self._ledger, record or SessionRecord(label=self.label), at).id
         self._ledger.create(label, head=head, origin=self.label, data=data)
         return Thread(self._place, label, model=self._given_model, tools=self._given_tools)
 
@@ -189,9 +198,9 @@ class Thread:
         return self._known_tail
 
     def _carried(self, tip: Step | None, step: NewStep) -> dict[str, Any]:
-        """What goes on from one step to the next: the epoch, and the sum of what was spent."""
+        """What goes on from one step to the next: the epoch, the number of turns, the sum of what was spent."""
         epoch = {"epoch": tip.data["epoch"]} if tip is not None and "epoch" in tip.data else {}
-        return epoch | spent_with(tip, step)
+        return epoch | turns_with(tip, step) | spent_with(tip, step)
 
     def _scales(self, state: State) -> Scales:
         model = self.model(state)

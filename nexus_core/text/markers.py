@@ -4,6 +4,9 @@ The model tells instructions from quoted content by headings, tags and fences th
 result or a person may hold the same lines; `neutralise` puts a backslash into those, which Markdown shows as the
 literal text, and leaves everything else as it is. Letter case, extra white space, full-width forms and hidden
 characters make no difference: what a model takes for a marker is one.
+
+`neutralise` may be used on what was neutralised before, and changes nothing then. `escape` is for whoever reads the
+text back: it adds a backslash to a marker that has some already, and `unescape` takes exactly that away.
 """
 
 from __future__ import annotations
@@ -35,8 +38,14 @@ HEADINGS = (
     "## Ancestor Configuration (…)",
     "## Project Configuration",
     "## Project Configuration (…)",
+    "# Subagent Context",
     "## Subagent Configuration",
     "## Workspace Rules (…)",
+    "## Agent Soul",
+    "## Agent Identity",
+    "## User Identity",
+    "## Agent Permissions",
+    "## Nexus Environment",
     "## Environment",
     "## Active Configuration",
     "## MCP Servers",
@@ -54,7 +63,7 @@ TAGS = (
 FENCES = ("--- BEGIN DOCUMENTATION…", "--- END DOCUMENTATION…")
 SUMMARIES = ("[CONTEXT SUMMARY…", "[Previous conversation summary]…", "[Session started:…")
 # Elements count anywhere in a line, opened or closed.
-ELEMENTS = ("human_input", "current_time")
+ELEMENTS = ("human_input", "current_time", "current_facts", "current_section", "memory_summary")
 
 _LINES = (*HEADINGS, *TAGS, *FENCES, *SUMMARIES)
 # The characters that Unicode (NFKC) takes for # [ < > and, generously, for a hyphen.
@@ -62,6 +71,7 @@ _HASH, _LESS, _MORE = "#\uff03\ufe5f", "<\uff1c\ufe64", ">\uff1e\ufe65"
 _DASH = "\\-\u2010-\u2015\u2212\ufe58\ufe63\uff0d"
 _OPENERS = f"{_HASH}\\[\uff3b\ufe47{_DASH}"
 _RULER = f"[{_DASH}]{{3,}}"
+_ESCAPES = r"\\*+"
 # Longer than any marker, however it is spaced, so that the two ends of a line are enough to compare. Normalising more
 # could take time in the square of its length.
 _LONGEST = 96
@@ -95,6 +105,25 @@ def neutralise(text: str) -> str:
     return "\\".join(text[start:end] for start, end in pairwise([0, *points, len(text)]))
 
 
+def escape(text: str, also: re.Pattern[str] | None = None) -> str:
+    r"""`text` with one backslash more in each line or element that only Nexus may write, so that none is one.
+
+    Args:
+        text: Anything.
+        also: Further lines of the format at hand. It is held against the beginning of a line as it is compared: in
+            small letters, plain characters, without white space beside punctuation.
+    """
+    points = _points(text, escaped=True, also=also)
+    return "\\".join(text[start:end] for start, end in pairwise([0, *points, len(text)])) if points else text
+
+
+def unescape(text: str, also: re.Pattern[str] | None = None) -> str:
+    """What `escape` was given, with the same `also`."""
+    points = [point for point in _points(text, escaped=True, also=also) if text.startswith("\\", point)]
+    ends = [*points, len(text)]
+    return "".join(text[start:end] for start, end in zip([0, *(point + 1 for point in points)], ends, strict=True))
+
+
 def forged(text: str) -> list[tuple[int, str]]:
     """The lines that `neutralise` would change, each with its number, from 1."""
     lines: dict[int, str] = {}
@@ -108,38 +137,40 @@ def forged(text: str) -> list[tuple[int, str]]:
     return list(lines.items())
 
 
-def _points(text: str) -> list[int]:
-    # Where a backslash goes.
-    if _candidate().search(text) is None:
+def _points(text: str, *, escaped: bool = False, also: re.Pattern[str] | None = None) -> list[int]:
+    # Where a backslash goes; where the first one is, of markers that have some, if those are wanted too.
+    if also is None and _candidate().search(text.replace("\\", "") if escaped else text) is None:
         return []
-    return sorted([*_line_points(text), *_element_points(text)])
+    return sorted([*_line_points(text, escaped, also), *_element_points(text, escaped)])
 
 
-def _line_points(text: str) -> Iterator[int]:
+def _line_points(text: str, escaped: bool, also: re.Pattern[str] | None) -> Iterator[int]:
     # Compiled (and kept) by `re` on demand: few texts get here. What precedes a marker may be invisible; a hyphen
     # before a blank is a bullet.
-    opening = re.compile(f"[^!-~{_OPENERS}]*+[{_OPENERS}](?<!-(?=[\t -,.-~]))")
+    opening = re.compile(f"([^!-~{_OPENERS}]*+){_ESCAPES if escaped else ''}[{_OPENERS}](?<!-(?=[\t -,.-~]))")
     offset = 0
     for line in text.splitlines(keepends=True):
-        if (found := opening.match(line)) and _is_marker(line):
-            yield offset + found.end() - 1
+        if (found := opening.match(line)) and _is_marker(found[1] + line[found.end() - 1 :], also):
+            yield offset + found.end(1)
         offset += len(line)
 
 
-def _element_points(text: str) -> Iterator[int]:
+def _element_points(text: str, escaped: bool) -> Iterator[int]:
     elements = {_fold(slash + name) for name in ELEMENTS for slash in ("", "/")}
-    for found in re.finditer(f"[{_LESS}]([^{_LESS}{_MORE}]*+)[{_MORE}]", text):
-        name = " ".join(bare(found[1]).split())
+    for found in re.finditer(f"[{_LESS}]({_ESCAPES if escaped else ''})([^{_LESS}{_MORE}]*+)[{_MORE}]", text):
+        name = " ".join(bare(found[2]).split())
         if _fold(name[:_LONGEST]) in elements:
             yield found.start(1)
 
 
-def _is_marker(line: str) -> bool:
+def _is_marker(line: str, also: re.Pattern[str] | None) -> bool:
     plain = re.sub(_RULER, "---", " ".join(bare(line).split()))
     if plain[0] in _HASH:
         plain = plain.rstrip(f"{_HASH} ")  # Markdown allows a heading to be closed: ## Title ##
     head, tail = plain[:_LONGEST], plain[-_LONGEST:]
     folded = _fold(head)
+    if also is not None and also.match(folded):
+        return True
     whole, open_ended = _rows()
     return folded in whole or any(folded.startswith(start) and _fold(tail).endswith(end) for start, end in open_ended)
 

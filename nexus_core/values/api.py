@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from nexus_core.values.conversation import Conversation, Reply, Tool
     from nexus_core.values.message import Message, Role
 
+    Marks = Mapping[int, str]
+
+BEFORE_MESSAGES = -1
+"""Stands for the tools, where places of messages are told."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiRules:
@@ -46,7 +51,9 @@ class ApiRules:
         media: Whose messages may hold pictures and documents; a result's are the tool's.
         image_size: How many characters of base64 a picture may have; 0 for no limit.
         file_size: The same for a document.
-        cache_marks: How many blocks may be marked `cache_control`; 0 for no limit.
+        cache_mark: The field that tells the provider to keep all up to a block in its cache; "" where there is none.
+        cache_marks: How many blocks may have it, tools and instructions included; 0 for no limit. Of those that are
+            kept for different times, the longer must come first.
     """
 
     name: str
@@ -74,6 +81,7 @@ class ApiRules:
     media: frozenset[Role] = frozenset({"system", "user", "assistant", "tool"})
     image_size: int = 0
     file_size: int = 0
+    cache_mark: str = ""
     cache_marks: int = 0
 
 
@@ -107,8 +115,14 @@ class Dialect(Protocol):
     def read_request(self, body: object) -> Conversation:
         """A whole request: the arguments of the SDK's call."""
 
-    def write_request(self, conversation: Conversation) -> dict[str, Any]:
-        """The arguments of the SDK's call."""
+    def write_request(self, conversation: Conversation, marks: Marks | None = None) -> dict[str, Any]:
+        """The arguments of the SDK's call.
+
+        Args:
+            conversation: What to write.
+            marks: The messages at whose ends the provider is told to keep all before in its cache, by their places, and
+                for how long; `BEFORE_MESSAGES` is the end of the tools. An API that has no such marks gets none.
+        """
 
     def read_reply(self, reply: object) -> Reply:
         """A response: a dict, an object of the SDK, or the list of what a stream brought."""

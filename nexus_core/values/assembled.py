@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from nexus_core.values.budget import Decision, TokenBudget
     from nexus_core.values.conversation import Tool, Usage
+    from nexus_core.values.finding import Finding
     from nexus_core.values.message import Message
     from nexus_core.values.parts import JSON
     from nexus_core.values.placement import Placement
@@ -42,7 +43,8 @@ class AssembledContext:
         permissions_granted: What the agent may do.
         source_event_id: What set it off, if that has a name.
         workspace_path: The directory the agent works in.
-        decisions: What was left out so that it fits.
+        decisions: What was left out so that it fits; `first` and `last` count the steps of the session.
+        findings: What a person should know, such as a model that nobody knows.
         renderer: What put it into words.
         epoch: The address of what is frozen: system prompt and tools.
         system_context: What the system prompt was put together from, as it is written down.
@@ -67,6 +69,7 @@ class AssembledContext:
     source_event_id: str | None = None
     workspace_path: Path
     decisions: tuple[Decision, ...] = ()
+    findings: tuple[Finding, ...] = ()
     renderer: str = "labelled"
     epoch: str = ""
     system_context: JSON = field(default_factory=dict)

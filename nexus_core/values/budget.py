@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from math import ceil
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from nexus_core.values.checks import require_type, require_words
 
@@ -11,6 +12,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 Action = Literal["kept", "dropped", "shortened", "masked", "repaired"]
+
+
+class Calibration(NamedTuple):
+    """How a provider's counts compare with ours, told from the replies of a model so far.
+
+    Attributes:
+        replies: How many replies it is told from.
+        low, estimate, high: The provider's count for each token of ours: the least, the usual and the most.
+    """
+
+    replies: int
+    low: float
+    estimate: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +39,7 @@ class TokenBudget:
         used: Tokens by what they are for: `system`, `tools`, `history`, `memory`, `event`.
         bytes: How large the request is; 0 when nobody measured.
         estimated: Whether any of it is an estimate.
+        calibration: How the provider has counted what was sent before; None while too few replies say so.
     """
 
     limit: int
@@ -32,6 +48,7 @@ class TokenBudget:
     used: Mapping[str, int] = field(default_factory=dict)
     bytes: int = 0
     estimated: bool = False
+    calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
         for name in ("limit", "reserve_response", "reserve_tools"):
@@ -50,13 +67,28 @@ class TokenBudget:
 
     @property
     def total(self) -> int:
-        """What it uses."""
+        """What it uses, as we count."""
         return sum(self.used.values())
 
     @property
+    def low(self) -> int:
+        """What it uses at least, as the provider counts."""
+        return self.total if self.calibration is None else int(self.total * self.calibration.low)
+
+    @property
+    def estimate(self) -> int:
+        """What it most likely uses, as the provider counts."""
+        return self.total if self.calibration is None else round(self.total * self.calibration.estimate)
+
+    @property
+    def high(self) -> int:
+        """What it uses at most, as the provider counts."""
+        return self.total if self.calibration is None else ceil(self.total * self.calibration.high)
+
+    @property
     def remaining(self) -> int:
-        """What is left; negative when it does not fit."""
-        return self.available - self.total
+        """What is left for certain; negative when it does not fit."""
+        return self.available - self.high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

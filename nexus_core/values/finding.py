@@ -1,4 +1,4 @@
-"""Something a person should know about what was loaded, or about a list of messages."""
+"""Something a person should know about what was loaded, about a list of messages or about a ledger."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A remark about a file or a message, with a code by which it can be looked up.
+    """A remark about a file, a message or a step, with a code by which it can be looked up.
 
     Attributes:
         code: A stable name: `protected-setting`, `hidden-characters`.
@@ -20,6 +20,7 @@ class Finding:
         line: Where in the file; 0 when it is about the whole file.
         column: Where in the line.
         index: The message it is about, by its place in the list, from 0.
+        step: The step of a ledger it is about, by its id.
     """
 
     code: str
@@ -28,6 +29,7 @@ class Finding:
     line: int = 0
     column: int = 0
     index: int | None = None
+    step: str = ""
 
     @property
     def place(self) -> str:

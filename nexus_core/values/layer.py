@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
-from nexus_core.values.checks import require_absolute, require_one_of, require_type, require_words
+from nexus_core.values.checks import require_absolute, require_json, require_one_of, require_type, require_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from nexus_core.values.parts import JSON
     from nexus_core.values.piece import Piece
     from nexus_core.values.source import Source
 
@@ -87,7 +88,9 @@ class LayerText:
         pieces: Where the parts of such a text come from, in order, so that a remark can name the file and line.
         layer: The layer it belongs to; stamped by the host.
         source: Where it comes from; stamped by the host.
-        kind: Whether it is about the work, or about who the agent and its user are.
+        kind: Whether it is about the work, or about who the agent and its user are. Of several persona texts with one
+            title, the most local one is used.
+        data: Facts beside the text, as `Section.data`.
     """
 
     path: Path
@@ -99,6 +102,7 @@ class LayerText:
     source: Source | None = None
     pieces: tuple[Piece, ...] = field(default=(), compare=False, repr=False)
     kind: Literal["workspace", "persona"] = "workspace"
+    data: JSON = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         require_absolute(self.path, "LayerText.path")
@@ -107,6 +111,7 @@ class LayerText:
         require_one_of(self.purpose, "LayerText.purpose", PURPOSES)
         require_type(self.title, "LayerText.title", str)
         require_type(self.pieces, "LayerText.pieces", tuple)
+        require_json(self.data, "LayerText.data")
         if self.pieces:
             from nexus_core.values.piece import Piece  # noqa: PLC0415 - most texts are one file
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from nexus_core.values.finding import Finding
     from nexus_core.values.message import Message
@@ -35,6 +35,8 @@ class NewStep:
         counter: Who counted.
         data: What else is known: model, usage, stop reason, the reply's id; for a compaction `summary` and
             `first_kept`, for a revert `restores`.
+        id: Its name, where somebody has to know it before; nobody else may have it.
+        created: When it was made, where that was elsewhere; in milliseconds since 1970.
     """
 
     kind: StepKind
@@ -43,6 +45,8 @@ class NewStep:
     tokens: int = 0
     counter: str = ""
     data: JSON = field(default_factory=dict)
+    id: str = ""
+    created: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +57,7 @@ class Step:
         id: Its name, unique in the ledger.
         parent: The step before it, None for the first.
         turn: The turn it belongs to, by the id of the turn's first step.
-        branch: The line of steps it stands in; a fork begins another.
+        branch: The line of steps it stands in, by the id of its first step; a fork begins another.
         position: How many steps stand before it, back to the root.
         kind, closes, messages, tokens, counter, data: As they were given.
         total: The tokens of this and all steps before it.
@@ -123,11 +127,25 @@ class Ledger(Protocol):
     def sessions(self, *, status: SessionStatus | None = "active") -> list[SessionRecord]:
         """All sessions, those changed last first."""
 
-    def create(self, label: str, *, head: str | None = None, origin: str = "", data: JSON = ...) -> SessionRecord:
-        """A new session, at the end of a closed turn or before the first; ExistsError when the name is taken."""
+    def create(
+        self,
+        label: str,
+        *,
+        head: str | None = None,
+        origin: str = "",
+        data: JSON = ...,
+        steps: Iterable[NewStep] = (),
+    ) -> SessionRecord:
+        """A new session, at the end of a closed turn or before the first; ExistsError when the name is taken.
+
+        With `steps`, these are added behind `head`: all of it is there, or nothing.
+        """
 
     def append(self, label: str, step: NewStep, *, after: str | None) -> Step:
         """Add a step to a session whose tip is `after`; ConflictError when it is another by now."""
+
+    def append_many(self, label: str, steps: Iterable[NewStep], *, after: str | None) -> list[Step]:
+        """The same with several steps: all of them are there, or none."""
 
     def step(self, name: str) -> Step | None:
         """The step of that id."""
@@ -141,11 +159,17 @@ class Ledger(Protocol):
     def rename(self, label: str, new: str) -> SessionRecord:
         """Another name; the old one stays as an alias."""
 
-    def scan(self, tip: str, text: str, *, limit: int = 20) -> list[Step]:
-        """The newest steps of a thread in whose messages a text occurs."""
+    def aliases(self, label: str) -> list[str]:
+        """The other names of a session."""
+
+    def scan(self, tip: str, text: str, *, limit: int = 20, within: int = 10_000) -> list[Step]:
+        """Of the newest `within` steps of a thread the newest `limit` in whose messages a text occurs."""
 
     def put_blob(self, content: bytes) -> str:
         """Keep bytes once; returns their address."""
+
+    def put_blobs(self, contents: Iterable[bytes]) -> list[str]:
+        """The same with several."""
 
     def blob(self, digest: str) -> bytes | None:
         """The bytes of that address."""
@@ -153,8 +177,8 @@ class Ledger(Protocol):
     def steps(self) -> Iterator[Step]:
         """Every step there is, branch by branch, in order of position."""
 
-    def verify(self) -> Iterable[Finding]:
-        """What was changed, deleted, reordered or damaged."""
+    def verify(self, *, advance: Callable[[int], None] = ...) -> Iterable[Finding]:
+        """What was changed, deleted, reordered or damaged; `advance(1)` is called for every step looked at."""
 
     def close(self) -> None:
         """Let go of the file or the connection; a second call does nothing."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nexus_core.values.conversation import Tool, ToolScope
+    from nexus_core.values.loaded import Loaded
     from nexus_core.values.message import Message
     from nexus_core.values.request import Request
     from nexus_core.values.section import Section
@@ -68,16 +69,23 @@ class Renderer:
         current: What was said in a turn, with the circumstances and the sections of the current zone around it; also
             given the time, in milliseconds since 1970. Asked once for a turn: the answer is kept and sent again.
         arrange: Puts history and input into another form for each call; None where they are sent as they are, so that
-            the beginning of a call is the whole of the one before and a provider's cache can hold it.
+            the beginning of a call is the whole of the one before and a provider's cache can hold it. What it goes by
+            besides its argument does not change: it is asked again when a past call is looked at.
+        sections: What it says in the static zone by itself, such as an identity; given to `system` among the others.
+        configure: The same renderer as the settings of a place want it; asked for every load. None where there is
+            nothing to set.
     """
 
     name: str
     system: Callable[[Sequence[Section]], str]
     current: Callable[[Request, Sequence[Section], int], Message]
     arrange: Callable[[Arrangement], Arranged] | None = None
+    sections: tuple[Section, ...] = ()
+    configure: Callable[[Loaded], Renderer] | None = None
 
     def __post_init__(self) -> None:
         require_words(self.name, "Renderer.name")
+        require_type(self.sections, "Renderer.sections", tuple)
         for name in ("system", "current"):
             if not callable(getattr(self, name)):
                 raise ValueError(f"Renderer.{name} must be a function")  # noqa: TRY004 - values raise ValueError only

@@ -41,6 +41,7 @@ class Request:
         session: The session whose history is read; "" for none.
         model: Whom to ask; "" for whom the session asked before, or the settings say.
         message: What the turn is about; None where nothing was said yet.
+        profile: What is known of the user, by name: `{"prompt_overrides": {"friends_profile": "…"}}`.
         source: Who or what said it.
         event_id: What set it off, if that has a name.
         timezone: Where the user's clock stands, by the zone's name; "" for UTC.
@@ -64,6 +65,7 @@ class Request:
     session: str = ""
     model: str = ""
     message: Message | None = None
+    profile: JSON = field(default_factory=dict)
     source: str = ""
     event_id: str = ""
     timezone: str = ""
@@ -86,6 +88,7 @@ class Request:
 _EACH_TURN: dict[str, Any] = {
     "model": "",
     "message": None,
+    "profile": {},
     "source": "",
     "event_id": "",
     "timezone": "",

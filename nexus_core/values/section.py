@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, get_args
 
-from nexus_core.values.checks import require_one_of, require_type, require_words
+from nexus_core.values.checks import require_json, require_one_of, require_type, require_words
 from nexus_core.values.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nexus_core.values.parts import JSON
 
 Kind = Literal["workspace", "persona", "session", "memory", "event"]
 """What a section is about."""
@@ -44,6 +49,7 @@ class Section:
         source: Where the text comes from. Leave it out for computed text.
         priority: What is left out first when there is too little room for memories: the lowest.
         required: Whether it must not be left out at all.
+        data: Facts beside the text, for programs, in groups: `{"persona": {"id": "atlas"}}`. No model reads them.
     """
 
     id: str
@@ -54,6 +60,7 @@ class Section:
     source: Source | None = None
     priority: int = 0
     required: bool = False
+    data: JSON = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         require_words(self.id, "Section.id")
@@ -64,6 +71,7 @@ class Section:
         require_type(self.source, "Section.source", Source, type(None))
         require_type(self.priority, "Section.priority", int)
         require_type(self.required, "Section.required", bool)
+        require_json(self.data, "Section.data")
 
     @property
     def zone(self) -> Zone:
@@ -76,3 +84,14 @@ class Section:
         from hashlib import blake2b  # noqa: PLC0415 - OpenSSL takes longer to load than a prompt to print
 
         return blake2b(self.text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def gather_data(sections: Iterable[Section]) -> JSON:
+    """The facts of all sections, group by group; of two facts with one name, that of the later section."""
+    gathered: dict[str, object] = {}
+    for section in sections:
+        for group, facts in section.data.items():
+            before = gathered.get(group)
+            are_joined = isinstance(before, dict) and isinstance(facts, dict)
+            gathered[group] = {**before, **facts} if are_joined else facts
+    return gathered

@@ -1,4 +1,4 @@
-"""What happens when processes die, quarrel or run out of room; each prints what it found as JSON.
+"""What happens when processes die or quarrel; each prints what it found as JSON.
 
 python -m tests.ledger.experiments NAME URL NUMBER
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import resource
 import signal
 import sys
 import time
@@ -17,7 +16,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from nexus_core.errors import ConflictError, LedgerError
+from nexus_core.errors import ConflictError
 from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.values.ledger import NewStep
 from nexus_core.values.message import Message
@@ -195,63 +194,6 @@ def _migrate(url: str) -> None:
     schema.MIGRATIONS[1] = ("create table moods (mood text)",)
     with closing(opened(url)) as own:
         append(own, "work", "hello")
-
-
-# ---- no room ----------------------------------------------------------------------------------------------
-
-
-def full(url: str, number: int) -> dict[str, object]:
-    """Files may not grow any more, as if the disk were full; then they may again."""
-    ledger = opened(url)
-    ledger.create("work")
-    for turn in range(number):
-        append(ledger, "work", str(turn))
-    largest = max(file.stat().st_size for file in Path(url.removeprefix("sqlite:///")).parent.iterdir())
-    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (largest + 20_000, unlimited[1]))
-    errors: list[str] = []
-    while len(errors) < 3:
-        try:
-            append(ledger, "work", "more " * 1000)
-        except LedgerError as error:
-            errors.append(str(error))
-    session = ledger.session("work")
-    assert session is not None
-    readable = len(ledger.thread(str(session.tip)))
-    resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
-    append(ledger, "work", "again")
-    found = [str(finding) for finding in ledger.verify()]
-    return {"errors": errors, "readable": readable >= number, "found": found}
-
-
-def unwritable(url: str, number: int) -> dict[str, object]:
-    """The directory may not be written, then it may again."""
-    path = Path(url.removeprefix("sqlite:///"))
-    with closing(opened(url)) as ledger:
-        ledger.create("work")
-        for turn in range(number):
-            append(ledger, "work", str(turn))
-    told = path.parent.parent / "told"
-    told.write_text("")
-    told.chmod(0o666)
-    path.chmod(0o444)
-    path.parent.chmod(0o555)
-
-    def write() -> None:
-        if os.getuid() == 0:  # whom no mode keeps from anything
-            os.setuid(65534)
-        try:
-            append(opened(url), "work", "more")
-        except LedgerError as error:
-            told.write_text(str(error))
-
-    failed = wait([spawn(write)])
-    path.parent.chmod(0o700)
-    path.chmod(0o600)
-    with closing(opened(url)) as ledger:
-        append(ledger, "work", "again")
-        found = [str(finding) for finding in ledger.verify()]
-    return {"error": told.read_text(), "failed": failed, "found": found}
 
 
 if __name__ == "__main__":

@@ -51,6 +51,10 @@ def found(sqlite: SqliteLedger) -> str:
 
 EDITS = {
     "its words": "update steps set messages = replace(messages, 'turn', 'tern') where id = ?",
+    "the order of its keys": (
+        """update steps set messages = replace(messages, '"nexus":1,"role":"user"', '"role":"user","nexus":1')"""
+        " where id = ?"
+    ),
     "its data": """update steps set data = '{"model":"x"}' where id = ?""",
     "its time": "update steps set created = created + 1 where id = ?",
     "its tokens": "update steps set tokens = 999 where id = ?",

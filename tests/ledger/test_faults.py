@@ -1,4 +1,4 @@
-"""Nothing is lost when processes die, quarrel or run out of room."""
+"""Nothing is lost when processes die or quarrel, and damage is found."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import random
 import sqlite3
 import subprocess
 import sys
-import tempfile
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,20 @@ from tests.ledger.test_repair import fill
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
 
 
-def experiment(name: str, url: str, number: int, directory: Path) -> dict[str, Any]:
-    """What came of an experiment, in a process of its own: it forks, and what forks should have no threads."""
-    command = [sys.executable, "-m", "tests.ledger.experiments", name, url, str(number)]
+def experiment(
+    name: str, url: str, number: int, directory: Path, *, of: str = "experiments", under: Sequence[str] = ()
+) -> dict[str, Any]:
+    """What came of an experiment, in a process of its own: it forks, and what forks should have no threads.
+
+    Args:
+        name: Which.
+        url: The ledger.
+        number: How much of it.
+        directory: Where it may leave something.
+        of: The module it is in.
+        under: The command that starts it.
+    """
+    command = [*under, sys.executable, "-m", f"tests.ledger.{of}", name, url, str(number)]
     environment = {**os.environ, "EXPERIMENT_DIRECTORY": str(directory)}
     done = subprocess.run(command, cwd=ROOT, env=environment, text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -68,28 +79,6 @@ def test_eight_processes_open_a_new_or_an_older_file_at_once(tmp_path: Path, nam
     result = experiment(name, f"sqlite:///{tmp_path}/new/ledger.db", rounds, tmp_path)
 
     assert (result["failed"], result.get("found", [])) == (0, [])
-
-
-def test_a_full_disk_is_an_error_and_not_the_end(tmp_path: Path) -> None:
-    path = tmp_path / "home" / "ledger.db"
-
-    result = experiment("full", f"sqlite:///{path}", 20, tmp_path)
-
-    assert all(str(path) in error and "bytes are free" in error for error in result["errors"])
-    assert (result["readable"], result["found"]) == (True, [])
-
-
-def test_a_directory_that_may_not_be_written_is_an_error_and_not_the_end() -> None:
-    # Not below pytest's own directory, which nobody but its owner may enter.
-    with tempfile.TemporaryDirectory() as scratch:
-        Path(scratch).chmod(0o755)
-        path = Path(scratch) / "home" / "ledger.db"
-
-        result = experiment("unwritable", f"sqlite:///{path}", 3, Path(scratch))
-
-    assert str(path) in result["error"]
-    assert "cannot be" in result["error"]
-    assert (result["failed"], result["found"]) == (0, [])
 
 
 # ---- bit rot ----------------------------------------------------------------------------------------------

@@ -342,6 +342,26 @@ def test_a_search_finds_everything_in_a_long_thread(ledger: StoreLedger) -> None
     assert texts(ledger.scan(tip, "role 7", limit=1000))[-1] == "role 7"
 
 
+def test_a_search_looks_at_no_more_steps_than_it_is_told(ledger: StoreLedger) -> None:
+    ledger.create("main")
+    steps = tell(ledger, "main", "red 0", "red 1", "red 2", "red 3")
+    ledger.create("fork", head=steps[2].id)
+    tell(ledger, "fork", "green 3", "red 4")
+    tip = str(ledger.session("fork").tip)  # type: ignore[union-attr]
+
+    found = {within: texts(ledger.scan(tip, "red", within=within)) for within in (0, 1, 2, 3, 4, 5, 99)}
+
+    assert found == {
+        0: [],
+        1: ["red 4"],
+        2: ["red 4"],
+        3: ["red 4", "red 2"],
+        4: ["red 4", "red 2", "red 1"],
+        5: ["red 4", "red 2", "red 1", "red 0"],
+        99: ["red 4", "red 2", "red 1", "red 0"],
+    }
+
+
 @pytest.mark.parametrize("text", ["%", "_", "'", '"', "\\", "?", "%s", "\0", "\ud800", "é", "\n"])
 def test_no_character_means_anything_but_itself_in_a_search(ledger: StoreLedger, text: str) -> None:
     ledger.create("work")

@@ -103,5 +103,5 @@ def test_every_code_is_on_the_page() -> None:
         "ledger-damaged ledger-unreadable step-changed step-missing step-misplaced step-stray blob-changed blob-missing"
     )
 
-    for code in (*codes.split(), "session-changed", "turn-lost", "session-moved", "session-lost"):
+    for code in (*codes.split(), "session-changed", "turn-lost", "steps-lost", "session-moved", "session-lost"):
         assert f"`{code}`" in page

@@ -51,6 +51,23 @@ def test_eight_processes_open_a_new_database_at_once(database: str, tmp_path: Pa
     assert (result["failed"], result["found"]) == (0, [])
 
 
+def test_whoever_only_looks_makes_no_tables(database: str) -> None:
+    with closing(open_postgres(database)) as ledger, psycopg.connect(database, autocommit=True) as connection:
+        looked = (
+            ledger.session("work"),
+            ledger.sessions(),
+            list(ledger.steps()),
+            ledger.step("x"),
+            list(ledger.verify()),
+        )
+        made = connection.execute("select 1 from pg_namespace where nspname = 'nexus'").fetchall()
+        ledger.create("work")
+
+        assert looked == (None, [], [], None, [])
+        assert made == []
+        assert [session.label for session in ledger.sessions()] == ["work"]
+
+
 def test_a_later_schema_is_refused(database: str) -> None:
     with closing(open_postgres(database)) as ledger:
         ledger.create("work")

@@ -85,12 +85,55 @@ def test_a_lost_turn_leaves_the_others_joined(sqlite: SqliteLedger, path: Path, 
     report = open_sqlite(f"sqlite:///{path}").repair(new)
 
     assert path.read_bytes() == before
-    assert [finding.code for finding in report.lost] == ["turn-lost"]
+    assert [finding.code for finding in report.lost] == ["turn-lost", "steps-lost"]
     assert lost in report.lost[0].message
+    assert report.lost[1].message == f"between {steps[19].id} and {steps[22].id}: of 1 step nothing is left"
     assert list(new.verify()) == []
     read = texts(new.thread(str(new.session("work").tip)))  # type: ignore[union-attr]
     assert [text.split()[1] for text in read if text.startswith("question")] == [str(n) for n in range(40) if n != 10]
     new.close()
+
+
+def test_turns_of_which_nothing_is_left_are_told(sqlite: SqliteLedger, path: Path, tmp_path: Path) -> None:
+    steps = fill(sqlite)
+    sqlite.close()
+    for step in steps[20:24]:
+        tamper(
+            path,
+            lambda connection, name=step.id: connection.execute("update steps set tokens = 99 where id = ?", (name,)),
+        )
+
+    with closing(open_sqlite(f"sqlite:///{tmp_path / 'new.db'}")) as new:
+        report = open_sqlite(f"sqlite:///{path}").repair(new)
+
+    assert [str(finding) for finding in report.lost] == [
+        f"between {steps[19].id} and {steps[24].id}: of 4 steps nothing is left [steps-lost]"
+    ]
+    assert report.lost[0].step == steps[24].id
+
+
+def test_a_file_in_which_nothing_is_whole_makes_no_new_one(path: Path, tmp_path: Path) -> None:
+    path.write_bytes(b"no ledger, and never was one" * 1000)
+
+    with (
+        closing(open_sqlite(f"sqlite:///{tmp_path / 'new.db'}")) as new,
+        pytest.raises(LedgerError, match="nothing in it"),
+    ):
+        open_sqlite(f"sqlite:///{path}").repair(new)
+
+    assert not (tmp_path / "new.db").exists()
+
+
+def test_repair_and_verify_tell_how_far_they_have_come(ledger: StoreLedger) -> None:
+    fill(ledger, 6)
+    looked: list[float] = []
+    done: list[float] = []
+
+    assert list(ledger.verify(advance=looked.append)) == []
+    ledger.repair(MemoryLedger(), advance=done.append)
+
+    assert sum(looked) == len(list(ledger.steps()))
+    assert sum(done) == pytest.approx(1)
 
 
 def test_a_session_whose_tip_is_lost_stands_at_the_turn_before(

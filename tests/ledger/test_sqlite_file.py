@@ -48,6 +48,8 @@ def test_conversations_are_kept_in_a_file_of_sqlite(path: Path) -> None:
 
 
 def test_the_connection_waits_for_the_disk_and_keeps_references_true(sqlite: SqliteLedger) -> None:
+    sqlite.create("work")
+
     ((synchronous,),) = sqlite.store.read(lambda: sqlite.store.fetch("pragma synchronous"))
     ((foreign,),) = sqlite.store.read(lambda: sqlite.store.fetch("pragma foreign_keys"))
 
@@ -69,13 +71,25 @@ def test_nobody_else_can_read_it(tmp_path: Path) -> None:
     assert mode(path.parent) == mode(path.parent.parent) == 0o700
 
 
-def test_nothing_is_made_before_something_is_asked(path: Path) -> None:
-    ledger = opened(path)
-    assert not path.exists()
+def test_whoever_only_looks_makes_no_file(tmp_path: Path) -> None:
+    with closing(opened(tmp_path / "new" / "ledger.db")) as ledger:
+        assert (ledger.session("work"), ledger.sessions(), list(ledger.steps())) == (None, [], [])
+        assert (ledger.step("x"), ledger.blob("x"), list(ledger.verify())) == (None, None, [])
+        assert list(tmp_path.iterdir()) == []
 
-    assert ledger.session("work") is None
-    assert path.exists()
-    ledger.close()
+        ledger.create("work")
+
+        assert [session.label for session in ledger.sessions()] == ["work"]
+    assert [file.name for file in (tmp_path / "new").iterdir()] == ["ledger.db"]
+
+
+def test_what_is_made_by_another_is_seen_by_whoever_looked_before(path: Path) -> None:
+    with closing(opened(path)) as early, closing(opened(path)) as other:
+        assert early.sessions() == []
+
+        other.create("work")
+
+        assert [session.label for session in early.sessions()] == ["work"]
 
 
 def database(path: Path, statement: str) -> None:

@@ -48,7 +48,16 @@ def test_a_blank_text_counts_as_absent(tmp_path: Path, blank: str) -> None:
 @pytest.mark.acceptance("L-10")
 def test_every_file_that_is_not_there_is_reported(tmp_path: Path) -> None:
     assert reasons(local(tmp_path)) == dict.fromkeys(
-        [".nexus3/NEXUS.md", "NEXUS.md", "AGENTS.md", "CLAUDE.md", "GEMINI.md"], "not there"
+        [
+            ".nexus3/NEXUS.md",
+            "NEXUS.md",
+            ".nexus3/SOUL.md",
+            ".nexus3/IDENTITY.md",
+            "AGENTS.md",
+            "CLAUDE.md",
+            "GEMINI.md",
+        ],
+        "not there",
     )
 
 

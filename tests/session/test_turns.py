@@ -467,6 +467,83 @@ def test_calls_that_an_agent_left_unanswered_do_not_wait(open_session: OpenSessi
     assert session.messages[-1].tool_results[0].text == GIVEN_UP
 
 
+def test_the_results_of_two_runs_without_a_name_are_two_turns(open_session: OpenSession, ledger: MemoryLedger) -> None:
+    session = open_session()
+    result = AgentResult(messages=[Message("user", "Tick."), Message("assistant", "Tock.")])
+
+    first, second = session.record(result), session.record(result)
+
+    assert (first.duplicate, second.duplicate) == (False, False)
+    assert kinds_of(ledger, "s") == ["turn", "turn"]
+
+
+def test_the_result_of_a_run_with_a_name_is_one_turn_however_often_it_comes(
+    open_session: OpenSession, ledger: MemoryLedger
+) -> None:
+    first, second, other = (
+        AgentResult(id=name, messages=[Message("user", "Tick."), Message("assistant", said)])
+        for name, said in (("run 1", "Tock."), ("run 2", "Tock."), ("run 1", "Boom."))
+    )
+    kept = [open_session().record(result) for result in (first, second, other)]
+
+    again = open_session().record(first)
+    open_session().ask("Still there?")
+    meanwhile = open_session().record(first)
+
+    assert [step.duplicate for step in kept] == [False, False, False]
+    assert (again.id, again.duplicate, again.text) == (kept[0].id, True, "Tock.")
+    assert (meanwhile.id, meanwhile.duplicate) == (kept[0].id, True)
+    assert kinds_of(ledger, "s") == ["turn", "turn", "turn", "input", "sealed"]
+    assert steps_of(ledger, "s")[0].data["id"] == "run 1"
+
+
+# ---- archived -----------------------------------------------------------------------------------------------------
+
+
+def test_an_archived_session_opens_no_turn(open_session: OpenSession, ledger: MemoryLedger) -> None:
+    session = open_session("my notes")
+    session.ask("Why?")
+    session.record(says("Because."))
+    ledger.update("my notes", status="archived")
+    result = AgentResult(messages=[Message("user", "Tick."), Message("assistant", "Tock.")])
+
+    for deed in (session.ask, session.preview, session.record):
+        with pytest.raises(TurnError, match="session 'my notes' is archived") as caught:
+            deed(result if deed == session.record else "And?")
+
+        assert "`nexus session archive --undo 'my notes'`" in str(caught.value)
+    assert kinds_of(ledger, "my notes") == ["input", "sealed", "reply"]
+
+
+def test_an_archived_session_can_be_read_forked_and_taken_back(open_session: OpenSession, ledger: MemoryLedger) -> None:
+    session = open_session()
+    session.ask("Why?")
+    session.record(says("Because."))
+    ledger.update("s", status="archived")
+
+    assert [message.content for message in session.messages] == ["Why?", "Because."]
+    assert session.usage.output_tokens == 50
+    assert session.record(says("Because.")).duplicate
+    assert len(session.fork("t").ask("And?").history) == 2
+    ledger.update("s", status="active")
+    assert len(session.ask("And?").history) == 2
+
+
+def test_the_open_turn_of_an_archived_session_can_be_finished(open_session: OpenSession, ledger: MemoryLedger) -> None:
+    session = open_session()
+    session.ask("Why?")
+    ledger.update("s", status="archived")
+
+    step = session.record(calls("t1"))
+    with pytest.raises(TurnError, match="is archived"):
+        session.ask("Never mind.", interrupt=True)
+    session.record(step.tool_calls[0].result("found"))
+    session.next()
+
+    assert session.record(says("Because.", name="msg_2")).done
+    assert kinds_of(ledger, "s") == ["input", "sealed", "reply", "result", "reply"]
+
+
 # ---- what is said -------------------------------------------------------------------------------------------------
 
 

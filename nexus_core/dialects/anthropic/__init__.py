@@ -1,7 +1,7 @@
 """Anthropic's Messages.
 
 reading.py       from one of its messages to a neutral one; writing.py: the way back
-blocks.py        what content consists of; media.py: pictures and documents
+blocks.py        what content consists of; media.py: pictures and documents; marking.py: what its cache may keep
 request.py       the arguments of a call; reply.py: what comes back; stream.py: what comes back in pieces
 """
 

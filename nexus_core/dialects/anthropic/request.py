@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nexus_core.dialects.anthropic.marking import mark_last_tool
 from nexus_core.dialects.anthropic.reading import read_message, read_system
 from nexus_core.dialects.anthropic.writing import write_messages, write_system
 from nexus_core.dialects.notes import fields_of
 from nexus_core.dialects.requests import arguments_of, listed, read_each
 from nexus_core.dialects.tools import read_tools, write_tools
 from nexus_core.errors import MessageError
+from nexus_core.values.api import BEFORE_MESSAGES
 from nexus_core.values.conversation import Conversation
 
 if TYPE_CHECKING:
+    from nexus_core.values.api import Marks
     from nexus_core.values.conversation import Tool
 
 
@@ -31,12 +34,14 @@ def read_request(body: object) -> Conversation:
     return Conversation(messages=messages, tools=tools, api="anthropic", extra=given)
 
 
-def write_request(conversation: Conversation) -> dict[str, Any]:
+def write_request(conversation: Conversation, marks: Marks | None = None) -> dict[str, Any]:
     """The arguments of the SDK's call; those of another provider's request mean something else and are left out."""
     body: dict[str, Any] = fields_of(conversation.extra) if conversation.api in ("anthropic", "") else {}
-    if system := write_system(conversation.messages):
+    if system := write_system(conversation.messages, marks):
         body["system"] = system
-    body["messages"] = write_messages(conversation.messages)
+    body["messages"] = write_messages(conversation.messages, marks)
     if tools := write_tools(conversation.tools, "anthropic"):
+        if marks and BEFORE_MESSAGES in marks:
+            mark_last_tool(tools, marks[BEFORE_MESSAGES])
         body["tools"] = tools
     return body

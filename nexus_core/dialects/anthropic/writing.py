@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.dialects.anthropic.blocks import is_blank, write_blocks, write_content
+from nexus_core.dialects.anthropic.marking import mark_last
 from nexus_core.dialects.notes import filled
 from nexus_core.dialects.pairing import with_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from nexus_core.values.api import Marks
     from nexus_core.values.message import Message
 
 Body = dict[str, Any]
@@ -32,23 +34,31 @@ class _Element(NamedTuple):
     tied: bool
 
 
-def write_messages(messages: Iterable[Message]) -> list[Body]:
+def write_messages(messages: Iterable[Message], marks: Marks | None = None) -> list[Body]:
     """The list of messages. An answer with calls is one message; all results of it are in the next, and come first."""
     elements: list[_Element] = []
-    for message in with_ids(messages, "anthropic"):
+    for place, message in enumerate(with_ids(messages, "anthropic")):
         element = _write_message(message)
         if element is None:
             continue
+        if marks and place in marks:
+            _mark(element, marks[place])
         if elements and _belong_together(elements[-1], element):
             element = _together(elements.pop(), element)
         elements.append(element)
     return [element.body for element in elements]
 
 
-def write_system(messages: Iterable[Message]) -> str | list[Body]:
+def write_system(messages: Iterable[Message], marks: Marks | None = None) -> str | list[Body]:
     """The field beside the list: all instructions but those that Anthropic itself had among the messages."""
-    found = [message for message in messages if message.role == "system" and not _is_listed(message)]
-    blocks = [block for message in found for block in write_blocks(message.parts, message.api, media=False)]
+    found: list[Message] = []
+    blocks: list[Body] = []
+    for place, message in enumerate(messages):
+        if message.role == "system" and not _is_listed(message):
+            found.append(message)
+            blocks += write_blocks(message.parts, message.api, media=False)
+            if marks and place in marks:
+                mark_last(blocks, marks[place])
     own = len(found) == 1 and found[0].api == "anthropic"
     return write_content(blocks, found[0].extra.get("_content") if own else "")
 
@@ -73,6 +83,13 @@ def _write_message(message: Message) -> _Element | None:
             body["content"] = write_content(blocks, spelling)
         return _Element(filled(body, message.extra), own, tied)
     return _Element(body | {"content": write_content(_results_first(blocks), "")}, own, tied)
+
+
+def _mark(element: _Element, lifetime: str) -> None:
+    blocks = _listed(element.body)
+    if blocks:
+        mark_last(blocks, lifetime)
+        element.body["content"] = write_content(blocks, "list")
 
 
 def _belong_together(before: _Element, after: _Element) -> bool:

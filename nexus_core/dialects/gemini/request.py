@@ -16,6 +16,7 @@ from nexus_core.errors import MessageError
 from nexus_core.values.conversation import Conversation
 
 if TYPE_CHECKING:
+    from nexus_core.values.api import Marks
     from nexus_core.values.conversation import Tool
     from nexus_core.values.message import Message
 
@@ -41,7 +42,7 @@ def read_request(body: object) -> Conversation:
     return Conversation(messages=(*system, *messages), tools=tools, api="gemini", extra=extra)
 
 
-def write_request(conversation: Conversation) -> dict[str, Any]:
+def write_request(conversation: Conversation, marks: Marks | None = None) -> dict[str, Any]:  # noqa: ARG001 - Gemini finds by itself what it has read
     """The arguments of the SDK's call; the body for REST where that was read.
 
     Arguments of another provider's request mean something else and are left out.

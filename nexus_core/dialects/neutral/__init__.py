@@ -19,7 +19,7 @@ from nexus_core.values.message import Message
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from nexus_core.values.api import Dialect
+    from nexus_core.values.api import Dialect, Marks
 
 _TOOL_FIELDS = frozenset(field.name for field in fields(Tool))
 
@@ -60,7 +60,7 @@ class NeutralDialect:
         """A Conversation, or one in JSON."""
         return body if isinstance(body, Conversation) else decode(Conversation, body)
 
-    def write_request(self, conversation: Conversation) -> dict[str, Any]:
+    def write_request(self, conversation: Conversation, marks: Marks | None = None) -> dict[str, Any]:  # noqa: ARG002 - no provider, no cache
         """A conversation in JSON."""
         return encode(conversation)
 

@@ -2,6 +2,7 @@
 
 reading.py       from a chat message to a neutral one; writing.py: the way back
 parts.py         what content consists of; calls.py: calls of tools; reasoning.py: what servers add about thoughts
+marking.py       what its cache may keep
 request.py       the arguments of a call; reply.py: what comes back; stream.py: what comes back in pieces
 """
 

@@ -15,6 +15,7 @@ from nexus_core.errors import MessageError
 from nexus_core.values.conversation import Conversation
 
 if TYPE_CHECKING:
+    from nexus_core.values.api import Marks
     from nexus_core.values.conversation import Tool
 
 
@@ -33,9 +34,9 @@ def read_request(body: object) -> Conversation:
     return Conversation(messages=messages, tools=tools, api="openai", extra=noted(given))
 
 
-def write_request(conversation: Conversation) -> dict[str, Any]:
+def write_request(conversation: Conversation, marks: Marks | None = None) -> dict[str, Any]:
     """The arguments of the SDK's call."""
-    body: dict[str, Any] = {"messages": write_messages(conversation.messages)}
+    body: dict[str, Any] = {"messages": write_messages(conversation.messages, marks)}
     if tools := write_tools([tool for tool in conversation.tools if not is_former(tool)], "openai"):
         body["tools"] = tools
     if functions := write_functions(conversation.tools):

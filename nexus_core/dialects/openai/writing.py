@@ -9,6 +9,7 @@ from nexus_core.dialects.family import FAMILY
 from nexus_core.dialects.merging import with_calls_together
 from nexus_core.dialects.notes import filled
 from nexus_core.dialects.openai.calls import write_calls
+from nexus_core.dialects.openai.marking import marked
 from nexus_core.dialects.openai.parts import write_content, write_part
 from nexus_core.dialects.openai.reading import AUDIO
 from nexus_core.dialects.openai.reasoning import write_reasoning
@@ -18,6 +19,7 @@ from nexus_core.values.parts import File, Image, Opaque, Text, ToolResult
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from nexus_core.values.api import Marks
     from nexus_core.values.message import Message
     from nexus_core.values.parts import Part, ResultPart
 
@@ -26,12 +28,19 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _BELOW = "[{} in the next message from the user]"
 
 
-def write_messages(messages: Iterable[Message]) -> list[Body]:
+def write_messages(messages: Iterable[Message], marks: Marks | None = None) -> list[Body]:
     """The list of chat completions."""
+    given = list(messages)
+    together = with_calls_together(given, "openai")
+    ends = {id(given[place]) for place in marks or () if 0 <= place}  # what is put together is never marked
     bodies: list[Body] = []
     waiting: list[Body] = []  # pictures in results, which only a user may show, and only after the last result
-    for message in with_ids(with_calls_together(messages, "openai"), "openai"):
-        for body, shown in _write_message(message):
+    for message, before in zip(with_ids(together, "openai"), together, strict=True):
+        written = _write_message(message)
+        if id(before) in ends and written and message.role != "assistant":
+            last = written[-1][0]
+            last["content"] = marked(last.get("content"), "text")
+        for body, shown in written:
             if waiting and body["role"] != "tool":
                 bodies.append({"role": "user", "content": waiting})
                 waiting = []

@@ -33,7 +33,8 @@ OUTPUTS = {
 """Every call that wants an answer, and what its answer is called."""
 
 _ANSWERS = {output: call for call, output in OUTPUTS.items()}
-_TYPED = (OUTPUTS[FUNCTION], OUTPUTS[CUSTOM])
+TYPED_OUTPUTS = (OUTPUTS[FUNCTION], OUTPUTS[CUSTOM])
+"""Answers that are a text or a list of parts which say what they are."""
 _CONTENTS = {"tool_search_output": "tools"}
 _ARGUMENTS = ("action", "actions", "operation", "arguments")
 """What the provider's own calls say is to be done."""
@@ -98,7 +99,7 @@ def read_result(block: dict[str, Any]) -> ToolResult:
     content = _CONTENTS.get(kind, "output")
     if content not in block and kind != OUTPUTS["apply_patch_call"]:
         raise MessageError(f"there is no {content!r}", path=content, hint="it must be text or a list of parts")
-    parts, spelling = read_parts(block, content, said="input_text", typed=kind in _TYPED)
+    parts, spelling = read_parts(block, content, said="input_text", typed=kind in TYPED_OUTPUTS)
     notes = noted(block, type=kind, content=spelling, key="" if key == "call_id" else key)
     return ToolResult(call_id, tuple(parts), name, extra=notes)
 

@@ -17,6 +17,7 @@ from nexus_core.values.message import Message
 from nexus_core.values.parts import Text
 
 if TYPE_CHECKING:
+    from nexus_core.values.api import Marks
     from nexus_core.values.conversation import Tool
 
 
@@ -38,15 +39,18 @@ def read_request(body: object) -> Conversation:
     return Conversation(messages=messages, tools=tools, api="responses", extra=noted(given, input=spelling))
 
 
-def write_request(conversation: Conversation) -> dict[str, Any]:
-    """The arguments of the SDK's call. The first message becomes `instructions` where that is what it is."""
-    first, rest = conversation.messages[:1], conversation.messages[1:]
+def write_request(conversation: Conversation, marks: Marks | None = None) -> dict[str, Any]:
+    """The arguments of the SDK's call.
+
+    The first message becomes `instructions` where that is what it is, unless it is to be marked: only items are.
+    """
+    marks = marks or {}
+    rest = conversation.messages
     body: dict[str, Any] = {}
-    if first and _instructs(first[0]):
-        body["instructions"] = first[0].content
-    else:
-        rest = conversation.messages
-    items = write_items(rest)
+    if rest and _instructs(rest[0]) and 0 not in marks:
+        body["instructions"] = rest[0].content
+        rest, marks = rest[1:], {place - 1: lifetime for place, lifetime in marks.items()}
+    items = write_items(rest, marks)
     spelling = conversation.extra.get("_input") if conversation.api == "responses" else "list"
     if spelling == "text" and len(items) == 1 and _is_simple(rest):
         body["input"] = rest[0].content

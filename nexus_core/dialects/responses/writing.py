@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_core.dialects.media import absent
 from nexus_core.dialects.notes import filled
+from nexus_core.dialects.openai.marking import marked
 from nexus_core.dialects.openai.writing import spelled_role
 from nexus_core.dialects.pairing import with_ids
-from nexus_core.dialects.responses.calls import FUNCTION, kind_of, write_call, write_result
+from nexus_core.dialects.responses.calls import FUNCTION, TYPED_OUTPUTS, kind_of, write_call, write_result
 from nexus_core.dialects.responses.parts import write_parts
 from nexus_core.dialects.responses.reading import said_by
 from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
@@ -16,23 +17,30 @@ from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCa
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from nexus_core.values.api import Marks
     from nexus_core.values.message import Message
     from nexus_core.values.parts import Part
 
 Body = dict[str, Any]
 
 
-def write_items(messages: Iterable[Message]) -> list[Body]:
+def write_items(messages: Iterable[Message], marks: Marks | None = None) -> list[Body]:
     """The list of Responses' input."""
     items: list[Body] = []
     kinds: dict[str, str] = {}  # of the calls so far: a custom tool's answer has a type of its own
-    for message in with_ids(messages, "responses"):
+    for place, message in enumerate(with_ids(messages, "responses")):
         kinds |= {call.id: kind_of(call, message.api) for call in message.tool_calls}
-        if _was_message(message):
-            items.append(_write_own(message))
-        else:
-            items += _write_pieces(message, kinds)
+        written = [_write_own(message)] if _was_message(message) else list(_write_pieces(message, kinds))
+        if marks and place in marks and written and message.role != "assistant":
+            _mark(written[-1])
+        items += written
     return items
+
+
+def _mark(item: Body) -> None:
+    field = "output" if item.get("type") in TYPED_OUTPUTS else "content"
+    if field in item:
+        item[field] = marked(item[field], "input_text")
 
 
 def _was_message(message: Message) -> bool:

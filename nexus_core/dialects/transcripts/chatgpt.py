@@ -8,7 +8,7 @@ from nexus_core.dialects.arguments import parsed
 from nexus_core.dialects.transcripts.document import members
 from nexus_core.dialects.transcripts.lines import mapping_under, objects_in, word_in
 from nexus_core.dialects.transcripts.transcript import Branch, Entry, Transcript
-from nexus_core.dialects.transcripts.tree import climb
+from nexus_core.dialects.transcripts.tree import branch_places, climb, oldest_first
 from nexus_core.values.message import ROLES, Message
 from nexus_core.values.parts import Opaque, Reasoning, Text, ToolCall, ToolResult
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nexus_core.dialects.transcripts.account import Account
     from nexus_core.dialects.transcripts.document import Piece
     from nexus_core.dialects.transcripts.transcript import Outcome
+    from nexus_core.dialects.transcripts.tree import Place
     from nexus_core.values.message import Role
     from nexus_core.values.parts import Part, ResultPart
 
@@ -47,16 +48,18 @@ class _Reading:
             name: word_in(piece.value, "parent") if isinstance(piece.value, dict) else ""
             for name, piece in nodes.items()
         }
+        self._places: dict[str, Place] = {}
 
     def transcript(self, body: dict[str, Any]) -> Transcript:
         current = word_in(body, "current_node")
         main = climb(current if current in self._nodes else next(reversed(list(self._nodes)), ""), self._parents)
-        entries = tuple(self._entries(main, "message"))
-        branches = tuple(self._branches(set(main)))[::-1]
+        entries, counts = self._entries(main, "message")
+        self._places = {name: (None, count) for name, count in zip(main, counts, strict=True)}
+        branches = oldest_first(list(self._branches(set(main))))
         return Transcript(
             format=FORMAT,
             api="",
-            entries=entries,
+            entries=tuple(entries),
             report=self._account.report(),
             id=word_in(body, "conversation_id") or word_in(body, "id"),
             branches=branches,
@@ -67,37 +70,53 @@ class _Reading:
         inner = set(self._parents.values())
         # Leaves first, the newest of them first: an export may list its nodes in any order.
         newest = list(self._nodes)[::-1]
+        number = 0
         for leaf in sorted(newest, key=inner.__contains__):
             path = climb(leaf, self._parents, taken)
+            if not path:
+                continue
             taken.update(path)
-            entries = tuple(self._entries(path, "branch"))
+            entries, counts = self._entries(path, "branch")
+            parent = self._parents.get(path[0], "")
+            start = self._places.get(parent, (None, 0))
+            self._places |= branch_places(path, counts, number, start)
             if entries:
-                yield Branch(kind="fork", entries=entries, parent=self._parents[path[0]])
+                yield Branch(kind="fork", entries=tuple(entries), parent=parent, leaves=start[0], at=start[1])
+                number += 1
 
-    def _entries(self, path: Sequence[str], outcome: Outcome) -> Iterator[Entry]:
+    def _entries(self, path: Sequence[str], outcome: Outcome) -> tuple[list[Entry], list[int]]:
+        """What is said on a path, and how much of it up to each node."""
         call = ""
+        entries: list[Entry] = []
+        counts: list[int] = []
         for name in path:
             piece = self._nodes.get(name)
-            if piece is None:  # a parent that was not exported
-                continue
-            node = piece.value if isinstance(piece.value, dict) else {}
-            body = mapping_under(node, "message")
-            message = _read_message(body, name, call)
-            if message is None:
-                self._account.keep(piece.line, "node", piece.value)
-                continue
-            call = message.tool_calls[-1].id if message.tool_calls else call
-            self._account.use(outcome, piece.line)
-            time = body.get("create_time")
-            yield Entry(
-                message=message,
-                lines=(piece.line,),
-                ids=(name,),
-                parent=self._parents[name],
-                time="" if time is None else str(time),
-                model=word_in(mapping_under(body, "metadata"), "model_slug") if message.role == "assistant" else "",
-                raw=(node,),
-            )
+            if piece is not None:  # or a parent that was not exported
+                entry = self._entry(name, piece, call, outcome)
+                if entry is not None:
+                    call = entry.message.tool_calls[-1].id if entry.message.tool_calls else call
+                    entries.append(entry)
+            counts.append(len(entries))
+        return entries, counts
+
+    def _entry(self, name: str, piece: Piece, call: str, outcome: Outcome) -> Entry | None:
+        node = piece.value if isinstance(piece.value, dict) else {}
+        body = mapping_under(node, "message")
+        message = _read_message(body, name, call)
+        if message is None:
+            self._account.keep(piece.line, "node", piece.value)
+            return None
+        self._account.use(outcome, piece.line)
+        time = body.get("create_time")
+        return Entry(
+            message=message,
+            lines=(piece.line,),
+            ids=(name,),
+            parent=self._parents[name],
+            time="" if time is None else str(time),
+            model=word_in(mapping_under(body, "metadata"), "model_slug") if message.role == "assistant" else "",
+            raw=(node,),
+        )
 
 
 def _read_message(body: dict[str, Any], name: str, call: str) -> Message | None:

@@ -64,12 +64,16 @@ class Branch:
         entries: What was said there, from where it leaves another path.
         parent: The name of what it follows; "" where it follows nothing in this transcript.
         name: The subagent's name.
+        leaves: The path it leaves: a branch by its place among the branches; None for the main path.
+        at: How many entries of that path come before it; 0 where it follows nothing.
     """
 
     kind: BranchKind
     entries: tuple[Entry, ...]
     parent: str = ""
     name: str = ""
+    leaves: int | None = None
+    at: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +154,7 @@ class Transcript:
         entries: The main path, oldest first: what led to the newest entry.
         report: What became of every line.
         id: What the program calls the conversation.
+        agent: The subagent whose file it is; "" for the conversation itself.
         system: Instructions that stand beside the messages.
         tools: What the model could ask for.
         branches: Everything else that was said.
@@ -162,6 +167,7 @@ class Transcript:
     entries: tuple[Entry, ...]
     report: Report
     id: str = ""
+    agent: str = ""
     system: tuple[Message, ...] = ()
     tools: tuple[Tool, ...] = ()
     branches: tuple[Branch, ...] = ()

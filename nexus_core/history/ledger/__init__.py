@@ -1,7 +1,7 @@
 """Conversations as they are kept: what every ledger has in common, and one that keeps them in memory.
 
 ids.py           names that sort by the time they were made
-texts.py         text and JSON as they are stored: which characters are replaced, one form for equal content
+texts.py         text and JSON as they are stored: which characters are replaced; one form for equal content
 media.py         pictures and documents inside messages, taken out into blobs and put back
 rows.py          the records a store keeps, their digests, and the chain
 stored.py        a Step that is decoded when it is looked at

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple, get_args
 from nexus_core.errors import LedgerError, UnknownNameError
 from nexus_core.history.ledger.rows import StepRow, chain_of, digest_of
 from nexus_core.history.ledger.stored import pack_messages
-from nexus_core.history.ledger.texts import canonical, clean
+from nexus_core.history.ledger.texts import clean, write_json
 from nexus_core.values.ledger import StepKind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from nexus_core.history.ledger.rows import Place
     from nexus_core.values.ledger import NewStep
 
@@ -63,13 +65,25 @@ def draft(step: NewStep, name: str, created: int) -> Draft:
         messages=messages,
         tokens=step.tokens,
         counter=clean(step.counter),
-        data=canonical(dict(step.data)),
+        data=write_json(dict(step.data)),
         restores=restores,
         blobs=blobs,
     )
 
 
-def placed(new: Draft, parent: Place | None, *, turn: str | None, branch: str) -> StepRow:
+def lined_up(drafts: Iterable[Draft], parent: Place | None, *, turn: str | None, branch: str) -> list[StepRow]:
+    """The rows of steps that follow each other behind another; arguments as for `placed`."""
+    rows: list[StepRow] = []
+    before: Place | StepRow | None = parent
+    for new in drafts:
+        row = placed(new, before, turn=turn, branch=branch)
+        turn = None if row.closes else row.turn
+        rows.append(row)
+        before = row
+    return rows
+
+
+def placed(new: Draft, parent: Place | StepRow | None, *, turn: str | None, branch: str) -> StepRow:
     """The row of a step behind another.
 
     Args:
@@ -100,12 +114,12 @@ def placed(new: Draft, parent: Place | None, *, turn: str | None, branch: str) -
     return row._replace(digest=digest, chain=chain_of(parent.chain if parent else "", digest))
 
 
-def total_of(tokens: int, counter: str, parent: Place | None) -> int:
+def total_of(tokens: int, counter: str, parent: Place | StepRow | None) -> int:
     """The running sum: one counter's tokens are not added to another's."""
     return tokens + (parent.total if parent and parent.counter == counter else 0)
 
 
-def compaction_of(name: str, kind: str, restores: str | None, parent: Place | None) -> str | None:
+def compaction_of(name: str, kind: str, restores: str | None, parent: Place | StepRow | None) -> str | None:
     """The compaction that counts from a step on."""
     if kind == "compaction":
         return name

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NoReturn, get_args
 
 from nexus_core.errors import ConflictError, ExistsError, LedgerError, UnknownNameError
-from nexus_core.history.ledger.growing import draft, placed
+from nexus_core.history.ledger.growing import draft, lined_up
 from nexus_core.history.ledger.ids import new_id
 from nexus_core.history.ledger.ids import now as time_now
 from nexus_core.history.ledger.media import address_of
@@ -15,12 +15,12 @@ from nexus_core.history.ledger.reading import scan, thread
 from nexus_core.history.ledger.rebuilding import rebuild
 from nexus_core.history.ledger.rows import AliasRow, BranchRow, HistoryRow, SessionRow, StepRow
 from nexus_core.history.ledger.stored import StoredStep
-from nexus_core.history.ledger.texts import canonical, clean, label_of
+from nexus_core.history.ledger.texts import clean, label_of, write_json
 from nexus_core.history.ledger.verifying import verify
 from nexus_core.values.ledger import SessionRecord, SessionStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from nexus_core.history.ledger.growing import Draft
     from nexus_core.history.ledger.rebuilding import Rebuilt
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from nexus_core.values.finding import Finding
     from nexus_core.values.ledger import NewStep, Step
     from nexus_core.values.parts import JSON
+
+
+def _unwatched(_amount: float) -> None:
+    """Nobody wants to know how far the work has come."""
 
 
 class StoreLedger:
@@ -57,9 +61,18 @@ class StoreLedger:
         return [_record(row) for row in rows if status is None or row.status == status]
 
     def create(
-        self, label: str, *, head: str | None = None, origin: str = "", data: JSON | None = None
+        self,
+        label: str,
+        *,
+        head: str | None = None,
+        origin: str = "",
+        data: JSON | None = None,
+        steps: Iterable[NewStep] = (),
     ) -> SessionRecord:
-        """A new session, at the end of a closed turn or before the first; ExistsError when the name is taken."""
+        """A new session, at the end of a closed turn or before the first; ExistsError when the name is taken.
+
+        With `steps`, these are added behind `head`: all of it is there, or nothing.
+        """
         created = self._now()
         row = SessionRow(
             id=self._name(created),
@@ -71,17 +84,22 @@ class StoreLedger:
             origin=clean(origin),
             created=created,
             updated=created,
-            data=canonical(dict(data or {})),
+            data=write_json(dict(data or {})),
         ).sealed()
-        return _record(self.store.write(partial(self._create, row), session=row.label))
+        new = self._drafts(steps, created)
+        return _record(self.store.write(partial(self._create, row, new), session=row.label))
 
     def append(self, label: str, step: NewStep, *, after: str | None) -> Step:
         """Add a step to a session whose tip is `after`; ConflictError when it is another by now."""
-        created = self._now()
-        new = draft(step, self._name(created), created)
+        return self.append_many(label, (step,), after=after)[0]
+
+    def append_many(self, label: str, steps: Iterable[NewStep], *, after: str | None) -> list[Step]:
+        """The same with several steps: all of them are there, or none."""
+        moment = self._now()
+        new = self._drafts(steps, moment)
         label = clean(label)
-        row = self.store.write(partial(self._append, label, new, after), session=label)
-        return StoredStep(row, self.blob)
+        rows = self.store.write(partial(self._append, label, new, after, moment), session=label)
+        return [StoredStep(row, self.blob) for row in rows]
 
     def step(self, name: str) -> Step | None:
         """The step of that id."""
@@ -103,7 +121,7 @@ class StoreLedger:
         """Change what is known of a session, but not where it stands."""
         if status is not None and status not in get_args(SessionStatus):
             raise UnknownNameError("status", str(status), get_args(SessionStatus))
-        text = None if data is None else canonical(dict(data))
+        text = None if data is None else write_json(dict(data))
         label = clean(label)
         return _record(self.store.write(partial(self._update, label, status, text), session=label))
 
@@ -112,15 +130,35 @@ class StoreLedger:
         label = clean(label)
         return _record(self.store.write(partial(self._rename, label, label_of(new)), session=label))
 
-    def scan(self, tip: str, text: str, *, limit: int = 20) -> list[Step]:
-        """The newest steps of a thread in whose messages a text occurs, newest first."""
-        return list(self.store.read(partial(scan, self.store, clean(tip), text, limit=limit, blob=self.blob)))
+    def aliases(self, label: str) -> list[str]:
+        """The other names of a session."""
+        label = clean(label)
+
+        def work() -> list[str]:
+            session = self._known(label)
+            return sorted(row.alias for row in self.store.alias_rows() if row.session == session.id)
+
+        return self.store.read(work)
+
+    def scan(self, tip: str, text: str, *, limit: int = 20, within: int = 10_000) -> list[Step]:
+        """Of the newest `within` steps of a thread the newest `limit` in whose messages a text occurs, newest first."""
+        work = partial(scan, self.store, clean(tip), text, limit=limit, within=within, blob=self.blob)
+        return self.store.read(lambda: list(work()))
 
     def put_blob(self, content: bytes) -> str:
         """Keep bytes once; returns their address."""
-        digest = address_of(content)
-        self.store.write(partial(self.store.add_blob, digest, content))
-        return digest
+        return self.put_blobs([content])[0]
+
+    def put_blobs(self, contents: Iterable[bytes]) -> list[str]:
+        """The same with several."""
+        blobs = [(address_of(content), content) for content in contents]
+
+        def work() -> None:
+            for digest, content in blobs:
+                self.store.add_blob(digest, content)
+
+        self.store.write(work)
+        return [digest for digest, _ in blobs]
 
     def blob(self, digest: str) -> bytes | None:
         """The bytes of that address."""
@@ -130,21 +168,36 @@ class StoreLedger:
         """Every step there is, branch by branch, in order of position."""
         return (StoredStep(row, self.blob) for row in self.store.step_rows())
 
-    def verify(self) -> Iterable[Finding]:
-        """What was changed, deleted, reordered or damaged."""
-        return verify(self.store)
+    def verify(self, *, advance: Callable[[int], None] = _unwatched) -> Iterable[Finding]:
+        """What was changed, deleted, reordered or damaged; `advance(1)` is called for every step looked at."""
+        return verify(self.store, advance)
 
-    def repair(self, target: StoreLedger) -> Rebuilt:
-        """Put every turn that is whole into another ledger, which must be empty; this one is left as it is."""
-        return rebuild(self.store.salvage(), target.store)
+    def repair(self, target: StoreLedger, *, advance: Callable[[float], None] = _unwatched) -> Rebuilt:
+        """Put every turn that is whole into another ledger, which must be empty; this one is left as it is.
+
+        Args:
+            target: The new ledger.
+            advance: Called with shares of the work, which together are 1.
+
+        Raises:
+            LedgerError: There is something in the target already, or nothing is whole in this one.
+        """
+        return rebuild(self.store.salvage(), target.store, advance)
 
     def close(self) -> None:
         """Let go of the file or the connection; a second call does nothing."""
         self.store.close()
 
+    def _drafts(self, steps: Iterable[NewStep], moment: int) -> list[Draft]:
+        return [
+            draft(step, step.id or self._name(created), created)
+            for step in steps
+            for created in (step.created or moment,)
+        ]
+
     # What follows runs inside a transaction, and may run again when it could not be finished.
 
-    def _create(self, row: SessionRow) -> SessionRow:
+    def _create(self, row: SessionRow, new: Sequence[Draft]) -> SessionRow:
         if (there := self.store.session(row.label)) is not None:
             if there.id == row.id:  # it was made, and only the answer got lost
                 return there
@@ -161,37 +214,45 @@ class StoreLedger:
         self.store.save_session(row)
         if row.head is not None:
             self.store.add_history(HistoryRow(row.id, row.head, "create", row.created).sealed())
-        return row
+        return self._grow(row, new, row.created)[0] if new else row
 
-    def _append(self, label: str, new: Draft, after: str | None) -> StepRow:
+    def _append(self, label: str, new: Sequence[Draft], after: str | None, moment: int) -> list[StepRow]:
         session = self._known(label)
         if session.tip != after:
-            if (done := self.store.step(new.id)) is not None:  # it was added, and only the answer got lost
+            done = [row for each in new if (row := self.store.step(each.id)) is not None]
+            if done and len(done) == len(new):  # they were added, and only the answer got lost
                 return done
             raise ConflictError(
                 f"session {session.label!r} has moved on: its newest step is {session.tip}, not {after}",
                 hint="read the session again and decide anew, or fork it to go on from there",
             )
-        parent = None if after is None else self.store.place(after)
-        if parent is None and after is not None:
-            _missing(after)
-        branch = new.id if parent is None or self.store.is_taken(parent.branch, parent.position + 1) else parent.branch
-        row = placed(new, parent, turn=session.open_turn, branch=branch)
-        for digest, content in new.blobs.items():
-            self.store.add_blob(digest, content)
-        if branch == new.id:
+        return self._grow(session, new, moment)[1] if new else []
+
+    def _grow(self, session: SessionRow, new: Sequence[Draft], moment: int) -> tuple[SessionRow, list[StepRow]]:
+        """Add steps behind a session's tip, and move it there."""
+        parent = None if session.tip is None else self.store.place(session.tip)
+        if parent is None and session.tip is not None:
+            _missing(session.tip)
+        is_free = parent is not None and not self.store.is_taken(parent.branch, parent.position + 1)
+        branch = parent.branch if parent is not None and is_free else new[0].id
+        rows = lined_up(new, parent, turn=session.open_turn, branch=branch)
+        for each in new:
+            for digest, content in each.blobs.items():
+                self.store.add_blob(digest, content)
+        if branch == new[0].id:
             self.store.add_branch(BranchRow(branch, *((parent.branch, parent.position) if parent else (None, -1))))
-        self.store.add_step(row)
+        self.store.add_steps(rows)
+        heads = [row for row in rows if row.closes]
         moved = session._replace(
-            tip=row.id,
-            head=row.id if row.closes else session.head,
-            open_turn=None if row.closes else row.turn,
-            updated=new.created,
-        )
-        self.store.move_session(moved.sealed())
-        if row.closes:
-            self.store.add_history(HistoryRow(session.id, row.id, row.kind, new.created).sealed())
-        return row
+            tip=rows[-1].id,
+            head=heads[-1].id if heads else session.head,
+            open_turn=None if rows[-1].closes else rows[-1].turn,
+            updated=moment,
+        ).sealed()
+        self.store.move_session(moved)
+        for row in heads:
+            self.store.add_history(HistoryRow(session.id, row.id, row.kind, row.created).sealed())
+        return moved, rows
 
     def _update(self, label: str, status: SessionStatus | None, data: str | None) -> SessionRow:
         session = self._known(label)

@@ -14,7 +14,7 @@ from nexus_core.history.ledger.rebuilding import Salvaged
 from nexus_core.history.ledger.rows import AliasRow, BranchRow, HistoryRow, Place, SessionRow, StepRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from nexus_core.history.ledger.store import Record
     from nexus_core.values.finding import Finding
@@ -115,10 +115,11 @@ class MemoryStore:
         """Where a branch begins."""
         return self._branches.get(name)
 
-    def add_step(self, row: StepRow) -> None:
-        """Add a step to the end of a branch."""
-        self._lines[row.branch].append(row)
-        self._steps[row.id] = row
+    def add_steps(self, rows: Sequence[StepRow]) -> None:
+        """Add steps that follow each other to the end of their branches."""
+        for row in rows:
+            self._lines[row.branch].append(row)
+            self._steps[row.id] = row
 
     def step(self, name: str) -> StepRow | None:
         """The step of that id."""
@@ -133,10 +134,10 @@ class MemoryStore:
         lowest = max(floor, begin, row.position + 1 - limit)
         return [*reversed(self._lines[row.branch][lowest - begin : row.position + 1 - begin])]
 
-    def search(self, branch: str, *, below: int, text: str, limit: int) -> list[Record]:
-        """The steps of a branch below a position whose stored messages contain a text, newest first."""
+    def search(self, branch: str, *, floor: int, below: int, text: str, limit: int) -> list[Record]:
+        """The steps of a branch between two positions whose stored messages contain a text, newest first."""
         begin = self._branches[branch].position + 1
-        rows = self._lines[branch][: max(below - begin, 0)]
+        rows = self._lines[branch][max(floor - begin, 0) : max(below - begin, 0)]
         return [*islice((row for row in reversed(rows) if text in row.messages), limit)]
 
     def add_blob(self, digest: str, content: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from nexus_core.errors import LedgerError
@@ -9,6 +10,8 @@ from nexus_core.errors import LedgerError
 if TYPE_CHECKING:
     from nexus_core.host.host import Host
     from nexus_core.values.ledger import Ledger
+
+_PASSWORD = re.compile(r"(?<=password=)[^&]*")
 
 
 def open_ledger(host: Host, url: str) -> Ledger:
@@ -24,11 +27,15 @@ def open_ledger(host: Host, url: str) -> Ledger:
     ledger = host.ledger(url)
     if ledger is None:
         hint = "memory:, sqlite:///path and postgresql://host/name ship with Nexus; is a plugin disabled?"
-        raise LedgerError(f"no plugin keeps conversations at {_without_secret(url)!r}", hint=hint)
+        raise LedgerError(f"no plugin keeps conversations at {without_secret(url)!r}", hint=hint)
     return ledger
 
 
-def _without_secret(url: str) -> str:
+def without_secret(url: str) -> str:
     """A url without the password that may stand in it."""
     scheme, found, rest = url.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}" if found else scheme.partition(":")[0] + ":…" if ":" in url else url
+    if found:
+        place = rest if rest.startswith("/") else rest.rpartition("@")[2]  # a file has nobody before its name
+        return f"{scheme}://{_PASSWORD.sub('…', place)}"
+    name, colon, rest = url.partition(":")
+    return f"{name}:…" if colon and rest else url

@@ -50,8 +50,19 @@ def thread(store: Store, tip: str, *, first: str | None, limit: int | None) -> l
     return found
 
 
-def scan(store: Store, tip: str, text: str, *, limit: int, blob: Callable[[str], bytes | None]) -> Iterator[Step]:
-    """The newest steps of a thread in whose messages a text occurs; reads no more than it takes to find them."""
+def scan(
+    store: Store, tip: str, text: str, *, limit: int, within: int, blob: Callable[[str], bytes | None]
+) -> Iterator[Step]:
+    """The newest steps of a thread in whose messages a text occurs; reads no more than it takes to find them.
+
+    Args:
+        store: Where the steps are.
+        tip: The end of the thread.
+        text: What to look for.
+        limit: So many are enough.
+        within: So many steps are looked at; of a long thread, not those before.
+        blob: Fetches what messages refer to.
+    """
     place = store.place(tip)
     if place is None:
         raise LedgerError(f"there is no step {tip}", hint="`nexus session verify` says whether it was deleted")
@@ -60,8 +71,9 @@ def scan(store: Store, tip: str, text: str, *, limit: int, blob: Callable[[str],
     needle = canonical(wanted)[1:-1]
     branch: str | None = place.branch
     below = place.position + 1
-    while branch is not None and limit > 0:
-        rows = store.search(branch, below=below, text=needle, limit=_AT_ONCE)
+    floor = max(below - within, 0)
+    while branch is not None and limit > 0 and below > floor:
+        rows = store.search(branch, floor=floor, below=below, text=needle, limit=_AT_ONCE)
         for row in rows:
             step = StoredStep(row, blob)
             if any(wanted in words for message in step.messages for words in words_of(message)):

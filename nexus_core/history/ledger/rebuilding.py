@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,10 +15,14 @@ from nexus_core.history.ledger.sessions_kept import keep_sessions, newest_versio
 from nexus_core.values.finding import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from nexus_core.history.ledger.rows import AliasRow
     from nexus_core.history.ledger.store import Store
+
+
+_READING = 0.7
+"""The share of the work that is reading."""
 
 
 class Salvaged(NamedTuple):
@@ -45,23 +50,33 @@ class Rebuilt(NamedTuple):
     lost: tuple[Finding, ...]
 
 
-def rebuild(found: Salvaged, target: Store) -> Rebuilt:
+def rebuild(found: Salvaged, target: Store, advance: Callable[[float], None]) -> Rebuilt:
     """Fill an empty store with every turn that is whole. What a lost turn stood between is joined.
 
+    Args:
+        found: What was found.
+        target: The empty store.
+        advance: Called with shares of the work, which together are 1.
+
     Raises:
-        LedgerError: There is something in the target already.
+        LedgerError: There is something in the target already, or nothing to put there.
     """
     if target.read(target.session_rows) or any(True for _ in target.step_rows()):
         raise LedgerError(
             "there is something in it already", where=target.url, hint="name a file that is not there yet"
         )
     blobs = {digest: content for digest, content in found.blobs if address_of(content) == digest}
+    advance(_READING / 4)
     steps = {row.id: row for row in found.steps if _is_whole(row)}
+    advance(_READING / 2)
     versions = newest_versions(found.sessions, steps)
     lost: list[Finding] = []
     kept = _whole_turns(steps, {row.tip for row in versions}, blobs, lost)
-    rows = list(_placed(kept))
+    rows = list(_placed(kept, steps, lost))
     sessions = keep_sessions(rows, versions, [*found.history], [*found.aliases], lost)
+    advance(_READING / 4)
+    if not rows and not sessions.sessions:
+        raise LedgerError("there is nothing in it that is whole", hint="no new ledger was made")
 
     def fill() -> None:
         for digest, content in sorted(blobs.items()):
@@ -71,7 +86,8 @@ def rebuild(found: Salvaged, target: Store) -> Rebuilt:
             if row.branch == row.id:
                 before = places[row.parent] if row.parent else None
                 target.add_branch(BranchRow(row.id, *((before.branch, before.position) if before else (None, -1))))
-            target.add_step(row)
+            target.add_steps([row])
+            advance((1 - _READING) / len(rows))
         for session in sessions.sessions:
             target.save_session(session)
         for note in sessions.history:
@@ -85,6 +101,8 @@ def rebuild(found: Salvaged, target: Store) -> Rebuilt:
 
 
 def _is_whole(row: StepRow) -> bool:
+    if not isinstance(row.position, int) or not isinstance(row.branch, str):  # no part of the digest
+        return False
     try:
         return digest_of(row) == row.digest
     except (LedgerError, UnicodeError):  # a value of a kind that is never stored
@@ -104,9 +122,10 @@ def _whole_turns(
         if len(line) == len(rows) and (line[-1].closes or line[-1].id in tips):
             kept.update((row.id, row) for row in line)
         else:
-            lost.append(Finding("turn-lost", f"turn {turn}: {len(rows)} of its steps are whole, others are gone"))
+            what = f"turn {turn}: {len(rows)} of its steps are whole, others are gone"
+            lost.append(Finding("turn-lost", what, step=turn))
     while gone := {row.turn: why for row in kept.values() if (why := _lacks(row, kept, blobs))}:
-        lost += [Finding("turn-lost", f"turn {turn}: {why}") for turn, why in sorted(gone.items())]
+        lost += [Finding("turn-lost", f"turn {turn}: {why}", step=turn) for turn, why in sorted(gone.items())]
         kept = {name: row for name, row in kept.items() if row.turn not in gone}
     return kept
 
@@ -130,16 +149,22 @@ def _lacks(row: StepRow, kept: dict[str, StepRow], blobs: dict[str, bytes]) -> s
     return f"it refers to step {named}, which is gone" if named is not None and named not in kept else ""
 
 
-def _placed(kept: dict[str, StepRow]) -> Iterator[StepRow]:
+def _placed(kept: dict[str, StepRow], steps: dict[str, StepRow], lost: list[Finding]) -> Iterator[StepRow]:
     """The steps in an order in which they can be added, each behind the nearest that is left."""
     lines: dict[str, list[StepRow]] = defaultdict(list)
-    for row in sorted(kept.values(), key=lambda each: (each.position, each.id)):
-        lines[row.branch].append(row)
+    whole: dict[str, list[int]] = defaultdict(list)
+    for row in sorted(steps.values(), key=lambda each: (each.position, each.id)):
+        whole[row.branch].append(row.position)
+        if row.id in kept:
+            lines[row.branch].append(row)
     places: dict[str, Place] = {}
     taken: set[tuple[str, int]] = set()
     # Who goes on in a branch comes before who leaves it.
     for row in sorted(kept.values(), key=lambda each: (each.position, each.branch == each.id, each.id)):
-        parent = places.get(_parent(row, kept, lines) or "")
+        before = _parent(row, kept, lines)
+        if before != row.parent:
+            lost += _gone_before(row, kept.get(before or ""), whole)
+        parent = places.get(before or "")
         goes_on = parent is not None and (parent.branch, parent.position + 1) not in taken
         branch = parent.branch if parent is not None and goes_on else row.id
         added = placed(_draft(row), parent, turn=row.turn, branch=branch)
@@ -153,6 +178,24 @@ def _parent(row: StepRow, kept: dict[str, StepRow], lines: dict[str, list[StepRo
         return row.parent
     before = [each.id for each in lines[row.branch] if each.position < row.position and each.closes]
     return before[-1] if before else None
+
+
+def _gone_before(row: StepRow, before: StepRow | None, whole: Mapping[str, Sequence[int]]) -> Iterator[Finding]:
+    """What there was between two steps that are joined now, and nothing of it is left.
+
+    Args:
+        row: A step.
+        before: The one it stands behind now.
+        whole: The positions of the steps that are whole, kept or not, by their branch.
+    """
+    first = before.position + 1 if before else 0
+    left = bisect_left(whole[row.branch], row.position) - bisect_left(whole[row.branch], first)
+    gone = row.position - first - left
+    if gone <= 0:
+        return
+    steps = f"of {gone} step{'s' * (gone != 1)} nothing is left"
+    what = f"between {before.id} and {row.id}: {steps}" if before else f"before {row.id}: {steps} that leads to it"
+    yield Finding("steps-lost", what, step=row.id)
 
 
 def _draft(row: StepRow) -> Draft:

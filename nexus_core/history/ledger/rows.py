@@ -112,7 +112,10 @@ class HistoryRow(NamedTuple):
 
 
 def digest_of(row: StepRow) -> str:
-    """The address of a step's content: what was said and known, when, in which turn, after what."""
+    """The address of a step's content: what was said and known, when, in which turn, after what.
+
+    It is that of the text as it is stored, with the order of its keys, because that is what is sent again.
+    """
     facts = canonical([row.id, row.parent, row.turn, row.kind, row.closes, row.tokens, row.counter, row.created])
     # Line breaks inside JSON are escaped, so that no two contents give one text.
     return blake2b(f"{facts}\n{row.messages}\n{row.data}".encode(), digest_size=32).hexdigest()

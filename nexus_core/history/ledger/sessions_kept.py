@@ -48,7 +48,8 @@ def keep_sessions(
         heads = [note.step for (session, _), note in notes.items() if session == version.id]
         row = _standing(version, steps, heads)
         if (row.head, row.tip) != (version.head, version.tip):
-            lost.append(Finding("session-moved", f"session {row.label!r} stands at {row.head}, not at {version.tip}"))
+            what = f"session {row.label!r} stands at {row.head}, not at {version.tip}"
+            lost.append(Finding("session-moved", what, step=row.head or ""))
         kept.sessions.append(row)
     _name_ends(rows, kept, lost)
     known = {row.id: row for row in kept.sessions}
@@ -105,6 +106,5 @@ def _name_ends(rows: Sequence[StepRow], kept: Kept, lost: list[Finding]) -> None
             data="{}",
         )
         kept.sessions.append(new.sealed())
-        lost.append(
-            Finding("session-lost", f"the session that led to step {end.id} is gone; it is called {label!r} now")
-        )
+        what = f"the session that led to step {end.id} is gone; it is called {label!r} now"
+        lost.append(Finding("session-lost", what, step=end.id))

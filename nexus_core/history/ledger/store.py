@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from typing import Any
 
@@ -75,8 +75,8 @@ class Store(Protocol):
     def branch(self, name: str) -> BranchRow | None:
         """Where a branch begins."""
 
-    def add_step(self, row: StepRow) -> None:
-        """Add a step to the end of a branch."""
+    def add_steps(self, rows: Sequence[StepRow]) -> None:
+        """Add steps that follow each other to the end of their branches."""
 
     def step(self, name: str) -> StepRow | None:
         """The step of that id."""
@@ -84,8 +84,8 @@ class Store(Protocol):
     def tail(self, tip: str, *, floor: int, limit: int) -> list[Record]:
         """A step and those before it in its branch, newest first: not below a position, not more than `limit`."""
 
-    def search(self, branch: str, *, below: int, text: str, limit: int) -> list[Record]:
-        """The steps of a branch below a position whose stored messages contain a text, newest first."""
+    def search(self, branch: str, *, floor: int, below: int, text: str, limit: int) -> list[Record]:
+        """The steps of a branch between two positions whose stored messages contain a text, newest first."""
 
     def add_blob(self, digest: str, content: bytes) -> None:
         """Keep bytes, unless they are there already."""

@@ -9,7 +9,7 @@ from nexus_core.dialects.neutral import from_json, to_json
 from nexus_core.errors import LedgerError, MessageError
 from nexus_core.history.ledger.media import may_hold_media, put_back, refers_to_media, taken_out
 from nexus_core.history.ledger.rows import StepRow
-from nexus_core.history.ledger.texts import canonical
+from nexus_core.history.ledger.texts import write_json
 from nexus_core.values.ledger import Step
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ def pack_messages(messages: Iterable[Message]) -> tuple[str, dict[str, bytes]]:
     """Messages as they are stored, and the blobs they refer to."""
     blobs: dict[str, bytes] = {}
     written = [to_json(message) for message in messages]
-    text = canonical(written, "a message")
+    text = write_json(written, "a message")
     if may_hold_media(text):
-        text = canonical(taken_out(json.loads(text), blobs), "a message")
+        text = write_json(taken_out(json.loads(text), blobs), "a message")
     return text, blobs
 
 

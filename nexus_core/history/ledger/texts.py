@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 from json.encoder import JSONEncoder
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nexus_core.errors import LedgerError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LONGEST_LABEL = 500
 """Characters of a session's name; more do not fit into every database's index."""
 
-_encode = JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+_in_order = JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+_sorted = JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
-def canonical(value: object, what: str = "data") -> str:
-    """JSON of which there is one form for equal content: sorted keys, no blanks, characters as they are.
+def write_json(value: object, what: str = "data") -> str:
+    """JSON as it is stored: keys in the order in which they came, no blanks, characters as they are.
 
     Halves of characters are joined or become U+FFFD, as in all text; numbers that JSON cannot write become `"NaN"`,
     `"Infinity"` and `"-Infinity"`.
@@ -24,16 +28,12 @@ def canonical(value: object, what: str = "data") -> str:
     Raises:
         LedgerError: It holds something that JSON has no word for.
     """
-    try:
-        text = _written(value)
-    except (TypeError, ValueError, RecursionError) as error:
-        hint = "give dicts, lists, text and numbers"
-        raise LedgerError(f"{what} cannot be written as JSON: {error}", hint=hint) from None
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return canonical(json.loads(joined_halves(text)), what)
-    return text
+    return _text(value, what, _in_order)
+
+
+def canonical(value: object, what: str = "data") -> str:
+    """The same with sorted keys: of equal content there is one form."""
+    return _text(value, what, _sorted)
 
 
 def clean(text: str) -> str:
@@ -60,11 +60,24 @@ def joined_halves(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def _written(value: object) -> str:
+def _text(value: object, what: str, encode: Callable[[object], str]) -> str:
     try:
-        return _encode(value)
+        text = _written(value, encode)
+    except (TypeError, ValueError, RecursionError) as error:
+        hint = "give dicts, lists, text and numbers"
+        raise LedgerError(f"{what} cannot be written as JSON: {error}", hint=hint) from None
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _text(json.loads(joined_halves(text)), what, encode)
+    return text
+
+
+def _written(value: object, encode: Callable[[object], str]) -> str:
+    try:
+        return encode(value)
     except ValueError:  # infinite, not a number, or a circle
-        return _encode(_finite(value))
+        return encode(_finite(value))
 
 
 def _finite(value: Any) -> Any:  # noqa: ANN401 - JSON has many types

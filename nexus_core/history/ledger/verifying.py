@@ -12,7 +12,7 @@ from nexus_core.history.ledger.rows import AliasRow, HistoryRow, Place, SessionR
 from nexus_core.values.finding import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from nexus_core.history.ledger.store import Store
 
@@ -36,13 +36,18 @@ class Seen(NamedTuple):
     blobs: dict[str, str]
 
 
-def verify(store: Store) -> Iterator[Finding]:
-    """Everything that is not as it was recorded; each finding names the step, session or blob."""
+def verify(store: Store, advance: Callable[[int], None]) -> Iterator[Finding]:
+    """Everything that is not as it was recorded; each finding names the step, session or blob.
+
+    Args:
+        store: Where the rows are.
+        advance: Called with 1 for every step that was looked at.
+    """
     seen = Seen({}, set(), {}, {})
     try:
         with store.snapshot() as still:
             yield from still.damage()
-            yield from _check_steps(still, seen)
+            yield from _check_steps(still, seen, advance)
             yield from _check_blobs(still, seen)
             yield from _check_sessions(still, seen)
     except LedgerError as error:
@@ -51,7 +56,7 @@ def verify(store: Store) -> Iterator[Finding]:
         yield Finding("ledger-unreadable", "the rest cannot be compared: something is of a kind that is never stored")
 
 
-def _check_steps(store: Store, seen: Seen) -> Iterator[Finding]:
+def _check_steps(store: Store, seen: Seen, advance: Callable[[int], None]) -> Iterator[Finding]:
     before: StepRow | None = None
     for row in store.step_rows():
         if before is None or before.branch != row.branch:
@@ -67,6 +72,7 @@ def _check_steps(store: Store, seen: Seen) -> Iterator[Finding]:
         elif refers_to_media(row.messages):
             seen.blobs.update((digest, row.id) for digest in references(json.loads(row.messages)))
         seen.ends[row.branch] = before = row
+        advance(1)
 
 
 def _fault_of(row: StepRow, before: StepRow | None) -> str:
@@ -101,7 +107,8 @@ def _fault(row: StepRow, before: StepRow | None) -> str:
 
 def _about_step(row: StepRow, fault: str) -> Finding:
     kind, _, what = fault.partition(": ")
-    return Finding(f"step-{kind}", f"step {row.id} of turn {row.turn} ({row.kind}, position {row.position}): {what}")
+    where = f"step {row.id} of turn {row.turn} ({row.kind}, position {row.position})"
+    return Finding(f"step-{kind}", f"{where}: {what}", step=str(row.id))
 
 
 def _check_blobs(store: Store, seen: Seen) -> Iterator[Finding]:
@@ -111,7 +118,7 @@ def _check_blobs(store: Store, seen: Seen) -> Iterator[Finding]:
         if address_of(content) != digest:
             yield Finding("blob-changed", f"blob {digest}: its content is not what was recorded")
     for digest, name in sorted(missing.items()):
-        yield Finding("blob-missing", f"blob {digest} is gone; step {name} refers to it")
+        yield Finding("blob-missing", f"blob {digest} is gone; step {name} refers to it", step=name)
 
 
 def _check_sessions(store: Store, seen: Seen) -> Iterator[Finding]:
@@ -123,7 +130,7 @@ def _check_sessions(store: Store, seen: Seen) -> Iterator[Finding]:
             yield Finding("session-changed", f"the note that session {note.session} was put on {note.step} was changed")
         elif place is None:
             label = known[note.session].label
-            yield Finding("step-missing", f"step {note.step} is gone; session {label!r} stood there")
+            yield Finding("step-missing", f"step {note.step} is gone; session {label!r} stood there", step=note.step)
         else:
             heads[note.session] = max(heads.get(note.session, (-1, "")), (place.position, note.step))
     for row in known.values():
@@ -136,7 +143,7 @@ def _check_sessions(store: Store, seen: Seen) -> Iterator[Finding]:
     tips = {row.tip for row in known.values()} | seen.forked
     for end in seen.ends.values():
         if end.id not in tips:
-            yield Finding("step-stray", f"step {end.id} of turn {end.turn}: no session leads to it")
+            yield Finding("step-stray", f"step {end.id} of turn {end.turn}: no session leads to it", step=end.id)
 
 
 def _session_faults(store: Store, row: SessionRow, head: str | None) -> Iterator[str]:
@@ -156,9 +163,10 @@ def _check_branches(store: Store, seen: Seen) -> Iterator[Finding]:
     recorded = {row.id: (row.parent, row.position) for row in store.branch_rows()}
     for name in sorted(recorded.keys() | seen.begins.keys(), key=repr):
         if name not in seen.begins:
-            yield Finding("step-missing", f"step {name} is gone, with its whole branch")
+            yield Finding("step-missing", f"step {name} is gone, with its whole branch", step=name)
         elif recorded.get(name) != seen.begins[name]:
-            yield Finding("step-misplaced", f"step {name}: the record of the branch that begins with it was changed")
+            what = f"step {name}: the record of the branch that begins with it was changed"
+            yield Finding("step-misplaced", what, step=name)
 
 
 def _is_unsealed(row: SessionRow | AliasRow | HistoryRow) -> bool:

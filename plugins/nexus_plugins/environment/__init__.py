@@ -1,4 +1,4 @@
-"""Tells the model where it works: directory, operating system, terminal, mode."""
+"""Tells the model where it works: directory, machine, terminal, mode; and in each turn, if wanted, on which branch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def nexus_commands() -> list[Command]:
 
 @hookimpl
 def nexus_settings() -> list[PluginSettings]:
-    """`plugins.environment.terminal` says whether the terminal is named."""
+    """`plugins.environment` says whether terminal, host and branch are named."""
     return [PluginSettings("nexus_plugins.environment._settings:EnvironmentSettings")]
 
 
@@ -31,7 +31,18 @@ def nexus_settings() -> list[PluginSettings]:
 def nexus_static_sections(request: Request, loaded: Loaded) -> list[Section]:
     """The section `## Environment`, one line for each fact."""
     facts = environment_facts(request)
-    if not loaded.settings.get("plugins.environment.terminal", default=True):
-        facts.pop("Terminal", None)
+    for fact in ("Terminal", "Host"):
+        if not loaded.settings.get(f"plugins.environment.{fact.lower()}", default=True):
+            facts.pop(fact, None)
     lines = [f"{name}: {value}" for name, value in facts.items()]
     return [Section("environment", title="Environment", text="\n".join(lines), order=ORDER)]
+
+
+@hookimpl
+def nexus_current_sections(request: Request, loaded: Loaded) -> list[Section]:
+    """The section `Git`, if `plugins.environment.git` is on and the directory is in a repository."""
+    if not loaded.settings.get("plugins.environment.git", default=False):
+        return []
+    from nexus_plugins.environment._git import checked_out  # noqa: PLC0415 - most do not want it
+
+    return [Section("git", title="Git", text=checked_out(request.cwd), kind="event")]

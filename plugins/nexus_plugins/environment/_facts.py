@@ -23,6 +23,9 @@ def environment_facts(request: Request) -> dict[str, str]:
         "Working directory": visible_line(str(request.cwd)),
         "Operating system": operating_system(),
     }
+    if request.session:  # what is shown without one is as short as can be
+        host, architecture = machine()
+        facts |= {"Architecture": visible_line(architecture), "Host": visible_line(host)}
     if request.mode == "repl":
         facts["Terminal"] = visible_line(terminal())
     facts["Mode"] = _MODES[request.mode]
@@ -42,6 +45,16 @@ def operating_system() -> str:
 
         return f"macOS {platform.mac_ver()[0]}".strip()
     return "Windows" if system == "win32" else system
+
+
+def machine() -> tuple[str, str]:
+    """The name of this machine and the architecture of its processor."""
+    if hasattr(os, "uname"):
+        facts = os.uname()
+        return facts.nodename, facts.machine
+    import platform  # noqa: PLC0415 - as above
+
+    return platform.node(), platform.machine()
 
 
 def linux_distribution(release: Path = OS_RELEASE) -> str:

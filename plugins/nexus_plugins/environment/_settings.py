@@ -11,3 +11,5 @@ class EnvironmentSettings(Strict):
     """Which facts are told."""
 
     terminal: bool = Field(default=True, description="Whether the terminal is named, in mode `repl`.")
+    host: bool = Field(default=True, description="Whether sessions are told the machine's name.")
+    git: bool = Field(default=False, description="Whether each message says which branch is checked out.")

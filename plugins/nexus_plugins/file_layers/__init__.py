@@ -1,7 +1,7 @@
 """Layers as directories: `.nexus3` in the user's home, above the working directory, and in it.
 
-The texts of a layer are its `NEXUS.md` and the workspace rules that other tools read (`AGENTS.md`, `CLAUDE.md`,
-`GEMINI.md`); its settings are in its `config.json`.
+The texts of a layer are its `NEXUS.md`, its persona (`SOUL.md`, `IDENTITY.md`) and the workspace rules that other tools
+read (`AGENTS.md`, `CLAUDE.md`, `GEMINI.md`); its settings are in its `config.json`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def nexus_layer_config(layer: Layer) -> list[LayerConfig | Skipped]:
 
 @hookimpl
 def nexus_layer_texts(layer: Layer) -> list[LayerText | Skipped]:
-    """The layer's NEXUS.md, and the rules of the directory that it is about."""
+    """The layer's NEXUS.md, its persona, and the rules of the directory that it is about."""
     return list(read_texts(layer))
 
 

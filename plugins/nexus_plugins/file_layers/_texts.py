@@ -1,8 +1,9 @@
-"""Reads the texts of a layer: its NEXUS.md, and the workspace rules that other tools read."""
+"""Reads the texts of a layer: its NEXUS.md, its persona, and the workspace rules that other tools read."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nexus_core.plugin import Admission, LayerText, Skipped, file_in
@@ -13,6 +14,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nexus_core.plugin import Layer
+
+PERSONA = {"SOUL.md": "Agent Soul", "IDENTITY.md": "Agent Identity"}
+"""Who the agent is, by file, and the heading of each."""
+OWN_PERSONA = {"SOUL.md": "Agent Soul", "IDENTITY.md": "User Identity"}
+"""The same in the user's own directory, where an identity is the user's."""
 
 
 def read_texts(layer: Layer) -> Iterator[LayerText | Skipped]:
@@ -25,6 +31,7 @@ def read_texts(layer: Layer) -> Iterator[LayerText | Skipped]:
     admission = Admission(layer)
     if not layer.only_rules:
         yield from _first(_own_files(layer), layer, admission)
+        yield from _persona(layer, admission)
     # Rules are read from the repository down to the working directory. Without a repository nothing tells which
     # of the directories above belong to the work.
     if layer.scope == "local" or (layer.scope == "ancestor" and admission.repository):
@@ -67,6 +74,21 @@ def _read(path: Path, layer: Layer, admission: Admission, title: str) -> list[La
         found = LayerText(path, expanded.text, title=title, imports=expanded.imports, pieces=expanded.pieces)
         return [found if found.text.strip() else Skipped(path, "blank"), *expanded.skipped]
     return [LayerText(path, text, title=title) if text.strip() else Skipped(path, "blank")]
+
+
+def _persona(layer: Layer, admission: Admission) -> Iterator[LayerText | Skipped]:
+    if layer.is_own and layer.name != "global":  # the defaults, and what others put beside the user's own, are nobody
+        return
+    for name, title in (OWN_PERSONA if layer.is_own else PERSONA).items():
+        for item in _read(file_in(layer.directory, name), layer, admission, title):
+            yield _as_persona(item) if isinstance(item, LayerText) else item
+
+
+def _as_persona(text: LayerText) -> LayerText:
+    from nexus_plugins.file_layers._persona import persona_id  # noqa: PLC0415 - most layers have no persona
+
+    name = persona_id(text.text) if text.title in PERSONA.values() else ""
+    return replace(text, kind="persona", data={"persona": {"id": name}} if name else {})
 
 
 def _short(path: Path, directory: Path) -> str:

@@ -47,7 +47,10 @@ TAIL = (
     " and position <= (select position from steps where id = ?) and position >= ?"
     " order by position desc limit ?"
 )
-SEARCH = _STEP + "where branch = ? and position < ? and instr(messages, ?) > 0 order by position desc limit ?"
+SEARCH = (
+    _STEP + "where branch = ? and position >= ? and position < ? and instr(messages, ?) > 0"
+    " order by position desc limit ?"
+)
 STEPS_AFTER = _STEP + "where branch = ? and position > ? order by position limit ?"
 NEXT_BRANCH = "select min(branch) from steps where branch > ?"
 

@@ -10,7 +10,7 @@ from nexus_core.plugin import AliasRow, BranchRow, HistoryRow, LedgerError, Plac
 from nexus_plugins.ledger import _statements as sql
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 T = TypeVar("T")
 
@@ -28,6 +28,10 @@ class Rows(ABC):
     @abstractmethod
     def run(self, statement: str, *bound: object) -> None:
         """Run a statement that changes something."""
+
+    @abstractmethod
+    def run_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Run such a statement for each row."""
 
     def session(self, label: str) -> SessionRow | None:
         """The session of that name, else the one of that alias."""
@@ -72,9 +76,9 @@ class Rows(ABC):
         found = self.fetch(sql.BRANCH, name)
         return BranchRow(*found[0]) if found else None
 
-    def add_step(self, row: StepRow) -> None:
-        """Add a step to the end of a branch."""
-        self.run(sql.ADD_STEP, *row)
+    def add_steps(self, rows: Sequence[StepRow]) -> None:
+        """Add steps that follow each other to the end of their branches."""
+        self.run_many(sql.ADD_STEP, rows)
 
     def step(self, name: str) -> StepRow | None:
         """The step of that id."""
@@ -85,9 +89,9 @@ class Rows(ABC):
         """A step and those before it in its branch, newest first: not below a position, not more than `limit`."""
         return self.fetch(sql.TAIL, tip, tip, floor, limit)
 
-    def search(self, branch: str, *, below: int, text: str, limit: int) -> list[tuple[Any, ...]]:
-        """The steps of a branch below a position whose stored messages contain a text, newest first."""
-        return self.fetch(sql.SEARCH, branch, below, text, limit)
+    def search(self, branch: str, *, floor: int, below: int, text: str, limit: int) -> list[tuple[Any, ...]]:
+        """The steps of a branch between two positions whose stored messages contain a text, newest first."""
+        return self.fetch(sql.SEARCH, branch, floor, below, text, limit)
 
     def add_blob(self, digest: str, content: bytes) -> None:
         """Keep bytes, unless they are there already."""
@@ -165,6 +169,10 @@ class StillRows(Rows):
     def run(self, statement: str, *bound: object) -> None:
         """Nothing is changed through them."""
         raise NotImplementedError(statement, bound)
+
+    def run_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Nothing is changed through them."""
+        raise NotImplementedError(statement, rows)
 
     @contextmanager
     def snapshot(self) -> Iterator[Self]:

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Any
 from nexus_core.dialects.transcripts.claude.compactions import find_boundaries, read_compactions
 from nexus_core.dialects.transcripts.claude.entries import FORMAT, read_entries
 from nexus_core.dialects.transcripts.claude.nodes import SPEAKERS, is_message, kind_of, read_nodes
-from nexus_core.dialects.transcripts.claude.paths import Paths
+from nexus_core.dialects.transcripts.claude.paths import Paths, Places
 from nexus_core.dialects.transcripts.lines import word_in
 from nexus_core.dialects.transcripts.transcript import Branch, Transcript
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from nexus_core.dialects.transcripts.account import Account
+    from nexus_core.dialects.transcripts.claude.nodes import Node
+    from nexus_core.dialects.transcripts.claude.paths import Path
     from nexus_core.dialects.transcripts.lines import Record
-    from nexus_core.dialects.transcripts.transcript import BranchKind
+    from nexus_core.dialects.transcripts.transcript import BranchKind, Entry
 
 _OWN_FIELDS = ("parentUuid", "isSidechain", "leafUuid", "sessionId", "session_id")
 
@@ -40,11 +42,12 @@ def read_session(records: Sequence[Record], account: Account) -> Transcript:
     paths = Paths(nodes)
     path = paths.main()
     boundaries = find_boundaries(nodes, path)
-    apart = {node.id for boundary in boundaries for node in boundary.nodes}
+    claimed = [node for boundary in boundaries for node in boundary.nodes]
+    apart = {node.id for node in claimed}
     paths.claim(apart)
     entries = read_entries((node for node in path.nodes if node.id not in apart), account, "message")
     compactions = tuple(read_compactions(boundaries, entries, account))
-    branches = tuple(_branches(paths, account))[::-1]
+    branches = _branches(paths, path, entries, claimed, account)
     for node in nodes:
         if node.is_boundary and node.id not in apart:  # on a branch
             account.keep(node.record.number, kind_of(node.record.value), node.record.value)
@@ -54,17 +57,30 @@ def read_session(records: Sequence[Record], account: Account) -> Transcript:
         entries=tuple(entries),
         report=account.report(),
         id=_session_id(records),
+        agent=path.chain,
         branches=branches,
         compactions=compactions,
         metadata=account.metadata,
     )
 
 
-def _branches(paths: Paths, account: Account) -> Iterator[Branch]:
-    for path in paths.others():
-        entries = tuple(read_entries(path.nodes, account, "branch"))
-        kind: BranchKind = "subagent" if path.chain else "fork"
-        yield Branch(kind=kind, entries=entries, parent=path.parent, name=path.chain)
+def _branches(
+    paths: Paths, main: Path, entries: Sequence[Entry], claimed: Iterable[Node], account: Account
+) -> tuple[Branch, ...]:
+    others = list(paths.others())[::-1]
+    if not others:
+        return ()
+    read = [tuple(read_entries(path.nodes, account, "branch")) for path in others]
+    places = Places([main, *others], [entries, *read], claimed)
+    return tuple(
+        _branch(path, said, *places.before(number, path))
+        for number, (path, said) in enumerate(zip(others, read, strict=True), 1)
+    )
+
+
+def _branch(path: Path, entries: tuple[Entry, ...], leaves: int | None, at: int) -> Branch:
+    kind: BranchKind = "subagent" if path.chain else "fork"
+    return Branch(kind=kind, entries=entries, parent=path.parent, name=path.chain, leaves=leaves, at=at)
 
 
 def _session_id(records: Sequence[Record]) -> str:

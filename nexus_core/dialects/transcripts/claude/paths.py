@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from nexus_core.dialects.transcripts.claude.nodes import Node
+    from nexus_core.dialects.transcripts.transcript import Entry
 
 
 class Path(NamedTuple):
@@ -25,6 +27,31 @@ class Path(NamedTuple):
     nodes: tuple[Node, ...]
     parent: str
     chain: str
+
+
+class Places:
+    """Says where a line stands: on which path, and how many entries of that come before what follows it.
+
+    Args:
+        paths: The main path and the others.
+        entries: What was read from each.
+        claimed: Lines that belong to the main path, though nothing on it may follow them.
+    """
+
+    def __init__(
+        self, paths: Sequence[Path], entries: Sequence[Sequence[Entry]], claimed: Iterable[Node] = ()
+    ) -> None:
+        self._places = {node.id: (0, node.record.number) for node in claimed}
+        for number, path in enumerate(paths):
+            self._places.update((node.id, (number, node.record.number)) for node in path.nodes)
+        self._starts = [[entry.lines[0] for entry in read] for read in entries]
+
+    def before(self, number: int, path: Path) -> tuple[int | None, int]:
+        """Where a path leaves another, as `Branch.leaves` and `Branch.at` have it."""
+        of, line = self._places.get(path.parent, (0, 0))
+        if of == number:  # a circle
+            return None, 0
+        return of - 1 if of else None, bisect_right(self._starts[of], line)
 
 
 class Paths:

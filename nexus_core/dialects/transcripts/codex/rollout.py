@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nexus_core.dialects.responses import DIALECT
@@ -147,10 +148,21 @@ class Rollout:
         if len(begun) < turns:
             self._account.note(item.record.number, "more turns were taken back than there are since the compaction")
         if begun:
-            self._branches.append(Branch(kind="rolled-back", entries=tuple(self._entries[begun[0] :])))
-            del self._entries[begun[0] :]
-            self._prompts.cut(begun[0])
-            self._unpaid = None
+            self._cut(begun[0])
+
+    def _cut(self, place: int) -> None:
+        """Take back everything from a place on; what had left it after that place leaves it there, too."""
+        number = len(self._branches)
+        self._branches = [
+            replace(branch, leaves=number, at=branch.at - place)
+            if branch.leaves is None and branch.at > place
+            else branch
+            for branch in self._branches
+        ]
+        self._branches.append(Branch(kind="rolled-back", entries=tuple(self._entries[place:]), at=place))
+        del self._entries[place:]
+        self._prompts.cut(place)
+        self._unpaid = None
 
     def _compact(self, item: Item) -> None:
         number, summary = item.record.number, word_in(item.body, "message")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nexus_core.dialects.transcripts.lines import Record, mapping_under, word_in
 from nexus_core.dialects.transcripts.pi.messages import FORMAT, read_message, read_stop, read_usage
 from nexus_core.dialects.transcripts.transcript import Branch, Compaction, Entry, Transcript
-from nexus_core.dialects.transcripts.tree import climb
+from nexus_core.dialects.transcripts.tree import branch_places, climb, oldest_first
 from nexus_core.dialects.transcripts.unreadable import attempt, kept
 from nexus_core.values.message import Message
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from nexus_core.dialects.transcripts.account import Account
     from nexus_core.dialects.transcripts.transcript import EntryKind, Outcome
+    from nexus_core.dialects.transcripts.tree import Place
     from nexus_core.values.message import Role
 
 _INJECTED = ("bashExecution", "custom", "hookMessage")
@@ -43,6 +44,7 @@ class Session:
         self._nodes: dict[str, Record] = {}
         self._parents: dict[str, str] = {}
         self._names: dict[int, str] = {}
+        self._places: dict[str, Place] = {}
         last = ""
         for place, record in enumerate(records):
             if record.value.get("type") == "session":
@@ -58,14 +60,14 @@ class Session:
         main = climb(self._last, self._parents)
         taken.update(main)
         entries, compactions = self._read_main(main)
-        branches = list(self._read_others(taken))[::-1]
+        branches = oldest_first(list(self._read_others(taken)))
         return Transcript(
             format=FORMAT,
             api="",
             entries=tuple(entries),
             report=self._account.report(),
             id=self._id,
-            branches=tuple(branches),
+            branches=branches,
             compactions=tuple(compactions),
             metadata=self._account.metadata,
         )
@@ -99,15 +101,27 @@ class Session:
                 compactions.append(self._read_compaction(name, record, len(entries), kept_from))
             else:
                 entries += self._read_entry(name, record, "message")
+            self._places[name] = (None, len(entries))
         return entries, compactions
 
     def _read_others(self, taken: set[str]) -> Iterator[Branch]:
+        number = 0
         for leaf in reversed(list(self._nodes)):
             path = climb(leaf, self._parents, taken)
+            if not path:
+                continue
             taken.update(path)
-            entries = [entry for name in path for entry in self._read_entry(name, self._nodes[name], "branch")]
+            entries: list[Entry] = []
+            counts = []
+            for name in path:
+                entries += self._read_entry(name, self._nodes[name], "branch")
+                counts.append(len(entries))
+            parent = self._parents[path[0]]
+            start = self._places.get(parent, (None, 0))
+            self._places |= branch_places(path, counts, number, start)
             if entries:
-                yield Branch(kind="fork", entries=tuple(entries), parent=self._parents[path[0]])
+                yield Branch(kind="fork", entries=tuple(entries), parent=parent, leaves=start[0], at=start[1])
+                number += 1
 
     def _read_entry(self, name: str, record: Record, outcome: Outcome) -> Iterator[Entry]:
         """The message of an entry, or none: then it is kept as it is."""

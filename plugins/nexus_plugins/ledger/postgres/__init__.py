@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from nexus_core import Extra, MissingExtraError
-from nexus_core.plugin import StoreLedger
+from nexus_core import MissingExtraError
+from nexus_core.plugin import Extra, StoreLedger
 
 EXTRA = Extra("postgres", modules=("psycopg",))
 

@@ -20,7 +20,7 @@ from nexus_plugins.ledger.postgres import schema
 from nexus_plugins.ledger.postgres.failures import AGAIN, GONE, failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from nexus_core import Finding
 
@@ -45,18 +45,30 @@ class PostgresStore(Rows):
         self._lock = RLock()
         self._process = 0
         self._connection: psycopg.Connection[Any] | None = None
+        self._is_made = False
         self._is_closed = False
 
     def read(self, work: Callable[[], T]) -> T:
-        """Do something that only looks."""
+        """Do something that only looks; it makes no tables."""
+
+        def look() -> T:
+            connection = self._open()
+            if self._has_tables(connection):
+                return work()
+            with connection.transaction(force_rollback=True):  # there for as long as somebody looks
+                prepare(connection, self.where)
+                return work()
+
         with self._lock:
-            return self._try(work)
+            return self._try(look)
 
     def write(self, work: Callable[[], T], *, session: str = "") -> T:
         """Do something in one transaction, on the server's disk when this returns."""
 
         def transaction() -> T:
             connection = self._open()
+            if not self._has_tables(connection):
+                prepare(connection, self.where)
             with connection.transaction():
                 # Two machines at one session wait for each other here, and not for those at others.
                 connection.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", (session,))
@@ -68,8 +80,7 @@ class PostgresStore(Rows):
     @contextmanager
     def snapshot(self) -> Iterator[_Still]:
         """The rows of this moment, by a connection of their own."""
-        self.read(self._open)
-        still = _Still(self.url, self.where)
+        still = _Still(self.url, self.where, empty=not self.read(lambda: self._is_made))
         try:
             yield still
         finally:
@@ -88,6 +99,11 @@ class PostgresStore(Rows):
     def run(self, statement: str, *bound: object) -> None:
         """Run a statement that changes something."""
         self._open().execute(translated(statement), bound)
+
+    def run_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Run such a statement for each row."""
+        with self._open().cursor() as cursor:
+            cursor.executemany(translated(statement), rows)
 
     def damage(self) -> list[Finding]:
         """A server looks after its own files."""
@@ -127,14 +143,19 @@ class PostgresStore(Rows):
             raise ClosedError("the ledger is closed", hint="open another Nexus")
         # A process that was forked has a connection of its own; its parent's is not for it to close.
         self._connection = None
-        connection = connect(self.url)
-        try:
-            _prepare(connection, self.where)
-        except BaseException:
-            connection.close()
-            raise
-        self._connection, self._process = connection, os.getpid()
-        return connection
+        self._connection, self._process, self._is_made = connect(self.url), os.getpid(), False
+        return self._connection
+
+    def _has_tables(self, connection: psycopg.Connection[Any]) -> bool:
+        """Whether the tables are there; older ones are brought up to date."""
+        if not self._is_made and version_of(connection) > 0:
+            try:
+                prepare(connection, self.where)
+            except LedgerError:  # there is nothing to be done with it
+                self._drop()
+                raise
+            self._is_made = True
+        return self._is_made
 
     def _drop(self) -> None:
         if self._connection is not None and self._process == os.getpid():
@@ -146,12 +167,14 @@ class PostgresStore(Rows):
 class _Still(StillRows):
     """The rows of a moment."""
 
-    def __init__(self, url: str, where: str) -> None:
+    def __init__(self, url: str, where: str, *, empty: bool) -> None:
         self.url = url
         self._where = where
         try:
             self._connection = connect(url)
-            self._connection.execute("begin isolation level repeatable read read only")
+            self._connection.execute("begin" if empty else "begin isolation level repeatable read read only")
+            if empty:
+                prepare(self._connection, where)  # never committed
         except psycopg.Error as error:
             raise failure(error, where) from error
 
@@ -189,12 +212,12 @@ def translated(statement: str) -> str:
     return statement.replace("?", "%s").replace("instr(", "strpos(")
 
 
-def _prepare(connection: psycopg.Connection[Any], where: str) -> None:
+def prepare(connection: psycopg.Connection[Any], where: str) -> None:
     """Make the tables, or bring them up to date; of many machines that begin at once, one does it."""
-    if _version(connection) != schema.VERSION:
+    if version_of(connection) != schema.VERSION:
         with connection.transaction():
             connection.execute("select pg_advisory_xact_lock(%s)", (schema.LOCK,))
-            version = _version(connection)  # of those who waited, the first has done it
+            version = version_of(connection)  # of those who waited, the first has done it
             if version > schema.VERSION:
                 what = f"the ledger is of a later Nexus: it has schema {version}, this one knows {schema.VERSION}"
                 raise LedgerError(what, where=where, hint="update Nexus; nothing on the server was changed")
@@ -211,7 +234,7 @@ def _statements(version: int) -> list[str]:
     return [statement for number in range(version, schema.VERSION) for statement in schema.MIGRATIONS[number]]
 
 
-def _version(connection: psycopg.Connection[Any]) -> int:
+def version_of(connection: psycopg.Connection[Any]) -> int:
     """The number of the schema, 0 where there is none."""
     if connection.execute(schema.FIND).fetchall() != [(True,)]:
         return 0

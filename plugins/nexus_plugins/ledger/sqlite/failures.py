@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 from typing import TYPE_CHECKING
@@ -35,8 +36,8 @@ def failure(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> LedgerErro
     name = getattr(error, "sqlite_errorname", "") or "SQLITE_CORRUPT" * isinstance(error, UnicodeDecodeError)
     for known, (what, hint) in _KNOWN.items():
         if name.startswith(known):
-            room = _room(path) if known in ("SQLITE_FULL", "SQLITE_IOERR") else ""
-            return LedgerError(f"the ledger cannot be used: {what}{room} ({error})", where=str(path), hint=hint)
+            why = _room(path) if known in ("SQLITE_FULL", "SQLITE_IOERR") else _barrier(path)
+            return LedgerError(f"the ledger cannot be used: {what}{why} ({error})", where=str(path), hint=hint)
     return LedgerError(f"the ledger cannot be used: {error}", where=str(path))
 
 
@@ -51,3 +52,13 @@ def _room(path: Path) -> str:
         return f", {shutil.disk_usage(path.parent).free:,} bytes are free"
     except OSError:
         return ""
+
+
+def _barrier(path: Path) -> str:
+    """What keeps a file from being written, as far as the system tells."""
+    try:
+        if os.statvfs(path.parent).f_flag & os.ST_RDONLY:
+            return ", its file system is read only"
+    except (OSError, AttributeError):  # not there, or not known here
+        return ""
+    return "" if os.access(path.parent, os.W_OK) else ", its directory may not be written"

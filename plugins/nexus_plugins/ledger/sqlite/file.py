@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _MAGIC = b"SQLite format 3\0"
 _HEADER = 100
 _KEPT = "name another file, or move this one away; it is left as it is"
+_UNWRITABLE = ("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_IOERR", "SQLITE_FULL")
+"""What SQLite says of a file that it could read."""
 PATIENCE = 60.0
 """Seconds to wait for other writers."""
 
@@ -38,6 +40,45 @@ def connect(path: Path, *, mode: str = "rw") -> sqlite3.Connection:
     return connection
 
 
+def connect_to_nothing() -> sqlite3.Connection:
+    """A connection to an empty ledger that is nowhere: what somebody sees who looks where none is."""
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    _make_tables(connection)
+    return connection
+
+
+def is_missing(path: Path) -> bool:
+    """Whether there is nothing at a path, not even a link that leads nowhere."""
+    return not os.path.lexists(path)
+
+
+def connect_to_look(path: Path, trouble: sqlite3.OperationalError) -> sqlite3.Connection:
+    """A connection to a file that cannot be written just now: its disk is full, or may only be read.
+
+    SQLite makes a file beside it even to read. Where there is nothing but the file itself, nobody is writing to it and
+    all is in it, so that it can be read without.
+
+    Args:
+        path: The file.
+        trouble: Why it could not be opened as usual.
+
+    Raises:
+        sqlite3.OperationalError: The trouble, when it cannot be read either.
+    """
+    if not trouble.sqlite_errorname.startswith(_UNWRITABLE):
+        raise trouble
+    log = path.with_name(path.name + "-wal")
+    is_alone = not log.exists() or log.stat().st_size == 0
+    try:
+        connection = connect(path, mode="ro&immutable=1" if is_alone else "ro")
+    except sqlite3.OperationalError:
+        raise trouble from None
+    if version_of(path, connection) == schema.VERSION:
+        return connection
+    connection.close()  # it would have to be brought up to date first
+    raise trouble
+
+
 def ensure(path: Path) -> None:
     """See that there is a ledger at a path: the one that is there, or a new one.
 
@@ -45,7 +86,7 @@ def ensure(path: Path) -> None:
         LedgerError: Something else is there, or nothing can be made there.
     """
     try:
-        if not os.path.lexists(path):
+        if is_missing(path):
             _make(path)
         _check(path)
     except OSError as error:
@@ -98,12 +139,16 @@ def _fill(path: Path) -> None:
     with closing(connect(path)) as connection:
         connection.execute("pragma journal_mode = wal")
         connection.execute("begin immediate")
-        # Pragmas take no bound values; these are numbers of ours.
-        connection.execute("pragma application_id = " + str(schema.APPLICATION))
-        connection.execute("pragma user_version = " + str(schema.VERSION))
-        for statement in schema.SCHEMA:
-            connection.execute(statement)
+        _make_tables(connection)
         connection.execute("commit")
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    # Pragmas take no bound values; these are numbers of ours.
+    connection.execute("pragma application_id = " + str(schema.APPLICATION))
+    connection.execute("pragma user_version = " + str(schema.VERSION))
+    for statement in schema.SCHEMA:
+        connection.execute(statement)
 
 
 def _check(path: Path) -> None:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from nexus_core import ClosedError, Finding
 from nexus_plugins.ledger._store import Rows, StillRows
 from nexus_plugins.ledger.sqlite.failures import TROUBLE, failure
-from nexus_plugins.ledger.sqlite.file import connect, ensure, version_of
+from nexus_plugins.ledger.sqlite.file import connect, connect_to_look, connect_to_nothing, ensure, is_missing, version_of
 from nexus_plugins.ledger.sqlite.migrating import migrate
 from nexus_plugins.ledger.sqlite.salvage import salvage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from nexus_core.plugin import Salvaged
@@ -32,7 +32,7 @@ class SqliteStore(Rows):
 
     Args:
         url: What it was asked for by.
-        path: The file; made when something is first read or written.
+        path: The file; made when something is first written.
     """
 
     def __init__(self, url: str, path: Path) -> None:
@@ -44,10 +44,15 @@ class SqliteStore(Rows):
         self._is_closed = False
 
     def read(self, work: Callable[[], T]) -> T:
-        """Do something that only looks."""
+        """Do something that only looks; it makes no file."""
         with self._lock:
             try:
-                self._open()
+                if self._connection is None and not self._is_closed and is_missing(self.path):
+                    return self._look(connect_to_nothing(), work)
+                try:
+                    self._open()
+                except sqlite3.OperationalError as error:  # it cannot be written; perhaps it can be read
+                    return self._look(connect_to_look(self.path, error), work)
                 return work()
             except TROUBLE as error:
                 raise failure(error, self.path) from error
@@ -71,7 +76,6 @@ class SqliteStore(Rows):
     @contextmanager
     def snapshot(self) -> Iterator[_Still]:
         """The rows of this moment, by a connection of their own that also reads what is no text any more."""
-        ensure(self.path)
         still = _Still(self.url, self.path)
         try:
             yield still
@@ -92,6 +96,10 @@ class SqliteStore(Rows):
         """Run a statement that changes something."""
         self._open().execute(statement, bound)
 
+    def run_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Run such a statement for each row."""
+        self._open().executemany(statement, rows)
+
     def damage(self) -> list[Finding]:
         """What is wrong with the file itself is seen on a snapshot."""
         return []
@@ -104,6 +112,14 @@ class SqliteStore(Rows):
     def salvage(self) -> Salvaged:
         """Everything in the file that looks like a row of a ledger; it need not be one that SQLite opens."""
         return salvage(self.path)
+
+    def _look(self, connection: sqlite3.Connection, work: Callable[[], T]) -> T:
+        """Do something with a connection that serves this once: the next may find a file that can be written."""
+        self._connection, self._process = connection, os.getpid()
+        try:
+            return work()
+        finally:
+            self._drop()
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is not None and self._process == os.getpid():
@@ -143,7 +159,11 @@ class _Still(StillRows):
         self.url = url
         self._path = path
         try:
-            self._connection = connect(path)
+            if is_missing(path):
+                self._connection = connect_to_nothing()
+            else:
+                ensure(path)
+                self._connection = _connect_or_look(path)
             self._connection.text_factory = lambda text: text.decode("utf-8", "replace")
             self._connection.execute("begin")
             version_of(path, self._connection)
@@ -167,3 +187,10 @@ class _Still(StillRows):
         """Let go of the file."""
         with suppress(sqlite3.Error):
             self._connection.close()
+
+
+def _connect_or_look(path: Path) -> sqlite3.Connection:
+    try:
+        return connect(path)
+    except sqlite3.OperationalError as error:
+        return connect_to_look(path, error)

@@ -1,0 +1,175 @@
+"""Where the history of a call begins. A cut stays where it is until what it leaves does not fit any more.
+
+Then it moves far enough that it can stay for a while: a beginning that moves with every turn is never found in a cache.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nexus_core.assembly.sent import Key
+from nexus_core.history.lazy import LazyGroups
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from nexus_core.assembly.sent import Sent
+    from nexus_core.values.budget import Truncation
+
+LOW_WATER = 0.6
+"""When a cut has to move, what stays takes no more than this share of the room."""
+
+
+class Span(NamedTuple):
+    """Messages from one to another, both included."""
+
+    first: Key
+    last: Key
+
+
+class Cut(NamedTuple):
+    """What stays of a thread.
+
+    Attributes:
+        rule: The truncation that chose it.
+        since: The message from which on everything stays.
+        spans: What stays of what was said before that.
+        compaction: The compaction whose kept history it is about; None where there is none.
+        limit: The tokens that a request could use when it was made; a larger window deserves another look.
+    """
+
+    rule: str
+    since: Key
+    spans: tuple[Span, ...] = ()
+    compaction: str | None = None
+    limit: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is written down with a step."""
+        spans = [[list(span.first), list(span.last)] for span in self.spans]
+        written: dict[str, Any] = {"rule": self.rule, "since": list(self.since), "limit": self.limit}
+        return written | ({"spans": spans} if spans else {}) | ({"of": self.compaction} if self.compaction else {})
+
+
+def read_cut(value: object) -> Cut | None:
+    """A cut as it was written down; None where there is none."""
+    if not isinstance(value, dict):
+        return None
+    spans = tuple(Span(Key(*first), Key(*last)) for first, last in value.get("spans", ()))
+    return Cut(value["rule"], Key(*value["since"]), spans, value.get("of"), value.get("limit", 0))
+
+
+class Fitting(NamedTuple):
+    """What a call may hold.
+
+    Attributes:
+        room: Tokens there are for messages.
+        limit: Tokens that the whole request may use.
+        truncation: Chooses what stays when not all fits.
+        turn: The open turn.
+        compaction: The compaction that counts.
+    """
+
+    room: int
+    limit: int
+    truncation: Truncation
+    turn: str
+    compaction: str | None = None
+
+    def still_holds(self, cut: Cut | None) -> bool:
+        """Whether a cut is about this thread as it is now, and was made for as large a window."""
+        return (
+            cut is not None
+            and cut.compaction == self.compaction
+            and cut.rule == self.truncation.name
+            and cut.limit >= self.limit
+        )
+
+
+class Kept(NamedTuple):
+    """The messages that stay, and the cut that says so; None where all of them do."""
+
+    sent: list[Sent]
+    cut: Cut | None
+
+
+def fit(sent: Sequence[Sent], cut: Cut | None, fitting: Fitting) -> Kept:
+    """The messages that stay. Never left out: a summary, what the open turn is about, and its newest group.
+
+    Args:
+        sent: The messages of a thread: all that could stay.
+        cut: Where they were cut before.
+        fitting: What there is room for.
+    """
+    if cut is not None:
+        kept = apply_cut(sent, cut)
+        if kept is not None and sum(each.tokens for each in kept) <= fitting.room:
+            return Kept(kept, cut)
+    elif sum(each.tokens for each in sent) <= fitting.room:
+        return Kept(list(sent), None)
+    places = _choose(sent, fitting)
+    return Kept([sent[place] for place in places], _cut(sent, places, fitting))
+
+
+def apply_cut(sent: Sequence[Sent], cut: Cut) -> list[Sent] | None:
+    """What a cut leaves; None where it names a message that is not there."""
+    keys = {cut.since, *(key for span in cut.spans for key in span)}
+    found = {each.key: place for place, each in enumerate(sent) if each.step and each.key in keys}
+    if len(found) != len(keys):
+        return None
+    spans = [range(found[span.first], found[span.last] + 1) for span in cut.spans]
+    early = [sent[place] for span in spans for place in span]
+    return [*(each for each in sent if not each.turn), *early, *sent[found[cut.since] :]]
+
+
+def _choose(sent: Sequence[Sent], fitting: Fitting) -> list[int]:
+    """The places that stay, up to the low-water mark."""
+    turn = fitting.turn
+    fixed = [place for place, each in enumerate(sent) if not each.turn or (each.is_input and each.turn == turn)]
+    free = sorted(set(range(len(sent))).difference(fixed))
+    taken = sum(sent[place].tokens for place in fixed)
+    kept = _choose_groups([sent[place] for place in free], int(fitting.room * LOW_WATER) - taken, fitting.truncation)
+    # A truncation keeps the newest group in any case; that of a turn which is over is not worth an error.
+    if sum(sent[free[at]].tokens for at in kept) > fitting.room - taken:
+        kept = [at for at in kept if sent[free[at]].turn == turn]
+    return sorted({*_begun(sent, [free[at] for at in kept], turn), *fixed})
+
+
+def _choose_groups(sent: Sequence[Sent], room: int, truncation: Truncation) -> list[int]:
+    if not sent:
+        return []
+    groups = LazyGroups(lambda place: sent[place].message, 0, len(sent), lambda place: sent[place].tokens)
+    spans = groups.spans(truncation.choose(groups, room) if room > 0 else [slice(-1, None)])
+    return sorted({place for span in spans for place in range(*span)})
+
+
+def _begun(sent: Sequence[Sent], kept: list[int], turn: str) -> list[int]:
+    """Without the end of a turn whose beginning is left out, before the first word of the user."""
+    if kept[:1] == [0]:
+        return kept
+    first = next((at for at, place in enumerate(kept) if _is_beginning(sent[place], turn)), len(kept))
+    return kept[first:]
+
+
+def _is_beginning(sent: Sent, turn: str) -> bool:
+    return sent.turn == turn or (sent.message.role == "user" and not sent.message.tool_results)
+
+
+def _cut(sent: Sequence[Sent], places: Sequence[int], fitting: Fitting) -> Cut | None:
+    """The cut that leaves some places: the last run of them is open, what stays before it is closed."""
+    runs = list(_runs([place for place in places if sent[place].turn]))
+    if not runs or (len(runs) == 1 and runs[0] == [place for place, each in enumerate(sent) if each.turn]):
+        return None
+    spans = tuple(Span(sent[run[0]].key, sent[run[-1]].key) for run in runs[:-1])
+    return Cut(fitting.truncation.name, sent[runs[-1][0]].key, spans, fitting.compaction, fitting.limit)
+
+
+def _runs(places: Sequence[int]) -> Iterator[list[int]]:
+    run: list[int] = []
+    for place in places:
+        if run and place != run[-1] + 1:
+            yield run
+            run = []
+        run.append(place)
+    if run:
+        yield run

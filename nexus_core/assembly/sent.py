@@ -1,0 +1,50 @@
+"""A message on its way to a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from nexus_core.values.message import Message
+
+TRIED = "?"
+"""The name of a turn that is only tried out."""
+
+
+class Key(NamedTuple):
+    """Which message is meant: the step that has it and its place there; of an input, however often it was sealed, the
+    turn."""
+
+    step: str
+    place: int
+
+
+class Sent(NamedTuple):  # of which there are many
+    """A message on its way to a model.
+
+    Attributes:
+        message: As it is sent.
+        tokens: What it takes.
+        turn: The turn it is of; "" for a summary.
+        is_input: Whether the turn is about it.
+        step: The step that has it, "" for one that is only tried out.
+        place: Its place in the step.
+        created: When the step was made, in milliseconds since 1970.
+        said: For an input, what was said before it was rendered; None where that is the message.
+        is_shortened: Whether it holds a long result that is sent in part.
+    """
+
+    message: Message
+    tokens: int
+    turn: str = ""
+    is_input: bool = False
+    step: str = ""
+    place: int = 0
+    created: int = 0
+    said: Message | None = None
+    is_shortened: bool = False
+
+    @property
+    def key(self) -> Key:
+        """Which message it is."""
+        return Key(self.turn if self.is_input else self.step, self.place)

@@ -1,0 +1,197 @@
+"""The tree of steps that sessions point into: its branches, and on each the turns that are worth a line."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.errors import LedgerError
+from nexus_core.session.numbering import opens_turn
+from nexus_core.session.walking import walk_back
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from nexus_core.values.ledger import Ledger, SessionRecord, Step
+
+SHORT = 2
+"""So many turns in a row are listed though nothing is remarkable about them."""
+_EXCERPT = 200
+
+
+class Branch(NamedTuple):
+    """A line of steps.
+
+    Attributes:
+        first: Its first step.
+        end: The farthest step of it that something leads to.
+        parent: The step it left from, in another branch; None for the first of a tree.
+        root: The first branch of its tree, by its id.
+    """
+
+    first: Step
+    end: Step
+    parent: Step | None
+    root: str
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+        return self.first.branch
+
+
+class Noted(NamedTuple):
+    """A turn that is worth a line.
+
+    Attributes:
+        turn: Its name.
+        said: How it began, in one line.
+        kind: What it is: a turn, or a compaction or a revert by itself.
+        is_open: Whether it goes on.
+        is_compacted: Whether something was compacted in the middle of it.
+        sessions: Those that point at its end.
+        forks: The branches that leave from its end.
+    """
+
+    turn: str
+    said: str
+    kind: str
+    is_open: bool
+    is_compacted: bool
+    sessions: tuple[str, ...]
+    forks: tuple[str, ...]
+
+
+Item = Noted | int
+"""A turn, or how many there are of which none is remarkable."""
+
+
+class Line(NamedTuple):
+    """A branch as it is drawn: its items, oldest first, and how many turns it has."""
+
+    branch: Branch
+    items: tuple[Item, ...]
+    turns: int
+
+
+class Tree(NamedTuple):
+    """All that grew from one first step.
+
+    Attributes:
+        root: The first branch, by its id.
+        branches: All branches, the first one first, then as they were begun.
+        labels: The sessions that point into it.
+    """
+
+    root: str
+    branches: tuple[Branch, ...]
+    labels: tuple[str, ...]
+
+
+def find_trees(ledger: Ledger, records: Sequence[SessionRecord]) -> list[Tree]:
+    """The trees that sessions point into, in the order of the sessions; told from a few steps of each."""
+    branches: dict[str, Branch] = {}
+    labels: dict[str, list[str]] = defaultdict(list)
+    for record in records:
+        if record.tip is not None:
+            root = _follow(ledger, _known(ledger, record.tip), branches)
+            labels[root].append(record.label)
+    members: dict[str, list[Branch]] = defaultdict(list)
+    for name in sorted(branches):
+        members[branches[name].root].append(branches[name])
+    return [Tree(root, tuple(members[root]), tuple(names)) for root, names in labels.items()]
+
+
+def read_lines(ledger: Ledger, tree: Tree, records: Iterable[SessionRecord]) -> Iterator[Line]:
+    """The branches of a tree as they are drawn; reads all of its steps, a few at a time."""
+    sessions: dict[str, list[str]] = defaultdict(list)
+    for record in records:
+        if record.tip is not None:
+            sessions[record.tip].append(record.label)
+    forks: dict[str, list[str]] = defaultdict(list)
+    for branch in tree.branches:
+        if branch.parent is not None:
+            forks[branch.parent.id].append(branch.id)
+    for branch in tree.branches:
+        yield _read_line(ledger, branch, sessions, forks)
+
+
+def _follow(ledger: Ledger, step: Step, branches: dict[str, Branch]) -> str:
+    """Note the branches that lead to a step; returns the first of them."""
+    new: list[tuple[Step, Step, Step | None]] = []
+    while True:
+        known = branches.get(step.branch)
+        if known is not None:
+            if step.position > known.end.position:
+                branches[step.branch] = known._replace(end=step)
+            root = known.root
+            break
+        first = _known(ledger, step.branch)
+        parent = None if first.parent is None else _known(ledger, first.parent)
+        new.append((first, step, parent))
+        if parent is None:
+            root = first.branch
+            break
+        step = parent
+    for first, end, parent in new:
+        branches[first.branch] = Branch(first, end, parent, root)
+    return root
+
+
+def _read_line(ledger: Ledger, branch: Branch, sessions: dict[str, list[str]], forks: dict[str, list[str]]) -> Line:
+    items: list[Item] = []
+    run: list[Noted] = []
+    plain = turns = 0
+
+    def flush() -> None:
+        items.extend(run if plain <= SHORT else [plain])
+        run.clear()
+
+    for steps in _turns_back(ledger, branch):
+        end, first = steps[0], steps[-1]
+        turns += opens_turn(first)
+        is_compacted = any(step.kind in ("compaction", "revert") for step in steps)
+        named, left = tuple(sessions.get(end.id, ())), tuple(forks.get(end.id, ()))
+        if not (is_compacted or named or left or first.id == branch.first.id or not end.closes):
+            plain += 1
+            if plain <= SHORT:
+                run.append(_noted(steps, is_compacted=False))
+            continue
+        flush()
+        plain = 0
+        items.append(_noted(steps, is_compacted=is_compacted)._replace(sessions=named, forks=left))
+    flush()
+    return Line(branch, tuple(reversed(items)), turns)
+
+
+def _turns_back(ledger: Ledger, branch: Branch) -> Iterator[list[Step]]:
+    """The turns of a branch, newest first, each with its steps in that order too."""
+    steps: list[Step] = []
+    for step in walk_back(ledger, branch.end.id):
+        if step.branch != branch.id:
+            break
+        if steps and steps[-1].turn != step.turn:
+            yield steps
+            steps = []
+        steps.append(step)
+    yield steps
+
+
+def _noted(steps: Sequence[Step], *, is_compacted: bool) -> Noted:
+    first = steps[-1]
+    kind = first.kind if first.kind in ("compaction", "revert") else "turn"
+    return Noted(first.turn, _said(first), kind, not steps[0].closes, is_compacted and kind == "turn", (), ())
+
+
+def _said(step: Step) -> str:
+    if step.kind == "compaction":
+        return str(step.data.get("summary", ""))[:_EXCERPT]
+    text = next((message.content for message in step.messages if message.content), "")
+    return " ".join(text[:_EXCERPT].split())
+
+
+def _known(ledger: Ledger, name: str) -> Step:
+    step = ledger.step(name)
+    if step is None:
+        raise LedgerError(f"there is no step {name}", hint="`nexus session verify` says what else is missing")
+    return step

@@ -1,0 +1,101 @@
+"""A session in numbers, told from its newest step alone."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.session.numbering import turns_until
+from nexus_core.session.spending import spent_until
+from nexus_core.session.tail import Tail
+from nexus_core.values.conversation import Usage
+
+if TYPE_CHECKING:
+    from nexus_core.values.ledger import Ledger, SessionRecord
+
+
+class Overview(NamedTuple):
+    """A session in numbers.
+
+    Attributes:
+        record: The session.
+        turns, steps: How many its thread has, those before a fork included.
+        tokens: What its messages take, as `counter` counted.
+        counter: Who counted.
+        usage: What all calls of the thread cost.
+    """
+
+    record: SessionRecord
+    turns: int = 0
+    steps: int = 0
+    tokens: int = 0
+    counter: str = ""
+    usage: Usage = Usage()  # noqa: RUF009 - it never changes
+
+    @property
+    def model(self) -> str:
+        """Whom it asks."""
+        return str(self.record.data.get("model") or "")
+
+    @property
+    def directory(self) -> str:
+        """Where its agent works."""
+        return str(self.record.data.get("cwd") or "")
+
+    @property
+    def state(self) -> str:
+        """Whether it is archived, and whether a turn is open."""
+        words = ("archived" if self.record.status == "archived" else "", "open" if self.record.open_turn else "")
+        return ", ".join(filter(None, words)) or "closed"
+
+    def facts(self) -> dict[str, object]:
+        """All of it, for JSON."""
+        record = self.record
+        return {
+            "label": record.label,
+            "status": record.status,
+            "open_turn": record.open_turn,
+            "turns": self.turns,
+            "steps": self.steps,
+            "tokens": self.tokens,
+            "counter": self.counter,
+            "usage": asdict(self.usage),
+            "cache_hit_rate": hit_rate(self.usage),
+            "model": self.model,
+            "directory": self.directory,
+            "origin": record.origin,
+            "head": record.head,
+            "tip": record.tip,
+            "created": record.created,
+            "updated": record.updated,
+        }
+
+
+def look_over(ledger: Ledger, record: SessionRecord) -> Overview:
+    """A session in numbers; a long thread is read only where its steps do not tell."""
+    if record.tip is None:
+        return Overview(record)
+    tail = Tail(ledger)
+    tip = tail.step(record.tip)
+    return Overview(
+        record, turns_until(tail, tip), tip.position + 1, tip.total, tip.counter, spent_until(tail, tip)
+    )
+
+
+def hit_rate(usage: Usage) -> float | None:
+    """What share of the input came from the provider's cache; None where nothing is known to have been sent."""
+    return round(usage.cached_input_tokens / usage.input_tokens, 4) if usage.input_tokens else None
+
+
+def percent(rate: float | None) -> str:
+    """A share for a table."""
+    return "-" if rate is None else f"{rate:.0%}"
+
+
+def moment(milliseconds: int) -> str:
+    """A point in time as the clock on the wall shows it."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(milliseconds / 1000))
+    except (ValueError, OverflowError, OSError):  # no clock ever showed that
+        return "-"

@@ -1,0 +1,79 @@
+"""What steps add up to: turns, messages, calls of tools, tokens, and what was paid."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from nexus_core.cli.session.overview import hit_rate
+from nexus_core.session.numbering import opens_turn
+from nexus_core.session.spending import added
+from nexus_core.session.turns import usage_of
+
+if TYPE_CHECKING:
+    from nexus_core.values.conversation import Usage
+    from nexus_core.values.ledger import Step
+
+
+class Sums:
+    """Sums that grow with every step.
+
+    Attributes:
+        turns, steps, messages, compactions: How many there are.
+        tools: How often each tool was called.
+        tokens: What messages take, by who counted.
+        calls: How often each model answered; usage: what that cost.
+    """
+
+    def __init__(self) -> None:
+        self.turns = self.steps = self.messages = self.compactions = 0
+        self.tools: Counter[str] = Counter()
+        self.tokens: Counter[str] = Counter()
+        self.calls: Counter[str] = Counter()
+        self.usage: dict[str, Usage] = {}
+
+    def add(self, step: Step) -> None:
+        """Count a step, in any order."""
+        self.steps += 1
+        self.turns += opens_turn(step)
+        self.compactions += step.kind == "compaction"
+        self.messages += len(step.messages)
+        if step.tokens:
+            self.tokens[step.counter] += step.tokens
+        for message in step.messages:
+            self.tools.update(call.name for call in message.tool_calls)
+        if step.kind not in ("reply", "turn"):
+            return
+        model = str(step.data.get("model") or "")
+        self.calls[model] += 1
+        if (usage := usage_of(step)) is not None:
+            self.usage[model] = added([self.usage[model], usage] if model in self.usage else [usage])
+
+    @property
+    def all_usage(self) -> Usage:
+        """What all models cost together."""
+        return added(self.usage.values())
+
+    def facts(self) -> dict[str, object]:
+        """All of it, for JSON."""
+        return {
+            "turns": self.turns,
+            "steps": self.steps,
+            "messages": self.messages,
+            "compactions": self.compactions,
+            "tokens": dict(sorted(self.tokens.items())),
+            "tools": [{"name": name, "calls": calls} for name, calls in ranked(self.tools)],
+            "usage": {**asdict(self.all_usage), "cache_hit_rate": hit_rate(self.all_usage)},
+            "models": [self._model_facts(name, replies) for name, replies in ranked(self.calls)],
+        }
+
+    def _model_facts(self, name: str, replies: int) -> dict[str, object]:
+        usage = self.usage.get(name)
+        facts = {"model": name, "replies": replies}
+        return facts | (asdict(usage) | {"cache_hit_rate": hit_rate(usage)} if usage else {})
+
+
+def ranked(counts: Counter[str]) -> list[tuple[str, int]]:
+    """The most frequent first; those alike by name."""
+    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))

@@ -1,0 +1,147 @@
+"""What was said in a session, as lines for a terminal."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.cli.session.overview import hit_rate, moment, percent
+from nexus_core.session.turns import usage_of
+from nexus_core.text.console import counted
+from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from nexus_core.session.turns import Turn
+    from nexus_core.values.conversation import Usage
+    from nexus_core.values.ledger import Step
+    from nexus_core.values.message import Message
+    from nexus_core.values.parts import Part
+
+INDENT = "  "
+"""Before everything that somebody said, so that nothing said can pass for a heading."""
+
+
+class Limit(NamedTuple):
+    """How much of a text is shown."""
+
+    lines: int
+    characters: int
+
+
+WORDS = Limit(100, 10_000)
+"""Of what is said."""
+ASIDE = Limit(10, 1000)
+"""Of what tools brought, and of thoughts."""
+
+
+class Line(NamedTuple):
+    """A line, and whether it is a heading."""
+
+    text: str
+    is_heading: bool = False
+
+
+def tell_turn(turn: Turn, *, full: bool) -> Iterator[Line]:
+    """A turn, from its first step on.
+
+    Args:
+        turn: The turn.
+        full: Whether long texts are told whole.
+    """
+    first = turn.steps[0]
+    yield Line(f"Turn {first.turn}, {moment(first.created)}{', open' if turn.is_open else ''}", is_heading=True)
+    for step in turn.steps:
+        yield from tell_step(step, full=full)
+
+
+def tell_step(step: Step, *, full: bool) -> Iterator[Line]:
+    """What a step added; nothing for one that only notes what was sent."""
+    if step.kind == "sealed":
+        return
+    if step.kind in ("compaction", "revert"):
+        yield from _tell_summary(step, full=full)
+        return
+    if step.kind == "interrupted":
+        yield Line("interrupted", is_heading=True)
+    for message in step.messages:
+        yield Line(_heading(step, message), is_heading=True)
+        for part in message.parts:
+            yield from map(Line, _indented(_told(part, full=full)))
+    if error := step.data.get("error"):
+        yield Line(f"{INDENT}failed: {error}")
+
+
+def cost(usage: Usage) -> str:
+    """What a call cost, in a few words."""
+    words = [f"{usage.input_tokens:,} in ({percent(hit_rate(usage))} cached)", f"{usage.output_tokens:,} out"]
+    if usage.reasoning_tokens:
+        words[1] += f" ({usage.reasoning_tokens:,} reasoning)"
+    if usage.cache_write_tokens:
+        words.append(f"{usage.cache_write_tokens:,} put into the cache")
+    return ", ".join(words)
+
+
+def _heading(step: Step, message: Message) -> str:
+    if message.role == "tool":
+        called = [" ".join(filter(None, (each.name, each.call_id and f"({each.call_id})"))) for each in message.tool_results]
+        return f"tool {', '.join(filter(None, called))}".rstrip()
+    if message.role != "assistant":
+        return message.role
+    words = ["assistant", str(step.data.get("model") or "")]
+    usage = usage_of(step)
+    facts = [cost(usage)] if usage else []
+    facts += [str(step.data["stop_reason"])] if step.data.get("stop_reason") else []
+    facts += ["cut off"] if step.data.get("interrupted") else []
+    return " ".join(filter(None, words)) + "".join(f" · {fact}" for fact in facts)
+
+
+def _tell_summary(step: Step, *, full: bool) -> Iterator[Line]:
+    if step.kind == "revert":
+        restored = step.data.get("restores")
+        yield Line(f"revert: {f'compaction {restored} counts again' if restored else 'no compaction counts'}", is_heading=True)
+        return
+    kept = step.data.get("first_kept")
+    yield Line(f"compaction: {f'keeps what was said from {kept} on' if kept else 'keeps nothing'}", is_heading=True)
+    yield from map(Line, _indented(_cut(str(step.data.get("summary", "")), None if full else WORDS)))
+
+
+def _told(part: Part, *, full: bool) -> Iterator[str]:
+    if isinstance(part, Text):
+        yield from _cut(part.text, None if full else WORDS)
+    elif isinstance(part, Reasoning):
+        thought = part.text or ("(encrypted)" if part.encrypted else "")
+        yield from (f"~ {line}" for line in _cut(thought, None if full else ASIDE))
+    elif isinstance(part, ToolCall):
+        arguments = part.raw if part.raw is not None else json.dumps(part.arguments, ensure_ascii=False)
+        yield from _cut(f"-> {part.name}{f' ({part.id})' if part.id else ''} {arguments}", None if full else ASIDE)
+    elif isinstance(part, ToolResult):
+        if part.is_error:
+            yield "(error)"
+        for piece in part.parts:
+            yield from _cut(piece.text, None if full else ASIDE) if isinstance(piece, Text) else _told(piece, full=full)
+    elif isinstance(part, Image | File):
+        yield f"[{' '.join(_described(part))}]"
+    elif isinstance(part, Opaque):
+        yield f"[{part.api}: {part.block.get('type', 'something that only it understands')}]"
+
+
+def _described(part: Image | File) -> Iterator[str]:
+    yield "image" if isinstance(part, Image) else "file"
+    yield from filter(None, (getattr(part, "name", ""), part.mime, part.url, part.file_id))
+    if part.data:
+        yield counted(len(part.data) * 3 // 4, "byte")
+
+
+def _cut(text: str, limit: Limit | None) -> Iterator[str]:
+    """The lines of a text, not more than a limit allows; the last one then says how much is missing."""
+    lines = text.split("\n")
+    shown = text if limit is None else "\n".join(lines[: limit.lines])[: limit.characters]
+    yield from shown.split("\n")
+    if len(shown) < len(text):
+        yield f"… {counted(len(text) - len(shown), 'character')} more (--full)"
+
+
+def _indented(lines: Iterable[str]) -> Iterator[str]:
+    return (f"{INDENT}{line}".rstrip() for line in lines)

@@ -1,0 +1,135 @@
+"""`nexus session tree`."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nexus_core.cli.bars import PLAIN_WIDTH
+from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.cli.session.group import LedgerUrl, OptionalLabel, app, find_session, open_nexus
+from nexus_core.history.ledger.opening import without_secret
+from nexus_core.text.console import counted
+from nexus_core.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from nexus_core.cli.session.branches import Item, Line, Tree
+    from nexus_core.cli.shell import CommandShell
+    from nexus_core.values.ledger import Ledger, SessionRecord
+
+_LINES = 200
+"""So many lines are drawn, unless all are wanted."""
+
+EXAMPLES = """
+\b
+Examples:
+  nexus session tree              where every session stands
+  nexus session tree auth-bug     the conversation it is part of, with all its forks
+"""
+
+
+@app.command(epilog=EXAMPLES)
+def tree(
+    ctx: typer.Context,
+    label: OptionalLabel = None,
+    *,
+    everything: Annotated[bool, typer.Option("--all", help=f"More than {_LINES} lines, if there are.")] = False,
+    ledger: LedgerUrl = "",
+    json: Json = False,
+) -> None:
+    """Draw how conversations branch: forks, compactions, open turns, and where each session stands.
+
+    `*` is a turn, `o` one that is open, `#` a compaction, `~` one taken back, `:` turns about which there is nothing
+    to say. `nexus session fork LABEL NEW --at TURN` begins at any closed one.
+    """
+    from nexus_core.cli.session.branches import find_trees, read_lines  # noqa: PLC0415 - other commands do not need it
+
+    shell: CommandShell = ctx.obj
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else PLAIN_WIDTH
+    with open_nexus(ctx, ledger) as nexus:
+        records = nexus.ledger.sessions(status=None)
+        trees = _chosen(nexus.ledger, find_trees(nexus.ledger, records), label)
+        read = ((each, [*read_lines(nexus.ledger, each, records)]) for each in trees)
+        if json:
+            some = [*_enough(read, None if everything else _LINES)]
+            document = [_facts(each, lines) for each, lines in some]
+            shell.console.json({"schema": 1, "trees": document, "more_trees": len(trees) - len(some)})
+        elif trees:
+            _print(shell, read, len(trees), None if everything else _LINES, width)
+        elif label is None:
+            shell.console.message(f"No sessions in {without_secret(nexus.ledger.url)}.")
+        else:
+            shell.console.message("Nothing was said in it yet.")
+
+
+def _chosen(ledger: Ledger, trees: list[Tree], label: str | None) -> list[Tree]:
+    if label is None:
+        return trees
+    record: SessionRecord = find_session(ledger, label)
+    return [each for each in trees if record.label in each.labels]
+
+
+def _enough(read: Iterator[tuple[Tree, list[Line]]], most: int | None) -> Iterator[tuple[Tree, list[Line]]]:
+    """Whole trees, until they have so many lines together; those behind are not read."""
+    left = most
+    for each, lines in read:
+        yield each, lines
+        if left is not None:
+            left -= sum(len(line.items) for line in lines)
+            if left <= 0:
+                return
+
+
+def _print(shell: CommandShell, read: Iterator[tuple[Tree, list[Line]]], trees: int, most: int | None, width: int) -> None:
+    from nexus_core.cli.session.drawing import draw  # noqa: PLC0415 - as above
+
+    drawn = shown = 0
+    for number, (each, lines) in enumerate(_enough(read, most)):
+        if number:
+            shell.console.text("")
+        shell.console.table([(_heading(each, lines),)], styles=["bold"])
+        text = list(draw({line.branch.id: line for line in lines}, each.root, width))
+        room = None if most is None else max(most - drawn, 1)
+        for line in islice(text, room):
+            shell.console.text(line)
+        if room is not None and len(text) > room:
+            shell.console.message(f"({counted(len(text) - room, 'more line')}; --all shows them)", style="dim")
+        drawn += len(text)
+        shown += 1
+    if shown < trees:
+        shell.console.message(f"({counted(trees - shown, 'more tree')}; --all shows them)", style="dim")
+
+
+def _heading(each: Tree, lines: Sequence[Line]) -> str:
+    turns = sum(line.turns for line in lines)
+    facts = (counted(turns, "turn"), f"{len(lines):,} branch{'es' * (len(lines) != 1)}", counted(len(each.labels), "session"))
+    return visible_line(", ".join(facts))
+
+
+def _facts(each: Tree, lines: Sequence[Line]) -> dict[str, object]:
+    return {
+        "root": each.root,
+        "sessions": list(each.labels),
+        "branches": [
+            {
+                "id": line.branch.id,
+                "left_from": line.branch.parent.id if line.branch.parent else None,
+                "turns": line.turns,
+                "items": [_item_facts(item) for item in line.items],
+            }
+            for line in lines
+        ],
+    }
+
+
+def _item_facts(item: Item) -> dict[str, object]:
+    if isinstance(item, int):
+        return {"folded": item}
+    facts = item._asdict()
+    return {**facts, "sessions": list(item.sessions), "forks": list(item.forks)}

@@ -1,0 +1,41 @@
+"""How many turns a thread has: written down with every step, so that nobody has to read a thread to count them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nexus_core.session.tail import Tail
+    from nexus_core.values.ledger import NewStep, Step
+
+UNCOUNTED = ("compaction", "revert")
+"""Nothing is said in these, so a turn that consists of one is not counted."""
+
+
+def turns_with(tip: Step | None, step: NewStep) -> dict[str, object]:
+    """The number that a step behind another writes down; nothing behind steps that have none."""
+    before = 0 if tip is None else tip.data.get("turns")
+    if not isinstance(before, int):
+        return {}
+    return {"turns": before + ((tip is None or tip.closes) and step.kind not in UNCOUNTED)}
+
+
+def turns_until(tail: Tail, tip: Step) -> int:
+    """The number that is written down, and the turns since; where there is none, as many as all steps say."""
+
+    def is_numbered(steps: Sequence[Step]) -> bool:
+        return any("turns" in step.data for step in steps)
+
+    found = 0
+    for step in reversed(tail.newest(tip.id, is_numbered)):
+        if isinstance(number := step.data.get("turns"), int):
+            return found + number
+        found += opens_turn(step)
+    return found
+
+
+def opens_turn(step: Step) -> bool:
+    """Whether a turn that counts begins with a step."""
+    return step.id == step.turn and step.kind not in UNCOUNTED

@@ -1,0 +1,171 @@
+"""A disk that is full, may not be written or fails is an error with path and cause, and not the end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nexus_plugins.ledger.sqlite import open_sqlite
+from tests.conftest import ROOT
+from tests.ledger.backends import figure, tell
+from tests.ledger.test_faults import experiment
+
+OWN_MOUNTS = ("unshare", "--map-root-user", "--mount")
+
+
+def can(*command: str) -> bool:
+    """Whether a command is there and allowed."""
+    return (
+        shutil.which(command[0]) is not None
+        and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    )
+
+
+@pytest.fixture(scope="session")
+def own_mounts() -> tuple[str, ...]:
+    """What starts a program that may mount something, which is gone when it ends."""
+    with tempfile.TemporaryDirectory() as scratch:
+        if not can(*OWN_MOUNTS, "mount", "-t", "tmpfs", "tmpfs", scratch):
+            pytest.skip("nothing can be mounted here")
+    return OWN_MOUNTS
+
+
+@pytest.fixture(scope="session")
+def meddler() -> str:
+    """What lets calls of the system fail."""
+    if not can("strace", "-o", os.devnull, "-e", "inject=fsync:error=EIO", "true"):
+        pytest.skip("strace is not there, or not allowed")
+    return "strace"
+
+
+@pytest.fixture
+def home() -> Path:
+    """A directory that anybody may enter; pytest's own may be entered by its owner only."""
+    with tempfile.TemporaryDirectory() as scratch:
+        Path(scratch).chmod(0o755)
+        directory = Path(scratch) / "home"
+        directory.mkdir()
+        yield directory
+
+
+def check(result: dict[str, Any], path: Path, *causes: str) -> None:
+    """Each error names the file and a cause; nothing that was kept is missing, meanwhile or afterwards."""
+    assert result["errors"]
+    for error in result["errors"]:
+        assert str(path) in error
+        assert any(cause in error for cause in causes), error
+    assert result["kept"] > 0
+    assert (result["missing"], result["missing_afterwards"], result["found"]) == (0, 0, [])
+
+
+def test_a_file_that_may_not_grow_is_an_error_and_not_the_end(home: Path) -> None:
+    result = experiment("limited", f"sqlite:///{home / 'ledger.db'}", 20, home, of="disks")
+
+    check(result, home / "ledger.db", "bytes are free")
+
+
+def test_a_full_disk_is_an_error_and_not_the_end(home: Path, own_mounts: tuple[str, ...]) -> None:
+    result = experiment("full", f"sqlite:///{home / 'ledger.db'}", 20, home, of="disks", under=own_mounts)
+
+    check(result, home / "ledger.db", "the disk is full, 0 bytes are free", "bytes are free (disk I/O error)")
+    assert result["missing_to_others"] == 0
+    assert "bytes are free" in result["beside"]
+    assert result["left"] == []
+
+
+def test_a_file_system_that_may_only_be_read_is_an_error_and_not_the_end(
+    home: Path, own_mounts: tuple[str, ...]
+) -> None:
+    result = experiment("read_only", f"sqlite:///{home / 'ledger.db'}", 5, home, of="disks", under=own_mounts)
+
+    check(result, home / "ledger.db", "its file system is read only", "Read-only file system")
+    assert result["damage"] == []
+
+
+def test_a_directory_that_may_not_be_written_is_an_error_and_not_the_end(home: Path) -> None:
+    result = experiment("unwritable", f"sqlite:///{home / 'ledger.db'}", 5, home, of="disks")
+
+    check(result, home / "ledger.db", "its directory may not be written")
+    assert result["failed"] == 0
+
+
+FAILING = [
+    *[("fdatasync", "EIO", f"{first}+5") for first in (1, 2, 3)],
+    ("fdatasync", "ENOSPC", "20..30"),
+    *[("fsync", "EIO", f"{first}+2") for first in (1, 2)],
+    *[("pwrite64", error, f"{first}+40") for error in ("EIO", "ENOSPC") for first in (3, 11, 19, 31)],
+    ("pwrite64", "EDQUOT", "200..260"),
+    ("ftruncate", "EIO", "1+2"),
+    ("pread64", "EIO", "9+60"),
+    ("openat", "EMFILE", "400+7"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("call", "error", "when"), FAILING, ids=map("-".join, FAILING))
+def test_a_disk_that_fails_now_and_then_loses_nothing(
+    tmp_path: Path, meddler: str, call: str, error: str, when: str
+) -> None:
+    """Syncing, writing or reading fails, at the beginning of a file and in the middle; what is refused is tried again."""
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    under = (meddler, "-f", "-o", os.devnull, "-e", f"trace={call}", "-e", f"inject={call}:error={error}:when={when}")
+
+    result = experiment("failing", url, 120, tmp_path, of="disks", under=under)
+
+    figure(f"{call} {error} ({when}): {result['failed']} refused, {result['missing']} lost")
+    assert result["kept"] == 120
+    assert all(str(tmp_path) in told for told in result["errors"])
+    assert result["missing"] == 0
+    assert result["more"] <= result["failed"]  # an error may come after it was kept
+    with closing(open_sqlite(url)) as ledger:
+        assert len(list(ledger.steps())) == result["kept"] + result["more"]
+        assert list(ledger.verify()) == []
+    assert [file.name for file in tmp_path.iterdir()] == ["ledger.db"]
+
+
+KILLED = ["pwrite64", "fsync", "fdatasync", "ftruncate", "linkat", "link", "unlink", "openat"]
+
+
+@pytest.mark.slow
+def test_a_migration_that_is_killed_anywhere_leaves_the_old_or_the_new_file(tmp_path: Path, meddler: str) -> None:
+    pristine = tmp_path / "pristine.db"
+    with closing(open_sqlite(f"sqlite:///{pristine}")) as ledger:
+        ledger.create("work")
+        tell(ledger, "work", *map(str, range(5)))
+    kills = 0
+    for call in KILLED:
+        for number in range(1, 40, 2 if call != "openat" else 9):
+            directory = tmp_path / f"{call}-{number}"
+            directory.mkdir()
+            shutil.copy(pristine, directory / "ledger.db")
+            if not migrate_and_kill(directory, meddler, call, number):
+                break
+            kills += 1
+
+            url = f"sqlite:///{directory / 'ledger.db'}"
+            result = experiment("migration", url, 0, tmp_path, of="disks")
+
+            assert (result["there"], result["found"]) == (5, [])
+            copy = directory / "ledger.db.v1"
+            with closing(open_sqlite(f"sqlite:///{copy}")) as old:
+                assert (len(list(old.steps())), list(old.verify())) == (5, [])
+    figure(f"{kills} kills during a migration: 0 files that are neither old nor new")
+    assert kills > 20
+
+
+def migrate_and_kill(directory: Path, meddler: str, call: str, number: int) -> bool:
+    """Whether a migration came to the call at which it is to be killed."""
+    command = [
+        *(meddler, "-f", "-o", os.devnull, "-e", f"trace={call}"),
+        *("-e", f"inject={call}:signal=KILL:when={number}"),
+        *(sys.executable, "-m", "tests.ledger.disks", "migration", f"sqlite:///{directory / 'ledger.db'}", "0"),
+    ]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode != 0
