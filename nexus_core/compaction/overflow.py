@@ -1,0 +1,150 @@
+"""Tells from a provider's error whether a request was too long, and by how much."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LONGEST = 20_000
+"""Characters of an error that are looked at."""
+DEEPEST = 8
+"""How many causes of an error are looked at."""
+
+_CODES = frozenset(
+    {"context_length_exceeded", "exceed_context_size_error", "request_too_large", "string_above_max_length"}
+)
+_TOO_MUCH = 413
+_NOW = 429  # too much at once, which is another matter
+
+_NUMBER = r"(?P<{}>\d[\d,._]*)"
+_LIMIT, _ASKED = _NUMBER.format("limit"), _NUMBER.format("asked")
+
+# What providers write. The first that fits tells the numbers.
+_SAYINGS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"prompt is too long: {_ASKED} tokens > {_LIMIT} maximum",
+        rf"exceed context limit: (?P<asked>\d+) \+ (?P<answer>\d+) > {_LIMIT}",
+        rf"input token count \(?{_ASKED}\)? exceeds the maximum number of tokens(?: allowed)? \(?{_LIMIT}\)?",
+        rf"maximum (?:context|prompt) length (?:is|of) {_LIMIT}(?: tokens)?[^\d]{{1,120}}?{_ASKED}(?: input)? tokens",
+        rf"prompt (?:token count of|contains) {_ASKED}(?: tokens)?[^\d]{{1,120}}?{_LIMIT}",
+        rf"\brequest \({_ASKED} tokens\) exceeds the available context size \({_LIMIT} tokens\)",
+        rf"tokens? \+ `max_new_tokens` must be <= {_LIMIT}[^\d]{{1,40}}{_ASKED}",
+        rf"exceeded model token limit: {_LIMIT}",
+        rf"maximum (?:context|prompt) length (?:is|of) {_LIMIT}",
+        r"exceeds? the (?:model's )?(?:maximum |available )?context (?:window|length|size)",
+        r"context (?:window|length|size)(?: limit)? (?:is |was |has been )?exceed(?:ed|s)",
+        r"context window exceeds limit",
+        r"input is too long for requested model",
+        r"input length exceeds the context length",
+        r"tokens to keep from the initial prompt is greater than the context length",
+        r"prompt is too long",
+        r"too many tokens: (?:the )?(?:total|max|prompt|size)",
+        r"reduce the length of the (?:messages|prompt|input)",
+    )
+)
+_RATE = re.compile(r"tokens per (?:min|day|hour|second)|\bTPM\b|rate.?limit|quota", re.IGNORECASE)
+
+
+class Overflow(NamedTuple):
+    """A request that was too long.
+
+    Attributes:
+        limit: How many tokens the model reads; None when the provider did not say.
+        asked: How many the request had; None when the provider did not say.
+        message: What the provider said.
+    """
+
+    limit: int | None
+    asked: int | None
+    message: str
+
+
+def read_overflow(error: BaseException) -> Overflow | None:
+    """What an error says about a request that was too long; None where it says something else.
+
+    Errors of any SDK are understood: by their code, by their status, or by their words.
+    """
+    for each in _causes(error):
+        status = _field(each, "status_code", "status", "code")
+        for text in _texts(each):
+            found = _read_text(text, status)
+            if found is not None:
+                return found
+        if _codes(each) & _CODES or status == _TOO_MUCH:
+            return Overflow(None, None, str(each)[:LONGEST])
+    return None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen and len(seen) < DEEPEST:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__ or current.__context__
+
+
+def _read_text(text: str, status: object) -> Overflow | None:
+    for saying in _SAYINGS:
+        match = saying.search(text)
+        if match:
+            break
+    else:
+        return None
+    found = match.groupdict()
+    if "limit" not in found and (status == _NOW or _RATE.search(text)):
+        return None  # too many tokens in a minute are fewer in the next
+    asked, answer = _number(found.get("asked")), _number(found.get("answer"))
+    return Overflow(_number(found.get("limit")), None if asked is None else asked + (answer or 0), text)
+
+
+def _number(text: str | None) -> int | None:
+    digits = re.sub(r"\D", "", text or "")
+    return int(digits) if digits else None
+
+
+def _texts(error: BaseException) -> Iterator[str]:
+    """What an error says, the plainest first."""
+    body = getattr(error, "body", None)
+    for candidate in (getattr(error, "message", None), *_strings(body), _response_text(error), _safe_str(error)):
+        if isinstance(candidate, str) and candidate:
+            yield candidate[:LONGEST]
+
+
+def _strings(body: object, depth: int = 3) -> Iterator[str]:
+    if isinstance(body, str):
+        yield body
+    elif isinstance(body, dict) and depth:
+        for value in body.values():
+            yield from _strings(value, depth - 1)
+
+
+def _response_text(error: BaseException) -> str:
+    try:
+        text = getattr(getattr(error, "response", None), "text", "")
+    except Exception:  # noqa: BLE001 - a stream that was not read raises whatever its library likes
+        return ""
+    return text if isinstance(text, str) else ""
+
+
+def _safe_str(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - a stranger's exception may fail at this too
+        return ""
+
+
+def _codes(error: BaseException) -> set[object]:
+    body = getattr(error, "body", None)
+    inner = body.get("error", body) if isinstance(body, dict) else None
+    described = [inner.get("code"), inner.get("type")] if isinstance(inner, dict) else []
+    codes = [getattr(error, "code", None), getattr(error, "type", None), *described]
+    return {code for code in codes if isinstance(code, str)}
+
+
+def _field(error: BaseException, *names: str) -> object:
+    return next((value for name in names if isinstance(value := getattr(error, name, None), int)), None)
