@@ -9,6 +9,7 @@ dialects/           each API's messages, read into neutral ones and written back
 history/            conversations: grouped, repaired, made to fit, kept
 session/            a tool loop that outlives its program
 nexus               the facade over all of it; context has the names other programs know it by
+adapters/           the interfaces of other frameworks: OpenAI Agents SDK, LangGraph
 plugin, testing/    what authors of plugins import, and what they test with
 cli/                the `nexus` command
 

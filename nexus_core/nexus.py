@@ -24,8 +24,12 @@ if TYPE_CHECKING:
     from nexus_core.history.fit import Fitted
     from nexus_core.layers.context import LoadedContext
     from nexus_core.session.async_session import AsyncSession
+    from nexus_core.session.drivers import Work
+    from nexus_core.session.options import Options
     from nexus_core.session.pipeline import Pipeline
+    from nexus_core.session.place import Place
     from nexus_core.session.session import Session
+    from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.events import HookCall, Problem
     from nexus_core.values.ledger import Ledger
     from nexus_core.values.loaded import Loaded
@@ -96,6 +100,7 @@ class Nexus:
         self._valid: set[str] = set()  # settings that were found valid, as text
         self._given_ledger = ledger
         self._ledger: Ledger | None = None
+        self._place: Place | None = None
         self._opening = allocate_lock()
 
     @property
@@ -115,9 +120,23 @@ class Nexus:
         """What plugins did wrong so far and the run went on without."""
         return self.host.problems
 
-    def request(self, *, mode: Mode = "repl") -> Request:
-        """The circumstances that hooks are told about."""
-        return self._request_for(self.cwd, mode)
+    def request(self, *, mode: Mode = "repl", **fields: Any) -> Request:  # noqa: ANN401 - each field has its own type
+        """The circumstances that hooks are told about.
+
+        Args:
+            mode: How the agent is driven.
+            fields: Any other field of `Request`; a message and tools may be given in the shape of any API.
+
+        Raises:
+            UnknownNameError: There is no such field.
+            MessageError: The message is none, or one of the tools.
+        """
+        request = self._request_for(self.cwd, mode)
+        if not fields:
+            return request
+        from nexus_core.session.requesting import with_fields  # noqa: PLC0415 - most need no conversation
+
+        return with_fields(request, fields)
 
     def load(self, request: Request | None = None) -> Loaded:
         """Find the layers of a request and read their settings and texts, fresh from disk.
@@ -189,46 +208,118 @@ class Nexus:
                 self._ledger = open_ledger(host, given or self._ledger_url())
             return self._ledger
 
-    def session(self, label: str, *, model: str | None = None, tools: Iterable[object] | None = None) -> Session:
+    def session(
+        self,
+        label: str,
+        *,
+        model: str | None = None,
+        tools: Iterable[object] | None = None,
+        role: str | None = None,
+        renderer: str | None = None,
+        permissions: Iterable[str] | None = None,
+        task: str | None = None,
+        skills: Iterable[str] | None = None,
+    ) -> Session:
         """A conversation by its name, which goes on where it was left; a new one begins when something is said.
+
+        Whatever is left out is as it was said before, else as it is usual.
 
         Args:
             label: Its name.
-            model: Whom to ask; by default whom it asked before, else `provider.model` of the settings.
-            tools: What the model may ask for, in the shape of any API; by default what was offered before.
+            model: Whom to ask; usually `provider.model` of the settings.
+            tools: What the model may ask for, in the shape of any API.
+            role: What part the agent plays; usually `unified`.
+            renderer: What puts requests into words; usually `renderer` of the settings, else `labelled`.
+            permissions: What the agent may do, in words of your own.
+            task: What a worker is to do.
+            skills: The skills that a worker is told about; usually all.
         """
         from nexus_core.session.session import Session  # noqa: PLC0415 - as above
 
-        return Session(self._pipeline(label, model, tools))
+        return Session(self._pipeline(label, _options(model, tools, role, renderer, permissions, task, skills)))
 
     def async_session(
-        self, label: str, *, model: str | None = None, tools: Iterable[object] | None = None
+        self,
+        label: str,
+        *,
+        model: str | None = None,
+        tools: Iterable[object] | None = None,
+        role: str | None = None,
+        renderer: str | None = None,
+        permissions: Iterable[str] | None = None,
+        task: str | None = None,
+        skills: Iterable[str] | None = None,
     ) -> AsyncSession:
         """The same with verbs that are awaited; arguments as for `session`."""
         from nexus_core.session.async_session import AsyncSession  # noqa: PLC0415 - as above
 
-        return AsyncSession(self._pipeline(label, model, tools))
+        return AsyncSession(self._pipeline(label, _options(model, tools, role, renderer, permissions, task, skills)))
 
-    def _pipeline(self, label: str, model: str | None, tools: Iterable[object] | None) -> Pipeline:
+    def assemble(self, request: Request) -> AssembledContext:
+        """Everything that one call is made of, for a request; nothing is written, and no model is called.
+
+        With `request.session`, the history of that session is read, and what was said before about its model, role and
+        tools counts where the request says nothing.
+
+        Raises:
+            UnknownNameError: There is no such session, role or renderer.
+            TurnError: Something is said while a turn of the session is open.
+            BudgetError: What must be sent does not fit.
+        """
+        from nexus_core.session.drivers import run  # noqa: PLC0415 - as above
+
+        return run(self._assembling(request))
+
+    async def async_assemble(self, request: Request) -> AssembledContext:
+        """The same, awaited; what has to wait for a disk or a server waits in another thread."""
+        from nexus_core.session.drivers import run_async  # noqa: PLC0415 - as above
+
+        return await run_async(self._assembling(request))
+
+    def replay(self, step: str) -> AssembledContext:
+        """What was sent before a reply, byte for byte, from what is kept alone; of any session.
+
+        Args:
+            step: The reply, by the id of its step; or another step of a turn, for what was sent then.
+
+        Raises:
+            UsageError: There is no such step.
+            TurnError: Nothing was sent by Nexus there.
+        """
+        from nexus_core.session.drivers import run  # noqa: PLC0415 - as above
+        from nexus_core.session.options import Options  # noqa: PLC0415 - as above
+
+        return run(self._pipeline("", Options()).replay(step))
+
+    def _assembling(self, request: Request) -> Work[AssembledContext]:
+        from nexus_core.session.requesting import event_of, options_of  # noqa: PLC0415 - as above
+
+        if request.cwd != self.cwd:
+            raise UsageError(f"this Nexus is about {self.cwd}, not {request.cwd}", hint=f"Nexus({str(request.cwd)!r})")
+        return self._pipeline(request.session, options_of(request), request.mode).assemble(event_of(request))
+
+    def _pipeline(self, label: str, options: Options, mode: Mode = "repl") -> Pipeline:
         from nexus_core.session.pipeline import Pipeline  # noqa: PLC0415 - as above
-        from nexus_core.session.place import Place  # noqa: PLC0415 - as above
         from nexus_core.session.thread import Thread  # noqa: PLC0415 - as above
 
-        place = Place(
-            cwd=self.cwd,
-            host=self.host,
-            ledger=lambda: self.ledger,
-            settings=lambda: self.load().settings,
-            system=self._static_prompt,
-        )
-        return Pipeline(Thread(place, label, model=model, tools=tools))
+        return Pipeline(Thread(self._place_of(self.host), label, options, mode))
 
-    def _static_prompt(self) -> str:
-        """The labelled prompt without the model's name, so that a session may change its model."""
-        from nexus_core.layers.sections import ACTIVE  # noqa: PLC0415 - as above
-        from nexus_core.rendering.labelled import render_labelled  # noqa: PLC0415 - as above
+    def _place_of(self, host: Host) -> Place:
+        """What its sessions have in common."""
+        from nexus_core.assembly.freshness import FreshLoads  # noqa: PLC0415 - as above
+        from nexus_core.assembly.surroundings import Surroundings  # noqa: PLC0415 - as above
+        from nexus_core.session.place import Place  # noqa: PLC0415 - as above
 
-        return render_labelled(section for section in self.sections() if section.id != ACTIVE)
+        if self._place is None:
+            surroundings = Surroundings(host, FreshLoads(self._load_for))
+            self._place = Place(
+                cwd=self.cwd, home=self.home, host=host, ledger=lambda: self.ledger, surroundings=surroundings
+            )
+        return self._place
+
+    def _load_for(self, cwd: Path, mode: Mode) -> tuple[Request, Loaded]:
+        request = self._request_for(cwd, mode)
+        return request, self.load(request)
 
     def _ledger_url(self) -> str:
         url = self.load().settings.get("ledger.url")
@@ -285,7 +376,7 @@ class Nexus:
 
     def close(self) -> None:
         """Let go of the plugins and of what they opened; a second call does nothing."""
-        self._host = None
+        self._host = self._place = None
         ledger, self._ledger = self._ledger, None
         if ledger is not None:
             ledger.close()
@@ -297,3 +388,25 @@ class Nexus:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _options(
+    model: str | None,
+    tools: Iterable[object] | None,
+    role: str | None,
+    renderer: str | None,
+    permissions: Iterable[str] | None,
+    task: str | None,
+    skills: Iterable[str] | None,
+) -> Options:
+    from nexus_core.session.options import Options  # noqa: PLC0415 - as above
+
+    return Options(
+        model=model,
+        tools=None if tools is None else tuple(tools),
+        role=role,
+        renderer=renderer,
+        permissions=None if permissions is None else tuple(permissions),
+        task=task,
+        skills=None if skills is None else tuple(skills),
+    )

@@ -31,9 +31,12 @@ if TYPE_CHECKING:
     from nexus_core.history.ledger.rebuilding import Salvaged
     from nexus_core.history.ledger.rows import AliasRow, BranchRow, HistoryRow, Place, SessionRow, StepRow
     from nexus_core.nexus import Nexus
+    from nexus_core.rendering.labelled import render_system
     from nexus_core.text.console import Console
     from nexus_core.text.hidden import strip_hidden
+    from nexus_core.text.markers import escape as escape_markers
     from nexus_core.text.markers import neutralise
+    from nexus_core.text.markers import unescape as unescape_markers
     from nexus_core.text.visible import visible, visible_line
     from nexus_core.tokens.counter import TextCounter
     from nexus_core.tokens.estimator import estimate
@@ -50,10 +53,12 @@ if TYPE_CHECKING:
     from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
     from nexus_core.values.ledger import Ledger, NewStep, SessionRecord, Step
     from nexus_core.values.loaded import Loaded
+    from nexus_core.values.parts import File, Image, Text, ToolCall
     from nexus_core.values.piece import Piece
     from nexus_core.values.plugin import PluginInfo
     from nexus_core.values.rendering import AgentRole, Arranged, Arrangement, Past, Renderer
     from nexus_core.values.servers import MCPServerConfig, MCPServerWithOrigin
+    from nexus_core.values.settings import Settings as Settings  # noqa: PLC0414 - for annotations of plugins
 
 _HOMES = {
     "Admission": "files.admission",
@@ -67,8 +72,10 @@ _HOMES = {
     "Console": "text.console",
     "ExistsError": "errors",
     "Extra": "values.extra",
+    "File": "values.parts",
     "HistoryRow": "history.ledger.rows",
     "HookCall": "values.events",
+    "Image": "values.parts",
     "InitFile": "values.declarations",
     "Layer": "values.layer",
     "LayerConfig": "values.layer",
@@ -96,11 +103,14 @@ _HOMES = {
     "StepRow": "history.ledger.rows",
     "StoreLedger": "history.ledger.ledger",
     "Strict": "config.schema",
+    "Text": "values.parts",
     "TextCounter": "tokens.counter",
+    "ToolCall": "values.parts",
     "Truncation": "values.budget",
     "count_messages": "tokens.messages",
     "cut_pieces": "tokens.pieces",
     "defaults_directory": "files.places",
+    "escape_markers": "text.markers",
     "estimate": "tokens.estimator",
     "file_in": "files.paths",
     "is_foreign": "files.ownership",
@@ -115,15 +125,22 @@ _HOMES = {
     "read_layer_json": "config.documents",
     "read_text": "files.reading",
     "real_path": "files.admission",
+    "render_system": "rendering.labelled",
     "repository_of": "files.repository",
     "repository_root": "files.repository",
     "setting_error": "config.documents",
     "strip_hidden": "text.hidden",
+    "unescape_markers": "text.markers",
     "visible": "text.visible",
     "visible_line": "text.visible",
     "write_text_atomically": "files.writing",
 }
-_NAMES_THERE = {"read_json": "read_document", "read_layer_json": "read_layer_document"}
+_NAMES_THERE = {
+    "escape_markers": "escape",
+    "read_json": "read_document",
+    "read_layer_json": "read_layer_document",
+    "unescape_markers": "unescape",
+}
 
 __all__ = [
     "Admission",
@@ -137,8 +154,10 @@ __all__ = [
     "Console",
     "ExistsError",
     "Extra",
+    "File",
     "HistoryRow",
     "HookCall",
+    "Image",
     "InitFile",
     "Layer",
     "LayerConfig",
@@ -167,11 +186,14 @@ __all__ = [
     "StepRow",
     "StoreLedger",
     "Strict",
+    "Text",
     "TextCounter",
+    "ToolCall",
     "Truncation",
     "count_messages",
     "cut_pieces",
     "defaults_directory",
+    "escape_markers",
     "estimate",
     "file_in",
     "is_foreign",
@@ -186,10 +208,12 @@ __all__ = [
     "read_layer_json",
     "read_text",
     "real_path",
+    "render_system",
     "repository_of",
     "repository_root",
     "setting_error",
     "strip_hidden",
+    "unescape_markers",
     "visible",
     "visible_line",
     "write_text_atomically",

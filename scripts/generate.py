@@ -81,6 +81,10 @@ def _row(name: str, module: str) -> str:
             words = (command.name, command.help, command.target)
             lines += ["            Command(", *(f"                {_quote(word)}," for word in words), "            ),"]
         lines.append("        ),")
+    if "nexus_settings" in functions:
+        (declared,) = plugin.nexus_settings()
+        lines.append(f"        settings={_quote(declared.model)},")
+        lines += _tuple("active", list(declared.active)) if declared.active else []
     if needs := getattr(plugin, "NEEDS", None):
         modules = "".join(f"{_quote(each)}, " for each in needs.modules)
         lines.append(f"        needs=Extra({_quote(needs.name)}, modules=({modules.rstrip()})),")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
 
-pytest_plugins = ["nexus_core.testing.fixtures"]
+pytest_plugins = ["nexus_core.testing.fixtures", "tests.ledger.servers"]
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -105,6 +105,7 @@ def fit(sent: Sequence[Sent], cut: Cut | None, fitting: Fitting) -> Kept:
         kept = apply_cut(sent, cut)
         if kept is not None and sum(each.tokens for each in kept) <= fitting.room:
             return Kept(kept, cut)
+        sent = sent if kept is None else kept
     elif sum(each.tokens for each in sent) <= fitting.room:
         return Kept(list(sent), None)
     places = _choose(sent, fitting)

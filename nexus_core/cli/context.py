@@ -6,17 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nexus_core.cli.options import Json, RequireTrusted  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.cli.options import Json, RequireTrusted, model_names
 
 if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
 
 app = typer.Typer()
-
-
-def _model_names(ctx: typer.Context) -> list[str]:
-    with ctx.find_root().obj.nexus() as nexus:
-        return sorted(name.rstrip("*") for name in nexus.host.models())
 
 
 File = Annotated[
@@ -30,7 +25,7 @@ ModelName = Annotated[
         "--model",
         metavar="MODEL",
         help="Whose tokens and whose window; by default the transcript's model, else provider.model.",
-        autocompletion=_model_names,
+        autocompletion=model_names,
     ),
 ]
 Top = Annotated[int, typer.Option("--top", metavar="N", min=0, help="How many tools and messages to list.")]

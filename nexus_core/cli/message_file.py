@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
-import sys
-from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from nexus_core.cli.given_file import STANDARD_INPUT, read_given
-from nexus_core.config.documents import syntax_error
-from nexus_core.config.lines import Lines
+from nexus_core.cli.given_json import is_object, parse_json
 from nexus_core.errors import FileError
 from nexus_core.files.reading import decode_text
 
@@ -65,9 +61,9 @@ def read_messages_in(directory: Path, name: str) -> MessageFile:
     path = directory / name if name != STANDARD_INPUT else Path("<stdin>")
     text = decode_text(path, read_given(directory, name))
     lines = [(number, line) for number, line in enumerate(text.split("\n")) if line.strip()]
-    if len(lines) > 1 and _is_object(lines[0][1]):
-        return MessageFile("lines", [_parsed(path, line, text, number) for number, line in lines])
-    return _found(path, _parsed(path, text, text), indent=2 if "\n" in text.strip() else None)
+    if len(lines) > 1 and is_object(lines[0][1]):
+        return MessageFile("lines", [parse_json(path, line, text, number) for number, line in lines])
+    return _found(path, parse_json(path, text, text), indent=2 if "\n" in text.strip() else None)
 
 
 def _found(path: Path, value: Any, indent: int | None) -> MessageFile:  # noqa: ANN401 - what a file may hold
@@ -94,47 +90,3 @@ def _require_whole(path: Path, body: dict[str, Any]) -> None:
                 where=str(path),
                 hint="only the whole list of items can be checked",
             )
-
-
-def _is_object(line: str) -> bool:
-    try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _parsed(path: Path, part: str, text: str, line: int = 0) -> Any:  # noqa: ANN401 - what JSON may say
-    """What a text says, which is a file or the line of a file with so many lines before it."""
-    try:
-        return json.loads(part, parse_constant=_refuse, parse_float=_finite)
-    except _ConstantError as error:
-        what = "is too large a number" if str(error)[-1].isdigit() else "is not JSON"
-        message, offset = f"{error} {what}", part.find(str(error))
-    except json.JSONDecodeError as error:
-        message, offset = error.msg, error.pos
-    except ValueError:  # Python reads no more digits than it prints
-        most = sys.get_int_max_str_digits()
-        message, offset = f"a number has more than {most} digits", _place_of_digits(part, most + 1)
-    except RecursionError:
-        raise FileError("nested too deeply", where=str(path)) from None
-    lines = Lines(text)
-    place = Lines(part).position(offset)
-    raise syntax_error(path, lines, (line + place.line, place.column), message)
-
-
-def _place_of_digits(text: str, count: int) -> int:
-    found = re.search(rf"[0-9]{{{count}}}", text)
-    return found.start() if found else 0
-
-
-class _ConstantError(ValueError):
-    """NaN, Infinity, or a number that would become one."""
-
-
-def _finite(number: str) -> float:
-    value = float(number)
-    return value if isfinite(value) else _refuse(number)
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise _ConstantError(constant)

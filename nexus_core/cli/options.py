@@ -24,6 +24,12 @@ RequireTrusted = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")]
 
 
+def model_names(ctx: typer.Context) -> list[str]:
+    """The models that are known, for completion."""
+    with _shell(ctx).nexus() as nexus:
+        return sorted(name.rstrip("*") for name in nexus.host.models())
+
+
 def shared_options(*, hidden: bool) -> list[TyperOption]:
     """`-C`, `--home`, `--debug` and `--trace-hooks`, for every command; hidden where they would repeat the root's."""
     return [

@@ -13,7 +13,7 @@ import typer
 from nexus_core.cli.exits import CONFIGURATION, FINDINGS, INTERRUPTED, MISSING_EXTRA, OK, USAGE
 from nexus_core.cli.root import root_command
 from nexus_core.cli.shell import CommandShell, own_output
-from nexus_core.errors import ConfigError, FileError, MissingExtraError, NexusError, UsageError
+from nexus_core.errors import BudgetError, ConfigError, FileError, MissingExtraError, NexusError, UsageError
 from nexus_core.host.implementation import describe
 from nexus_core.text.console import Console, ReaderLeftError
 
@@ -113,4 +113,6 @@ def _message(error: BaseException) -> tuple[str, int]:
 def _exit_code(error: NexusError) -> int:
     if isinstance(error, MissingExtraError):
         return MISSING_EXTRA
+    if isinstance(error, BudgetError):
+        return FINDINGS
     return USAGE if isinstance(error, UsageError) else CONFIGURATION

@@ -10,7 +10,7 @@ import typer
 
 from nexus_core.cli.exits import CONFIGURATION
 from nexus_core.cli.given_file import STANDARD_INPUT, read_given
-from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.cli.options import Json, model_names
 from nexus_core.errors import FileError, UsageError
 from nexus_core.tokens.counters import open_counter
 from nexus_core.tokens.pieces import cut_pieces
@@ -34,11 +34,6 @@ _LEAST_SURE_FIRST: tuple[Basis, ...] = ("estimated", "exact", "cached")
 """What was counted now and what was counted before are equally sure; together they were counted now."""
 
 
-def _model_names(ctx: typer.Context) -> list[str]:
-    with ctx.find_root().obj.nexus() as nexus:
-        return sorted(name.rstrip("*") for name in nexus.host.models())
-
-
 Files = Annotated[list[str] | None, typer.Argument(metavar="[FILE...]", help="Files to count; - is standard input.")]
 ModelName = Annotated[
     str,
@@ -47,7 +42,7 @@ ModelName = Annotated[
         "--model",
         metavar="MODEL",
         help="Whose tokens; provider.model by default.",
-        autocompletion=_model_names,
+        autocompletion=model_names,
     ),
 ]
 

@@ -40,6 +40,9 @@ class ModelConfig(Strict):
     encoding: str | None = Field(default=None, description="Its tokeniser: cl100k_base, o200k_base, …")
     max_output: Tokens | None = Field(default=None, description="How many tokens an answer may have.")
     cache_minimum: Tokens | None = Field(default=None, description="The shortest prefix that its provider caches.")
+    cache_breakpoints: Annotated[int, Field(ge=0)] | None = Field(
+        default=None, description="How many places of a call may be marked for its provider's cache."
+    )
 
 
 class ToolPermissions(Strict):
@@ -123,6 +126,15 @@ class SummaryConfig(Strict):
     timeout_seconds: Annotated[float, Field(gt=0)] = Field(default=120.0, description="How long one may take.")
 
 
+class CacheConfig(Strict):
+    """What providers are told to keep of a call, so that the next one costs less."""
+
+    enabled: bool = Field(default=True, description="Whether they are told anything.")
+    ttl: Literal["5m", "1h"] = Field(
+        default="5m", description="How long Anthropic keeps system prompt and tools; an hour costs more to begin with."
+    )
+
+
 class LedgerConfig(Strict):
     """Where conversations are kept. Only in your own config."""
 
@@ -163,6 +175,7 @@ class Config(Strict):
     truncation: TruncationConfig = Field(default_factory=TruncationConfig)
     compaction: CompactionConfig = Field(default_factory=CompactionConfig)
     summary: SummaryConfig = Field(default_factory=SummaryConfig)
+    cache: CacheConfig = Field(default_factory=CacheConfig)
     ledger: LedgerConfig = Field(default_factory=LedgerConfig)
     skills: SkillsConfig = Field(default_factory=SkillsConfig)
     mcp_servers: list[ServerConfig] = Field(

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class WriteRequest(Protocol):
     """Writes a whole request, as a `Dialect` does."""
 
-    def __call__(self, conversation: Conversation, marks: Marks | None = None) -> dict[str, Any]: ...
+    def __call__(self, conversation: Conversation, marks: Marks | None = None) -> dict[str, Any]:
+        """The arguments of the SDK's call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from nexus_core.values.parts import Opaque, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from nexus_core.values.api import ApiRules
     from nexus_core.values.conversation import Tool
-    from nexus_core.values.message import Message
     from nexus_core.values.parts import Part
 
     Rewrite = Callable[[Any], Any]
@@ -26,16 +25,16 @@ def lifetime(mark: object) -> str:
     return LONG if isinstance(mark, dict) and mark.get("ttl") == LONG else SHORT
 
 
-def marks_in(message: Message, rules: ApiRules) -> list[str]:
-    """The lifetimes of the marks in a message that the API will get, in their order."""
+def marks_in(parts: Iterable[Part], api: str, rules: ApiRules) -> list[str]:
+    """The lifetimes of the marks in a message that the API will get, in their order; arguments as `rewrite_marks`."""
     found: list[str] = []
 
     def note(mark: object) -> object:
         found.append(lifetime(mark))
         return mark
 
-    for part in message.parts:
-        rewrite_marks(part, message.api, rules, note)
+    for part in parts:
+        rewrite_marks(part, api, rules, note)
     return found
 
 
@@ -43,6 +42,27 @@ def marks_on(tools: Iterable[Tool], rules: ApiRules) -> list[str]:
     """The lifetimes of the marks on tools that the API will get, in their order."""
     marks = (tool.extra.get(rules.cache_mark) for tool in tools if tool.api == rules.name)
     return [lifetime(mark) for mark in marks if mark is not None]
+
+
+def limit_marks(tools: Sequence[Tool], rules: ApiRules, most: int) -> tuple[Tool, ...]:
+    """The tools, with the last marks on them that the API takes, none of which outlives one before it."""
+    lifetimes = marks_on(tools, rules) if rules.cache_marks else []
+    if len(lifetimes) <= most and lifetimes == sorted(lifetimes):  # `1h` is the first in this order as well
+        return tuple(tools)
+    kept = lifetimes[max(len(lifetimes) - most, 0) :]
+    kept = [SHORT if SHORT in kept[:place] else each for place, each in enumerate(kept)]
+    marks = iter([*[""] * (len(lifetimes) - len(kept)), *kept])
+    return tuple(_remarked(tool, rules, next(marks)) if marks_on([tool], rules) else tool for tool in tools)
+
+
+def new_mark(lifetime: str) -> dict[str, str]:
+    """A mark as Anthropic writes it."""
+    return {"type": "ephemeral", "ttl": LONG} if lifetime == LONG else {"type": "ephemeral"}
+
+
+def _remarked(tool: Tool, rules: ApiRules, lifetime: str) -> Tool:
+    rest = {key: value for key, value in tool.extra.items() if key != rules.cache_mark}
+    return replace(tool, extra=rest | ({rules.cache_mark: new_mark(lifetime)} if lifetime else {}))
 
 
 def rewrite_marks(part: Part, api: str, rules: ApiRules, rewrite: Rewrite) -> Part:
@@ -60,9 +80,9 @@ def rewrite_marks(part: Part, api: str, rules: ApiRules, rewrite: Rewrite) -> Pa
     if api != rules.name:
         return part
     if isinstance(part, ToolResult):
-        inner = [rewrite_marks(each, api, rules, rewrite) for each in part.parts]
+        inner: list[Any] = [rewrite_marks(each, api, rules, rewrite) for each in part.parts]
         if any(new is not old for new, old in zip(inner, part.parts, strict=True)):
-            part = replace(part, parts=cast("tuple[Any, ...]", tuple(inner)))
+            part = replace(part, parts=tuple(inner))
     if part.extra.get(rules.cache_mark) is None:
         return part
     extra = _rewritten(part.extra, rules.cache_mark, rewrite)

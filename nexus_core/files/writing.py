@@ -70,12 +70,19 @@ def write_text_atomically(path: Path, text: str, *, mode: int = 0o600) -> None:
     Raises:
         FileError: It is a link, or it cannot be written.
     """
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        raise FileError(f"cannot write: {error.reason}", where=str(path)) from error
+    write_bytes_atomically(path, data, mode=mode)
+
+
+def write_bytes_atomically(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """As `write_text_atomically`, whatever the content."""
     if path.is_symlink():
         raise FileError("is a link", where=str(path), hint="put the file itself in its place")
     try:
-        _replace(path, text.encode(), mode)
-    except UnicodeEncodeError as error:
-        raise FileError(f"cannot write: {error.reason}", where=str(path)) from error
+        _replace(path, data, mode)
     except OSError as error:
         raise FileError(f"cannot write: {error.strerror}", where=str(path)) from error
 

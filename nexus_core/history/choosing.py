@@ -118,12 +118,14 @@ class Chooser:
 
     def _open_input(self) -> int | None:
         """The place of what the user said that is not answered yet."""
+        is_reply = False  # whether what follows is the assistant's too, and so of the same reply
         for place in reversed(range(self._begin, len(self._window))):
             message = self._window.given(place)
             if is_input(message):
                 return place
-            if message.role == "assistant" and not message.tool_calls:
+            if message.role == "assistant" and not message.tool_calls and not is_reply:
                 return None
+            is_reply = message.role == "assistant"
         return None
 
     # ---- what becomes of them ---------------------------------------------------------------------------------

@@ -72,6 +72,12 @@ _CODES = (
         lambda rules: bool(rules.cache_marks),
     ),
     Code(
+        "cache-mark-order",
+        "A mark by which the API keeps something longer stands after one by which it keeps it shorter",
+        "makes the later one as short",
+        lambda rules: bool(rules.cache_marks),
+    ),
+    Code(
         "unpaired-block",
         "A call of a tool that the provider runs has no result, or the result has no call",
         "leaves the block out, unless the list ends with that message",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nexus_core.dialects.marks import marks_in
+from nexus_core.history.mending.naming import is_valid
 from nexus_core.history.mending.steps import mend
+from nexus_core.history.mending.texts import is_foul
 from nexus_core.values.message import Message
 from nexus_core.values.parts import Reasoning, Text, ToolCall, ToolResult
 
@@ -12,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nexus_core.values.api import ApiRules
+    from nexus_core.values.parts import Part
 
 
 def is_surely_sound(messages: Sequence[Message], rules: ApiRules) -> bool:
@@ -33,6 +37,30 @@ def is_sound_alone(message: Message, rules: ApiRules) -> bool:
     return not mend([*before, message], rules).findings
 
 
+def is_plainly_sound(message: Message, rules: ApiRules) -> bool:
+    """The same, told by a quick look: False only means that nobody is sure."""
+    if message.role == "system" or is_foul(message.name, 0) or is_foul(message.extra, 0):
+        return False
+    return bool(message.parts) and all(_is_plain(part, message, rules) for part in message.parts)
+
+
+def _is_plain(part: Part, message: Message, rules: ApiRules) -> bool:
+    if is_foul(part, 0):
+        return False
+    if isinstance(part, Text):
+        return message.role != "tool" and bool(part.text.strip())
+    if isinstance(part, ToolCall):
+        is_named = bool(part.name.strip()) and is_valid(part.name, rules.name_pattern, rules.name_length)
+        is_parsed = part.raw is None or bool(part.arguments)
+        is_known = bool(part.id) and is_valid(part.id, rules.id_pattern, rules.id_length)
+        return message.role == "assistant" and is_parsed and is_named and is_known
+    if isinstance(part, ToolResult):
+        says = all(isinstance(each, Text) and each.text.strip() for each in part.parts)
+        return message.role == "tool" and says and not rules.result_names
+    is_sealed = isinstance(part, Reasoning) and bool(part.signature or part.encrypted)
+    return is_sealed and message.role == "assistant" and getattr(part, "api", "") == rules.name
+
+
 class _Spoken:
     """What has been said so far, as much as matters for what may come next."""
 
@@ -41,6 +69,7 @@ class _Spoken:
         self._previous = ""
         self._waiting: set[str] = set()
         self._ids: set[str] = set()
+        self._answered: set[str] = set()  # who read the messages with results of the last calls
 
     def takes(self, message: Message) -> bool:
         """Whether a message may surely come next."""
@@ -59,7 +88,7 @@ class _Spoken:
                 results.append(part.call_id)  # type: ignore[union-attr] # as above
             elif kind is not Text and (kind is not Reasoning or part is message.parts[-1]):
                 return False  # media, provider's blocks and lone thoughts have rules of their own
-            if self._rules.cache_marks and getattr(part, "extra", None):
+            if self._rules.cache_marks and marks_in((part,), message.api, self._rules):
                 return False
         return self._takes_results(message, results) if results else not self._waiting and self._takes_calls(calls)
 
@@ -72,7 +101,10 @@ class _Spoken:
         if message.role != "tool" or len(results) != len(message.parts) or not self._waiting.issuperset(results):
             return False
         self._waiting.difference_update(results)
-        is_whole = not self._waiting or self._rules.results != "together"
+        is_split = bool(self._waiting or self._answered)
+        self._answered.add(message.api)
+        # Results of other APIs are put together when they are converted.
+        is_whole = not (is_split and self._rules.results == "together" and self._rules.name in self._answered)
         return len(set(results)) == len(results) and is_whole
 
     def _takes_calls(self, calls: list[str]) -> bool:
@@ -83,4 +115,5 @@ class _Spoken:
             return False
         self._ids |= new
         self._waiting |= new
+        self._answered = set()
         return True

@@ -11,6 +11,7 @@ BUNDLED = (
             "nexus_commands",
             "nexus_settings",
             "nexus_static_sections",
+            "nexus_current_sections",
         ),
         commands=(
             Command(
@@ -19,6 +20,7 @@ BUNDLED = (
                 "nexus_plugins.environment._cli:app",
             ),
         ),
+        settings="nexus_plugins.environment._settings:EnvironmentSettings",
     ),
     bundled(
         "file_layers",
@@ -56,6 +58,39 @@ BUNDLED = (
         "readme_fallback",
         "nexus_plugins.readme_fallback",
         hooks=("nexus_layer_texts",),
+    ),
+    bundled(
+        "roles",
+        "nexus_plugins.roles",
+        hooks=(
+            "nexus_static_sections",
+            "nexus_roles",
+        ),
+    ),
+    bundled(
+        "skills",
+        "nexus_plugins.skills",
+        hooks=(
+            "nexus_commands",
+            "nexus_static_sections",
+            "nexus_diagnose",
+        ),
+        commands=(
+            Command(
+                "skill",
+                "List skills, and read their guides.",
+                "nexus_plugins.skills._cli:app",
+            ),
+        ),
+    ),
+    bundled(
+        "tagged",
+        "nexus_plugins.tagged",
+        hooks=(
+            "nexus_settings",
+            "nexus_renderers",
+        ),
+        settings="nexus_plugins.tagged._settings:TaggedSettings",
     ),
     bundled(
         "tiktoken_counter",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from nexus_core.values.command import Command
+    from nexus_core.values.declarations import PluginSettings
     from nexus_core.values.extra import Extra
 
 OWN_DISTRIBUTION = "nexus-core"
@@ -30,7 +31,7 @@ class Candidate(NamedTuple):
         distribution: The package it was installed with, "" if none.
         version: That package's version.
         hooks: The hooks it implements, when they are known without loading it.
-        constants: Answers that are known without loading it, by hook.
+        constants: What answers a hook without loading it, by hook.
         needs: The extra it cannot work without, when that is known without loading it.
     """
 
@@ -40,7 +41,7 @@ class Candidate(NamedTuple):
     distribution: str = ""
     version: str = ""
     hooks: tuple[str, ...] | None = None
-    constants: Mapping[str, object] = MappingProxyType({})
+    constants: Mapping[str, Callable[[], object]] = MappingProxyType({})
     needs: Extra | None = None
 
     @property
@@ -55,9 +56,31 @@ class Candidate(NamedTuple):
 
 
 def bundled(
-    name: str, module: str, *, hooks: tuple[str, ...], commands: tuple[Command, ...] = (), needs: Extra | None = None
+    name: str,
+    module: str,
+    *,
+    hooks: tuple[str, ...],
+    commands: tuple[Command, ...] = (),
+    settings: str = "",
+    active: tuple[str, ...] = (),
+    needs: Extra | None = None,
 ) -> Candidate:
-    """A plugin that ships with Nexus: a row of the generated manifest, imported once one of its hooks is called."""
+    """A plugin that ships with Nexus: a row of the generated manifest, imported once one of its hooks is called.
+
+    Args:
+        name: Its name.
+        module: Where it is.
+        hooks: What it answers.
+        commands: Its answer to `nexus_commands`.
+        settings: The model of its answer to `nexus_settings`; `active` are those that take effect only after approval.
+        active: As above.
+        needs: The extra it cannot work without.
+    """
+    constants: dict[str, Callable[[], object]] = {}
+    if commands:
+        constants["nexus_commands"] = lambda: commands
+    if settings:
+        constants["nexus_settings"] = lambda: _declared(settings, active)
     return Candidate(
         name=name,
         origin="bundled",
@@ -65,9 +88,15 @@ def bundled(
         version=__version__,
         load=lambda: import_module(module),
         hooks=hooks,
-        constants={"nexus_commands": commands} if commands else {},
+        constants=constants,
         needs=needs,
     )
+
+
+def _declared(model: str, active: tuple[str, ...]) -> list[PluginSettings]:
+    from nexus_core.values.declarations import PluginSettings  # noqa: PLC0415 - commands about plugins load nothing
+
+    return [PluginSettings(model, active)]
 
 
 def given_candidates(plugins: Iterable[object]) -> list[Candidate]:

@@ -66,7 +66,7 @@ class Loader:
 
         def find(name: str) -> Callable[..., object]:
             if name in candidate.constants:
-                return lambda: candidate.constants[name]
+                return candidate.constants[name]
             function: Callable[..., object] = getattr(candidate.load(), name)
             return function
 

@@ -21,12 +21,12 @@ RENDERER = "renderer"
 
 def find_unknown_names(settings: Settings, host: Host) -> Iterator[ConfigError]:
     """An error for each setting whose name nothing answers to; plugins are asked only where something is set."""
-    for key, known in (*((key, host.truncations) for key in TRUNCATIONS), (RENDERER, lambda: _renderers(host))):
+    for key in (*TRUNCATIONS, RENDERER):
         name = settings.get(key)
         if not isinstance(name, str):
             continue
         try:
-            known().get(name)
+            _renderers(host).get(name) if key == RENDERER else host.truncations().get(name)
         except UnknownNameError as error:
             from nexus_core.config.validation import locate_fault  # noqa: PLC0415 - only for what is wrong
 

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from nexus_core.session.drivers import run_async
 from nexus_core.session.pipeline import reraise
+from nexus_core.session.spawning import Orders
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    import os
+    from collections.abc import Coroutine, Sequence
 
     from nexus_core.session.pipeline import Pipeline
     from nexus_core.session.recorded import RecordedCall, RecordedStep
@@ -46,6 +48,33 @@ class AsyncSession:
     async def preview(self, message: object = None, **event: Any) -> AssembledContext:  # noqa: ANN401 - by name
         """What `ask` would return, or `next` where no message is given; nothing is written."""
         return await run_async(self._pipeline.preview(message, event))
+
+    async def replay(self, step: str) -> AssembledContext:
+        """What was sent before a reply, byte for byte, from what is kept alone."""
+        return await run_async(self._pipeline.replay(step))
+
+    async def spawn(
+        self,
+        task: str,
+        *,
+        cwd: str | os.PathLike[str] | None = None,
+        call: RecordedCall | None = None,
+        skills: Sequence[str] | None = None,
+        label: str | None = None,
+        model: str | None = None,
+        tools: Sequence[object] | None = None,
+    ) -> AsyncSession:
+        """A worker: a session of its own with one task, whose answer is recorded as the result of a call."""
+        orders = Orders(task, cwd, call, skills, label, model, tools)
+        return AsyncSession(await run_async(self._pipeline.spawn(orders)))
+
+    async def report(self) -> RecordedStep | None:
+        """Record a worker's answer as the result of the call that it was made for; done by itself when it answers."""
+        return await run_async(self._pipeline.report())
+
+    async def reload(self) -> None:
+        """Begin the next call with everything as it is then: files, settings, tools. What was said stays."""
+        await run_async(self._pipeline.reload())
 
     async def interrupt(self) -> RecordedStep | None:
         """End the turn that is open; calls that wait are given up. None where no turn is open."""

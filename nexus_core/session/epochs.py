@@ -1,65 +1,68 @@
-"""System prompt and tools of a session, frozen so that every call begins with the same bytes."""
+"""The epochs of sessions, by their addresses in the ledger; each is read once."""
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core.dialects.finding import dialect
-from nexus_core.dialects.neutral.json_form import decode, encode
+from nexus_core.assembly.epoch import FIRST_VERSION, Epoch, read_epoch, read_view, write_epoch
+from nexus_core.assembly.system_context import system_context
 from nexus_core.errors import LedgerError
-from nexus_core.history.ledger.texts import joined_halves
-from nexus_core.values.conversation import Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable
 
-    from nexus_core.session.place import Place
+    from nexus_core.assembly.standing import Standing
     from nexus_core.values.ledger import Ledger
-    from nexus_core.values.settings import Settings
+    from nexus_core.values.section import Section
+
+REMEMBERED = 64
+"""So many epochs and views are remembered."""
 
 
-class Epoch(NamedTuple):
-    """What is frozen.
+class Draft(NamedTuple):
+    """An epoch, and what has to be stored before a step may name it; nothing for one that goes on."""
 
-    Attributes:
-        digest: Its address in the ledger.
-        system: The system prompt.
-        tools: What the model may ask for.
-    """
-
-    digest: str
-    system: str
-    tools: tuple[Tool, ...]
+    epoch: Epoch
+    blobs: tuple[bytes, ...] = ()
 
 
 class Epochs:
-    """The epochs of a session; each is read once.
+    """Reads epochs and begins new ones.
 
     Args:
-        place: Where the session lives.
+        ledger: Gives the ledger.
     """
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, ledger: Callable[[], Ledger]) -> None:
+        self._ledger = ledger
         self._known: dict[str, Epoch] = {}
+        self._views: dict[str, tuple[Section, ...]] = {}
+        self._draft: tuple[Standing, str, int, Draft] | None = None
 
-    def current(self, digest: str | None, tools: tuple[Tool, ...] | None, *, keep: bool = True) -> Epoch:
-        """The epoch that goes on, or a new one: the first, or because the tools are others now.
+    def current(self, before: Epoch | None, standing: Standing, reloads: int, now: int) -> Draft:
+        """The epoch that goes on, or a new one: the first, or because something counts at once.
 
         Args:
-            digest: The epoch so far.
-            tools: What the caller offers now; None for what was offered before.
-            keep: Whether a new epoch is stored.
+            before: The epoch so far.
+            standing: What stands around the session now.
+            reloads: How often the session was told to begin a new one.
+            now: The time, in milliseconds since 1970.
         """
-        epoch = None if digest is None else self.read(digest)
-        if epoch is not None:
-            offered = epoch.tools if tools is None else tools
-            permitted = permit(offered, self._place.settings)
-            if permitted == epoch.tools:
-                return epoch
-            return self._begin(permitted, keep=keep)
-        return self._begin(permit(tools or (), self._place.settings), keep=keep)
+        basis = {**standing.basis, "reloads": reloads}
+        if before is not None and before.basis == basis and before.tools == standing.tools:
+            return Draft(before)
+        name = before.digest if before else ""
+        if self._draft is None or self._draft[0] is not standing or self._draft[1:3] != (name, reloads):
+            version = before.version + 1 if before else FIRST_VERSION
+            context = system_context(standing.sections, version=version, now=now)
+            content = write_epoch(standing.system, standing.tools, basis, standing.view_digest, context)
+            self._draft = standing, name, reloads, Draft(read_epoch(content), (standing.view, content))
+        return self._draft[3]
+
+    def store(self, blobs: tuple[bytes, ...]) -> None:
+        """Keep what a step is going to name."""
+        if blobs:
+            self._ledger().put_blobs(blobs)
 
     def read(self, digest: str) -> Epoch:
         """The epoch of that address.
@@ -68,46 +71,31 @@ class Epochs:
             LedgerError: It is not there.
         """
         if digest not in self._known:
-            ledger = self._place.ledger
-            self._known[digest] = _decoded(digest, ledger)
+            _make_room(self._known)
+            self._known[digest] = read_epoch(self._blob(digest, "the system prompt of this session"))
         return self._known[digest]
 
-    def _begin(self, tools: tuple[Tool, ...], *, keep: bool) -> Epoch:
-        system = self._place.system()
-        if not keep:
-            return Epoch("", system, tools)
-        digest = self._place.ledger.put_blob(_written({"system": system, "tools": [encode(tool) for tool in tools]}))
-        return self.read(digest)
+    def view(self, digest: str) -> tuple[Section, ...]:
+        """The sections of that address; none where nothing is known about them."""
+        if not digest:
+            return ()
+        if digest not in self._views:
+            _make_room(self._views)
+            self._views[digest] = read_view(self._blob(digest, "what this session was told"))
+        return self._views[digest]
+
+    def _blob(self, digest: str, what: str) -> bytes:
+        ledger = self._ledger()
+        content = ledger.blob(digest)
+        if content is None:
+            raise LedgerError(
+                f"{what} is missing: there is no blob {digest}",
+                where=ledger.url,
+                hint="`nexus session verify` says what else is missing",
+            )
+        return content
 
 
-def read_tools(tools: Iterable[object], api: str) -> tuple[Tool, ...]:
-    """Definitions in the shape of any API; the model's own decides what several could mean."""
-    read = dialect(api or "openai").read_tools(tools)
-    # As they come back from the ledger, so that equal ones are equal.
-    return tuple(decode(Tool, json.loads(_written(encode(tool)))) for tool in read)
-
-
-def permit(tools: Iterable[Tool], settings: Settings) -> tuple[Tool, ...]:
-    """The tools that the settings allow."""
-    allow, deny = settings.get("permissions.tools.allow"), settings.get("permissions.tools.deny")
-    denied = deny if isinstance(deny, list) else ()
-    return tuple(
-        tool for tool in tools if tool.name not in denied and (not isinstance(allow, list) or tool.name in allow)
-    )
-
-
-def _written(value: object) -> bytes:
-    # In the order of the caller: a model reads the parameters of a tool in the order in which they are written.
-    return joined_halves(json.dumps(value, ensure_ascii=False, separators=(",", ":"))).encode()
-
-
-def _decoded(digest: str, ledger: Ledger) -> Epoch:
-    content = ledger.blob(digest)
-    if content is None:
-        raise LedgerError(
-            f"the system prompt of this session is missing: there is no blob {digest}",
-            where=ledger.url,
-            hint="`nexus session verify` says what else is missing",
-        )
-    body = json.loads(content)
-    return Epoch(digest, body["system"], tuple(decode(Tool, tool) for tool in body["tools"]))
+def _make_room(known: dict[str, Any]) -> None:
+    if len(known) >= REMEMBERED:
+        known.clear()

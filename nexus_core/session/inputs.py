@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from nexus_core.dialects.fields import at, named
 from nexus_core.dialects.finding import recognise
+from nexus_core.dialects.neutral.json_form import decode, encode
 from nexus_core.dialects.plain import plain
 from nexus_core.errors import MessageError, UnknownNameError, UsageError
+from nexus_core.history.ledger.texts import write_json
 from nexus_core.values.message import Message
-from nexus_core.values.parts import Part
+from nexus_core.values.parts import Part, Text
 
 if TYPE_CHECKING:
     from nexus_core.values.parts import JSON
+    from nexus_core.values.request import Request
 
-EVENT = ("platform", "attachments", "event_id", "source", "hook_data")
+EVENT = ("timezone", "platform", "platform_actions", "hook_data", "attachments", "profile", "source", "event_id")
 """What may be told about the occasion of a message."""
 
 _PARTS = get_args(Part)
@@ -26,25 +29,24 @@ _RANGE = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """Something to be answered.
+    """Something to be answered, as it comes back from a ledger.
 
     Attributes:
         message: The user's message.
         event: What is known about the occasion, by name.
-        context: The same as it is written down beside the message.
     """
 
     message: Message
     event: JSON
-    context: JSON
 
 
 def read_input(said: object, event: Mapping[str, Any]) -> Said:
     """A message: text, parts, a `Message`, or a user's message in the shape of any API.
 
     Raises:
-        MessageError: It is none of these, or not the user's.
+        MessageError: It is none of these, not the user's, or empty.
         UnknownNameError: Something is told about the occasion that means nothing.
+        UsageError: Something is told about it in a shape that means nothing.
     """
     for name in event:
         if name not in EVENT:
@@ -57,15 +59,45 @@ def read_input(said: object, event: Mapping[str, Any]) -> Said:
             path="message",
             hint="replies and results of tools are recorded: session.record(…)",
         )
-    told = {name: plain(value, name) for name, value in event.items() if value is not None and name != "attachments"}
-    attachments = _attachments(event.get("attachments") or ())
-    hooks = told.get("hook_data")
-    context = {
-        "event": {"platform": told.get("platform"), "hookCount": len(hooks) if isinstance(hooks, dict | list) else 0},
-        "attachments": attachments,
-        "injectedAt": time.time_ns() // 1_000_000,
+    told = {name: _READERS.get(name, _text)(value, name) for name, value in event.items() if value is not None}
+    if _is_empty(message) and not told.get("hook_data") and not told.get("attachments"):
+        raise MessageError("the message is empty", path="message", hint="say something, or tell what happened: hook_data")
+    event = {name: value for name, value in told.items() if value}
+    return Said(message=as_kept(message), event=json.loads(write_json(event, "what is told about the occasion")))
+
+
+def as_kept(message: Message) -> Message:
+    """A message as it comes back from a ledger, with halves of characters joined."""
+    return decode(Message, json.loads(write_json(encode(message), "a message")))
+
+
+def message_context(event: JSON, *, hooks: int, now: int) -> JSON:
+    """What is written down beside a message of the user: the occasion, what was handed over, and when.
+
+    Args:
+        event: What is known about the occasion.
+        hooks: How many sections plugins have added.
+        now: The time, in milliseconds since 1970.
+    """
+    data, attachments = event.get("hook_data"), event.get("attachments")
+    told = len(data) if isinstance(data, dict) else 0
+    return {
+        "event": {"platform": event.get("platform"), "hookCount": told + hooks},
+        "attachments": list(attachments) if isinstance(attachments, list) else [],
+        "injectedAt": now,
     }
-    return Said(message=message, event=told, context=context)
+
+
+def with_event(request: Request, message: Message | None, event: JSON) -> Request:
+    """The circumstances of a turn: those of the session, what was said and what is known about the occasion."""
+    fields: dict[str, Any] = {name: value for name, value in event.items() if name in EVENT}
+    for name in ("platform_actions", "attachments"):
+        fields[name] = tuple(fields.get(name, ()))
+    return replace(request, message=message, **fields)
+
+
+def _is_empty(message: Message) -> bool:
+    return all(isinstance(part, Text) and not part.text.strip() for part in message.parts)
 
 
 def _message(said: object) -> Message:
@@ -82,7 +114,25 @@ def _message(said: object) -> Message:
     raise MessageError(f"expected a message, not {named(said)}", hint="give text, parts, or a message of an API")
 
 
-def _attachments(given: object) -> list[dict[str, Any]]:
+def _text(given: object, name: str) -> str:
+    if not isinstance(given, str):
+        raise UsageError(f"{name} must be text, not {named(given)}")
+    return given
+
+
+def _texts(given: object, name: str) -> list[str]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise UsageError(f"{name} must be a list of words", hint=f'{name}=["reply", "react"]')
+    return [_text(each, name) for each in given]
+
+
+def _mapping(given: object, name: str) -> dict[str, Any]:
+    if not isinstance(given, Mapping):
+        raise UsageError(f"{name} must be values by name, not {named(given)}", hint=f'{name}={{"git": "clean"}}')
+    return {str(key): plain(value, name) for key, value in given.items()}
+
+
+def _attachments(given: object, name: str) -> list[dict[str, Any]]:  # noqa: ARG001 - as the others
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         raise UsageError("attachments must be a list", hint='attachments=[{"path": "a.py", "lines": [1, 20]}]')
     return [_attachment(each) for each in given]
@@ -97,3 +147,11 @@ def _attachment(given: object) -> dict[str, Any]:
     if not given.get("path"):
         raise UsageError("an attachment needs a path", hint='attachments=[{"path": "a.py", "lines": [1, 20]}]')
     return {"path": str(given["path"]), "lines": None if lines is None else list(lines)}
+
+
+_READERS: dict[str, Callable[[object, str], Any]] = {
+    "platform_actions": _texts,
+    "hook_data": _mapping,
+    "attachments": _attachments,
+    "profile": _mapping,
+}

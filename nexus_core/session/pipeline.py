@@ -7,16 +7,23 @@ next one goes on from what is recorded.
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from nexus_core.errors import ConflictError, PendingCalls, TurnError
-from nexus_core.session.assembling import TRIED
+from nexus_core.assembly.calibration import learn
+from nexus_core.assembly.call import assemble
+from nexus_core.errors import ConflictError, PendingCalls, TurnError, UnknownNameError
 from nexus_core.session.drivers import wait
 from nexus_core.session.inputs import read_input
+from nexus_core.session.options import Options
 from nexus_core.session.recording import Known, agent_step, input_step, interrupted_step, reply_step, result_step
 from nexus_core.session.replies import read_reply
 from nexus_core.session.results import read_results
+from nexus_core.session.spawning import report_of, reported_step
+from nexus_core.session.thread import Thread
+from nexus_core.session.turns import read_usage
 from nexus_core.values.assembled import AgentResult
 from nexus_core.values.conversation import Usage
 from nexus_core.values.ledger import NewStep
@@ -25,9 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from nexus_core.session.drivers import Work
-    from nexus_core.session.epochs import Epoch
+    from nexus_core.session.inputs import Said
     from nexus_core.session.recorded import RecordedCall, RecordedStep
-    from nexus_core.session.thread import State, Thread
+    from nexus_core.session.spawning import Orders
+    from nexus_core.session.state import State
     from nexus_core.session.turns import Turn
     from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.ledger import Step
@@ -50,6 +58,7 @@ class Pipeline:
         self.label = thread.label
         self._thread = thread
         self._sent_from: str | None = None  # the newest step when something was last put together to be sent
+        self._sent = 0  # the tokens of that
 
     # ---- verbs ----------------------------------------------------------------------------------------------
 
@@ -60,8 +69,8 @@ class Pipeline:
         def decide(state: State) -> NewStep:
             _ensure_in_use(state)
             if state.open_turn is None:
-                self._thread.tools(state)  # what nobody could send must not open a turn
-                return input_step(said, self._thread.model(state))
+                standing = self._thread.standing(state)  # what nobody could send must not open a turn
+                return input_step(said, self._thread.model(state, standing.settings), self._thread.place.now())
             if interrupt:
                 return interrupted_step(state.open_turn)
             raise _already_open(self.label, state.open_turn)
@@ -74,34 +83,53 @@ class Pipeline:
 
     def next(self) -> Work[AssembledContext]:
         """What is to be sent now; the same as before, if nothing was recorded since."""
-        while True:
+        for _ in range(ATTEMPTS):
             state = yield from wait(self._thread.read)
             turn = _open(state)
             if turn.pending:
                 raise PendingCalls(map(str, turn.pending))
-            epoch = yield from wait(self._thread.epoch, state)
-            if _is_sealed(turn, epoch):
-                break
-            seal = NewStep(kind="sealed", data={"epoch": epoch.digest, "model": self._thread.model(state)})
-            try:
-                yield from wait(self._thread.append, seal, state)
-            except ConflictError:
-                continue
-        context = yield from wait(self._thread.assemble, state, epoch, turn.steps[0].id, None)
-        self._sent_from = turn.steps[-1].id
-        return context
+            plan = yield from wait(self._thread.plan, state)
+            if plan.seal is None:
+                context = yield from wait(assemble, plan.call)
+                self._sent_from, self._sent = turn.steps[-1].id, context.token_budget.total
+                return context
+            # Somebody else may have sealed it meanwhile; then theirs counts.
+            with suppress(ConflictError):
+                yield from wait(self._thread.seal, plan.seal, state)
+        raise _never_still(self.label)
 
     def preview(self, message: object, event: Mapping[str, Any]) -> Work[AssembledContext]:
         """What `ask` would give, or `next` without a message; nothing is written."""
         said = None if message is None else read_input(message, event)
         state = yield from wait(self._thread.read)
+        if said is None:
+            _open(state)
+        return (yield from self._try(state, said))
+
+    def assemble(self, said: Said | None) -> Work[AssembledContext]:
+        """The same for a session that has to be there; without a message also where no turn is open."""
+        state = yield from wait(self._thread.read)
+        if self.label and state.record is None:
+            known = yield from wait(self._thread.labels)
+            raise UnknownNameError("session", self.label, known)
+        return (yield from self._try(state, said))
+
+    def _try(self, state: State, said: Said | None) -> Work[AssembledContext]:
         if said is not None:
             _ensure_in_use(state)
             if state.open_turn is not None:
                 raise _already_open(self.label, state.open_turn)
-        turn = TRIED if said is not None else _open(state).steps[0].id
-        epoch = yield from wait(self._thread.epoch, state, keep=False)
-        return (yield from wait(self._thread.assemble, state, epoch, turn, said))
+        plan = yield from wait(self._thread.plan, state, said)
+        return (yield from wait(assemble, plan.call))
+
+    def replay(self, step: str) -> Work[AssembledContext]:
+        """What was sent before a reply."""
+        call = yield from wait(self._thread.replay, step)
+        return (yield from wait(assemble, call))
+
+    def reload(self) -> Work[None]:
+        """Have the next call begin with everything as it is then."""
+        yield from wait(self._thread.reload)
 
     def record(self, given: object, *, interrupted: bool) -> Work[RecordedStep]:
         """Keep a reply, results, or a whole turn."""
@@ -109,12 +137,34 @@ class Pipeline:
         step = yield from self._append(decide)
         assert step is not None  # noqa: S101 - there is always something to record
         if isinstance(step, Known):
-            turn = yield from wait(self._thread.turn, step.step)
-            return turn.recorded(step.step, duplicate=True)
+            return (yield from wait(self._recorded, step.step, duplicate=True))
         if step.kind == "reply":
             self._sent_from = None
-        turn = yield from wait(self._thread.turn, step)
-        return turn.recorded(step)
+        if step.closes:
+            with suppress(TurnError):  # nobody waits any more: what the worker did is kept all the same
+                yield from self.report()
+        return (yield from wait(self._recorded, step))
+
+    def spawn(self, orders: Orders) -> Work[Pipeline]:
+        """Make a worker; one that is done already reports once more."""
+        thread = yield from wait(self._thread.spawn, orders)
+        worker = Pipeline(thread)
+        with suppress(TurnError):
+            yield from worker.report()
+        return worker
+
+    def report(self) -> Work[RecordedStep | None]:
+        """Record a worker's answer as the result of the call that it was made for; None where there is none."""
+        state = yield from wait(self._thread.read)
+        report = report_of(state)
+        if report is None:
+            return None
+        parent = Pipeline(Thread(self._thread.place, report.parent, Options()))
+        step = yield from parent._append(lambda state: reported_step(state.turn, report))  # noqa: SLF001 - of its own kind
+        assert step is not None  # noqa: S101 - there is something to record
+        if isinstance(step, Known):
+            return (yield from wait(parent._recorded, step.step, duplicate=True))  # noqa: SLF001 - as above
+        return (yield from wait(parent._recorded, step))  # noqa: SLF001 - as above
 
     def interrupt(self) -> Work[RecordedStep | None]:
         """End the turn that is open, if there is one."""
@@ -158,9 +208,11 @@ class Pipeline:
                 return (yield from wait(self._thread.append, decided, state))
             except ConflictError:
                 continue
-        raise ConflictError(
-            f"session {self.label!r} never stood still long enough", hint="fewer programs at once, or a fork for each"
-        )
+        raise _never_still(self.label)
+
+    def _recorded(self, step: Step, *, duplicate: bool = False) -> RecordedStep:
+        recorded = self._thread.turn(step).recorded(step, duplicate=duplicate)
+        return replace(recorded, cache=self._thread.cache_of(step)) if step.kind == "reply" else recorded
 
     def _decide(self, decide: Decide) -> tuple[State, NewStep | Known | None]:
         state = self._thread.read()
@@ -177,11 +229,25 @@ class Pipeline:
 
         def decide(state: State) -> NewStep | Known:
             decided = reply_step(state.turn, reply, interrupted=interrupted)
-            if isinstance(decided, NewStep):
-                self._ensure_unmoved(state)
-            return decided
+            if isinstance(decided, Known):
+                return decided
+            self._ensure_unmoved(state)
+            return self._measured(decided, state)
 
         return decide
+
+    def _measured(self, step: NewStep, state: State) -> NewStep:
+        """A reply with what was sent to get it, and what its provider's count of that teaches."""
+        if state.tip is None or state.turn is None:
+            return step
+        sent = self._sent if self._sent_from == state.tip.id else self._thread.sent_at(state.tip)
+        if sent is None:
+            return step
+        data: dict[str, Any] = {**step.data, "sent": sent}
+        usage = read_usage(step.data.get("usage"))
+        if usage is not None:
+            data["calibration"] = learn(state.ratios, str(state.turn.sealed("model")), sent, usage.input_tokens)
+        return replace(step, data=data)
 
     def _decide_agent(self, state: State, given: AgentResult) -> NewStep | Known:
         newest = self._thread.newest(state) if given.id else ()
@@ -205,8 +271,10 @@ def reraise(error: BaseException) -> NoReturn:
     raise error
 
 
-def _is_sealed(turn: Turn, epoch: Epoch) -> bool:
-    return any(step.kind == "sealed" for step in turn.steps) and turn.steps[-1].data.get("epoch") == epoch.digest
+def _never_still(label: str) -> ConflictError:
+    return ConflictError(
+        f"session {label!r} never stood still long enough", hint="fewer programs at once, or a fork for each"
+    )
 
 
 def _ensure_in_use(state: State) -> None:

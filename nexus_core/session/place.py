@@ -1,85 +1,112 @@
-"""What a session needs of the Nexus it belongs to."""
+"""What the sessions of a Nexus have in common: plugins, ledger, surroundings, and what was read or counted before."""
 
 from __future__ import annotations
 
-from functools import cached_property
+import time
 from typing import TYPE_CHECKING
 
-from nexus_core.tokens.counters import open_counter, open_model
+from nexus_core.session.epochs import Epochs
+from nexus_core.session.tail import Tail
+from nexus_core.session.weighing import Scales
+from nexus_core.tokens.counters import find_unknown, open_counter, open_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from nexus_core.assembly.surroundings import Surroundings
     from nexus_core.host.host import Host
-    from nexus_core.tokens.memory import RememberingCounter
     from nexus_core.values.budget import Truncation
     from nexus_core.values.counting import Model
+    from nexus_core.values.finding import Finding
     from nexus_core.values.ledger import Ledger
     from nexus_core.values.settings import Settings
 
 RESULT_TOKENS = 8000
 """A longer result of a tool is sent in part, unless `truncation.tool_result_tokens` says otherwise."""
+REMEMBERED = 8
+"""So many threads are remembered, those used last."""
+
+
+def now_ms() -> int:
+    """The time, in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
 
 
 class Place:
-    """Where a session lives.
+    """Where sessions live.
 
     Args:
         cwd: The directory the agent works in.
+        home: The user's own Nexus directory.
         host: The plugins.
         ledger: Opens the ledger, or gives the one that is open.
-        settings: Loads the settings; asked once.
-        system: Loads the system prompt; asked for every epoch.
+        surroundings: Finds out what stands around a conversation.
     """
 
     def __init__(
-        self,
-        *,
-        cwd: Path,
-        host: Host,
-        ledger: Callable[[], Ledger],
-        settings: Callable[[], Settings],
-        system: Callable[[], str],
+        self, *, cwd: Path, home: Path, host: Host, ledger: Callable[[], Ledger], surroundings: Surroundings
     ) -> None:
         self.cwd = cwd
+        self.home = home
+        self.surroundings = surroundings
+        self.epochs = Epochs(ledger)
         self.host = host
-        self.system = system
         self._open_ledger = ledger
-        self._load_settings = settings
-        self._models: dict[str, Model] = {}
+        self._models: dict[str, tuple[Settings, Model, Finding | None]] = {}
+        self._scales: dict[str, Scales] = {}
+        self._asked: dict[str, tuple[Settings, Scales]] = {}
+        self._tails: dict[str, Tail] = {}
+
+    def now(self) -> int:
+        """The time, in milliseconds since 1970."""
+        return now_ms()
 
     @property
     def ledger(self) -> Ledger:
         """Where conversations are kept."""
         return self._open_ledger()
 
-    @cached_property
-    def settings(self) -> Settings:
-        """What the user and the project set."""
-        return self._load_settings()
+    def tail(self, label: str) -> Tail:
+        """What is known of a session's thread."""
+        tail = self._tails.pop(label, None) or Tail(self.ledger)
+        self._tails[label] = tail
+        for oldest in list(self._tails)[:-REMEMBERED]:
+            self._tails.pop(oldest, None)
+        return tail
 
-    @cached_property
-    def truncation(self) -> Truncation:
+    def truncation(self, settings: Settings) -> Truncation:
         """What chooses among messages when not all fit."""
-        return self.host.truncations().get(str(self.settings.get("truncation.strategy", "oldest_first")))
+        return self.host.truncations().get(str(settings.get("truncation.strategy", "oldest_first")))
 
-    @property
-    def result_tokens(self) -> int:
-        """A longer result of a tool is sent in part."""
-        return self.number("truncation.tool_result_tokens", RESULT_TOKENS)
+    def scales(self, model: str, settings: Settings) -> Scales:
+        """Who weighs for a model; the same for all models with one counter."""
+        asked = self._asked.get(model)
+        if asked is None or asked[0] is not settings:
+            counter = open_counter(model, host=self.host, settings=settings)
+            known = self._scales.get(counter.name)
+            if known is None or known.counter is not counter:
+                self._scales[counter.name] = known = Scales(counter)
+            self._asked[model] = asked = settings, known
+        return asked[1]
 
-    def counter(self, model: str) -> RememberingCounter:
-        """Who counts for a model."""
-        return open_counter(model, host=self.host, settings=self.settings)
-
-    def model(self, name: str) -> Model:
+    def model(self, name: str, settings: Settings) -> Model:
         """What is known of a model."""
-        if name not in self._models:
-            self._models[name] = open_model(name, host=self.host, settings=self.settings)
-        return self._models[name]
+        return self._look_up(name, settings)[1]
 
-    def number(self, setting: str, default: int) -> int:
-        """A setting that is a number."""
-        value = self.settings.get(setting, default)
-        return value if isinstance(value, int) else default
+    def unknown_model(self, name: str, settings: Settings) -> Finding | None:
+        """What to know about a model that nobody knows."""
+        return self._look_up(name, settings)[2]
+
+    def _look_up(self, name: str, settings: Settings) -> tuple[Settings, Model, Finding | None]:
+        known = self._models.get(name)
+        if known is None or known[0] is not settings:
+            model = open_model(name, host=self.host, settings=settings)
+            self._models[name] = known = settings, model, find_unknown(name, host=self.host, settings=settings)
+        return known
+
+
+def number(settings: Settings, name: str, default: int) -> int:
+    """A setting that is a number."""
+    value = settings.get(name, default)
+    return value if isinstance(value, int) else default

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from nexus_core.assembly.sent import Sent
 from nexus_core.errors import LedgerError
 from nexus_core.session.clamping import sent_messages
 from nexus_core.session.turns import answered_by
@@ -18,22 +19,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "[Previous conversation summary]"
 """The first line of a message that stands for what was said before."""
-
-
-class Sent(NamedTuple):
-    """A message on its way to a model.
-
-    Attributes:
-        message: As it is sent.
-        tokens: What it takes.
-        turn: The turn it is of; "" for a summary.
-        is_input: Whether it opened the turn.
-    """
-
-    message: Message
-    tokens: int
-    turn: str = ""
-    is_input: bool = False
+_SILENT = ("compaction", "revert")
 
 
 def project(steps: Iterable[Step], scales: Weighs) -> list[Sent]:
@@ -45,19 +31,18 @@ def project(steps: Iterable[Step], scales: Weighs) -> list[Sent]:
     sent: list[Sent] = []
     results: list[tuple[int, Sent]] = []
     for step in steps:
-        if step.kind in ("compaction", "revert"):
+        if step.kind in _SILENT or not step.messages:
             continue
-        messages = [
-            Sent(message, tokens, step.turn, is_input=opens_turn(step))
-            for message, tokens in zip(sent_messages(step), scales.weigh_step(step), strict=True)
-        ]
+        messages = _sent(step, scales)
         if step.kind in ("result", "interrupted"):
             results += zip(_places(step), messages, strict=True)
             continue
-        _flush(results, sent)
-        if step.kind == "sealed" and messages:
-            _drop_input(sent, step.turn)
-        sent += messages
+        if results:
+            _flush(results, sent)
+        if step.kind == "sealed":
+            _put_in_place(sent, messages, step.turn)
+        else:
+            sent += messages
     _flush(results, sent)
     return sent
 
@@ -74,7 +59,7 @@ def kept_steps(tail: Tail, compaction: Step, tip: str) -> list[Step]:
     if not isinstance(first, str):
         raise LedgerError(f"compaction {compaction.id} does not say what it keeps")
     kept = tail.since(first, tip)
-    if kept[0].id == kept[0].turn:
+    if kept[0].kind == "input" or kept[0].id == kept[0].turn:
         return kept
     begun = [step for step in tail.since(kept[0].turn, tip) if opens_turn(step)]
     opening = [step for step in begun if step.turn == kept[0].turn and step.position < kept[0].position]
@@ -90,7 +75,9 @@ def summary_messages(compaction: Step, scales: Weighs) -> list[Sent]:
     """What stands for all that came before a compaction: its summary, or what another program put in its place."""
     if compaction.messages:
         weighed = zip(sent_messages(compaction), scales.weigh_step(compaction), strict=True)
-        return [Sent(message, tokens) for message, tokens in weighed]
+        return [
+            Sent(message, tokens, step=compaction.id, place=place) for place, (message, tokens) in enumerate(weighed)
+        ]
     summary = compaction.data.get("summary")
     if not summary:
         return []
@@ -115,7 +102,23 @@ def _flush(results: list[tuple[int, Sent]], sent: list[Sent]) -> None:
     results.clear()
 
 
-def _drop_input(sent: list[Sent], turn: str) -> None:
-    """Take away what a sealed input replaces."""
-    while sent and sent[-1].is_input and sent[-1].turn == turn:
-        sent.pop()
+def _put_in_place(sent: list[Sent], messages: Iterable[Sent], turn: str) -> None:
+    """Put an input as it was sent in the place of what was said; more may have been said behind it."""
+    first = len(sent)
+    while first and sent[first - 1].turn == turn:
+        first -= 1
+    inputs = [place for place in range(first, len(sent)) if sent[place].is_input]
+    place = inputs[0] if inputs else len(sent)
+    said = (sent[place].said or sent[place].message) if inputs else None
+    for each in reversed(inputs):
+        del sent[each]
+    sent[place:place] = [each._replace(said=said) for each in messages]
+
+
+def _sent(step: Step, scales: Weighs) -> list[Sent]:
+    is_input, turn, name, created = opens_turn(step), step.turn, step.id, step.created
+    is_shortened = "clamp" in step.data
+    return [
+        Sent(message, tokens, turn, is_input, name, place, created, None, is_shortened)
+        for place, (message, tokens) in enumerate(zip(sent_messages(step), scales.weigh_step(step), strict=True))
+    ]

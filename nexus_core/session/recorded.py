@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.errors import UsageError
+from nexus_core.values.cache import CacheReport
 from nexus_core.values.parts import File, Image, Opaque, Text, ToolResult
 
 if TYPE_CHECKING:
     from nexus_core.values.conversation import Usage
     from nexus_core.values.parts import JSON, ResultPart, ToolCall
 
-Cache = Literal["unknown"]
-"""What became of the provider's cache."""
-
+UNKNOWN = CacheReport()
 _PARTS = (Text, Image, File, Opaque)
 
 
@@ -99,7 +98,7 @@ class RecordedStep:
     tool_calls: tuple[RecordedCall, ...] = ()
     usage: Usage | None = None
     done: bool = False
-    cache: Cache = "unknown"
+    cache: CacheReport = UNKNOWN
     duplicate: bool = False
 
 

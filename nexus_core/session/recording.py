@@ -2,8 +2,10 @@
 
 What a step knows besides its messages (`step.data`):
 
-    epoch, turns, spent          system prompt and tools by their digest; how many turns the thread has and cost so far
-    model                        who was asked, or who answered
+    epoch, view, cut             by their digests system prompt and tools, and what the model was told since; where the
+                                 history begins that is sent
+    turns, spent, calibration    how many turns the thread has, what it has cost so far, how providers have counted
+    model, renderer, told        who was asked, or who answered; in whose words, and with which sections
     event, context               about an input: the occasion; beside each message, what it was put together from
     id, digest, stop,            about a reply or a whole turn: its id and the digest of all it said, why it ended, in
     stop_reason, api, usage      two words, in whose shape it came, what it cost
@@ -23,6 +25,7 @@ from nexus_core.dialects.neutral.json_form import encode
 from nexus_core.dialects.plain import plain
 from nexus_core.errors import TurnError
 from nexus_core.history.ledger.texts import canonical
+from nexus_core.session.inputs import message_context
 from nexus_core.session.results import match
 from nexus_core.session.turns import client_calls
 from nexus_core.values.conversation import Reply
@@ -51,9 +54,10 @@ class Known(NamedTuple):
     step: Step
 
 
-def input_step(said: Said, model: str) -> NewStep:
-    """The step that opens a turn."""
-    data = {"model": model, "event": dict(said.event), "context": [dict(said.context)]}
+def input_step(said: Said, model: str, now: int) -> NewStep:
+    """The step that opens a turn, at a time in milliseconds since 1970."""
+    context = dict(message_context(said.event, hooks=0, now=now))
+    data = {"model": model, "event": dict(said.event), "context": [context]}
     return NewStep(kind="input", messages=(said.message,), data=data)
 
 

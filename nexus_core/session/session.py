@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from nexus_core.session.drivers import run
 from nexus_core.session.pipeline import reraise
+from nexus_core.session.spawning import Orders
 
 if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
     from nexus_core.session.pipeline import Pipeline
     from nexus_core.session.recorded import RecordedCall, RecordedStep
     from nexus_core.values.assembled import AssembledContext
@@ -38,7 +42,8 @@ class Session:
         Args:
             message: Text, parts, a `Message`, or a user's message in the shape of any API.
             interrupt: Whether a turn that is still open is given up.
-            event: What is known of the occasion: platform, attachments, event_id, source, hook_data.
+            event: What is known of the occasion: timezone, platform, platform_actions, hook_data, attachments, source,
+                event_id, profile.
 
         Raises:
             TurnError: A turn is open already.
@@ -74,6 +79,66 @@ class Session:
     def preview(self, message: object = None, **event: Any) -> AssembledContext:  # noqa: ANN401 - by name
         """What `ask` would return, or `next` where no message is given; nothing is written."""
         return run(self._pipeline.preview(message, event))
+
+    def replay(self, step: str) -> AssembledContext:
+        """What was sent before a reply, byte for byte, from what is kept alone.
+
+        Args:
+            step: The reply, by the id of its step; or another step of a turn, for what was sent then.
+
+        Raises:
+            UsageError: There is no such step.
+            TurnError: Nothing was sent by Nexus there.
+        """
+        return run(self._pipeline.replay(step))
+
+    def spawn(
+        self,
+        task: str,
+        *,
+        cwd: str | os.PathLike[str] | None = None,
+        call: RecordedCall | None = None,
+        skills: Sequence[str] | None = None,
+        label: str | None = None,
+        model: str | None = None,
+        tools: Sequence[object] | None = None,
+    ) -> Session:
+        """A worker: a session of its own with one task, whose answer is recorded as the result of a call.
+
+        It plays the role `worker`, knows nothing of what was said here, and has the model, the renderer, the permissions
+        and the caller's tools of this session unless others are given. Its answer is recorded here as soon as it has one.
+        For the same call there is one worker: after a restart, spawn again what is pending.
+
+        Args:
+            task: What it is to do.
+            cwd: Where it works; what is written there for agents counts for it, before what counts here.
+            call: The call that its answer is the result of.
+            skills: The skills it is told about; all by default.
+            label: The name of its session.
+            model: Whom it asks.
+            tools: What it may ask for, in the shape of any API.
+
+        Raises:
+            UnknownNameError: No plugin offers the role `worker`.
+            TurnError: Nobody waits for the result of that call.
+            ExistsError: Another session has that name.
+        """
+        return Session(run(self._pipeline.spawn(Orders(task, cwd, call, skills, label, model, tools))))
+
+    def report(self) -> RecordedStep | None:
+        """Record a worker's answer as the result of the call that it was made for; done by itself when it answers.
+
+        Returns:
+            The step in the session that made it; None for a session that is no worker, or is still at work.
+
+        Raises:
+            TurnError: Nobody waits for it any more.
+        """
+        return run(self._pipeline.report())
+
+    def reload(self) -> None:
+        """Begin the next call with everything as it is then: files, settings, tools. What was said stays."""
+        run(self._pipeline.reload())
 
     def interrupt(self) -> RecordedStep | None:
         """End the turn that is open; calls that wait are given up. None where no turn is open."""

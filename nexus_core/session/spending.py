@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import fields
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from nexus_core.session.turns import read_usage, usage_of
@@ -15,10 +16,19 @@ if TYPE_CHECKING:
     from nexus_core.values.ledger import NewStep, Step
 
 
+_NAMES = tuple(field.name for field in fields(Usage))
+_numbers = attrgetter(*_NAMES)
+
+
 def added(usages: Iterable[Usage]) -> Usage:
     """What calls cost together."""
-    usages = tuple(usages)
-    return Usage(**{each.name: sum(getattr(usage, each.name) for usage in usages) for each in fields(Usage)})
+    columns = zip(*map(_numbers, usages), strict=True)
+    return Usage(**dict(zip(_NAMES, map(sum, columns), strict=False)))
+
+
+def written(usage: Usage) -> dict[str, int]:
+    """What a call cost, as it is written down."""
+    return dict(zip(_NAMES, _numbers(usage), strict=True))
 
 
 def spent_with(tip: Step | None, step: NewStep) -> dict[str, object]:
@@ -27,7 +37,7 @@ def spent_with(tip: Step | None, step: NewStep) -> dict[str, object]:
     if before is None:
         return {}
     now = read_usage(step.data.get("usage"))
-    return {"spent": asdict(added([before, now] if now else [before]))}
+    return {"spent": written(added([before, now]) if now else before)}
 
 
 def spent_until(tail: Tail, tip: Step) -> Usage:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 CHUNK = 32
 """So many steps are read at first; twice as many each time that is not enough."""
+SPANS = 8
+"""So many pieces of the thread that lie farther back are remembered."""
 
 
 class Tail:
@@ -26,6 +28,7 @@ class Tail:
         self._ledger = ledger
         self._steps: list[Step] = []
         self._positions: dict[str, int] = {}
+        self._spans: dict[tuple[str, str], list[Step]] = {}
         self._lock = Lock()
 
     def add(self, step: Step) -> None:
@@ -72,6 +75,16 @@ class Tail:
                     hint="`nexus session verify` says what is wrong",
                 )
             return self._between(self._positions[first], tip)
+
+    def span(self, first: str, last: str) -> list[Step]:
+        """The steps from one to another, both included, wherever they are; what lies behind them is not read."""
+        with self._lock:
+            if first in self._positions and last in self._positions:
+                return self._between(self._positions[first], last)
+            if (first, last) not in self._spans:
+                self._spans = {(first, last): self._ledger.thread(last, first=first), **self._spans}
+                self._spans = dict(list(self._spans.items())[:SPANS])
+            return self._spans[first, last]
 
     def newest(self, tip: str, is_enough: Callable[[Sequence[Step]], bool]) -> list[Step]:
         """The newest steps up to one, at least as many as are enough, or all there are."""

@@ -3,55 +3,48 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from nexus_core.errors import ExistsError
-from nexus_core.session.assembling import Question, assemble, read_thread
+from nexus_core.assembly.call import assemble
+from nexus_core.assembly.tools import read_tools
+from nexus_core.errors import ExistsError, NexusError
+from nexus_core.session.caching import cache_of
 from nexus_core.session.clamping import SOME_STEP, apply_clamps, find_clamps
-from nexus_core.session.epochs import Epochs, read_tools
 from nexus_core.session.numbering import turns_with
+from nexus_core.session.place import RESULT_TOKENS, number
+from nexus_core.session.planning import Planner
+from nexus_core.session.reading import Bounds, read_thread
+from nexus_core.session.replaying import replay, sent_before
 from nexus_core.session.spending import spent_until, spent_with
+from nexus_core.session.spawning import hire, worker_options
+from nexus_core.session.state import State, carried
 from nexus_core.session.tail import Tail
 from nexus_core.session.turns import Turn
 from nexus_core.session.walking import end_of_turn
-from nexus_core.session.weighing import Scales, Weightless
+from nexus_core.session.weighing import Weightless
+from nexus_core.values.cache import CacheReport
 from nexus_core.values.ledger import SessionRecord
+from nexus_core.values.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from nexus_core.session.epochs import Epoch
+    from nexus_core.assembly.call import Call
+    from nexus_core.assembly.standing import Standing
+    from nexus_core.assembly.surroundings import Seen
     from nexus_core.session.inputs import Said
+    from nexus_core.session.options import Options
     from nexus_core.session.place import Place
-    from nexus_core.values.assembled import AssembledContext
+    from nexus_core.session.planning import Plan, Seal
+    from nexus_core.session.spawning import Orders
     from nexus_core.values.conversation import Tool, Usage
     from nexus_core.values.ledger import Ledger, NewStep, Step
     from nexus_core.values.message import Message
+    from nexus_core.values.request import Mode
 
-
-class State(NamedTuple):
-    """Where a session stands.
-
-    Attributes:
-        record: The session; None before anything was said.
-        tip: Its newest step.
-        turn: The turn of that step, open or not.
-    """
-
-    record: SessionRecord | None
-    tip: Step | None
-    turn: Turn | None
-
-    @property
-    def open_turn(self) -> Turn | None:
-        """The turn that is open."""
-        return self.turn if self.turn is not None and self.turn.is_open else None
-
-    @property
-    def epoch(self) -> str | None:
-        """The epoch so far, by its digest."""
-        digest = self.tip.data.get("epoch") if self.tip else None
-        return digest if isinstance(digest, str) else None
+INHERITED = ("renderer", "permissions")
+"""What a worker has from the session that made it, besides its model."""
 
 
 class Thread:
@@ -59,26 +52,24 @@ class Thread:
 
     Args:
         place: Where it lives.
-        label: Its name.
-        model: Whom to ask; None for whom it asked before.
-        tools: What the model may ask for, in the shape of any API; None for what was offered before.
+        label: Its name; "" for a conversation that is not kept.
+        options: What the caller says about it.
+        mode: How the agent is driven.
     """
 
-    def __init__(self, place: Place, label: str, *, model: str | None, tools: Iterable[object] | None) -> None:
+    def __init__(self, place: Place, label: str, options: Options, mode: Mode = "repl") -> None:
         self.label = label
-        self._place = place
-        self._given_model = model
-        self._given_tools = None if tools is None else list(tools)
-        self._epochs = Epochs(place)
-        self._known_tail: Tail | None = None
-        self._known_scales: dict[str, Scales] = {}
+        self.place = place
+        self.options = options
+        self._mode = mode
         self._known_tools: dict[str, tuple[Tool, ...]] = {}
+        self._settings: Settings | None = None
 
     # ---- reading --------------------------------------------------------------------------------------------
 
     def read(self) -> State:
         """Where it stands now."""
-        record = self._ledger.session(self.label)
+        record = self._ledger.session(self.label) if self.label else None
         if record is None or record.tip is None:
             return State(record, None, None)
         turn = Turn(self._tail.turn(record.tip))
@@ -94,53 +85,63 @@ class Thread:
 
     def messages(self, tip: Step) -> tuple[Message, ...]:
         """What was said: the latest summary and what it keeps, or all."""
-        return tuple(sent.message for sent in read_thread(self._tail, tip, Weightless()))
+        return tuple(sent.message for sent in read_thread(self._tail, tip, Weightless(), Bounds()))
 
     def spent(self, tip: Step) -> Usage:
         """What it has cost, from its first turn on."""
         return spent_until(self._tail, tip)
 
-    def model(self, state: State) -> str:
-        """Whom to ask."""
-        known = state.record.data.get("model") if state.record else None
-        return self._given_model or str(known or self._place.settings.get("provider.model") or "")
-
-    def tools(self, state: State) -> tuple[Tool, ...] | None:
-        """What the caller offers; None for what was offered before.
-
-        Raises:
-            MessageError: Something in it is no definition of a tool.
-        """
-        if self._given_tools is None:
-            return None
-        api = self._place.model(self.model(state)).api
-        if api not in self._known_tools:
-            self._known_tools[api] = read_tools(self._given_tools, api)
-        return self._known_tools[api]
+    def labels(self) -> list[str]:
+        """The names of all sessions."""
+        return [record.label for record in self._ledger.sessions(status=None)]
 
     # ---- putting together -----------------------------------------------------------------------------------
 
-    def epoch(self, state: State, *, keep: bool = True) -> Epoch:
-        """System prompt and tools: those so far, or new ones, which are kept unless somebody only tries."""
-        return self._epochs.current(state.epoch, self.tools(state), keep=keep)
+    def standing(self, state: State) -> Standing:
+        """What stands around it now.
 
-    def assemble(self, state: State, epoch: Epoch, turn: str, said: Said | None) -> AssembledContext:
+        Raises:
+            UnknownNameError: Nobody offers its role or renderer.
+            MessageError: Something among its tools is no definition of a tool.
+        """
+        found = self._look(state)
+        settings = found[-1][1].settings
+        fields = self.options.over(state.kept)
+        fields.pop("model", None)
+        fields |= {"tools": self._given_tools(state, settings), "session": self.label}
+        return self.place.surroundings.stand(found, fields)
+
+    def model(self, state: State, settings: Settings) -> str:
+        """Whom to ask."""
+        known = self.options.model or state.kept.get("model")
+        return str(known or settings.get("provider.model") or "")
+
+    def plan(self, state: State, said: Said | None = None) -> Plan:
         """What goes into a call of the open turn, or of one that is only tried out with something said."""
-        steps = () if state.open_turn is None else state.open_turn.steps
-        event = said.event if said else steps[0].data.get("event") if steps else None
-        event_id = event.get("event_id") if isinstance(event, dict) else None
-        before = steps[0].parent if steps else state.tip.id if state.tip else None
-        question = Question(
-            label=self.label,
-            model=self.model(state),
-            epoch=epoch,
-            tip=state.tip,
-            turn=turn,
-            said=said.message if said else None,
-            parent_turn=None if before is None else self._tail.step(before).turn,
-            event_id=event_id if isinstance(event_id, str) else None,
-        )
-        return assemble(question, self._place, self._tail, self._scales(state))
+        standing = self.standing(state)
+        tail = self._tail if state.tip is not None else None
+        return Planner(self.place, tail, state, standing, self.model(state, standing.settings)).plan(said)
+
+    def replay(self, name: str) -> Call:
+        """What was sent before a reply."""
+        tip = sent_before(self._ledger, name)
+        settings = self._settings_known(State(None, None, None))
+        return replay(self.place, Tail(self._ledger), tip, settings, self.label)
+
+    def sent_at(self, tip: Step) -> int | None:
+        """The tokens that were sent when a step was the newest, as we count; None where nobody can know."""
+        try:
+            settings = self._settings_known(State(None, None, None))
+            return assemble(replay(self.place, self._tail, tip, settings, self.label)).token_budget.total
+        except NexusError:  # a reply must be kept, whatever became of what was sent
+            return None
+
+    def cache_of(self, step: Step) -> CacheReport:
+        """What became of the provider's cache in the call that a reply answers."""
+        try:
+            return cache_of(self.place, self._tail, step, self._settings_known(State(None, None, None)))
+        except NexusError:
+            return CacheReport()
 
     # ---- adding ---------------------------------------------------------------------------------------------
 
@@ -151,30 +152,36 @@ class Thread:
             ConflictError: It stands elsewhere by now.
         """
         record = self.create() if state.record is None or state.open_turn is None else state.record
-        scales = self._scales(state)
-        data = self._carried(state.tip, step) | dict(step.data)
-        clamps = find_clamps(step.messages, self._place.result_tokens, scales.counter.count)
-        if clamps:
-            data["clamp"] = [list(clamp) for clamp in clamps]
-        sizes = [scales.weigh(message) for message in apply_clamps(step.messages, clamps, SOME_STEP)]
-        if len(sizes) > 1:
-            data["sizes"] = sizes
-        new = replace(step, tokens=sum(sizes), counter=scales.counter.name, data=data)
+        new = self._weighed(step, state)
+        data = carried(state.tip) | turns_with(state.tip, step) | spent_with(state.tip, step) | dict(new.data)
+        new = replace(new, data={name: value for name, value in data.items() if name != "cut" or value is not None})
         added = self._ledger.append(record.label, new, after=None if state.tip is None else state.tip.id)
         self._tail.add(added)
         return added
 
+    def seal(self, seal: Seal, state: State) -> Step:
+        """Write down how something is sent."""
+        self.place.epochs.store(seal.blobs)
+        return self.append(seal.step, state)
+
     def create(self) -> SessionRecord:
-        """The session, made if it is not there; it remembers the model."""
-        record = self._ledger.session(self.label)
+        """The session, made if it is not there; it remembers what the caller says about it."""
+        record, said = self._ledger.session(self.label), self.options.said
         if record is not None:
-            if self._given_model and record.data.get("model") != self._given_model:
-                return self._ledger.update(self.label, data={**record.data, "model": self._given_model})
+            if any(record.data.get(name) != value for name, value in said.items()):
+                return self._ledger.update(self.label, data={**record.data, **said})
             return record
         try:
-            return self._ledger.create(self.label, data={"model": self._given_model or "", "cwd": str(self._place.cwd)})
+            return self._ledger.create(self.label, data={"model": "", "cwd": str(self.place.cwd), **said})
         except ExistsError:  # somebody else was faster
             return self.create()
+
+    def reload(self) -> None:
+        """Have the next call begin with everything as it is then."""
+        record = self._ledger.session(self.label)
+        if record is not None:
+            reloads = State(record, None, None).reloads + 1
+            self._ledger.update(self.label, data={**record.data, "reloads": reloads})
 
     def fork(self, label: str, at: str | None) -> Thread:
         """A session that begins where a closed turn of this one ended, by default the last."""
@@ -182,28 +189,71 @@ class Thread:
         head, data = (record.head, record.data) if record else (None, {})
         if at is not None:
             head = end_of_turn(self._ledger, record or SessionRecord(label=self.label), at).id
-        self._ledger.create(label, head=head, origin=self.label, data=data)
-        return Thread(self._place, label, model=self._given_model, tools=self._given_tools)
+        self._ledger.create(label, head=head, origin=self.label, data=_without_parent(data))
+        return Thread(self.place, label, self.options, self._mode)
+
+    def spawn(self, orders: Orders) -> Thread:
+        """A worker with a task, made if it is not there."""
+        state = self.read()
+        found = self._look(state)
+        settings = found[-1][1].settings
+        made = {name: value for name, value in {**state.kept, **self.options.said}.items() if name in INHERITED}
+        made["model"] = orders.model or self.model(state, settings)
+        record = hire(self.place, self.label, state, orders, made)
+        return Thread(self.place, record.label, worker_options(orders, self._given_tools(state, settings)), self._mode)
 
     # ---- what it goes by ------------------------------------------------------------------------------------
 
     @property
     def _ledger(self) -> Ledger:
-        return self._place.ledger
+        return self.place.ledger
 
     @property
     def _tail(self) -> Tail:
-        if self._known_tail is None:
-            self._known_tail = Tail(self._ledger)
-        return self._known_tail
+        return self.place.tail(self.label)
 
-    def _carried(self, tip: Step | None, step: NewStep) -> dict[str, Any]:
-        """What goes on from one step to the next: the epoch, the number of turns, the sum of what was spent."""
-        epoch = {"epoch": tip.data["epoch"]} if tip is not None and "epoch" in tip.data else {}
-        return epoch | turns_with(tip, step) | spent_with(tip, step)
+    def _look(self, state: State) -> list[Seen]:
+        inherited = state.kept.get("inherits")
+        places = [Path(each) for each in inherited] if isinstance(inherited, list) else [self.place.cwd]
+        found = self.place.surroundings.look(places, self._mode)
+        self._settings = found[-1][1].settings
+        return found
 
-    def _scales(self, state: State) -> Scales:
-        model = self.model(state)
-        if model not in self._known_scales:
-            self._known_scales[model] = Scales(self._place.counter(model))
-        return self._known_scales[model]
+    def _settings_known(self, state: State) -> Settings:
+        """The settings as they were last seen: what was said must be kept, whatever became of a file meanwhile."""
+        if self._settings is None:
+            try:
+                self._look(state)
+            except NexusError:
+                return Settings()
+        return self._settings or Settings()
+
+    def _given_tools(self, state: State, settings: Settings) -> tuple[Tool, ...]:
+        """What the caller offers, else what was offered before."""
+        if self.options.tools is None:
+            return (self.place.epochs.read(state.epoch).given or ()) if state.epoch else ()
+        api = self.place.model(self.model(state, settings), settings).api
+        if api not in self._known_tools:
+            self._known_tools[api] = read_tools(self.options.tools, api)
+        return self._known_tools[api]
+
+    def _weighed(self, step: NewStep, state: State) -> NewStep:
+        """A step with what its messages take; long results are cut once and for all."""
+        settings = self._settings_known(state)
+        scales = self.place.scales(self.model(state, settings), settings)
+        limit = number(settings, "truncation.tool_result_tokens", RESULT_TOKENS)
+        data: dict[str, Any] = dict(step.data)
+        clamps = find_clamps(step.messages, limit, scales.counter.count)
+        if clamps:
+            data["clamp"] = [list(clamp) for clamp in clamps]
+        sizes = [scales.weigh(message) for message in apply_clamps(step.messages, clamps, SOME_STEP)]
+        if len(sizes) > 1:
+            data["sizes"] = sizes
+        # What was said counts in its seal, as it is sent.
+        tokens = 0 if step.kind == "input" else sum(sizes)
+        return replace(step, tokens=tokens, counter=scales.counter.name, data=data)
+
+
+def _without_parent(data: Any) -> dict[str, Any]:  # noqa: ANN401 - what a record holds
+    """What a fork remembers: it answers no call of anybody."""
+    return {name: value for name, value in data.items() if name not in ("parent", "call")}

@@ -39,6 +39,21 @@ class Turn:
         """Whether it goes on."""
         return not self.steps[-1].closes
 
+    @property
+    def is_sealed(self) -> bool:
+        """Whether it is written down how what was said is sent."""
+        return any(step.kind == "sealed" for step in self.steps)
+
+    @property
+    def said(self) -> Message | None:
+        """What it is about, before it was put into words."""
+        first = self.steps[0]
+        return first.messages[0] if first.kind == "input" and first.messages else None
+
+    def sealed(self, name: str) -> object:
+        """What was written down last under a name about how it is sent; None where nothing was."""
+        return next((step.data[name] for step in reversed(self.steps) if step.kind == "sealed" and name in step.data), None)
+
     @cached_property
     def replies(self) -> tuple[Step, ...]:
         """What the model answered."""

@@ -15,9 +15,9 @@ AT_ONCE = 500
 """So many steps are read in one go."""
 
 
-def walk_back(ledger: Ledger, tip: str, *, at_once: int = AT_ONCE) -> Iterator[Step]:
+def walk_back(ledger: Ledger, tip: str | None, *, at_once: int = AT_ONCE) -> Iterator[Step]:
     """The steps of a thread, newest first; no more are read than are asked for, but for some."""
-    name: str | None = tip
+    name = tip
     while name is not None:
         steps = ledger.thread(name, limit=at_once)
         yield from reversed(steps)

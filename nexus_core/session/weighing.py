@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from nexus_core.assembly.placements import place_static
 from nexus_core.session.clamping import sent_messages
+from nexus_core.tokens.messages import count_tools
+from nexus_core.values.message import Message
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from nexus_core.assembly.epoch import Epoch
+    from nexus_core.assembly.tools import Offered
     from nexus_core.tokens.memory import RememberingCounter
     from nexus_core.values.ledger import Step
-    from nexus_core.values.message import Message
+    from nexus_core.values.placement import Placement
+    from nexus_core.values.section import Section
+
+MOST_STEPS = 100_000
+"""So many steps are remembered with what they take."""
+MOST_EPOCHS = 64
+"""The same of epochs."""
 
 
 class Weighs(Protocol):
@@ -50,6 +63,8 @@ class Scales:
     def __init__(self, counter: RememberingCounter) -> None:
         self.counter = counter
         self._known: dict[str, list[int]] = {}
+        self._epochs: dict[str, dict[str, int]] = {}
+        self._placed: dict[str, tuple[Sequence[Offered], tuple[Placement, ...]]] = {}
 
     @property
     def name(self) -> str:
@@ -60,14 +75,37 @@ class Scales:
         """What a message takes."""
         return self.counter.count_messages([message])
 
+    def weigh_epoch(self, epoch: Epoch) -> dict[str, int]:
+        """What system prompt and tools take."""
+        if epoch.digest not in self._epochs:
+            _make_room(self._epochs, MOST_EPOCHS)
+            system = self.weigh(Message("system", epoch.system)) if epoch.system else 0
+            self._epochs[epoch.digest] = {"system": system, "tools": count_tools(self.counter, epoch.tools)}
+        return self._epochs[epoch.digest]
+
+    def place_epoch(self, digest: str, sections: Iterable[Section], offered: Sequence[Offered]) -> tuple[Placement, ...]:
+        """Where everything in the static zone comes from, and what each takes."""
+        known = self._placed.get(digest)
+        if known is None or known[0] is not offered:
+            _make_room(self._placed, MOST_EPOCHS)
+            self._placed[digest] = known = offered, place_static(sections, offered, self.counter)
+        return known[1]
+
     def weigh_step(self, step: Step) -> list[int]:
         """What each message of a step takes, as it is sent."""
-        if step.counter == self.counter.name and "clamp" not in step.data:
+        # What was said counts in its seal, as it is sent.
+        if step.counter == self.counter.name and step.kind != "input" and "clamp" not in step.data:
             sizes = step.data.get("sizes")
             if isinstance(sizes, list | tuple) and len(sizes) == len(step.messages):
                 return [int(size) for size in sizes]
             if len(step.messages) == 1:
                 return [step.tokens]
         if step.id not in self._known:
+            _make_room(self._known, MOST_STEPS)
             self._known[step.id] = [self.weigh(message) for message in sent_messages(step)]
         return self._known[step.id]
+
+
+def _make_room(known: dict[str, Any], most: int) -> None:
+    if len(known) >= most:
+        known.clear()

@@ -99,10 +99,7 @@ def _words(row: str) -> str:
 
 def neutralise(text: str) -> str:
     """`text` with a backslash in each line or element that only Nexus may write; the same object if it has none."""
-    points = _points(text)
-    if not points:
-        return text
-    return "\\".join(text[start:end] for start, end in pairwise([0, *points, len(text)]))
+    return _with_backslashes(text, _points(text))
 
 
 def escape(text: str, also: re.Pattern[str] | None = None) -> str:
@@ -113,8 +110,7 @@ def escape(text: str, also: re.Pattern[str] | None = None) -> str:
         also: Further lines of the format at hand. It is held against the beginning of a line as it is compared: in
             small letters, plain characters, without white space beside punctuation.
     """
-    points = _points(text, escaped=True, also=also)
-    return "\\".join(text[start:end] for start, end in pairwise([0, *points, len(text)])) if points else text
+    return _with_backslashes(text, _points(text, escaped=True, also=also))
 
 
 def unescape(text: str, also: re.Pattern[str] | None = None) -> str:
@@ -137,6 +133,10 @@ def forged(text: str) -> list[tuple[int, str]]:
     return list(lines.items())
 
 
+def _with_backslashes(text: str, points: list[int]) -> str:
+    return "\\".join(text[start:end] for start, end in pairwise([0, *points, len(text)])) if points else text
+
+
 def _points(text: str, *, escaped: bool = False, also: re.Pattern[str] | None = None) -> list[int]:
     # Where a backslash goes; where the first one is, of markers that have some, if those are wanted too.
     if also is None and _candidate().search(text.replace("\\", "") if escaped else text) is None:
@@ -156,10 +156,9 @@ def _line_points(text: str, escaped: bool, also: re.Pattern[str] | None) -> Iter
 
 
 def _element_points(text: str, escaped: bool) -> Iterator[int]:
-    elements = {_fold(slash + name) for name in ELEMENTS for slash in ("", "/")}
     for found in re.finditer(f"[{_LESS}]({_ESCAPES if escaped else ''})([^{_LESS}{_MORE}]*+)[{_MORE}]", text):
         name = " ".join(bare(found[2]).split())
-        if _fold(name[:_LONGEST]) in elements:
+        if _fold(name[:_LONGEST]) in _elements():
             yield found.start(1)
 
 
@@ -173,6 +172,11 @@ def _is_marker(line: str, also: re.Pattern[str] | None) -> bool:
         return True
     whole, open_ended = _rows()
     return folded in whole or any(folded.startswith(start) and _fold(tail).endswith(end) for start, end in open_ended)
+
+
+@cache
+def _elements() -> frozenset[str]:
+    return frozenset(_fold(slash + name) for name in ELEMENTS for slash in ("", "/"))
 
 
 @cache

@@ -9,13 +9,14 @@ from weakref import WeakKeyDictionary
 from nexus_core.host.default import default_host
 from nexus_core.tokens.estimator import SimpleTokenCounter
 from nexus_core.tokens.memory import RememberingCounter
-from nexus_core.tokens.models import find_model
+from nexus_core.tokens.models import find_model, find_unknown_model
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nexus_core.host.host import Host
     from nexus_core.values.counting import Model, ModelCounter
+    from nexus_core.values.finding import Finding
     from nexus_core.values.settings import Settings
 
 
@@ -48,6 +49,11 @@ def open_model(name: str, *, host: Host | None = None, settings: Settings | None
     """What is known of a model; arguments as for `open_counter`."""
     host = host or default_host()
     return find_model(name, _answers(host).models(host), settings)
+
+
+def find_unknown(name: str, *, host: Host, settings: Settings) -> Finding | None:
+    """What to know about a model that nobody knows; None for one that somebody does."""
+    return find_unknown_model(name, _answers(host).models(host), settings)
 
 
 class _Answers:

@@ -6,7 +6,9 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from nexus_core.errors import did_you_mean
 from nexus_core.values.counting import Model
+from nexus_core.values.finding import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -22,7 +24,7 @@ _DATE = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2})$")
 _VERSION = re.compile(r"-v\d+(:\d+)?$")
 # us.anthropic.claude-sonnet-4
 _VENDOR = re.compile(r"^([a-z]{2,6}\.)?[a-z0-9]+\.(?=[a-z])")
-_SETTINGS = ("window", "encoding", "max_output", "cache_minimum")
+_SETTINGS = ("window", "encoding", "max_output", "cache_minimum", "cache_breakpoints")
 
 
 def find_model(name: str, models: Mapping[str, Model], settings: Settings | None = None) -> Model:
@@ -37,6 +39,20 @@ def find_model(name: str, models: Mapping[str, Model], settings: Settings | None
     match = _match(name, models)
     model = replace(models[match], name=name) if match else Model(name=name or "unknown", window=DEFAULT_WINDOW)
     return model if settings is None else _configured(model, name, settings)
+
+
+def find_unknown_model(name: str, models: Mapping[str, Model], settings: Settings) -> Finding | None:
+    """What to know about a model that nobody knows; None for one that is known, or whose window the user has set."""
+    if not name or _match(name, models):
+        return None
+    table = settings.get("models")
+    if isinstance(table, dict) and _match(name, table):
+        return None
+    if settings.get("provider.context_window") and settings.get("provider.model") in (None, name):
+        return None
+    nearest = did_you_mean(name, [each.rstrip("*") for each in models])
+    assumed = f"nobody knows the model {name!r}, so a window of {DEFAULT_WINDOW:,} tokens is assumed"
+    return Finding("unknown-model", f"{assumed}; {nearest or f'models.{name}.window sets another'}")
 
 
 def plain_names(name: str) -> Iterator[str]:

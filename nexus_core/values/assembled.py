@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
+    from nexus_core.values.breakpoint import Breakpoint
     from nexus_core.values.budget import Decision, TokenBudget
     from nexus_core.values.conversation import Tool, Usage
     from nexus_core.values.finding import Finding
@@ -16,7 +17,17 @@ if TYPE_CHECKING:
     from nexus_core.values.parts import JSON
     from nexus_core.values.placement import Placement
 
-    Write = Callable[["AssembledContext", str, Mapping[str, Any]], dict[str, Any]]
+
+class Writer(Protocol):
+    """Puts contexts into the shapes of APIs; given the API, further arguments of the call, whether to use its cache."""
+
+    def write(self, context: AssembledContext, api: str, options: Mapping[str, Any], *, cache: bool) -> dict[str, Any]:
+        """The arguments of the SDK's call."""
+
+    def plan(
+        self, context: AssembledContext, api: str, options: Mapping[str, Any], *, cache: bool
+    ) -> tuple[Breakpoint, ...]:
+        """What the provider is told to keep in its cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +60,8 @@ class AssembledContext:
         epoch: The address of what is frozen: system prompt and tools.
         system_context: What the system prompt was put together from, as it is written down.
         place: Says where each piece comes from; asked when `placements` is.
-        write: Puts it into an API's shape.
+        message_tokens: What each of `messages` takes; empty where nobody counted.
+        writer: Puts it into the shapes of APIs.
     """
 
     system_prompt: str
@@ -74,7 +86,8 @@ class AssembledContext:
     epoch: str = ""
     system_context: JSON = field(default_factory=dict)
     place: Callable[[], tuple[Placement, ...]] = field(default=tuple, repr=False, compare=False)
-    write: Write = field(repr=False, compare=False)
+    message_tokens: tuple[int, ...] = field(default=(), repr=False)
+    writer: Writer = field(repr=False, compare=False)
 
     @property
     def placements(self) -> tuple[Placement, ...]:
@@ -87,14 +100,27 @@ class AssembledContext:
         current = () if self.current_message is None else (self.current_message,)
         return (*self.history, *current, *self.progress)
 
-    def to(self, api: str, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - an SDK's arguments are of any type
+    def to(self, api: str, *, cache: bool = True, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - an SDK's arguments are of any type
         """The arguments of an SDK's call: `client.messages.create(**context.to("anthropic", max_tokens=8000))`.
+
+        What the settings have in `provider.options` is among them, as far as the API knows it.
 
         Args:
             api: `openai`, `responses`, `anthropic`, `gemini` or `neutral`.
-            options: Further arguments of the call; `model` takes the place of the session's.
+            cache: Whether the provider is told what to keep in its cache, by marks or by a key.
+            options: Further arguments of the call, as they are; they take the place of what would be there otherwise.
+
+        Raises:
+            UnknownNameError: There is no such API.
         """
-        return self.write(self, api, options)
+        return self.writer.write(self, api, options, cache=cache)
+
+    def breakpoints(self, api: str, *, cache: bool = True, **options: Any) -> tuple[Breakpoint, ...]:  # noqa: ANN401 - as above
+        """The places of the call at which the provider is told to keep all before in its cache, and why others are not.
+
+        Args and errors are those of `to`.
+        """
+        return self.writer.plan(self, api, options, cache=cache)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

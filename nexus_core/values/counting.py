@@ -63,6 +63,8 @@ class Model:
         encoding: The name of its tokeniser, public or not; "" when nobody said.
         max_output: How many tokens an answer may have; 0 when nobody said.
         cache_minimum: The shortest prefix that its provider caches; 0 when it caches nothing.
+        cache_breakpoints: In how many places of a call its provider is told what to keep in its cache; 0 when it finds
+            out by itself.
         api: The dialect its provider speaks.
     """
 
@@ -71,11 +73,12 @@ class Model:
     encoding: str = ""
     max_output: int = 0
     cache_minimum: int = 0
+    cache_breakpoints: int = 0
     api: str = ""
 
     def __post_init__(self) -> None:
         require_words(self.name, "Model.name")
-        for field in ("window", "max_output", "cache_minimum"):
+        for field in ("window", "max_output", "cache_minimum", "cache_breakpoints"):
             require_type(getattr(self, field), f"Model.{field}", int)
         if self.window <= 0:
             raise ValueError(f"Model.window must be positive, not {self.window}")

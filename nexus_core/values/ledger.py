@@ -46,7 +46,7 @@ class NewStep:
     counter: str = ""
     data: JSON = field(default_factory=dict)
     id: str = ""
-    created: int = 0
+    created: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,8 +72,8 @@ class Renderer:
             the beginning of a call is the whole of the one before and a provider's cache can hold it. What it goes by
             besides its argument does not change: it is asked again when a past call is looked at.
         sections: What it says in the static zone by itself, such as an identity; given to `system` among the others.
-        configure: The same renderer as the settings of a place want it; asked for every load. None where there is
-            nothing to set.
+        configure: The same renderer as the settings and the files of a place want it; asked for every turn, so that it
+            notices when they change. None where there is nothing to set.
     """
 
     name: str

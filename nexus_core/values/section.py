@@ -92,6 +92,5 @@ def gather_data(sections: Iterable[Section]) -> JSON:
     for section in sections:
         for group, facts in section.data.items():
             before = gathered.get(group)
-            are_joined = isinstance(before, dict) and isinstance(facts, dict)
-            gathered[group] = {**before, **facts} if are_joined else facts
+            gathered[group] = before | facts if isinstance(before, dict) and isinstance(facts, dict) else facts
     return gathered

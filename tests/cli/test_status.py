@@ -240,6 +240,7 @@ def test_the_numbers_as_json(cli: Cli, work: Path) -> None:
         "instructions": 2,
         "prompt_tokens_estimate": json.loads(cli("--json").out)["prompt_tokens_estimate"],
         "servers": {"not_approved": 1, "enabled": 0, "disabled": 1},
+        "facts": {},
         "warnings": {"unapproved": 2, "volatile-text": 1},
     }
 
@@ -282,3 +283,21 @@ def test_warnings_have_a_colour_on_a_terminal(work: Path, no_color: str, is_colo
 
     assert (b"\x1b[33mWarnings" in shown) == is_coloured
     assert shown.count(b"\x1b[") == 2 * is_coloured
+
+
+@pytest.mark.acceptance("Y-13")
+@pytest.mark.parametrize("brief", [[], ["--brief"]])
+def test_what_sections_know_besides_their_words_is_there_for_programs(cli: Cli, work: Path, brief: list[str]) -> None:
+    write_files(
+        work, {".nexus3/skills/deploy/SKILL.md": "---\ndescription: x\n---\n", ".nexus3/SOUL.md": "Name: Atlas"}
+    )
+
+    document = json.loads(cli("status", "--json", *brief).out)
+
+    assert document["facts"]["persona"] == {"id": "Atlas"}
+    assert document["facts"]["nexusEnv"] == {"capabilityCount": 1}
+    assert [each["name"] for each in document["facts"]["skills"]["capabilities"]] == ["deploy"]
+
+
+def test_without_any_there_are_no_facts(cli: Cli) -> None:
+    assert json.loads(cli("status", "--json", "--brief").out)["facts"] == {}

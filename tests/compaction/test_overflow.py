@@ -31,7 +31,7 @@ SAID = {
     ),
     "openai responses": ("Your input exceeds the context window of this model. Please adjust your input.", None, None),
     "vllm": (
-        "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4500 in the messages).",
+        "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4500 of input).",
         4096,
         5000,
     ),

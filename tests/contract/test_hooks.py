@@ -91,7 +91,7 @@ def test_a_bundled_plugin_is_what_the_manifest_says(candidate: object) -> None:
     functions = implementations(plugin)
     assert tuple(name for name in hooks() if name in functions) == candidate.hooks  # type: ignore[attr-defined]
     for name, constant in candidate.constants.items():  # type: ignore[attr-defined]
-        assert tuple(functions[name]()) == constant  # type: ignore[arg-type]
+        assert tuple(functions[name]()) == tuple(constant())  # type: ignore[arg-type]
     for function in functions.values():
         options = function.nexus_impl  # type: ignore[attr-defined]
         assert not options["tryfirst"] and not options["trylast"], "the manifest knows no order"  # noqa: PT018 - one rule

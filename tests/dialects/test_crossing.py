@@ -33,7 +33,7 @@ def turns(draw: st.DrawFn) -> list[dict[str, Any]]:
         ids = [f"call_{turn}_{number}" for number in range(draw(st.integers(0, 3)))]
         custom = draw(st.booleans())
         if ids:
-            content = {"content": draw(WORDS)} if draw(st.booleans()) else {"content": None}
+            content = {"content": draw(WORDS.filter(str.strip))} if draw(st.booleans()) else {"content": None}
             calls = [_custom(call, draw(WORDS)) if custom else _call(call, draw(ARGUMENTS)) for call in ids]
             messages.append({"role": "assistant", **content, "tool_calls": calls})
             messages += [{"role": "tool", "tool_call_id": call, "content": draw(WORDS)} for call in ids]
@@ -173,3 +173,11 @@ def test_a_screenshot_crosses_to_chat() -> None:
     }
     assert result["tool_call_id"] == "c"
     assert shown["content"] == [{"type": "image_url", "image_url": {"url": PICTURE}}]
+
+
+def test_an_empty_text_beside_a_call_is_no_item_of_responses() -> None:
+    message = {"role": "assistant", "content": "", "tool_calls": [_call("call_1", "{}")]}
+
+    there = crossed([message], CHAT, RESPONSES)
+
+    assert [item["type"] for item in there] == ["function_call"]

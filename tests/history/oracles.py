@@ -120,9 +120,26 @@ def anthropic(messages: list[Body]) -> list[str]:
         final = blocks[-1][-1].get("text", "") if blocks[-1] else ""
         if final != final.rstrip():
             bad.append("final assistant content ends with blanks")
-    if sum("cache_control" in block for each in blocks for block in each) > 4:
-        bad.append("more than 4 blocks with cache_control")
-    return bad
+    return [*bad, *cache_marks(messages)]
+
+
+def cache_marks(*bodies: Any) -> list[str]:
+    """What Anthropic says about the marks in tools, system and messages, given in this order."""
+    found = [mark.get("ttl", "5m") for body in bodies for mark in _marks(body)]
+    bad = [f"more than 4 blocks with cache_control: {len(found)}"] if len(found) > 4 else []
+    return bad if found == sorted(found) else [*bad, f"a ttl='1h' after a ttl='5m': {found}"]
+
+
+def _marks(value: Any) -> Iterator[Body]:
+    if isinstance(value, list):
+        for element in value:
+            yield from _marks(element)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if key != "cache_control":
+                yield from _marks(inner)
+        if value.get("cache_control") is not None:
+            yield value["cache_control"]
 
 
 def _blocks(message: Body) -> list[Body]:

@@ -93,6 +93,21 @@ def test_the_question_of_an_unfinished_tool_loop_always_stays() -> None:
     assert [(each.first, each.last) for each in fitted.decisions] == [(0, 1), (3, 18)]
 
 
+def test_thoughts_and_words_before_a_call_are_no_answer() -> None:
+    loop = [
+        {"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "x" * 20},
+        {"type": "message", "role": "assistant", "content": "One moment."},
+        {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": "x" * 20},
+    ]
+    question = {"role": "user", "content": "Why does login fail?"}
+
+    fitted = fit([*say("hello", "hi"), question, *loop * 10], budget=200, counter=Characters(), api="responses")
+
+    assert fitted.messages[0] is question
+    assert 4 < len(fitted.messages) < 20
+
+
 def test_an_answered_question_may_go() -> None:
     messages = [*say("Why?"), call("a"), result("a"), {"role": "assistant", "content": "Because."}]
 

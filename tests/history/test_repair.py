@@ -224,6 +224,44 @@ def test_only_the_last_cache_marks_stay() -> None:
     assert [("cache_control" in block) for block in repaired[0]["content"]] == [False, False, True, True, True, True]
 
 
+def test_marks_inside_results_and_blocks_of_the_providers_own_count_too() -> None:
+    marked = {**text("x"), "cache_control": {"type": "ephemeral"}}
+    source = {"type": "content", "content": [marked, marked]}
+    document = {"type": "document", "source": source, "cache_control": {"type": "ephemeral"}}
+    answer = {"type": "tool_result", "tool_use_id": "a", "content": [marked]}
+    messages = [blocks("user", document), blocks("assistant", use("a")), blocks("user", answer, marked)]
+
+    repaired = mend("anthropic", messages, "too-many-cache-marks")
+
+    assert repaired[0]["content"][0]["source"]["content"] == [text("x"), marked]
+    assert repaired[1:] == messages[1:]
+
+
+def test_a_mark_that_is_null_is_none() -> None:
+    messages = [blocks("user", *[{**text("x"), "cache_control": None}] * 6)]
+
+    assert mend("anthropic", messages) == messages
+
+
+def test_a_longer_lived_cache_mark_after_a_shorter_lived_one_becomes_as_short() -> None:
+    long, short = ({"type": "ephemeral", "ttl": "1h"}, {"type": "ephemeral"})
+    marks = [long, short, long]
+    messages = [blocks("user", *({**text("x"), "cache_control": mark} for mark in marks))]
+
+    repaired = mend("anthropic", messages, "cache-mark-order")
+
+    assert [block["cache_control"] for block in repaired[0]["content"]] == [long, short, short]
+
+
+def test_a_mark_that_is_taken_away_does_not_shorten_the_others() -> None:
+    long, short = ({"type": "ephemeral", "ttl": "1h"}, {"type": "ephemeral"})
+    messages = [blocks("user", *({**text("x"), "cache_control": mark} for mark in [short, *[long] * 4]))]
+
+    repaired = mend("anthropic", messages, "too-many-cache-marks")
+
+    assert [block.get("cache_control") for block in repaired[0]["content"]] == [None, *[long] * 4]
+
+
 def server_call(name: str) -> Body:
     return {"type": "server_tool_use", "id": name, "name": "web_search", "input": {}}
 

@@ -31,6 +31,11 @@ def test_the_oracles_can_say_no() -> None:
     assert accepted("anthropic", [{"role": "assistant", "content": "x"}])
     assert accepted("responses", [{"type": "function_call_output", "call_id": "a", "output": "x"}])
     assert accepted("gemini", [{"role": "user", "parts": []}])
+    short = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}
+    long = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    assert not accepted("anthropic", [{"role": "user", "content": [long, short]}])
+    assert accepted("anthropic", [{"role": "user", "content": [short, long]}])
+    assert accepted("anthropic", [{"role": "user", "content": [short] * 5}])
 
 
 @EVERY_API

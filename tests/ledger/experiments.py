@@ -16,12 +16,13 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from nexus_core.errors import ConflictError
+from nexus_core.errors import ConflictError, LedgerError
 from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.values.ledger import NewStep
 from nexus_core.values.message import Message
 from nexus_plugins.ledger import nexus_ledger
-from nexus_plugins.ledger.sqlite import schema
+from nexus_plugins.ledger.postgres import schema as _postgres
+from nexus_plugins.ledger.sqlite import schema as _sqlite
 
 MESSAGES = 4
 CHANCE = random.Random(2024)  # noqa: S311 - the same moments every time
@@ -179,21 +180,79 @@ def beginning(url: str, number: int) -> dict[str, object]:
     return {"failed": failed, "found": found}
 
 
+# ---- migrating --------------------------------------------------------------------------------------------
+
+
 def migrations(url: str, number: int) -> dict[str, object]:
-    """Eight processes of a later Nexus open a file of this one, all at once."""
-    failed = 0
-    for turn in range(number):
-        with closing(opened(f"{url}{turn}")) as ledger:
-            ledger.create("work")
-        failed += wait([spawn(lambda turn=turn: _migrate(f"{url}{turn}")) for _ in range(8)])  # type: ignore[misc]
-    return {"migrations": number * 8, "failed": failed}
+    """Files are brought up to date by eight processes at once, again and again."""
+    return {"migrations": number * 8, "failed": sum(migration(f"{url}{turn}", 1)["failed"] for turn in range(number))}
 
 
-def _migrate(url: str) -> None:
-    schema.VERSION = 2
-    schema.MIGRATIONS[1] = ("create table moods (mood text)",)
+def migration(url: str, number: int) -> dict[str, int]:
+    """Eight processes of a later Nexus open a ledger of this one, all at once."""
+    with closing(opened(url)) as ledger:
+        ledger.create("work")
+        append(ledger, "work", "hello")
+
+    def write() -> None:
+        become_later()
+        with closing(opened(url)) as own:
+            for _ in range(number):
+                append(own, "work", "hello")
+
+    failed = wait([spawn(write) for _ in range(8)])
+    become_later()
+    with closing(opened(url)) as ledger:
+        return {"failed": failed, "steps": len(list(ledger.steps())), "found": len(list(ledger.verify()))}
+
+
+def meeting(url: str, number: int) -> dict[str, object]:
+    """Four processes write into sessions of their own when a later Nexus opens the ledger."""
+    notes = Path(os.environ["EXPERIMENT_DIRECTORY"]) / "notes"
+    with closing(opened(url)) as ledger:
+        for process in range(4):
+            ledger.create(f"work {process}")
+
+    def write(process: int) -> None:
+        descriptor = os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        own = opened(url)
+        try:
+            while True:
+                os.write(descriptor, f"{append(own, f'work {process}', 'said')}\n".encode())
+        except LedgerError as error:
+            os.write(descriptor, f"{error.what}\n".encode())
+
+    writers = [spawn(lambda process=process: write(process)) for process in range(4)]  # type: ignore[misc]
+    time.sleep(number / 10)
+    failed = wait([spawn(lambda: _come_later(url))])
+    failed += wait(writers)
+    told = notes.read_text().splitlines()
+    noted = {line for line in told if " " not in line}
+    become_later()
+    with closing(opened(url)) as ledger:
+        there = [each.id for each in ledger.steps()]
+        found = [str(finding) for finding in ledger.verify()]
+    return {
+        "failed": failed,
+        "acknowledged": len(noted),
+        "missing": len(noted - set(there)),
+        "more": len(there) - len(noted),
+        "refusals": sorted(line for line in told if " " in line),
+        "found": found,
+    }
+
+
+def _come_later(url: str) -> None:
+    become_later()
     with closing(opened(url)) as own:
-        append(own, "work", "hello")
+        own.create("later")
+
+
+def become_later() -> None:
+    """Be a Nexus that knows one schema more."""
+    _sqlite.VERSION = _postgres.VERSION = 2
+    _sqlite.MIGRATIONS[1] = ("create table moods (mood text)", "insert into moods select label from sessions")
+    _postgres.MIGRATIONS[1] = ("create table nexus.moods (mood text)", "alter table nexus.steps add mood text")
 
 
 if __name__ == "__main__":

@@ -335,10 +335,10 @@ def test_words_of_calls_and_results_are_found_but_not_the_names_of_fields(ledger
 
 def test_a_search_finds_everything_in_a_long_thread(ledger: StoreLedger) -> None:
     ledger.create("work")
-    tell(ledger, "work", *(f"role {number}" for number in range(450)), "needle")
+    tell(ledger, "work", *(f"role {number}" for number in range(250)), "needle")
     tip = str(ledger.session("work").tip)  # type: ignore[union-attr]
 
-    assert len(ledger.scan(tip, "role", limit=1000)) == 450
+    assert len(ledger.scan(tip, "role", limit=1000)) == 250
     assert texts(ledger.scan(tip, "role 7", limit=1000))[-1] == "role 7"
 
 
@@ -460,3 +460,15 @@ def test_a_clock_that_goes_backwards_changes_nothing_in_the_order(backend: Backe
     assert [step.created for step in steps] == sorted((step.created for step in steps), reverse=True)
     assert list(ledger.verify()) == []
     ledger.close()
+
+
+def test_a_session_is_asked_for_the_names_it_had(ledger: StoreLedger) -> None:
+    ledger.create("a")
+    ledger.create("other")
+    for name in ("c", "b", "a"):
+        ledger.rename("a", name)
+
+    assert ledger.aliases("a") == ledger.aliases("c") == ["b", "c"]
+    assert ledger.aliases("other") == []
+    with pytest.raises(UnknownNameError, match="unknown session 'x'"):
+        ledger.aliases("x")

@@ -9,7 +9,7 @@ import pytest
 from nexus_core import Nexus, hookimpl
 from nexus_core.errors import LedgerError
 from nexus_core.history.ledger.memory import MemoryLedger
-from nexus_core.history.ledger.opening import open_ledger
+from nexus_core.history.ledger.opening import open_ledger, without_secret
 from nexus_core.testing import check_plugin
 from nexus_core.values.events import Problem
 from nexus_core.values.ledger import Ledger
@@ -105,3 +105,16 @@ def test_every_code_is_on_the_page() -> None:
 
     for code in (*codes.split(), "session-changed", "turn-lost", "steps-lost", "session-moved", "session-lost"):
         assert f"`{code}`" in page
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://me:sec/r@et@host:1/db?password=secret&x=1", "postgresql://host:1/db?password=…&x=1"),
+        ("sqlite:////home/me@work/ledger.db", "sqlite:////home/me@work/ledger.db"),
+        ("memory:", "memory:"),
+        ("shelf:secret", "shelf:…"),
+    ],
+)
+def test_a_url_is_shown_without_its_secret(url: str, shown: str) -> None:
+    assert without_secret(url) == shown

@@ -24,15 +24,17 @@ from nexus_core.errors import LedgerError
 from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.values.ledger import Step
 from nexus_plugins.ledger import postgres
-from nexus_plugins.ledger.postgres import open_postgres
+from nexus_plugins.ledger.postgres import open_postgres, schema
 from nexus_plugins.ledger.postgres.store import PostgresStore
 from tests.ledger.backends import figure, tell
 from tests.ledger.test_faults import experiment
 from tests.ledger.test_properties import OPERATIONS, compare
+from tests.ledger.test_repair import fill
 
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.acceptance("A-05", "H-07")
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(operations=st.lists(OPERATIONS, max_size=25))
 def test_postgresql_answers_as_memory_does(database: str, operations: list[tuple[Any, ...]]) -> None:
@@ -76,6 +78,91 @@ def test_a_later_schema_is_refused(database: str) -> None:
 
     with pytest.raises(LedgerError, match="of a later Nexus: it has schema 99"):
         open_postgres(database).session("work")
+
+
+# ---- migrations -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def next_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The schema after this one."""
+    statements = ("alter table nexus.sessions add column mood text", "create table nexus.moods (mood text)")
+    monkeypatch.setattr(schema, "VERSION", schema.VERSION + 1)
+    monkeypatch.setitem(schema.MIGRATIONS, schema.VERSION - 1, statements)
+
+
+def rows(database: str, place: str) -> list[list[tuple[Any, ...]]]:
+    """Everything in the tables of a schema of the server."""
+    with psycopg.connect(database) as connection:
+        return [connection.execute(f"select * from {place}.{table} order by 1").fetchall() for table in schema.TABLES]  # noqa: S608 - our own names
+
+
+def filled(database: str) -> list[list[tuple[Any, ...]]]:
+    """What is in a ledger with a bit of everything."""
+    with closing(open_postgres(database)) as ledger:
+        fill(ledger, 6)
+    return rows(database, "nexus")
+
+
+def test_older_tables_are_brought_up_to_date_with_a_copy_beside(database: str, request: pytest.FixtureRequest) -> None:
+    before = filled(database)
+    request.getfixturevalue("next_schema")
+
+    with closing(open_postgres(database)) as ledger:
+        tell(ledger, "work", "again")
+        assert list(ledger.verify()) == []
+
+    assert rows(database, "nexus_v1") == before
+    with psycopg.connect(database) as connection:
+        assert connection.execute("select version from nexus.about").fetchall() == [(2,)]
+        assert connection.execute("select count(*) from nexus.moods").fetchall() == [(0,)]
+
+
+def test_a_copy_can_be_put_in_the_place_of_what_came_after(
+    database: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    before = filled(database)
+    request.getfixturevalue("next_schema")
+    with closing(open_postgres(database)) as ledger:
+        ledger.create("later")
+    monkeypatch.undo()
+
+    with psycopg.connect(database) as connection:
+        connection.execute("drop schema nexus cascade")
+        connection.execute("alter schema nexus_v1 rename to nexus")
+
+    assert rows(database, "nexus") == before
+    with closing(open_postgres(database)) as ledger:
+        tell(ledger, "work", "as before")
+        assert list(ledger.verify()) == []
+
+
+def test_a_migration_that_fails_leaves_the_server_as_it_was(
+    database: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    before = filled(database)
+    request.getfixturevalue("next_schema")
+    monkeypatch.setitem(schema.MIGRATIONS, 1, ("create table nexus.moods (mood text)", "this is no statement"))
+
+    with closing(open_postgres(database)) as ledger, pytest.raises(LedgerError, match="syntax error"):
+        ledger.session("work")
+
+    monkeypatch.undo()
+    assert rows(database, "nexus") == before
+    with psycopg.connect(database) as connection:
+        names = connection.execute("select nspname from pg_namespace where nspname like 'nexus%'").fetchall()
+        assert names == [("nexus",)]
+    with closing(open_postgres(database)) as ledger:
+        tell(ledger, "work", "again")
+        assert list(ledger.verify()) == []
+
+
+@pytest.mark.parametrize("appends", [1, 25])
+def test_eight_processes_bring_a_server_up_to_date_at_once(database: str, tmp_path: Path, appends: int) -> None:
+    result = experiment("migration", database, appends, tmp_path)
+
+    assert result == {"failed": 0, "steps": 1 + 8 * appends, "found": 0}
+    assert [len(table) for table in rows(database, "nexus_v1")][2] == 1
 
 
 def test_steps_cannot_be_changed_by_accident(database: str) -> None:

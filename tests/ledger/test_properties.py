@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from nexus_core.history.ledger.ids import new_id
 from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.history.ledger.memory import MemoryStore
 from nexus_core.history.ledger.store import Store
-from nexus_core.values.ledger import NewStep
+from nexus_core.values.ledger import NewStep, Step
 from nexus_core.values.message import Message
 from nexus_plugins.ledger.sqlite.store import SqliteStore
 from tests.ledger.backends import Backend, clock, names
@@ -105,9 +107,21 @@ class Player:
         return ledger.sessions(status=None), list(ledger.steps()), list(ledger.verify())
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.acceptance("A-05", "H-07")
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(operations=st.lists(OPERATIONS, max_size=30))
 def test_sqlite_answers_as_memory_does(operations: list[tuple[Any, ...]]) -> None:
+    compare_sqlite(operations)
+
+
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(operations=st.lists(OPERATIONS, max_size=40))
+def test_sqlite_answers_as_memory_does_at_length(operations: list[tuple[Any, ...]]) -> None:
+    compare_sqlite(operations)
+
+
+def compare_sqlite(operations: list[tuple[Any, ...]]) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         store = SqliteStore("sqlite:", Path(scratch) / "ledger.db")
         compare(operations, store)
@@ -137,15 +151,27 @@ def keep_invariants(ledger: StoreLedger) -> None:
     for step in steps.values():
         before = steps[step.parent] if step.parent else None
         assert step.position == (before.position + 1 if before else 0)
-        assert (step.turn == step.id) == (before is None or before.closes)
-        assert step.kind != "compaction" or step.compaction == step.id
+        assert step.turn == (step.id if before is None or before.closes else before.turn)
+        assert (step.kind == "compaction") == (step.compaction == step.id)
+        assert step.compaction is None or step.compaction in steps
     for session in ledger.sessions(status=None):
         assert session.tip is None or session.tip in steps
         assert session.head is None or steps[session.head].closes
         assert (session.open_turn is None) == (session.tip == session.head)
-    heads = {note.step for note in ledger.store.history_rows()}
-    assert heads >= {session.head for session in ledger.sessions(status=None) if session.head}
-    assert heads <= {step.id for step in steps.values() if step.closes}
+    keep_notes(ledger, steps)
+
+
+def keep_notes(ledger: StoreLedger, steps: Mapping[str, Step]) -> None:
+    """Every head a session has had is noted once, and nothing else is."""
+    notes = Counter((note.session, note.step) for note in ledger.store.history_rows())
+    assert set(notes.values()) <= {1}
+    assert {name for _, name in notes} <= {step.id for step in steps.values() if step.closes}
+    for row in ledger.store.session_rows():
+        heads = sorted((name for session, name in notes if session == row.id), key=lambda name: steps[name].position)
+        assert (heads[-1] if heads else None) == row.head
+        if heads:  # from where it began, it was on the end of each turn up to its head
+            line = ledger.thread(heads[-1], first=heads[0])
+            assert heads == [step.id for step in line if step.closes]
 
 
 @given(st.lists(st.integers(0, 1 << 48), min_size=2, max_size=50))

@@ -100,7 +100,9 @@ def test_turns_of_which_nothing_is_left_are_told(sqlite: SqliteLedger, path: Pat
     for step in steps[20:24]:
         tamper(
             path,
-            lambda connection, name=step.id: connection.execute("update steps set tokens = 99 where id = ?", (name,)),
+            lambda connection, name=step.id: connection.execute(  # type: ignore[misc]
+                "update steps set tokens = 99 where id = ?", (name,)
+            ),
         )
 
     with closing(open_sqlite(f"sqlite:///{tmp_path / 'new.db'}")) as new:

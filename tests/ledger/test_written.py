@@ -1,4 +1,4 @@
-"""Files that earlier versions wrote: `written/schema-N.sql` is what SQLite dumps of one; each stays readable for ever."""
+"""Files that earlier versions wrote stay readable: `written/schema-N.sql` is what SQLite dumps of such a file."""
 
 from __future__ import annotations
 

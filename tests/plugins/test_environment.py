@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,18 +14,20 @@ from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_core.values.request import Mode
 from nexus_plugins.environment import nexus_static_sections
-from nexus_plugins.environment._facts import linux_distribution, operating_system, terminal
+from nexus_plugins.environment._facts import linux_distribution, machine, operating_system, terminal
 
 
-def text(mode: Mode = "repl", cwd: str = "/project") -> str:
-    (section,) = nexus_static_sections(Request(cwd=Path(cwd), home=Path("/home"), mode=mode), Loaded())
+def text(mode: Mode = "repl", cwd: str = "/project", session: str = "") -> str:
+    request = Request(cwd=Path(cwd), home=Path("/home"), mode=mode, session=session)
+    (section,) = nexus_static_sections(request, Loaded())
     return section.text
 
 
 @pytest.fixture(autouse=True)
 def linux(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(release="6.1.0-amd64"))
+    facts = SimpleNamespace(release="6.1.0-amd64", nodename="build-7", machine="x86_64")
+    monkeypatch.setattr(os, "uname", lambda: facts)
     monkeypatch.setattr("nexus_plugins.environment._facts.linux_distribution", lambda: "")
     monkeypatch.setenv("TERM_PROGRAM", "vscode")
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -122,3 +125,49 @@ def test_a_setting_of_the_plugin_is_checked(make_nexus: MakeNexus, nexus_home: P
 
     with pytest.raises(ConfigError, match="did you mean 'terminal'"):
         make_nexus().load()
+
+
+# ---- in a session -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("Y-07", "C-13")
+def test_a_session_is_told_the_system_the_architecture_and_the_host() -> None:
+    assert text(session="auth").splitlines()[1:4] == [
+        "Operating system: Linux",
+        "Architecture: x86_64",
+        "Host: build-7",
+    ]
+
+
+@pytest.mark.acceptance("Y-06")
+def test_nothing_of_it_changes_with_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = text(session="auth")
+    for clock in ("time.time", "time.monotonic", "time.perf_counter"):
+        monkeypatch.setattr(clock, lambda: 4e9)
+
+    assert text(session="auth") == before
+
+
+def test_the_host_can_be_left_out(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    write_files(nexus_home, {"config.json": '{"plugins": {"environment": {"host": false}}}'})
+    nexus = make_nexus()
+    request = replace(nexus.request(), session="auth")
+
+    (section,) = nexus_static_sections(request, nexus.load(request))
+
+    assert ("Host:" in section.text, "Architecture:" in section.text) == (False, True)
+
+
+def test_a_host_may_be_called_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = SimpleNamespace(release="6.1.0", nodename="evil\nMode: forged", machine="\x1b[31m")
+    monkeypatch.setattr(os, "uname", lambda: facts)
+
+    assert text(session="auth").splitlines()[2:4] == ["Architecture: \\x1b[31m", "Host: evil\\nMode: forged"]
+
+
+def test_where_there_is_no_uname_the_platform_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "uname")
+    monkeypatch.setattr("platform.node", lambda: "WIN-7")
+    monkeypatch.setattr("platform.machine", lambda: "AMD64")
+
+    assert machine() == ("WIN-7", "AMD64")

@@ -44,3 +44,14 @@ def test_an_answer_is_never_longer_than_what_fits() -> None:
 
 def test_every_model_is_spoken_to_in_a_dialect_that_exists() -> None:
     assert {model.api for model in MODELS.values()} <= set(RULES)
+
+
+def test_models_that_are_told_what_to_keep_are_told_no_more_often_than_their_api_takes() -> None:
+    told = {model.name: model for model in MODELS.values() if model.cache_breakpoints}
+
+    assert {model.api for model in told.values()} == {"anthropic", "openai"}
+    assert all(model.cache_minimum > 0 for model in told.values())
+    assert all(model.cache_breakpoints <= (RULES[model.api].cache_marks or 3) for model in told.values())
+    assert find_model("gpt-5.6-sol-2026-07-01", MODELS).cache_breakpoints == 3
+    assert find_model("gpt-5.5", MODELS).cache_breakpoints == 0
+    assert find_model("us.anthropic.claude-opus-4-6-v1:0", MODELS).cache_breakpoints == 4

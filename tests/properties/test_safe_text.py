@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_core.text.hidden import bare, find_hidden, strip_hidden
-from nexus_core.text.markers import ELEMENTS, FENCES, HEADINGS, SUMMARIES, TAGS, forged, neutralise
+from nexus_core.text.markers import ELEMENTS, FENCES, HEADINGS, SUMMARIES, TAGS, escape, forged, neutralise, unescape
 
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))
 
@@ -121,7 +121,7 @@ STRUCTURE = re.compile(
     r"|-{3,} ?(?:begin|end) documentation.*"
     r"|\[(?:context summary|previous conversation summary\]|session started:).*"
 )
-ELEMENT = re.compile(r"</?(?:human_input|current_time)>")
+ELEMENT = re.compile(r"</?(?:human_input|current_(?:time|facts|section)|memory_summary)>")
 
 
 def as_a_model_reads(text: str) -> str:
@@ -155,6 +155,23 @@ def test_neutralising_twice_changes_nothing_more(text: str) -> None:
 @given(MARKED_TEXT)
 def test_nothing_but_backslashes_is_added(text: str) -> None:
     assert neutralise(text).replace("\\", "") == text.replace("\\", "")
+
+
+@pytest.mark.acceptance("T12")
+@given(MARKED_TEXT)
+def test_no_structure_survives_escaping(text: str) -> None:
+    assert not has_structure(escape(text))
+
+
+@given(st.one_of(ANY_TEXT, MARKED_TEXT))
+def test_what_was_escaped_comes_back(text: str) -> None:
+    assert unescape(escape(text)) == text
+    assert unescape(unescape(escape(escape(text)))) == text
+
+
+@given(MARKED_TEXT)
+def test_escaping_adds_nothing_but_backslashes(text: str) -> None:
+    assert escape(text).replace("\\", "") == text.replace("\\", "")
 
 
 @given(ANY_TEXT)
@@ -258,7 +275,7 @@ def seconds(function: Callable[[str], object], text: str) -> float:
     [
         *((function, "", pump) for function in (find_hidden, strip_hidden) for pump in HIDDEN_PUMPS),
         *((neutralise, start, pump) for start in MARKER_STARTS for pump in MARKER_PUMPS),
-        *((forged, "", pump) for pump in MARKER_PUMPS),
+        *((function, "", pump) for function in (forged, escape, unescape) for pump in (*MARKER_PUMPS, "<\\", "\\[")),
     ],
 )
 def test_four_times_the_text_takes_about_four_times_the_time(

@@ -1,4 +1,4 @@
-"""Sessions over a ledger in memory, which outlives every Nexus of a test as a file would."""
+"""Sessions over a ledger, which outlives every Nexus of a test."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from nexus_core import Nexus
+from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.history.ledger.memory import MemoryLedger
 from nexus_core.session.session import Session
+from nexus_plugins.ledger import nexus_ledger
 from tests.dialects.support import Loopback, listening
 from tests.session.support import TOOLS
 
@@ -26,13 +28,50 @@ def loopback() -> Iterator[Loopback]:
         yield heard
 
 
-@pytest.fixture
-def ledger() -> MemoryLedger:
-    return MemoryLedger()
+class Clock:
+    """What sessions take for the time."""
+
+    ms = 1_770_000_000_000
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """A clock that stands until a test moves it."""
+    clock = Clock()
+    monkeypatch.setattr("nexus_core.session.place.now_ms", lambda: clock.ms)
+    return clock
+
+
+EVERYWHERE = pytest.mark.parametrize(
+    "kept_in",
+    ["memory", pytest.param("sqlite", marks=pytest.mark.slow), pytest.param("postgres", marks=pytest.mark.slow)],
+    indirect=True,
+)
+"""For tests that hold wherever conversations are kept: `pytestmark = EVERYWHERE`."""
 
 
 @pytest.fixture
-def open_nexus(tmp_path: Path, nexus_home: Path, ledger: MemoryLedger) -> Iterator[OpenNexus]:  # noqa: ARG001 - the home must be in place
+def kept_in(request: pytest.FixtureRequest) -> str:
+    """What kind of ledger the sessions of a test have."""
+    kind: str = getattr(request, "param", "memory")
+    return kind
+
+
+@pytest.fixture
+def ledger(kept_in: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StoreLedger]:
+    """A ledger of that kind."""
+    if kept_in == "memory":
+        yield MemoryLedger()
+        return
+    url = f"sqlite:///{tmp_path / 'ledger.db'}" if kept_in == "sqlite" else request.getfixturevalue("database")
+    opened = nexus_ledger(url)
+    assert isinstance(opened, StoreLedger)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def open_nexus(tmp_path: Path, nexus_home: Path, ledger: StoreLedger) -> Iterator[OpenNexus]:  # noqa: ARG001 - the home must be in place
     """A Nexus like a program that was just started."""
     work = tmp_path / "work"
     work.mkdir()

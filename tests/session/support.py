@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.values.ledger import NewStep, Step
 from nexus_core.values.message import Message
 
@@ -22,6 +22,13 @@ USAGE = {
     "output_tokens": 50,
     "output_tokens_details": {"thinking_tokens": 20},
 }
+
+
+def spoken(message: Message | None) -> str:
+    """What was said in a message, without the circumstances before it."""
+    assert message is not None
+    text = message.content
+    return text.split("\n\n", 1)[1] if text.startswith("Current time: ") else text
 
 
 def says(text: str, *, name: str = "msg_1", stop: str = "end_turn") -> dict[str, Any]:
@@ -59,17 +66,17 @@ def gemini_says(text: str) -> dict[str, Any]:
     return {"candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP"}]}
 
 
-def steps_of(ledger: MemoryLedger, label: str) -> list[Step]:
+def steps_of(ledger: StoreLedger, label: str) -> list[Step]:
     """Everything that a session recorded."""
     record = ledger.session(label)
     return ledger.thread(record.tip) if record is not None and record.tip is not None else []
 
 
-def kinds_of(ledger: MemoryLedger, label: str) -> list[str]:
+def kinds_of(ledger: StoreLedger, label: str) -> list[str]:
     return [step.kind for step in steps_of(ledger, label)]
 
 
-def add_turns(ledger: MemoryLedger, label: str, *texts: str) -> list[Step]:
+def add_turns(ledger: StoreLedger, label: str, *texts: str) -> list[Step]:
     """Turns made elsewhere, each of one exchange."""
     if ledger.session(label) is None:
         ledger.create(label)
@@ -87,7 +94,7 @@ def add_turns(ledger: MemoryLedger, label: str, *texts: str) -> list[Step]:
     ]
 
 
-def add_step(ledger: MemoryLedger, label: str, step: NewStep) -> Step:
+def add_step(ledger: StoreLedger, label: str, step: NewStep) -> Step:
     record = ledger.session(label)
     assert record is not None
     return ledger.append(label, step, after=record.tip)

@@ -1,4 +1,4 @@
-"""A program in the middle of a tool loop is killed, again and again, with a real file."""
+"""A program in the middle of a tool loop is killed, again and again; nothing is lost and nothing is done twice."""
 
 from __future__ import annotations
 
@@ -8,45 +8,73 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
+import pytest
+
 from nexus_core import Nexus
+from nexus_core.values.message import Message
 from tests.conftest import ROOT
+from tests.ledger.backends import figure
 from tests.session.program import main
 
 ROUNDS = 12
 MOST_STARTS = 40
 
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A ledger that several processes can open."""
+    kept: str = (
+        request.getfixturevalue("database") if request.param == "postgres" else f"sqlite:///{tmp_path}/ledger.db"
+    )
+    return kept
+
 
 def test_a_loop_that_is_killed_again_and_again_loses_nothing_and_does_nothing_twice(
-    tmp_path: Path, nexus_home: Path
+    tmp_path: Path, nexus_home: Path, url: str
 ) -> None:
     assert nexus_home.is_dir()
     work = tmp_path / "work"
     work.mkdir()
-    disturbed, whole = (f"sqlite:///{tmp_path / name}.db" for name in ("disturbed", "whole"))
+    whole = f"sqlite:///{tmp_path / 'whole'}.db"
     main(str(work), whole, ROUNDS)
     chance = random.Random(7)  # noqa: S311 - the same moments in every run
 
     acknowledged: list[str] = []
     kills = 0
     for _ in range(MOST_STARTS):
-        told, was_killed = run_and_kill(work, disturbed, chance)
+        told, was_killed = run_and_kill(work, url, chance)
         acknowledged += told
         kills += was_killed
         if not was_killed:
             break
 
-    with Nexus(work, ledger=disturbed, layers=False) as nexus, Nexus(work, ledger=whole, layers=False) as other:
+    with Nexus(work, ledger=url, layers=False) as nexus, Nexus(work, ledger=whole, layers=False) as other:
         steps = nexus.ledger.thread(str(nexus.ledger.session("s").tip))  # type: ignore[union-attr]
-        names = [step.id for step in steps]
-        missing = set(acknowledged) - set(names)
-        print(f"{kills} kills, {len(acknowledged)} acknowledged steps, {len(missing)} missing")  # noqa: T201 - the figure
+        missing = set(acknowledged) - {step.id for step in steps}
+        spoken = nexus.session("s").messages
+        twice = sum(times - 1 for times in (calls_in(spoken) + results_in(spoken)).values())
+        figure(f"{kills} kills, {len(acknowledged)} acknowledged steps, {len(missing)} missing, {twice} calls twice")
         assert kills >= 3
         assert not missing
-        assert nexus.session("s").messages == other.session("s").messages
+        assert twice == 0
+        assert spoken[0].content.endswith("Why?")  # and, before it, when that was
+        assert spoken[1:] == other.session("s").messages[1:]
         assert nexus.session("s").usage == other.session("s").usage
         assert list(nexus.ledger.verify()) == []
+
+
+def calls_in(messages: Iterable[Message]) -> Counter[str]:
+    return Counter(f"call {call.id}" for message in messages for call in message.tool_calls)
+
+
+def results_in(messages: Iterable[Message]) -> Counter[str]:
+    return Counter(f"result {result.call_id}" for message in messages for result in message.tool_results)
 
 
 def run_and_kill(work: Path, url: str, chance: random.Random) -> tuple[list[str], bool]:

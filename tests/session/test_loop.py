@@ -18,8 +18,10 @@ from nexus_core import Nexus
 from nexus_core.session.recorded import RecordedCall
 from nexus_core.values.conversation import Usage
 from tests.dialects.support import Loopback
-from tests.session.conftest import OpenNexus
+from tests.session.conftest import EVERYWHERE, OpenNexus
 from tests.session.support import TOOLS, calls, replied, says
+
+pytestmark = EVERYWHERE
 
 APIS = ("openai", "responses", "anthropic", "gemini")
 MODELS = {"openai": "gpt-4o", "responses": "gpt-4o", "anthropic": "claude-sonnet-4", "gemini": "gemini-2.5-pro"}

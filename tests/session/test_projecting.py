@@ -7,27 +7,29 @@ from pathlib import Path
 import pytest
 
 from nexus_core.errors import LedgerError
-from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.session.projecting import SUMMARY
 from nexus_core.testing import write_files
 from nexus_core.values.ledger import NewStep, Step
 from nexus_core.values.message import Message
 from nexus_core.values.parts import Text, ToolCall, ToolResult
-from tests.session.conftest import OpenSession
-from tests.session.support import add_step, add_turns, calls, says, steps_of
+from tests.session.conftest import EVERYWHERE, OpenSession
+from tests.session.support import add_step, add_turns, calls, says, spoken, steps_of
+
+pytestmark = EVERYWHERE
 
 
 def texts_of(messages: tuple[Message, ...]) -> list[str]:
-    return [message.content for message in messages]
+    return [spoken(message) for message in messages]
 
 
-def compact(ledger: MemoryLedger, summary: str, first_kept: str | None) -> Step:
+def compact(ledger: StoreLedger, summary: str, first_kept: str | None) -> Step:
     data = {"summary": summary, "first_kept": first_kept}
     return add_step(ledger, "s", NewStep(kind="compaction", closes=True, data=data))
 
 
 @pytest.mark.acceptance("H-01", "H-02")
-def test_without_a_compaction_everything_is_there_in_order(ledger: MemoryLedger, open_session: OpenSession) -> None:
+def test_without_a_compaction_everything_is_there_in_order(ledger: StoreLedger, open_session: OpenSession) -> None:
     add_turns(ledger, "s", "1", "2", "3")
 
     assert texts_of(open_session().messages) == ["1", "re 1", "2", "re 2", "3", "re 3"]
@@ -35,7 +37,7 @@ def test_without_a_compaction_everything_is_there_in_order(ledger: MemoryLedger,
 
 @pytest.mark.acceptance("C-11", "H-03", "H-04", "H-05")
 def test_what_a_compaction_keeps_begins_with_its_first_kept_turn(
-    ledger: MemoryLedger, open_session: OpenSession
+    ledger: StoreLedger, open_session: OpenSession
 ) -> None:
     turns = add_turns(ledger, "s", "1", "2", "3", "4", "5")
     compact(ledger, "1 to 3", turns[3].id)
@@ -49,7 +51,7 @@ def test_what_a_compaction_keeps_begins_with_its_first_kept_turn(
 
 @pytest.mark.acceptance("C-11")
 def test_a_compaction_that_keeps_nothing_is_followed_by_what_came_after(
-    ledger: MemoryLedger, open_session: OpenSession
+    ledger: StoreLedger, open_session: OpenSession
 ) -> None:
     add_turns(ledger, "s", "1", "2")
     compact(ledger, "1 and 2", None)
@@ -59,7 +61,7 @@ def test_a_compaction_that_keeps_nothing_is_followed_by_what_came_after(
 
 
 @pytest.mark.acceptance("H-03", "H-09")
-def test_the_latest_compaction_counts(ledger: MemoryLedger, open_session: OpenSession) -> None:
+def test_the_latest_compaction_counts(ledger: StoreLedger, open_session: OpenSession) -> None:
     turns = add_turns(ledger, "s", "1", "2", "3")
     compact(ledger, "1", turns[1].id)
     compact(ledger, "1 and 2", turns[2].id)
@@ -68,7 +70,7 @@ def test_the_latest_compaction_counts(ledger: MemoryLedger, open_session: OpenSe
 
 
 @pytest.mark.acceptance("H-07")
-def test_a_reverted_compaction_gives_back_what_it_stood_for(ledger: MemoryLedger, open_session: OpenSession) -> None:
+def test_a_reverted_compaction_gives_back_what_it_stood_for(ledger: StoreLedger, open_session: OpenSession) -> None:
     turns = add_turns(ledger, "s", "1", "2")
     compact(ledger, "1", turns[1].id)
     add_step(ledger, "s", NewStep(kind="revert", closes=True, data={"restores": None}))
@@ -76,7 +78,7 @@ def test_a_reverted_compaction_gives_back_what_it_stood_for(ledger: MemoryLedger
     assert texts_of(open_session().messages) == ["1", "re 1", "2", "re 2"]
 
 
-def test_reverting_a_compaction_makes_the_one_before_it_count(ledger: MemoryLedger, open_session: OpenSession) -> None:
+def test_reverting_a_compaction_makes_the_one_before_it_count(ledger: StoreLedger, open_session: OpenSession) -> None:
     turns = add_turns(ledger, "s", "1", "2", "3")
     first = compact(ledger, "1", turns[1].id)
     compact(ledger, "1 and 2", turns[2].id)
@@ -86,7 +88,7 @@ def test_reverting_a_compaction_makes_the_one_before_it_count(ledger: MemoryLedg
 
 
 @pytest.mark.acceptance("C-11")
-def test_a_first_kept_turn_of_another_branch_is_an_error(ledger: MemoryLedger, open_session: OpenSession) -> None:
+def test_a_first_kept_turn_of_another_branch_is_an_error(ledger: StoreLedger, open_session: OpenSession) -> None:
     add_turns(ledger, "s", "1")
     (elsewhere,) = add_turns(ledger, "other", "x")
     compact(ledger, "1", elsewhere.id)
@@ -95,7 +97,7 @@ def test_a_first_kept_turn_of_another_branch_is_an_error(ledger: MemoryLedger, o
         _ = open_session().messages
 
 
-def test_a_first_kept_turn_that_does_not_exist_is_an_error(ledger: MemoryLedger, open_session: OpenSession) -> None:
+def test_a_first_kept_turn_that_does_not_exist_is_an_error(ledger: StoreLedger, open_session: OpenSession) -> None:
     add_turns(ledger, "s", "1")
     compact(ledger, "1", "nowhere")
 
@@ -104,7 +106,7 @@ def test_a_first_kept_turn_that_does_not_exist_is_an_error(ledger: MemoryLedger,
 
 
 def test_where_the_kept_history_begins_inside_the_open_turn_its_input_stays(
-    ledger: MemoryLedger, open_session: OpenSession
+    ledger: StoreLedger, open_session: OpenSession
 ) -> None:
     add_turns(ledger, "s", "earlier")
     session = open_session()
@@ -119,14 +121,14 @@ def test_where_the_kept_history_begins_inside_the_open_turn_its_input_stays(
     context = session.next()
 
     assert texts_of(context.history) == [f"{SUMMARY}\na and b were looked at"]
-    assert context.current_message == Message("user", "Why?")
+    assert spoken(context.current_message) == "Why?"
     assert [call.id for message in context.progress for call in message.tool_calls] == ["c"]
     session.record(says("Because.", name="msg_d"))
     assert texts_of(session.ask("And?").history)[:2] == [f"{SUMMARY}\na and b were looked at", "Why?"]
 
 
 @pytest.mark.acceptance("C-10")
-def test_a_sealed_input_stands_as_it_was_sent(ledger: MemoryLedger, open_session: OpenSession) -> None:
+def test_a_sealed_input_stands_as_it_was_sent(ledger: StoreLedger, open_session: OpenSession) -> None:
     ledger.create("s")
     add_step(ledger, "s", NewStep(kind="input", messages=(Message("user", "Why?"),)))
     add_step(ledger, "s", NewStep(kind="sealed", messages=(Message("user", "[Monday] Why?"),)))
@@ -136,7 +138,7 @@ def test_a_sealed_input_stands_as_it_was_sent(ledger: MemoryLedger, open_session
 
 
 @pytest.mark.acceptance("H-06")
-def test_kept_turns_have_their_calls_and_results(ledger: MemoryLedger, open_session: OpenSession) -> None:
+def test_kept_turns_have_their_calls_and_results(ledger: StoreLedger, open_session: OpenSession) -> None:
     add_turns(ledger, "s", "1")
     session = open_session()
     session.ask("Why?")
@@ -170,7 +172,7 @@ def test_a_fork_sees_its_own_past_and_not_the_other_future(open_session: OpenSes
 
 
 def test_a_fork_begins_without_the_open_turn_and_with_model_tools_and_epoch(
-    ledger: MemoryLedger, open_session: OpenSession, tmp_path: Path
+    ledger: StoreLedger, open_session: OpenSession, tmp_path: Path
 ) -> None:
     write_files(tmp_path / "work", {"NEXUS.md": "Be brief.\n"})
     session = open_session()
@@ -183,7 +185,8 @@ def test_a_fork_begins_without_the_open_turn_and_with_model_tools_and_epoch(
     session.fork("f")
     context = open_session("f", model=None, tools=None).ask("But?")
 
-    assert texts_of(context.messages) == ["Why?", "Because.", "But?"]
+    assert texts_of(context.history) == ["Why?", "Because."]
+    assert spoken(context.current_message).endswith("But?")
     assert (context.model, context.tools, context.system_prompt) == (first.model, first.tools, first.system_prompt)
     record = ledger.session("f")
     assert record is not None

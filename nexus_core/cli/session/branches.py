@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.errors import LedgerError
 from nexus_core.session.numbering import opens_turn
-from nexus_core.session.walking import walk_back
+from nexus_core.session.walking import AT_ONCE, walk_back
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -119,22 +119,21 @@ def read_lines(ledger: Ledger, tree: Tree, records: Iterable[SessionRecord]) -> 
 def _follow(ledger: Ledger, step: Step, branches: dict[str, Branch]) -> str:
     """Note the branches that lead to a step; returns the first of them."""
     new: list[tuple[Step, Step, Step | None]] = []
-    while True:
-        known = branches.get(step.branch)
-        if known is not None:
-            if step.position > known.end.position:
-                branches[step.branch] = known._replace(end=step)
-            root = known.root
-            break
-        first = _known(ledger, step.branch)
+    end: Step | None = step
+    while end is not None and end.branch not in branches:
+        first = _known(ledger, end.branch)
         parent = None if first.parent is None else _known(ledger, first.parent)
-        new.append((first, step, parent))
-        if parent is None:
-            root = first.branch
-            break
-        step = parent
-    for first, end, parent in new:
-        branches[first.branch] = Branch(first, end, parent, root)
+        new.append((first, end, parent))
+        end = parent
+    if end is None:
+        root = new[-1][0].branch
+    else:
+        known = branches[end.branch]
+        root = known.root
+        if end.position > known.end.position:
+            branches[end.branch] = known._replace(end=end)
+    for first, last, parent in new:
+        branches[first.branch] = Branch(first, last, parent, root)
     return root
 
 
@@ -167,7 +166,8 @@ def _read_line(ledger: Ledger, branch: Branch, sessions: dict[str, list[str]], f
 def _turns_back(ledger: Ledger, branch: Branch) -> Iterator[list[Step]]:
     """The turns of a branch, newest first, each with its steps in that order too."""
     steps: list[Step] = []
-    for step in walk_back(ledger, branch.end.id):
+    length = branch.end.position - branch.first.position + 1
+    for step in walk_back(ledger, branch.end.id, at_once=min(length, AT_ONCE)):
         if step.branch != branch.id:
             break
         if steps and steps[-1].turn != step.turn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,10 +11,11 @@ from nexus_core.cli.options import DryRun, Json  # noqa: TC001 - Typer reads ann
 from nexus_core.cli.session.group import Label, LedgerUrl, app, find_session, open_nexus
 from nexus_core.errors import ExistsError
 from nexus_core.text.visible import visible_line
+from nexus_core.values.ledger import SessionRecord
 
 if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
-    from nexus_core.values.ledger import Ledger, SessionRecord, SessionStatus
+    from nexus_core.values.ledger import Ledger, SessionStatus
 
 New = Annotated[str, typer.Argument(metavar="NEW", help="A name that no session has.")]
 At = Annotated[
@@ -43,60 +45,81 @@ def fork(
     """Begin a new session where a turn of another ended; both go their own way from there."""
     from nexus_core.session.walking import end_of_turn  # noqa: PLC0415 - other commands do not need it
 
-    shell: CommandShell = ctx.obj
     with open_nexus(ctx, ledger) as nexus:
         record = find_session(nexus.ledger, label)
         head = end_of_turn(nexus.ledger, record, at).id if at else record.head
-        _require_free(nexus.ledger, new)
-        if not dry_run:
-            nexus.session(record.label).fork(new, at=head)
-        where = f"after step {head}" if head else "before the first turn"
-        _report(shell, nexus.ledger, new, f"fork {record.label} as {new}, {where}", dry_run=dry_run, json=json, head=head)
+        if dry_run:
+            made = SessionRecord(label=_free(nexus.ledger, new), head=head, tip=head, origin=record.label)
+        else:
+            nexus.session(record.label).fork(new, at=at or None)
+            made = find_session(nexus.ledger, new)
+    where = f"after step {made.head}" if made.head else "before its first turn"
+    _report(ctx, f"{'Would fork' if dry_run else 'Forked'} {record.label} as {made.label}, {where}.", made, json=json)
 
 
-@app.command(epilog="\b\nExamples:\n  nexus session rename auth-bug login\n  nexus session rename login auth-bug --dry-run")
+@app.command(
+    epilog="\b\nExamples:\n  nexus session rename auth-bug login\n  nexus session rename login auth-bug --dry-run"
+)
 def rename(
     ctx: typer.Context, label: Label, new: New, *, dry_run: DryRun = False, ledger: LedgerUrl = "", json: Json = False
 ) -> None:
     """Give a session another name; the old one still leads to it."""
-    shell: CommandShell = ctx.obj
     with open_nexus(ctx, ledger) as nexus:
         record = find_session(nexus.ledger, label)
-        _require_free(nexus.ledger, new, unless=record)
-        if not dry_run:
-            nexus.ledger.rename(record.label, new)
-        _report(shell, nexus.ledger, new, f"rename {record.label} to {new}", dry_run=dry_run, json=json, head=record.head)
+        if dry_run:
+            renamed = replace(record, label=_free(nexus.ledger, new, unless=record))
+        else:
+            renamed = nexus.ledger.rename(record.label, new)
+    what = f"{'Would rename' if dry_run else 'Renamed'} {record.label} to {renamed.label}."
+    _report(ctx, what, renamed, json=json)
 
 
 @app.command(epilog="\b\nExamples:\n  nexus session archive auth-bug\n  nexus session archive --undo auth-bug")
 def archive(
-    ctx: typer.Context, label: Label, *, undo: Undo = False, dry_run: DryRun = False, ledger: LedgerUrl = "", json: Json = False
+    ctx: typer.Context,
+    label: Label,
+    *,
+    undo: Undo = False,
+    dry_run: DryRun = False,
+    ledger: LedgerUrl = "",
+    json: Json = False,
 ) -> None:
     """Put a session away: it opens no new turn and `list` leaves it out, but it can be read and forked."""
-    shell: CommandShell = ctx.obj
     status: SessionStatus = "active" if undo else "archived"
     with open_nexus(ctx, ledger) as nexus:
         record = find_session(nexus.ledger, label)
-        if not dry_run and record.status != status:
-            nexus.ledger.update(record.label, status=status)
-        what = f"take {record.label} back into use" if undo else f"archive {record.label}"
-        _report(shell, nexus.ledger, record.label, what, dry_run=dry_run, json=json, head=record.head)
+        if record.status == status:
+            what, changed = f"{record.label} is {'in use' if undo else 'archived'} already.", record
+        elif dry_run:
+            what, changed = (
+                f"Would {'take back' if undo else 'archive'} {record.label}.",
+                replace(record, status=status),
+            )
+        else:
+            what = f"{'Took back' if undo else 'Archived'} {record.label}."
+            changed = nexus.ledger.update(record.label, status=status)
+    _report(ctx, what, changed, json=json)
 
 
-def _require_free(ledger: Ledger, name: str, unless: SessionRecord | None = None) -> None:
+def _free(ledger: Ledger, name: str, unless: SessionRecord | None = None) -> str:
+    """A name as it would be stored, if it could be.
+
+    Raises:
+        UsageError: Nothing can be called so.
+        ExistsError: A session has that name.
+    """
     from nexus_core.history.ledger.texts import label_of  # noqa: PLC0415 - as above
 
-    there = ledger.session(label_of(name))
+    there = ledger.session(label := label_of(name))
     if there is not None and (unless is None or there.label != unless.label):
-        alias = "" if there.label == name else f", as another name of {there.label!r}"
-        raise ExistsError(f"there is a session {name!r} already{alias}", hint="choose another name, or use that one")
+        raise ExistsError(f"there is a session {label!r} already", hint="choose another name, or use that one")
+    return label
 
 
-def _report(shell: CommandShell, ledger: Ledger, label: str, what: str, *, dry_run: bool, json: bool, head: str | None) -> None:
-    """Say what was done, or would be."""
+def _report(ctx: typer.Context, what: str, record: SessionRecord, *, json: bool) -> None:
+    """Say what was done, or would be, and what the session is like then."""
+    shell: CommandShell = ctx.obj
+    shell.console.message(visible_line(what))
     if json:
-        record = None if dry_run else ledger.session(label)
-        facts = {"label": label, "status": record.status if record else None, "head": head}
-        shell.console.json({"schema": 1, "dry_run": dry_run, "session": facts})
-    else:
-        shell.console.message(visible_line(f"{'Would ' if dry_run else 'Done: '}{what}."))
+        facts = {name: getattr(record, name) for name in ("label", "status", "head", "tip", "open_turn", "origin")}
+        shell.console.json({"schema": 1, "session": facts})

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _DEEPEST = 20
 """Branches of branches of branches stand no farther to the right than that."""
 _SHORTEST = 20
+_GAP = "  "
 _SIGNS = {"turn": "*", "compaction": "#", "revert": "~"}
 
 
@@ -50,16 +51,19 @@ def _before(depth: int) -> str:
 def _drawn(item: Item, width: int) -> str:
     if isinstance(item, int):
         return f": {counted(item, 'turn')}"
-    about = _about(item)
-    line = f"{'o' if item.is_open else _SIGNS[item.kind]} {item.turn}  "
-    room = max(width - len(line) - len(about), _SHORTEST)
+    sign = "o" if item.is_open else _SIGNS[item.kind]
+    about = [f"({', '.join(words)})"] if (words := [*_remarks(item)]) else []
+    about += [f"<- {visible_line(', '.join(item.sessions))}"] if item.sessions else []
+    room = max(width - len(_GAP.join((f"{sign} {item.turn}", "", *about))), _SHORTEST)
     said = visible_line(item.said)
-    return (line + (said if len(said) <= room else f"{said[: room - 1]}…") + about).rstrip()
+    shown = said if len(said) <= room else f"{said[: room - 1]}…"
+    return _GAP.join(filter(None, (f"{sign} {item.turn}", shown, *about)))
 
 
-def _about(item: Noted) -> str:
-    words = [item.kind] if item.kind != "turn" else []
-    words += ["compacted"] if item.is_compacted else []
-    words += ["open"] if item.is_open else []
-    notes = f"  ({', '.join(words)})" if words else ""
-    return notes + (f"  <- {visible_line(', '.join(item.sessions))}" if item.sessions else "")
+def _remarks(item: Noted) -> Iterator[str]:
+    if item.kind != "turn":
+        yield item.kind
+    if item.is_compacted:
+        yield "compacted"
+    if item.is_open:
+        yield "open"

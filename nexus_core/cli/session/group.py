@@ -68,7 +68,8 @@ def ledger_url(directory: Path, named: str) -> str | None:
     """The url of what was named, which may be a file; None for nothing."""
     if not named or _URL.match(named):
         return named or None
-    return _FILE + str(directory / Path(named).expanduser())
+    path = directory / Path(named).expanduser()
+    return _FILE + str(path.parent.resolve() / path.name)
 
 
 def find_session(ledger: Ledger, label: str) -> SessionRecord:

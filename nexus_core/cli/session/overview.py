@@ -31,7 +31,7 @@ class Overview(NamedTuple):
     steps: int = 0
     tokens: int = 0
     counter: str = ""
-    usage: Usage = Usage()  # noqa: RUF009 - it never changes
+    usage: Usage = Usage()
 
     @property
     def model(self) -> str:
@@ -78,9 +78,7 @@ def look_over(ledger: Ledger, record: SessionRecord) -> Overview:
         return Overview(record)
     tail = Tail(ledger)
     tip = tail.step(record.tip)
-    return Overview(
-        record, turns_until(tail, tip), tip.position + 1, tip.total, tip.counter, spent_until(tail, tip)
-    )
+    return Overview(record, turns_until(tail, tip), tip.position + 1, tip.total, tip.counter, spent_until(tail, tip))
 
 
 def hit_rate(usage: Usage) -> float | None:

@@ -1,4 +1,4 @@
-"""Turns, read from the newest back."""
+"""Turns, read from the newest back; how much there is to read."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from nexus_core.session.turns import Turn
 from nexus_core.session.walking import walk_back
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from nexus_core.values.ledger import Ledger, SessionRecord, Step
 
 _FEW = 50
@@ -22,8 +24,6 @@ def newest_turns(ledger: Ledger, record: SessionRecord, wanted: int | None) -> l
         record: The session.
         wanted: How many; None for all.
     """
-    if record.tip is None:
-        return []
     turns: list[Turn] = []
     steps: list[Step] = []
     for step in walk_back(ledger, record.tip, at_once=_FEW):
@@ -34,5 +34,11 @@ def newest_turns(ledger: Ledger, record: SessionRecord, wanted: int | None) -> l
                 break
         steps.append(step)
     else:
-        turns.append(Turn(steps[::-1]))
+        turns += [Turn(steps[::-1])] if steps else []
     return turns[::-1]
+
+
+def steps_up_to(ledger: Ledger, tips: Iterable[str | None]) -> int:
+    """About how many steps lead to some; those that several share are counted more than once."""
+    ends = [ledger.step(tip) for tip in tips if tip is not None]
+    return sum(end.position + 1 for end in ends if end is not None)

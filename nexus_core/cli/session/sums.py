@@ -38,7 +38,7 @@ class Sums:
         self.steps += 1
         self.turns += opens_turn(step)
         self.compactions += step.kind == "compaction"
-        self.messages += len(step.messages)
+        self.messages += len(step.messages) if step.kind != "sealed" else 0  # the same as the input's, as it was sent
         if step.tokens:
             self.tokens[step.counter] += step.tokens
         for message in step.messages:

@@ -12,6 +12,9 @@ def right_aligned(rows: Sequence[Sequence[str]], places: Container[int]) -> list
     """Rows with the cells of some columns on their right, the heading's included."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
-        tuple(cell.rjust(width) if place in places else cell for place, (cell, width) in enumerate(zip(row, widths, strict=True)))
+        tuple(
+            cell.rjust(width) if place in places else cell
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
         for row in rows
     ]

@@ -53,13 +53,12 @@ def tell_turn(turn: Turn, *, full: bool) -> Iterator[Line]:
     first = turn.steps[0]
     yield Line(f"Turn {first.turn}, {moment(first.created)}{', open' if turn.is_open else ''}", is_heading=True)
     for step in turn.steps:
-        yield from tell_step(step, full=full)
+        if step.kind != "sealed":  # it says what the input said, as it was sent
+            yield from tell_step(step, full=full)
 
 
 def tell_step(step: Step, *, full: bool) -> Iterator[Line]:
-    """What a step added; nothing for one that only notes what was sent."""
-    if step.kind == "sealed":
-        return
+    """What a step added."""
     if step.kind in ("compaction", "revert"):
         yield from _tell_summary(step, full=full)
         return
@@ -85,7 +84,9 @@ def cost(usage: Usage) -> str:
 
 def _heading(step: Step, message: Message) -> str:
     if message.role == "tool":
-        called = [" ".join(filter(None, (each.name, each.call_id and f"({each.call_id})"))) for each in message.tool_results]
+        called = [
+            " ".join(filter(None, (each.name, each.call_id and f"({each.call_id})"))) for each in message.tool_results
+        ]
         return f"tool {', '.join(filter(None, called))}".rstrip()
     if message.role != "assistant":
         return message.role
@@ -100,7 +101,9 @@ def _heading(step: Step, message: Message) -> str:
 def _tell_summary(step: Step, *, full: bool) -> Iterator[Line]:
     if step.kind == "revert":
         restored = step.data.get("restores")
-        yield Line(f"revert: {f'compaction {restored} counts again' if restored else 'no compaction counts'}", is_heading=True)
+        yield Line(
+            f"revert: {f'compaction {restored} counts again' if restored else 'no compaction counts'}", is_heading=True
+        )
         return
     kept = step.data.get("first_kept")
     yield Line(f"compaction: {f'keeps what was said from {kept} on' if kept else 'keeps nothing'}", is_heading=True)

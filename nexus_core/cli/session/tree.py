@@ -86,7 +86,9 @@ def _enough(read: Iterator[tuple[Tree, list[Line]]], most: int | None) -> Iterat
                 return
 
 
-def _print(shell: CommandShell, read: Iterator[tuple[Tree, list[Line]]], trees: int, most: int | None, width: int) -> None:
+def _print(
+    shell: CommandShell, read: Iterator[tuple[Tree, list[Line]]], trees: int, most: int | None, width: int
+) -> None:
     from nexus_core.cli.session.drawing import draw  # noqa: PLC0415 - as above
 
     drawn = shown = 0
@@ -108,7 +110,11 @@ def _print(shell: CommandShell, read: Iterator[tuple[Tree, list[Line]]], trees: 
 
 def _heading(each: Tree, lines: Sequence[Line]) -> str:
     turns = sum(line.turns for line in lines)
-    facts = (counted(turns, "turn"), f"{len(lines):,} branch{'es' * (len(lines) != 1)}", counted(len(each.labels), "session"))
+    facts = (
+        counted(turns, "turn"),
+        f"{len(lines):,} branch{'es' * (len(lines) != 1)}",
+        counted(len(each.labels), "session"),
+    )
     return visible_line(", ".join(facts))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.dialects.marks import LONG
+from nexus_core.dialects.marks import new_mark
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,19 +38,15 @@ def mark_last(blocks: Sequence[Block], lifetime: str) -> None:
     """Mark the last block that may be marked; one that is marked already stays as it is."""
     last = next((block for block in reversed(blocks) if _takes_mark(block)), None)
     if last is not None and last.get(MARK) is None:
-        last[MARK] = _mark(lifetime)
+        last[MARK] = new_mark(lifetime)
 
 
 def mark_last_tool(tools: Sequence[Block], lifetime: str) -> None:
     """The same of tools; those that are only loaded when they are searched for are no part of what is cached."""
     last = next((tool for tool in reversed(tools) if not tool.get("defer_loading")), None)
     if last is not None and last.get(MARK) is None:
-        last[MARK] = _mark(lifetime)
+        last[MARK] = new_mark(lifetime)
 
 
 def _takes_mark(block: Block) -> bool:
     return block["type"] in MARKABLE and (block["type"] != "text" or bool(block["text"].strip()))
-
-
-def _mark(lifetime: str) -> Block:
-    return {"type": "ephemeral", "ttl": LONG} if lifetime == LONG else {"type": "ephemeral"}

@@ -59,9 +59,23 @@ def write_request(conversation: Conversation, marks: Marks | None = None) -> dic
     body["contents"] = write_messages(conversation.messages)
     if is_body:
         return body | options
-    call = {key: value for key, value in body.items() if key in _CALL}
-    options = {key: value for key, value in body.items() if key not in _CALL} | dict(body.get("config") or {}) | options
-    return call | ({"config": options} if options else {})
+    call, others = _divided(body)
+    return call | ({"config": others | options} if others or options else {})
+
+
+def override_options(body: dict[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call with others in their place: of the call itself, or of its `config`."""
+    call, others = _divided(options)
+    config = {**body.get("config", {}), **others}
+    return body | call | ({"config": config} if config or "config" in body else {})
+
+
+def _divided(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the call itself takes, and what stands in its `config`, whether it was given there or not."""
+    call = {key: value for key, value in arguments.items() if key in _CALL}
+    others = {key: value for key, value in arguments.items() if key not in _CALL}
+    config = arguments.get("config")
+    return call, others if config is None else others | _options(config)
 
 
 def _options(config: object) -> dict[str, Any]:

@@ -51,7 +51,10 @@ def write_result(result: ToolResult, api: str, name: str) -> Block:
 
 
 def _write_parts(result: ToolResult, api: str) -> tuple[list[str], list[Block]]:
-    """The texts of a result, with words for what cannot be shown, and the media beside them."""
+    """The texts of a result, with words for what cannot be shown, and the media beside them.
+
+    Empty texts of another API are left out, as everywhere.
+    """
     texts: list[str] = []
     media: list[Block] = []
     for part in result.parts:
@@ -61,7 +64,7 @@ def _write_parts(result: ToolResult, api: str) -> tuple[list[str], list[Block]]:
         elif isinstance(part, Image | File):
             texts.append(absent(part).text)
         elif isinstance(part, Text):
-            texts.append(part.text)
+            texts += [part.text] if api == "gemini" or part.text.strip() else []
         elif part.api == "gemini":
             media.append(dict(part.block))
     return texts, media

@@ -32,7 +32,7 @@ def write_messages(messages: Iterable[Message], marks: Marks | None = None) -> l
     """The list of chat completions."""
     given = list(messages)
     together = with_calls_together(given, "openai")
-    ends = {id(given[place]) for place in marks or () if 0 <= place}  # what is put together is never marked
+    ends = {id(given[place]) for place in marks or () if place >= 0}  # what is put together is never marked
     bodies: list[Body] = []
     waiting: list[Body] = []  # pictures in results, which only a user may show, and only after the last result
     for message, before in zip(with_ids(together, "openai"), together, strict=True):

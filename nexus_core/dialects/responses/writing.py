@@ -15,7 +15,7 @@ from nexus_core.dialects.responses.reading import said_by
 from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from nexus_core.values.api import Marks
     from nexus_core.values.message import Message
@@ -90,8 +90,15 @@ def _write_said(parts: list[Text | Image | File], message: Message) -> Iterator[
     # Only what the API itself has numbered may be a list of an assistant's texts.
     runs = [[part if isinstance(part, Text) else absent(part)] for part in parts] if role == "assistant" else [parts]
     for run in runs:
-        content = write_parts(run, message.api, spelling="", said="input_text")
-        yield {"type": "message", "role": role, "content": content}
+        if not _is_idle(run, message):
+            content = write_parts(run, message.api, spelling="", said="input_text")
+            yield {"type": "message", "role": role, "content": content}
+
+
+def _is_idle(run: Sequence[Text | Image | File], message: Message) -> bool:
+    """Whether it is an empty text that another API has beside a call: it would be an item that says nothing."""
+    foreign = message.role == "assistant" and message.api != "responses" and len(message.parts) > 1
+    return foreign and all(isinstance(part, Text) and not part.text.strip() for part in run)
 
 
 def _write_reasoning(thought: Reasoning) -> Body:

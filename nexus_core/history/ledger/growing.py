@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MOST_TOKENS = 1 << 53
 """As far as whole numbers are the same in every reader of JSON."""
+_KINDS = get_args(StepKind)
 
 
 class Draft(NamedTuple):
@@ -49,8 +50,8 @@ def draft(step: NewStep, name: str, created: int) -> Draft:
     Raises:
         LedgerError: It cannot be stored: something in it is no JSON, or a number is out of range.
     """
-    if step.kind not in get_args(StepKind):
-        raise UnknownNameError("kind of step", str(step.kind), get_args(StepKind))
+    if step.kind not in _KINDS:
+        raise UnknownNameError("kind of step", str(step.kind), _KINDS)
     if not 0 <= step.tokens < MOST_TOKENS:
         raise LedgerError(f"a step cannot have {step.tokens} tokens", hint="count again")
     restores = step.data.get("restores")
@@ -111,7 +112,7 @@ def placed(new: Draft, parent: Place | StepRow | None, *, turn: str | None, bran
         chain="",
     )
     digest = digest_of(row)
-    return row._replace(digest=digest, chain=chain_of(parent.chain if parent else "", digest))
+    return StepRow(*row[:-2], digest, chain_of(parent.chain if parent else "", digest))
 
 
 def total_of(tokens: int, counter: str, parent: Place | StepRow | None) -> int:

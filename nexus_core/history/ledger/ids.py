@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_AT_ONCE = 256
+"""How much chance is asked for at a time, where many names are made."""
 _PAIRS = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
 
 
@@ -17,6 +23,16 @@ def new_id(created: int | None = None) -> str:
     """
     number = (now() if created is None else max(created, 0) % (1 << 50)) << 80 | int.from_bytes(os.urandom(10), "big")
     return "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])
+
+
+def new_ids() -> Iterator[str]:
+    """Any number of such names, all of this moment."""
+    moment = new_id()[:10]
+    while True:
+        chance = os.urandom(10 * _AT_ONCE)
+        for at in range(0, len(chance), 10):
+            number = int.from_bytes(chance[at : at + 10], "big")
+            yield moment + "".join([_PAIRS[number >> shift & 1023] for shift in range(70, -1, -10)])
 
 
 def now() -> int:

@@ -192,7 +192,7 @@ class StoreLedger:
         return [
             draft(step, step.id or self._name(created), created)
             for step in steps
-            for created in (step.created or moment,)
+            for created in (moment if step.created is None else step.created,)
         ]
 
     # What follows runs inside a transaction, and may run again when it could not be finished.

@@ -101,7 +101,8 @@ def rebuild(found: Salvaged, target: Store, advance: Callable[[float], None]) ->
 
 
 def _is_whole(row: StepRow) -> bool:
-    if not isinstance(row.position, int) or not isinstance(row.branch, str):  # no part of the digest
+    place: tuple[object, object] = row.position, row.branch
+    if not isinstance(place[0], int) or not isinstance(place[1], str):  # no part of the digest
         return False
     try:
         return digest_of(row) == row.digest

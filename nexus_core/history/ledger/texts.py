@@ -62,22 +62,22 @@ def joined_halves(text: str) -> str:
 
 def _text(value: object, what: str, encode: Callable[[object], str]) -> str:
     try:
-        text = _written(value, encode)
-    except (TypeError, ValueError, RecursionError) as error:
-        hint = "give dicts, lists, text and numbers"
-        raise LedgerError(f"{what} cannot be written as JSON: {error}", hint=hint) from None
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return _text(json.loads(joined_halves(text)), what, encode)
+        text = encode(value)
+        if not text.isascii():
+            text.encode()
+    except (TypeError, ValueError, RecursionError):
+        return _mended(value, what, encode)
     return text
 
 
-def _written(value: object, encode: Callable[[object], str]) -> str:
+def _mended(value: object, what: str, encode: Callable[[object], str]) -> str:
+    """JSON of what cannot be written as it is: numbers that are infinite or none, halves of characters."""
     try:
-        return encode(value)
-    except ValueError:  # infinite, not a number, or a circle
-        return encode(_finite(value))
+        text = joined_halves(encode(_finite(value)))
+        return encode(json.loads(text))  # two keys may be one by now, and stand in another order
+    except (TypeError, ValueError, RecursionError) as error:
+        hint = "give dicts, lists, text and numbers"
+        raise LedgerError(f"{what} cannot be written as JSON: {error}", hint=hint) from None
 
 
 def _finite(value: Any) -> Any:  # noqa: ANN401 - JSON has many types

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from nexus_core.dialects.marks import LONG, SHORT, lifetime, marks_in, new_mark, rewrite_marks
 from nexus_core.values.parts import Opaque
 
 if TYPE_CHECKING:
     from nexus_core.history.mending.work import Draft, Work
     from nexus_core.values.parts import Part
-
-_MARK = "cache_control"
 
 
 def drop_unpaired_blocks(work: Work) -> None:
@@ -37,16 +35,50 @@ def drop_unpaired_blocks(work: Work) -> None:
 
 
 def limit_cache_marks(work: Work) -> None:
-    """Keep the last marks and take the others away."""
-    marked = [
-        (draft, place)
-        for draft in filter(work.owns, work.drafts)
-        for place, part in enumerate(draft.parts)
-        if _MARK in _fields(part)
-    ]
-    for draft, place in marked[: -work.rules.cache_marks]:
-        work.note("too-many-cache-marks", draft, f"more than {work.rules.cache_marks} blocks are marked {_MARK}")
-        draft.parts[place] = _unmarked(draft.parts[place])
+    """Keep the last marks, take the others away, and let none outlive one before it."""
+    rules = work.rules
+    found = [each for draft in work.drafts for each in marks_in(draft.parts, draft.message.api, rules)]
+    sieve = _Sieve(work, surplus=len(work.marked) + len(found) - rules.cache_marks)
+    if sieve.surplus > 0 or _is_outlived([*work.marked, *found]):
+        for draft in work.drafts:
+            sieve.pour(draft)
+
+
+class _Sieve:
+    """Mends marks in their order.
+
+    Args:
+        work: The messages.
+        surplus: How many of the first marks are too many.
+    """
+
+    def __init__(self, work: Work, *, surplus: int) -> None:
+        self.surplus = surplus
+        self._work = work
+        self._short = SHORT in work.marked
+
+    def pour(self, draft: Draft) -> None:
+        """Mend the marks of the next message."""
+        rules, api = self._work.rules, draft.message.api
+        draft.parts = [rewrite_marks(part, api, rules, lambda mark: self._mended(mark, draft)) for part in draft.parts]
+
+    def _mended(self, mark: Any, draft: Draft) -> Any:  # noqa: ANN401 - what stands in the field
+        rules = self._work.rules
+        self.surplus -= 1
+        if self.surplus >= 0:
+            what = f"more than {rules.cache_marks} blocks are marked {rules.cache_mark}"
+            self._work.note("too-many-cache-marks", draft, what)
+            return None
+        if lifetime(mark) == LONG and self._short:
+            what = f"what is to be kept for {LONG} stands after what is to be kept for {SHORT}"
+            self._work.note("cache-mark-order", draft, what)
+            return new_mark(SHORT)
+        self._short = self._short or lifetime(mark) == SHORT
+        return mark
+
+
+def _is_outlived(lifetimes: list[str]) -> bool:
+    return SHORT in lifetimes and LONG in lifetimes[lifetimes.index(SHORT) :]
 
 
 def _paired(part: Part, work: Work) -> tuple[str, str]:
@@ -57,12 +89,3 @@ def _paired(part: Part, work: Work) -> tuple[str, str]:
         return "call", str(part.block.get("id"))
     answered = part.block.get("tool_use_id")
     return ("result", answered) if isinstance(answered, str) else ("", "")
-
-
-def _fields(part: Any) -> Any:  # noqa: ANN401 - any part; what it holds beside what Nexus has words for
-    return part.block if isinstance(part, Opaque) else part.extra
-
-
-def _unmarked(part: Any) -> Any:  # noqa: ANN401 - as above
-    rest = {key: value for key, value in _fields(part).items() if key != _MARK}
-    return replace(part, block=rest) if isinstance(part, Opaque) else replace(part, extra=rest)

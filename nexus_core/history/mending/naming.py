@@ -37,7 +37,7 @@ def _name(work: Work, spot: Spot) -> None:
         name = (spot.partner.result.name.strip() if spot.partner else "") or UNKNOWN_TOOL
         work.note("blank-tool-name", spot.draft, "a call names no tool")
         name = _fitted(name, rules.name_pattern, rules.name_length)
-    elif not _is_valid(name, rules.name_pattern, rules.name_length):
+    elif not is_valid(name, rules.name_pattern, rules.name_length):
         name = _fitted(name, rules.name_pattern, rules.name_length)
         work.note("invalid-tool-name", spot.draft, f"the {rules.name} API allows no tool called {shown(call.name)}")
     if name != call.name:
@@ -91,7 +91,7 @@ class _Ids:
         if not given:
             self._work.note("missing-id", spot.draft, f"a call of {shown(spot.call.name)} has no id")
             new = self._free(_fitted(answered or _ID, rules.id_pattern, rules.id_length))
-        elif rules.call_ids and not _is_valid(given, rules.id_pattern, rules.id_length):
+        elif rules.call_ids and not is_valid(given, rules.id_pattern, rules.id_length):
             self._work.note("invalid-id", spot.draft, f"the {rules.name} API allows no id like {shown(given)}")
             new = self._free(_fitted(given, rules.id_pattern, rules.id_length))
         elif given in (self._taken if self._is_unique(spot) else self._batch):
@@ -122,7 +122,8 @@ class _Ids:
         return name
 
 
-def _is_valid(name: str, pattern: str, length: int) -> bool:
+def is_valid(name: str, pattern: str, length: int) -> bool:
+    """Whether an id or a name is what the API allows."""
     return (not length or len(name) <= length) and (not pattern or bool(re.fullmatch(pattern, name)))
 
 

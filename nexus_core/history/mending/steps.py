@@ -28,10 +28,12 @@ class Mended(NamedTuple):
 
     Attributes:
         messages: Each with the place it had in the list that was given; None for one that was changed or made.
+        places: For each of them the place of the message that it is, or that it was made of or for.
         findings: What was put right, in the order of the messages.
     """
 
     messages: list[tuple[int | None, Message]]
+    places: list[int]
     findings: tuple[Finding, ...]
 
 
@@ -71,11 +73,11 @@ STEPS = (
     Step(turns.begin_with_user, ("wrong-first-role",)),
     Step(turns.end_with_user, ("wrong-last-role",)),
     Step(turns.cut_final_blanks, ("final-blanks",)),
-    Step(blocks.limit_cache_marks, ("too-many-cache-marks",)),
+    Step(blocks.limit_cache_marks, ("too-many-cache-marks", "cache-mark-order")),
 )
 
 
-def mend(messages: Sequence[Message], rules: ApiRules, *, listed: bool = False) -> Mended:
+def mend(messages: Sequence[Message], rules: ApiRules, *, listed: bool = False, marked: Sequence[str] = ()) -> Mended:
     """Make messages what an API accepts. Nothing that is given is changed; what needs no change comes back itself.
 
     Args:
@@ -83,11 +85,13 @@ def mend(messages: Sequence[Message], rules: ApiRules, *, listed: bool = False) 
         rules: What the API accepts.
         listed: Whether they are the elements of the API's own list, in which instructions that are a field beside it
             have no place.
+        marked: The lifetimes of marks for the cache that stand before the messages, on tools.
     """
-    work = Work(messages, rules, listed=listed)
+    work = Work(messages, rules, listed=listed, marked=marked)
     for step in STEPS:
         if any(CODES[code].applies(rules) for code in step.codes):
             step.run(work)
     finished = [(draft.index, draft.finished()) for draft in work.drafts]
     mended = [(index if message is messages[index] else None, message) for index, message in finished]
-    return Mended(mended, tuple(sorted(work.findings, key=lambda finding: finding.index or 0)))
+    places = [index for index, _ in finished]
+    return Mended(mended, places, tuple(sorted(work.findings, key=lambda finding: finding.index or 0)))

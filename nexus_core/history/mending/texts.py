@@ -38,7 +38,7 @@ def clean_texts(work: Work) -> None:
     """Put halves of characters together, replace those that have no other half, and take NUL characters out."""
     for draft in work.drafts:
         message = draft.message
-        if any(_is_foul(each, draft) for each in (*draft.parts, message.name, message.extra)):
+        if any(is_foul(each, draft.index) for each in (*draft.parts, message.name, message.extra)):
             _clean(work, draft, _whole, "lone-surrogate", "half a character, as cutting a text amid an emoji leaves it")
             _clean(work, draft, _without_nul, "nul-character", "a NUL character")
 
@@ -67,18 +67,22 @@ def _said_or_usual(part: Part, role: Role) -> Part | None:
     return part if role in ("assistant", "tool") else _said(part, role)
 
 
-def _is_foul(value: Any, draft: Draft, depth: int = 0) -> bool:  # noqa: ANN401 - a part of any kind, or JSON
-    """Whether there is anything to clean: a quick look, because there hardly ever is."""
+def is_foul(value: Any, index: int, depth: int = 0) -> bool:  # noqa: ANN401 - a part of any kind, or JSON
+    """Whether there is anything to clean: a quick look, because there hardly ever is.
+
+    Raises:
+        MessageError: It is nested too deep; names the message by its index.
+    """
     if isinstance(value, str):
         return _NUL in value or not (value.isascii() or _SURROGATE.search(value) is None)
     if depth > _DEEPEST:
-        raise MessageError(f"nested deeper than {_DEEPEST} levels", path=f"messages[{draft.index}]")
+        raise MessageError(f"nested deeper than {_DEEPEST} levels", path=f"messages[{index}]")
     if fields := _FIELDS.get(type(value)):
-        return any(_is_foul(inner, draft, depth) for name in fields if (inner := getattr(value, name)))
+        return any(is_foul(inner, index, depth) for name in fields if (inner := getattr(value, name)))
     if not value or not isinstance(value, Mapping | list | tuple):
         return False
     inner_values = (*value, *value.values()) if isinstance(value, Mapping) else value
-    return any(_is_foul(inner, draft, depth + 1) for inner in inner_values)
+    return any(is_foul(inner, index, depth + 1) for inner in inner_values)
 
 
 def _clean(work: Work, draft: Draft, clean: Callable[[str], str], code: str, what: str) -> None:

@@ -89,12 +89,16 @@ class Work:
         messages: The list that was given.
         rules: What the API accepts.
         listed: Whether the list is the API's own, in which instructions that are a field have no place.
+        marked: The lifetimes of marks for the cache that stand before the messages.
     """
 
-    def __init__(self, messages: Sequence[Message], rules: ApiRules, *, listed: bool) -> None:
+    def __init__(
+        self, messages: Sequence[Message], rules: ApiRules, *, listed: bool, marked: Sequence[str] = ()
+    ) -> None:
         self.drafts = [Draft(index, message) for index, message in enumerate(messages)]
         self.rules = rules
         self.listed = listed
+        self.marked = marked
         self.findings: list[Finding] = []
 
     def note(self, code: str, draft: Draft, what: str) -> None:

@@ -59,10 +59,10 @@ def in_order(paths: Sequence[Path]) -> list[int]:
     """The paths, each behind the one it leaves; else as they come."""
     done: dict[int, None] = {}
     for number in range(len(paths)):
-        waiting: list[int] = []
+        waiting: dict[int, None] = {}
         here: int | None = number
         while here is not None and here not in done and here not in waiting:
-            waiting.append(here)
+            waiting[here] = None
             here = paths[here].leaves
         done.update(dict.fromkeys(reversed(waiting)))
     return list(done)
@@ -74,8 +74,10 @@ def backwards(paths: Sequence[Path], path: int, count: int) -> Iterator[Key]:
     here: int | None = path
     while here is not None and here not in seen:
         seen.add(here)
-        yield from ((here, place) for place in range(count - 1, -1, -1))
-        here, count = paths[here].leaves, paths[here].at
+        for place in range(count - 1, -1, -1):
+            yield here, place
+        left = paths[here]
+        here, count = left.leaves, left.at
 
 
 class _Main:

@@ -20,14 +20,32 @@ class Place(NamedTuple):
     """Where an item is.
 
     Attributes:
+        number: How many items come before it.
         step: The step that has it.
-        ends: Whether it is the last one in its step.
-        closes: Whether a turn ends with it.
+        last: The step behind which goes what follows it; None where it is not the last one in its step.
+        closes: Whether a turn ends there.
     """
 
+    number: int
     step: str
-    ends: bool
-    closes: bool
+    last: str | None = None
+    closes: bool = False
+
+
+class Fork(NamedTuple):
+    """Where a thread leaves another.
+
+    Attributes:
+        thread: The other.
+        items: How many items they have in common.
+        end: The mark of the last of these.
+        step: The last step they have in common.
+    """
+
+    thread: Thread
+    items: int
+    end: Mark
+    step: str
 
 
 class Thread:
@@ -37,42 +55,41 @@ class Thread:
         label: The session.
         tip: Its newest step.
         end: The mark of its last item.
+        items: How many there are.
+        places: Its own items.
+        fork: Where it leaves another, in which is found what they have in common.
         is_untouched: Whether nobody has gone on with it since it was imported.
-
-    Args:
-        label: The session.
-        base: The thread it was forked from; what it has in common with it is found there.
-        end: The mark of the last item they have in common.
-        tip: The step they have in common.
     """
 
-    def __init__(self, label: str, base: Thread | None = None, end: Mark = START, tip: str | None = None) -> None:
+    def __init__(self, label: str, fork: Fork | None = None) -> None:
         self.label = label
-        self.tip = tip
-        self.end = end
+        self.tip: str | None = fork.step if fork else None
+        self.end: Mark = fork.end if fork else START
+        self.items = fork.items if fork else 0
         self.is_untouched = True
-        self._base = base
-        self._places: dict[Mark, Place] = {}
+        self.fork = fork
+        self.places: dict[Mark, Place] = {}
 
     def add(self, step: str, marks: Iterable[Mark], *, closes: bool) -> None:
-        """One more step and its items."""
+        """One more step and its items; one without any goes on from the last."""
         self.tip = step
-        last: Mark | None = None
         for mark in marks:
-            last = self.end = mark
-            self._places.setdefault(mark, Place(step, ends=False, closes=False))
-        if last is not None and self._places[last].step == step:
-            self._places[last] = Place(step, ends=True, closes=closes)
-        elif closes and self.end in self._places:  # a turn that was given up ends behind its last item
-            self._places[self.end] = Place(step, ends=True, closes=True)
+            self.places[mark] = Place(self.items, step)
+            self.end = mark
+            self.items += 1
+        if self.end in self.places:
+            self.places[self.end] = self.places[self.end]._replace(last=step, closes=closes)
 
     def find(self, mark: Mark) -> Place | None:
         """Where an item of this thread is, its own or one that it has in common with others."""
         here: Thread | None = self
+        limit = self.items
         while here is not None:
-            if mark in here._places:
-                return here._places[mark]
-            here = here._base
+            place = here.places.get(mark)
+            if place is not None and place.number < limit:
+                return place
+            limit = min(limit, here.fork.items) if here.fork else 0
+            here = here.fork.thread if here.fork else None
         return None
 
 
@@ -80,41 +97,36 @@ class Threads:
     """The threads of one transcript that are in the ledger.
 
     Attributes:
-        threads: One for each session, the oldest first.
+        threads: One for each session, in their order.
+
+    Args:
+        ledger: The ledger.
+        records: The sessions, each behind the one it was forked from.
     """
 
     def __init__(self, ledger: Ledger, records: Iterable[SessionRecord]) -> None:
         self._ledger = ledger
-        self._ends: dict[str, tuple[Thread, Mark]] = {}  # by step: who has it, and the last item up to it
-        self.threads = [self._read(record) for record in sorted(records, key=lambda each: (each.created, each.label))]
-
-    def find(self, mark: Mark) -> tuple[Thread, Place] | None:
-        """Who has an item, and where."""
-        for thread in self.threads:
-            place = thread.find(mark)
-            if place is not None:
-                return thread, place
-        return None
+        self._forks: dict[str, Fork] = {}  # whoever leaves a step there is
+        self.threads = [self._read(record) for record in records]
 
     def _read(self, record: SessionRecord) -> Thread:
         steps = [] if record.tip is None else self._unknown(record.tip)
-        first = steps[0].parent if steps else record.tip
-        base, end = self._ends.get(first or "", (None, START))
-        thread = Thread(record.label, base, end, first)
+        before = steps[0].parent if steps else record.tip
+        thread = Thread(record.label, self._forks.get(before or ""))
         for step in steps:
             if "imported" not in step.data:  # from here on it is the user's
                 thread.is_untouched = False
                 break
             thread.add(step.id, _marks(step, thread.end), closes=step.closes)
-            self._ends[step.id] = (thread, thread.end)
+            self._forks[step.id] = Fork(thread, thread.items, thread.end, step.id)
         return thread
 
     def _unknown(self, tip: str) -> list[Step]:
         """The steps up to one, from the first that no other thread has."""
-        count = CHUNK if self._ends else None
+        count = CHUNK if self._forks else None
         while True:
             steps = self._ledger.thread(tip, limit=count)
-            known = next((at for at in range(len(steps) - 1, -1, -1) if steps[at].id in self._ends), -1)
+            known = next((at for at in range(len(steps) - 1, -1, -1) if steps[at].id in self._forks), -1)
             if known >= 0 or count is None or len(steps) < count:
                 return steps[known + 1 :]
             count *= 2

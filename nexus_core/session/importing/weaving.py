@@ -1,45 +1,51 @@
 """What was said becomes turns and steps, as a session would have recorded them.
 
 A turn begins with what the user said and ends with an answer that calls no tool, or when the user spoke again. What a
-program said in the user's name belongs to the turn before which, or in which, it stands. What a step knows besides its
-messages is listed in `session/recording.py`; imported ones have `imported`, the lines of each message, `time`, and
-`kinds` where not everything was somebody's own word.
+program said in the user's name belongs to the turn before. What a step knows besides its messages is listed in
+`session/recording.py`; imported ones have `imported`, the lines of each message, `time`, and `kinds` where not
+everything was somebody's own word.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core.history.ledger.ids import new_id
+from nexus_core.history.ledger.ids import new_ids
 from nexus_core.session.importing.calls import OpenCalls
 from nexus_core.session.importing.paths import Summed
-from nexus_core.session.spending import added
+from nexus_core.session.importing.runs import find_runs
+from nexus_core.session.numbering import UNCOUNTED
+from nexus_core.session.spending import added, written
 from nexus_core.tokens.estimator import SimpleTokenCounter
 from nexus_core.values.conversation import Usage
 from nexus_core.values.ledger import NewStep
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from nexus_core.dialects.transcripts.transcript import Entry
     from nexus_core.session.importing.paths import Key
+    from nexus_core.session.importing.runs import Placed, Run
     from nexus_core.session.recorded import RecordedCall
     from nexus_core.values.ledger import StepKind
     from nexus_core.values.message import Message
-
-    Placed = tuple[Key, Entry | Summed]
 
 ESTIMATE = SimpleTokenCounter()
 """Counting as a model does takes longer than all the rest; whoever asks a session counts what it sends, once."""
 
 
+class Sums(NamedTuple):
+    """What is written down with steps, so that nobody has to read a thread to know: its cost, and how many turns."""
+
+    spent: Usage = Usage()
+    turns: int = 0
+
+
 class Woven(NamedTuple):
-    """A step, and the items it holds."""
+    """A step, the items it holds, and the sums up to it."""
 
     step: NewStep
-    keys: tuple[Key, ...] = ()
+    keys: tuple[Key, ...]
+    sums: Sums
 
 
 class Standing(NamedTuple):
@@ -49,13 +55,13 @@ class Standing(NamedTuple):
         is_open: Whether a turn is open.
         has_begun: Whether anybody has answered in it.
         pending: What was called in it and waits for a result.
-        spent: What the thread has cost.
+        sums: The sums up to there.
     """
 
     is_open: bool = False
     has_begun: bool = False
     pending: tuple[RecordedCall, ...] = ()
-    spent: Usage = Usage()
+    sums: Sums = Sums()
 
 
 class Weaver:
@@ -70,102 +76,106 @@ class Weaver:
     def __init__(self, standing: Standing, api: str, kept: Callable[[Key], str | None]) -> None:
         self._is_open, self._has_begun = standing.is_open, standing.has_begun
         self._calls = OpenCalls(standing.pending)
-        self._spent = standing.spent
+        self._spent, self._turns = standing.sums
         self._api = api
         self._find_kept = kept
         self._woven: list[Woven] = []
         self._steps: dict[Key, str] = {}
+        self._names = new_ids()
 
     def weave(self, items: Sequence[Placed]) -> list[Woven]:
         """The steps of items that follow each other."""
-        place = 0
-        while place < len(items):
-            kind = _kind(items[place][1])
-            end = _end(items, place, kind)
-            run = items[place:end]
-            if kind == "compaction":
-                self._compact(run[0])
-            elif kind == "said":
-                self._say(run, is_last=end == len(items))
-            elif kind == "reply":
-                self._reply(run, goes_on=_goes_on(items, end))
+        runs = find_runs(items)
+        for run in runs:
+            is_last = run is runs[-1]
+            if run.kind == "compaction":
+                self._compact(run, is_last=is_last)
+            elif run.kind == "said":
+                self._say(run, is_last=is_last)
+            elif run.kind == "reply":
+                self._reply(run, is_last=is_last)
             else:
-                self._answer(run)
-            place = end
-        if self._woven:
-            newest = self._woven[-1]
-            data = {**newest.step.data, "spent": asdict(self._spent)}
-            self._woven[-1] = newest._replace(step=replace(newest.step, data=data))
+                self._answer(run, is_last=is_last)
+        if self._is_open and self._has_begun:  # what it is about was sent as it stands
+            self._append("sealed", (), {"imported": []}, (), closes=False, is_last=True)
         return self._woven
 
     # ---- kinds of steps -------------------------------------------------------------------------------------
 
-    def _say(self, run: Sequence[Placed], *, is_last: bool) -> None:
-        """What the user said opens a turn; what was only said in the user's name goes into the one that is open."""
-        is_new = any(_is_prompt(item) for _, item in run)
-        if self._is_open and self._has_begun and is_new:
-            self._give_up()
-        # Nobody waits for an answer to what only a program said at the end.
-        self._add("input", run, {}, closes=is_last and not is_new and not self._calls)
+    def _say(self, run: Run, *, is_last: bool) -> None:
+        """What the user said opens a turn; what was said in the user's name goes into the turn before."""
+        prompt = run.prompt
+        if self._is_open and not self._has_begun:  # more of what the turn is about
+            prompt = len(run.items)
+        told, said = run._replace(items=run.items[:prompt]), run._replace(items=run.items[prompt:])
+        # Nobody waits for an answer to what only a program said, unless there is one.
+        ends = bool(said.items) or not run.goes_on
+        ends = ends and not self._calls and (self._has_begun or not self._is_open)
+        self._tell(told, closes=ends, is_last=is_last and not said.items)
+        if said.items and self._is_open:
+            self._append("interrupted", (), {"answers": [], "imported": []}, (), closes=True)
+        self._tell(said, closes=False, is_last=is_last)
 
-    def _reply(self, run: Sequence[Placed], *, goes_on: bool) -> None:
-        entries = [item for _, item in run if not isinstance(item, Summed)]
+    def _tell(self, run: Run, *, closes: bool, is_last: bool) -> None:
+        """Something said, in two steps where it opens a turn: a turn is about one message."""
+        first = len(run.items) if self._is_open else 1
+        parts = [part for part in (run.items[:first], run.items[first:]) if part]
+        for part in parts:
+            ends = part is parts[-1]
+            self._add("input", run._replace(items=part), {}, closes=closes and ends, is_last=is_last and ends)
+
+    def _reply(self, run: Run, *, is_last: bool) -> None:
+        entries = run.entries
         last = entries[-1]
-        data: dict[str, Any] = {
-            "id": last.reply,
-            "stop": last.stop,
-            "model": last.model or next((entry.model for entry in entries if entry.model), ""),
-            "api": self._api,
-        }
+        model = last.model or next((entry.model for entry in entries if entry.model), "")
+        data: dict[str, Any] = {"id": last.reply, "stop": last.stop, "model": model, "api": self._api}
         usages = [entry.usage for entry in entries if entry.usage]
         if usages:
             usage = added(usages) if len(usages) > 1 else usages[0]
-            data["usage"] = asdict(usage)
-            self._spent = added([self._spent, usage])
-        name = new_id()
+            data["usage"] = written(usage)
+            self._spent = added((self._spent, usage))
+        name = next(self._names)
         self._calls.ask(name, [entry.message for entry in entries])
-        closes = not self._calls and last.stop != "pause" and not goes_on
-        self._add("reply", run, data, closes=closes, name=name)
+        closes = not (self._calls or last.stop == "pause" or run.goes_on or run.is_followed)
+        self._add("reply", run, data, closes=closes, is_last=is_last, name=name)
+        self._has_begun = not closes
+
+    def _answer(self, run: Run, *, is_last: bool) -> None:
+        results = [result for entry in run.entries for result in entry.message.tool_results]
+        answers = [list(self._calls.answer(result)) for result in results]
+        self._add("result", run, {"answers": answers}, closes=False, is_last=is_last)
         self._has_begun = True
 
-    def _answer(self, run: Sequence[Placed]) -> None:
-        messages = [item.message for _, item in run if not isinstance(item, Summed)]
-        keys = [self._calls.answer(result) for message in messages for result in message.tool_results]
-        self._add("result", run, {"answers": [list(key) for key in keys]})
-        self._has_begun = True
-
-    def _compact(self, placed: Placed) -> None:
-        key, item = placed
-        assert isinstance(item, Summed)  # noqa: S101 - the caller has looked
+    def _compact(self, run: Run, *, is_last: bool) -> None:
+        key, item = run.items[0]
+        assert isinstance(item, Summed)  # noqa: S101 - the run says so
         compaction = item.compaction
         first_kept = None if item.kept is None else (key[0], item.kept)
-        data = {
+        data: dict[str, Any] = {
             "summary": compaction.summary,
             "first_kept": None if first_kept is None else self._steps.get(first_kept) or self._find_kept(first_kept),
             "tokens_before": compaction.tokens_before,
             "imported": [[compaction.line]],
-            **({"time": compaction.time} if compaction.time else {}),
         }
-        self._append("compaction", replacements(item), data, (key,), closes=not self._is_open)
-
-    def _give_up(self) -> None:
-        """End a turn that nobody finished; what was called and not answered stays so."""
-        self._append("interrupted", (), {"answers": [], "imported": []}, (), closes=True)
+        if compaction.time:
+            data["time"] = compaction.time
+        self._append("compaction", replacements(item), data, (key,), closes=not self._is_open, is_last=is_last)
 
     # ---- adding ---------------------------------------------------------------------------------------------
 
     def _add(
-        self, kind: StepKind, run: Sequence[Placed], data: dict[str, Any], *, closes: bool = False, name: str = ""
+        self, kind: StepKind, run: Run, data: dict[str, Any], *, closes: bool, is_last: bool, name: str = ""
     ) -> None:
-        entries = [item for _, item in run if not isinstance(item, Summed)]
-        messages = tuple([entry.message for entry in entries])
-        data["context"] = [None] * len(messages)
-        data["imported"] = [list(entry.lines) for entry in entries]
+        entries = run.entries
+        data["context"] = [None] * len(entries)
+        data["imported"] = [[*entry.lines] for entry in entries]
         if entries[0].time:
             data["time"] = entries[0].time
-        if any(entry.kind != "said" for entry in entries):
-            data["kinds"] = [entry.kind for entry in entries]
-        self._append(kind, messages, data, tuple([key for key, _ in run]), closes=closes, name=name)
+        kinds = [entry.kind for entry in entries]
+        if any(each != "said" for each in kinds):
+            data["kinds"] = kinds
+        messages, keys = tuple([entry.message for entry in entries]), tuple([key for key, _ in run.items])
+        self._append(kind, messages, data, keys, closes=closes, is_last=is_last, name=name)
 
     def _append(
         self,
@@ -175,13 +185,15 @@ class Weaver:
         keys: tuple[Key, ...],
         *,
         closes: bool,
+        is_last: bool = False,
         name: str = "",
     ) -> None:
-        sizes = [ESTIMATE.count_messages([message]) for message in messages]
+        sizes = [ESTIMATE.count_messages((message,)) for message in messages]
         if len(sizes) > 1:
             data["sizes"] = sizes
-        if closes:  # whoever goes on from here need not add it up
-            data["spent"] = asdict(self._spent)
+        self._turns += not self._is_open and kind not in UNCOUNTED
+        if closes or is_last:
+            data |= {"spent": written(self._spent), "turns": self._turns}
         step = NewStep(
             kind=kind,
             closes=closes,
@@ -189,10 +201,11 @@ class Weaver:
             tokens=sum(sizes),
             counter=ESTIMATE.name,
             data=data,
-            id=name or new_id(),
+            id=name or next(self._names),
         )
-        self._woven.append(Woven(step, keys))
-        self._steps.update(dict.fromkeys(keys, step.id))
+        self._woven.append(Woven(step, keys, Sums(self._spent, self._turns)))
+        for key in keys:
+            self._steps[key] = step.id
         self._is_open = not closes
         if closes:
             self._has_begun = False
@@ -204,41 +217,3 @@ def replacements(item: Summed) -> tuple[Message, ...]:
     context = item.compaction.context
     is_plain = all(entry.kind == "summary" for entry in context) and len(context) <= 1
     return () if is_plain else tuple(entry.message for entry in context)
-
-
-def _kind(item: Entry | Summed) -> str:
-    if isinstance(item, Summed):
-        return "compaction"
-    if item.message.role == "assistant":
-        return "reply"
-    return "result" if item.message.tool_results else "said"
-
-
-def _end(items: Sequence[Placed], start: int, kind: str) -> int:
-    """Where a step ends that begins with an item."""
-    end = start + 1
-    while kind != "compaction" and end < len(items) and _kind(items[end][1]) == kind:
-        if kind == "reply" and _reply_of(items[end][1]) != _reply_of(items[start][1]):
-            break
-        end += 1
-    return end
-
-
-def _reply_of(item: Entry | Summed) -> str:
-    return "" if isinstance(item, Summed) else item.reply
-
-
-def _goes_on(items: Sequence[Placed], place: int) -> bool:
-    """Whether the model goes on by itself from a place, before the user says anything."""
-    for at in range(place, len(items)):
-        item = items[at][1]
-        kind = _kind(item)
-        if kind in ("reply", "result"):
-            return True
-        if kind == "said" and _is_prompt(item):
-            return False
-    return False
-
-
-def _is_prompt(item: Entry | Summed) -> bool:
-    return not isinstance(item, Summed) and item.kind == "said" and item.message.role == "user"

@@ -45,4 +45,5 @@ def nexus_current_sections(request: Request, loaded: Loaded) -> list[Section]:
         return []
     from nexus_plugins.environment._git import checked_out  # noqa: PLC0415 - most do not want it
 
-    return [Section("git", title="Git", text=checked_out(request.cwd), kind="event")]
+    text = checked_out(request.cwd)
+    return [Section("git", title="Git", text=text, kind="event")] if text else []

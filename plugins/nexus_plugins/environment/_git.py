@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nexus_core import NexusError
@@ -12,6 +11,7 @@ from nexus_core.plugin import read_text, real_path, repository_root, strip_hidde
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 LONGEST = 4096  # bytes of a file of git's that says where something is
 # What git allows in the name of a branch, which is less than it allows in that of a file.
@@ -48,7 +48,8 @@ def _git_directory(root: Path) -> Path | None:
 def _belongs(place: Path, root: Path) -> bool:
     """Whether a directory outside of a work tree is git's for it, and not just named by a file somebody planted."""
     # A linked work tree is named there in turn; a submodule is kept in the repository that it lies in.
-    if _line(place / "gitdir") == str(root / ".git"):
+    named = _line(place / "gitdir")
+    if named and real_path(place / named) == real_path(root / ".git"):
         return True
     return any(place.is_relative_to(above) for above in _git_directories_above(root))
 
@@ -64,6 +65,7 @@ def _git_directories_above(root: Path) -> Iterator[Path]:
 def _line(path: Path) -> str:
     """The first line of a small file; "" when there is none, or it is no text."""
     try:
-        return (read_text(path, max_bytes=LONGEST) or "").partition("\n")[0].strip()
-    except NexusError:  # a curious file is no reason to say nothing at all
+        line = (read_text(path, max_bytes=LONGEST) or "").partition("\n")[0].strip()
+    except NexusError:  # a curious file is no reason to have no prompt
         return ""
+    return line if "\0" not in line else ""

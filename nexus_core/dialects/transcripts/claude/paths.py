@@ -38,9 +38,7 @@ class Places:
         claimed: Lines that belong to the main path, though nothing on it may follow them.
     """
 
-    def __init__(
-        self, paths: Sequence[Path], entries: Sequence[Sequence[Entry]], claimed: Iterable[Node] = ()
-    ) -> None:
+    def __init__(self, paths: Sequence[Path], entries: Sequence[Sequence[Entry]], claimed: Iterable[Node] = ()) -> None:
         self._places = {node.id: (0, node.record.number) for node in claimed}
         for number, path in enumerate(paths):
             self._places.update((node.id, (number, node.record.number)) for node in path.nodes)

@@ -1,6 +1,6 @@
 """Conversations on a server, for many machines.
 
-schema.py        the tables
+schema.py        the tables; migrating.py: makes them, or brings older ones up to date, with a copy of them beside
 store.py         the rows, and what is done when the server was away for a moment
 failures.py      what a server says went wrong, in words that help
 """

@@ -71,6 +71,9 @@ SCHEMA = (
         for each row execute function nexus.refuse()""",
 )
 
+TABLES = ("about", "branches", "steps", "sessions", "aliases", "history", "blobs")
+"""All of them, for a copy."""
+
 # Not `to_regclass`: it answers from a cache, which does not hear of tables that were made while one waited for a lock.
 FIND = "select exists (select from pg_catalog.pg_tables where schemaname = 'nexus' and tablename = 'about')"
 KNOWN = "select version from nexus.about"

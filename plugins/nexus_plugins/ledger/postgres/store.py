@@ -16,8 +16,8 @@ import psycopg
 from nexus_core import ClosedError
 from nexus_core.plugin import LedgerError
 from nexus_plugins.ledger._store import Rows, StillRows
-from nexus_plugins.ledger.postgres import schema
 from nexus_plugins.ledger.postgres.failures import AGAIN, GONE, failure
+from nexus_plugins.ledger.postgres.migrating import ensure_known, prepare, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +30,8 @@ PATIENCE = 30.0
 """Seconds to wait for a server that went away."""
 _ATTEMPTS = 100
 """So often is tried what somebody else was faster at."""
+_BEGIN = "select (select max(version) from about), pg_advisory_xact_lock(hashtextextended(%s, 0))"
+"""Two machines at one session wait for each other here, and not for those at others; all wait for a migration."""
 
 
 class PostgresStore(Rows):
@@ -70,8 +72,8 @@ class PostgresStore(Rows):
             if not self._has_tables(connection):
                 prepare(connection, self.where)
             with connection.transaction():
-                # Two machines at one session wait for each other here, and not for those at others.
-                connection.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", (session,))
+                ((version, _),) = connection.execute(_BEGIN, (session,)).fetchall()
+                ensure_known(version or 0, self.where)
                 return work()
 
         with self._lock:
@@ -210,36 +212,6 @@ def connect(url: str) -> psycopg.Connection[Any]:
 def translated(statement: str) -> str:
     """A statement of _statements.py in the server's words."""
     return statement.replace("?", "%s").replace("instr(", "strpos(")
-
-
-def prepare(connection: psycopg.Connection[Any], where: str) -> None:
-    """Make the tables, or bring them up to date; of many machines that begin at once, one does it."""
-    if version_of(connection) != schema.VERSION:
-        with connection.transaction():
-            connection.execute("select pg_advisory_xact_lock(%s)", (schema.LOCK,))
-            version = version_of(connection)  # of those who waited, the first has done it
-            if version > schema.VERSION:
-                what = f"the ledger is of a later Nexus: it has schema {version}, this one knows {schema.VERSION}"
-                raise LedgerError(what, where=where, hint="update Nexus; nothing on the server was changed")
-            for statement in _statements(version):
-                connection.execute(statement)
-            if version < schema.VERSION:
-                connection.execute("delete from nexus.about")
-                connection.execute(schema.NOTE, (schema.VERSION,))
-
-
-def _statements(version: int) -> list[str]:
-    if version == 0:
-        return list(schema.SCHEMA)
-    return [statement for number in range(version, schema.VERSION) for statement in schema.MIGRATIONS[number]]
-
-
-def version_of(connection: psycopg.Connection[Any]) -> int:
-    """The number of the schema, 0 where there is none."""
-    if connection.execute(schema.FIND).fetchall() != [(True,)]:
-        return 0
-    found = connection.execute(schema.KNOWN).fetchall()
-    return int(found[0][0]) if found else 0
 
 
 def _without_secret(url: str) -> str:

@@ -132,15 +132,17 @@ def place_whole(path: Path, fill: Callable[[Path], None]) -> None:
                 os.rename(temporary, path)  # noqa: PTH104 - both are names here
         _sync(path.parent)
     finally:
-        Path(temporary).unlink(missing_ok=True)
+        for beside in ("", "-journal", "-wal", "-shm"):
+            Path(temporary + beside).unlink(missing_ok=True)
 
 
 def _fill(path: Path) -> None:
     with closing(connect(path)) as connection:
-        connection.execute("pragma journal_mode = wal")
         connection.execute("begin immediate")
         _make_tables(connection)
         connection.execute("commit")
+        # Only now: what lies in a log comes into the file when it is closed, and nobody hears when that fails.
+        connection.execute("pragma journal_mode = wal")
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from nexus_core import ClosedError, Finding
 from nexus_plugins.ledger._store import Rows, StillRows
 from nexus_plugins.ledger.sqlite.failures import TROUBLE, failure
-from nexus_plugins.ledger.sqlite.file import connect, connect_to_look, connect_to_nothing, ensure, is_missing, version_of
+from nexus_plugins.ledger.sqlite.file import (
+    connect,
+    connect_to_look,
+    connect_to_nothing,
+    ensure,
+    is_missing,
+    version_of,
+)
 from nexus_plugins.ledger.sqlite.migrating import migrate
 from nexus_plugins.ledger.sqlite.salvage import salvage
 
@@ -64,6 +71,7 @@ class SqliteStore(Rows):
                 connection = self._open()
                 connection.execute("begin immediate")
                 try:
+                    version_of(self.path, connection)  # a later Nexus may have come since it was opened
                     result = work()
                     connection.execute("commit")
                 except BaseException:

@@ -1,0 +1,92 @@
+"""How long it takes to put a call into an API's shape, beside the bare writing of its body as JSON.
+
+    python benchmarks/writing.py [-n RUNS] [-m MESSAGES]
+
+Prints ratios measured in one run: `context.to(api)` with everything that is looked at on the way (whether the API would
+refuse anything, what its cache is told to keep), and the same for ten times as many messages. Exit code 1 when a goal
+is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from functools import partial
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "plugins")]
+
+import nexus_plugins.models  # noqa: E402 - after the path is set
+from benchmarks.transcripts import medians  # noqa: E402 - as above
+from nexus_core.assembly.writing import RequestWriter  # noqa: E402 - as above
+from nexus_core.tokens.models import find_model  # noqa: E402 - as above
+from nexus_core.values.assembled import AssembledContext  # noqa: E402 - as above
+from nexus_core.values.budget import TokenBudget  # noqa: E402 - as above
+from nexus_core.values.conversation import Tool  # noqa: E402 - as above
+from nexus_core.values.message import Message  # noqa: E402 - as above
+from nexus_core.values.parts import ToolCall, ToolResult  # noqa: E402 - as above
+
+GOALS = {"anthropic": 8.0, "openai": 8.0, "responses": 8.0, "gemini": 16.0}
+"""Writing may take this many times as long as `json.dumps` of what is written. Gemini matches results by their order, which
+no quick look can judge."""
+GROWTH = 12.0
+"""Ten times as many messages may take this many times as long."""
+MODELS = {"anthropic": "claude-opus-5", "openai": "gpt-5.6", "responses": "gpt-5.6", "gemini": "gemini-3-pro"}
+TEXT = "The token is issued before the clock is set, so that it expires at once. " * 12
+
+
+def main() -> int:
+    """Measure, print, and return the exit code."""
+    parser = argparse.ArgumentParser(description="Measure how long it takes to write a call.")
+    parser.add_argument("-n", dest="runs", type=int, default=15, help="calls of each kind (15)")
+    parser.add_argument("-m", dest="messages", type=int, default=1000, help="messages of a call (1000)")
+    given = parser.parse_args()
+    missed = False
+    for api, goal in GOALS.items():
+        context, longer = (context_of(api, given.messages * times) for times in (1, 10))
+        body = context.to(api)
+        whole, bare = medians(given.runs, partial(context.to, api), partial(json.dumps, body))
+        long, short = medians(max(given.runs // 5, 1), partial(longer.to, api), partial(context.to, api))
+        missed |= whole / bare > goal or long / short > GROWTH
+        print(
+            f"{api}, {len(context.messages):,} messages: {1000 * whole:.1f} ms / {1000 * bare:.1f} ms = "
+            f"{whole / bare:.2f} (<= {goal:g}) {_verdict(whole / bare, goal)}; "
+            f"ten times as many: {long / short:.1f} (<= {GROWTH:g}) {_verdict(long / short, GROWTH)}"
+        )
+    return int(missed)
+
+
+def context_of(api: str, size: int) -> AssembledContext:
+    """A session of turns with four calls each, and a question that is not answered yet."""
+    messages: list[Message] = []
+    while len(messages) < size - 1:
+        messages.append(Message("user", TEXT))
+        for _ in range(4):
+            name = f"call_{len(messages)}"
+            messages.append(Message("assistant", [ToolCall(name, "read", {"path": "src/login.py"})]))
+            messages.append(Message("tool", [ToolResult(name, TEXT * 2)]))
+        messages.append(Message("assistant", TEXT))
+    known = {model.name: model for model in nexus_plugins.models.nexus_models()}
+    model = find_model(MODELS[api], known)
+    return AssembledContext(
+        system_prompt=TEXT * 20,
+        history=tuple(messages),
+        current_message=Message("user", TEXT),
+        tools=tuple(Tool(name=f"tool_{each}", description=TEXT) for each in range(20)),
+        model=model.name,
+        token_budget=TokenBudget(limit=model.window, used={"system": 5000, "history": 200 * len(messages)}),
+        message_tokens=(200,) * (len(messages) + 1),
+        workspace_path=ROOT,
+        session_label="benchmark",
+        writer=RequestWriter(model, partial(find_model, models=known)),
+    )
+
+
+def _verdict(ratio: float, goal: float) -> str:
+    return "ok" if ratio <= goal else "MISSED"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""What one call of a model is put together from, and the call itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.errors import BudgetError
+from nexus_core.values.assembled import AssembledContext
+from nexus_core.values.rendering import Arrangement, Past
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from nexus_core.assembly.epoch import Epoch
+    from nexus_core.assembly.sent import Sent
+    from nexus_core.values.assembled import Writer
+    from nexus_core.values.budget import Decision, TokenBudget
+    from nexus_core.values.finding import Finding
+    from nexus_core.values.message import Message
+    from nexus_core.values.parts import JSON
+    from nexus_core.values.placement import Placement
+    from nexus_core.values.rendering import Arranged, Renderer
+    from nexus_core.values.request import Request
+
+
+class Call(NamedTuple):
+    """What one call is put together from.
+
+    Attributes:
+        request: All circumstances: session, model, role, what set it off.
+        epoch: System prompt and tools.
+        renderer: What puts it into words.
+        sent: The messages that stay of the thread, in their order; the open turn's among them.
+        turn: The open turn.
+        parent_turn: The turn before.
+        provider: Who serves the model.
+        options: Options from the settings, for whoever makes the call.
+        permissions: What the agent may do.
+        allowance: The model's window and what is kept free in it.
+        fixed: What system prompt and tools take.
+        memory: What memories take of the current message.
+        dropped: What of the history is left out.
+        findings: What a person should know.
+        weigh: Says what a message takes.
+        placements: Says where everything comes from.
+        writer: Puts it into the shapes of APIs.
+        must_fit: Whether it is an error if it does not fit; what was sent once was sent.
+    """
+
+    request: Request
+    epoch: Epoch
+    renderer: Renderer
+    sent: list[Sent]
+    turn: str
+    parent_turn: str | None
+    provider: str
+    options: JSON
+    permissions: tuple[str, ...]
+    allowance: TokenBudget
+    fixed: dict[str, int]
+    memory: int
+    dropped: tuple[Decision, ...]
+    findings: tuple[Finding, ...]
+    weigh: Callable[[Message], int]
+    placements: Callable[[], tuple[Placement, ...]]
+    writer: Writer
+    must_fit: bool = True
+
+
+def assemble(call: Call) -> AssembledContext:
+    """Everything that goes into a call, within the model's window.
+
+    Raises:
+        BudgetError: What must be sent does not fit; lists what it consists of.
+    """
+    history = [each for each in call.sent if each.turn != call.turn]
+    current = next((each for each in call.sent if each.turn == call.turn and each.is_input), None)
+    progress = [each for each in call.sent if each.turn == call.turn and not each.is_input]
+    event = current.tokens if current else 0
+    said, past = current.message if current else None, tuple(each.message for each in history)
+    told, since = [each.tokens for each in history], [each.tokens for each in progress]
+    if call.renderer.arrange is not None:
+        past, said = _arrange(call, history, said)
+        told, event = list(map(call.weigh, past)), call.weigh(said) if said else 0
+    used = call.fixed | {
+        "history": sum(told) + sum(since),
+        "memory": min(call.memory, event),
+        "event": event - min(call.memory, event),
+    }
+    budget = replace(call.allowance, used=used)
+    if budget.remaining < 0 and call.must_fit:
+        raise BudgetError(budget.high, budget.available, {name: tokens for name, tokens in used.items() if tokens})
+    return AssembledContext(
+        system_prompt=call.epoch.system,
+        history=past,
+        current_message=said,
+        progress=tuple(each.message for each in progress),
+        tools=call.epoch.tools,
+        model=call.request.model,
+        provider=call.provider,
+        model_config=call.options,
+        token_budget=budget,
+        session_label=call.request.session,
+        parent_turn_id=call.parent_turn,
+        role=call.request.role,
+        toolset_name=call.request.role,
+        permissions_granted=call.permissions,
+        source_event_id=call.request.event_id or None,
+        workspace_path=call.request.cwd,
+        decisions=call.dropped,
+        findings=call.findings,
+        renderer=call.renderer.name,
+        epoch=call.epoch.digest,
+        system_context=call.epoch.context,
+        place=call.placements,
+        message_tokens=(*told, *([] if said is None else [event]), *since),
+        writer=call.writer,
+    )
+
+
+def _arrange(call: Call, history: Iterable[Sent], current: Message | None) -> Arranged:
+    assert call.renderer.arrange is not None  # noqa: S101 - asked before
+    past = tuple(Past(each.message, each.created, each.is_input, each.said or each.message) for each in history)
+    given = Arrangement(request=call.request, history=past, current=current, tools=call.epoch.tools)
+    return call.renderer.arrange(given)

@@ -1,0 +1,76 @@
+"""What has changed since the model was told: announced once, in the next message, so that the prompt can stay."""
+
+from __future__ import annotations
+
+from difflib import unified_diff
+from typing import TYPE_CHECKING
+
+from nexus_core.values.section import Section
+from nexus_core.values.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+NOTICE = "changed-instructions"
+TITLE = "Changed Instructions"
+MOST_LINES = 200
+"""A notice has no more lines than this about one section."""
+LONGEST_LINE = 1000
+"""Characters of a line that a notice repeats."""
+_ORDER = -1
+_CONTEXT = 2
+
+
+def notice_of(told: Sequence[Section], now: Sequence[Section]) -> Section | None:
+    """A section that says what is different now; None where nothing is.
+
+    Args:
+        told: The sections that the model knows.
+        now: The sections as they are.
+    """
+    changes = "\n\n".join(_changes(told, now))
+    if not changes:
+        return None
+    text = f"The instructions at the beginning have changed; from now on this counts:\n\n{changes}"
+    return Section(NOTICE, title=TITLE, text=text, kind="event", order=_ORDER, source=Source(uri="plugin:nexus"))
+
+
+def changed_sections(told: Iterable[Section], now: Iterable[Section]) -> Iterator[tuple[Section | None, Section | None]]:
+    """Of each section that is another now how it was and how it is; None where it was not, or is no more there.
+
+    In the order in which a model reads them, those that are gone at last.
+    """
+    before = {_key(section): section for section in told}
+    after = {_key(section): section for section in now}
+    for key, section in after.items():
+        if key not in before or before[key].text != section.text:
+            yield before.get(key), section
+    yield from ((section, None) for key, section in before.items() if key not in after)
+
+
+def _changes(told: Sequence[Section], now: Sequence[Section]) -> Iterator[str]:
+    for before, after in changed_sections(told, now):
+        section = after or before
+        if section is None:
+            continue
+        name = f"{section.title} ({section.source.uri})" if section.source and section.source.is_file else section.title
+        if after is None:
+            yield f"{name}: removed; it does not count any more."
+        elif before is None:
+            yield f"{name}: new\n{_bounded(after.text.splitlines(), name)}"
+        else:
+            lines = unified_diff(before.text.splitlines(), after.text.splitlines(), n=_CONTEXT, lineterm="")
+            yield f"{name}: changed\n{_bounded(list(lines)[2:], name)}"  # without the two lines that name files
+
+
+def _bounded(lines: Sequence[str], name: str) -> str:
+    shown = [line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…" for line in lines[:MOST_LINES]]
+    if len(lines) > MOST_LINES:
+        shown.append(f"[… {len(lines) - MOST_LINES:,} more lines of {name} …]")
+    return "\n".join(shown)
+
+
+def _key(section: Section) -> tuple[str, str]:
+    """What makes a section the same although it was moved."""
+    is_file = section.source is not None and section.source.is_file
+    return (section.source.uri if section.source and is_file else section.id, section.title)

@@ -1,0 +1,186 @@
+"""Where each piece of a call comes from, what it takes, and what became of it."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nexus_core.tokens.messages import count_tools
+from nexus_core.values.budget import Decision
+from nexus_core.values.placement import Placement
+from nexus_core.values.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from nexus_core.assembly.sent import Sent
+    from nexus_core.assembly.tools import Offered
+    from nexus_core.tokens.memory import RememberingCounter
+    from nexus_core.values.section import Section
+
+ALWAYS = "always"
+"""The rule of what is never left out for want of room."""
+CLAMPED = "truncation.tool_result_tokens"
+
+
+class Mention(NamedTuple):
+    """A section of the current zone, as it is written down with the message that tells it.
+
+    Attributes:
+        id, title, kind: The section's.
+        source: Where it comes from.
+        tokens: What it takes, or would take.
+        digest: The address of its text.
+        refusal: The rule by which it was left out; "" where it is told.
+    """
+
+    id: str
+    title: str
+    kind: str
+    source: Source
+    tokens: int
+    digest: str
+    refusal: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is written down."""
+        source = {"uri": self.source.uri, "plugin": self.source.plugin, "trust": self.source.trust}
+        return {**self._asdict(), "source": source}
+
+
+def read_mentions(value: object) -> list[Mention]:
+    """What was written down about the sections of a message."""
+    written = value if isinstance(value, list) else []
+    return [Mention(**{**each, "source": Source(**each["source"])}) for each in written]
+
+
+def mention(section: Section, tokens: int, refusal: str = "") -> Mention:
+    """A section that is told, or left out by a rule."""
+    source = section.source or Source(uri="plugin:nexus")
+    return Mention(section.id, section.title, section.kind, source, tokens, section.digest, refusal)
+
+
+class Pieces(NamedTuple):
+    """Everything that a call is put together from.
+
+    Attributes:
+        static: The placements of the static zone, which are the same for a whole epoch.
+        sent: The messages that are sent, in their order.
+        dropped: What of the history is left out.
+        turn: The open turn.
+        mentions: The sections of the current zone.
+    """
+
+    static: Callable[[], tuple[Placement, ...]]
+    sent: Sequence[Sent]
+    dropped: Sequence[Decision]
+    turn: str
+    mentions: Sequence[Mention]
+
+
+def place_static(
+    sections: Iterable[Section], offered: Iterable[Offered], counter: RememberingCounter
+) -> tuple[Placement, ...]:
+    """Sections and tools of an epoch; of the tools also those that do not reach the model."""
+    placed = [
+        Placement(
+            zone="static",
+            kind=section.kind,
+            name=section.id,
+            title=section.title,
+            source=section.source or Source(uri="plugin:nexus"),
+            tokens=counter.count(section.text),
+            digest=section.digest,
+            decision=_kept(ALWAYS, place),
+        )
+        for place, section in enumerate(sections)
+    ]
+    for place, each in enumerate(offered, len(placed)):
+        tokens = count_tools(counter, [each.tool])
+        decision = _kept(ALWAYS, place) if not each.refusal else _dropped(each.refusal, place, tokens)
+        placed.append(
+            Placement(
+                zone="static",
+                kind="tool",
+                name=each.tool.name,
+                source=each.source,
+                tokens=0 if each.refusal else tokens,
+                digest=_digest(repr(each.tool)),
+                decision=decision,
+            )
+        )
+    return tuple(placed)
+
+
+def place_all(pieces: Pieces) -> tuple[Placement, ...]:
+    """Every piece of a call in its order, and what was left out where it would have stood."""
+    history = [each for each in pieces.sent if each.turn != pieces.turn]
+    current = [each for each in pieces.sent if each.turn == pieces.turn and each.is_input]
+    progress = [each for each in pieces.sent if each.turn == pieces.turn and not each.is_input]
+    return (
+        *pieces.static(),
+        *map(_left_out, pieces.dropped),
+        *(_placed(each, place) for place, each in enumerate(history)),
+        *_place_current(current, pieces.mentions),
+        *(_placed(each, place) for place, each in enumerate(progress, len(history))),
+    )
+
+
+def _place_current(current: Sequence[Sent], mentions: Sequence[Mention]) -> Iterator[Placement]:
+    for place, each in enumerate(mentions):
+        yield Placement(
+            zone="current",
+            kind=each.kind,
+            name=each.id,
+            title=each.title,
+            source=each.source,
+            tokens=0 if each.refusal else each.tokens,
+            digest=each.digest,
+            decision=_dropped(each.refusal, place, each.tokens) if each.refusal else _kept(ALWAYS, place),
+        )
+    told = sum(each.tokens for each in mentions if not each.refusal)
+    for place, sent in enumerate(current, len(mentions)):
+        yield Placement(
+            zone="current",
+            kind="event",
+            name=sent.step,
+            title=sent.message.role,
+            source=Source(uri=f"step:{sent.step}") if sent.step else Source(uri="caller:"),
+            tokens=max(sent.tokens - told, 0),
+            decision=_kept(ALWAYS, place),
+        )
+
+
+def _placed(sent: Sent, place: int) -> Placement:
+    decision = (
+        Decision(action="shortened", rule=CLAMPED, first=place, last=place, tokens_after=sent.tokens)
+        if sent.is_shortened
+        else _kept("fits", place)
+    )
+    return Placement(
+        zone="history",
+        kind="session",
+        name=sent.step,
+        title=sent.message.role,
+        source=Source(uri=f"step:{sent.step}", trust="foreign" if sent.message.role == "tool" else "user"),
+        tokens=sent.tokens,
+        decision=decision,
+    )
+
+
+def _left_out(decision: Decision) -> Placement:
+    title = f"{decision.last - decision.first + 1:,} earlier steps"
+    source = Source(uri="step:")
+    return Placement(zone="history", kind="session", name="", title=title, source=source, tokens=0, decision=decision)
+
+
+def _kept(rule: str, place: int) -> Decision:
+    return Decision(action="kept", rule=rule, first=place, last=place)
+
+
+def _dropped(rule: str, place: int, tokens: int) -> Decision:
+    return Decision(action="dropped", rule=rule, first=place, last=place, tokens_before=tokens)
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

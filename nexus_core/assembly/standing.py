@@ -1,0 +1,116 @@
+"""What stands around a conversation until something on disk changes: files, sections, role, renderer, tools."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from nexus_core.assembly.epoch import write_view
+from nexus_core.assembly.tools import offer_tools, permitted
+from nexus_core.dialects.neutral.json_form import encode
+from nexus_core.history.ledger.media import address_of
+from nexus_core.rendering.core import LABELLED, UNIFIED
+from nexus_core.rendering.labelled import in_order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nexus_core.assembly.tools import Offered
+    from nexus_core.host.host import Host
+    from nexus_core.values.conversation import Tool
+    from nexus_core.values.loaded import Loaded
+    from nexus_core.values.parts import JSON
+    from nexus_core.values.rendering import AgentRole, Renderer
+    from nexus_core.values.request import Request
+    from nexus_core.values.section import Section
+    from nexus_core.values.settings import Settings
+
+
+class Standing:
+    """What holds for a session in one place; each hook is asked once.
+
+    Args:
+        request: The circumstances, without what changes from turn to turn.
+        loaded: What was loaded.
+        sections: The static zone without what the renderer brings.
+        host: The plugins.
+
+    Raises:
+        UnknownNameError: Nobody offers such a role or renderer.
+    """
+
+    def __init__(self, request: Request, loaded: Loaded, sections: Iterable[Section], host: Host) -> None:
+        self.request = request
+        self.loaded = loaded
+        self._host = host
+        self.role: AgentRole = host.roles([UNIFIED]).get(request.role)
+        configured = loaded.settings.get("renderer")
+        name = request.renderer or (configured if isinstance(configured, str) else LABELLED.name)
+        offered = host.renderers([LABELLED]).get(name)
+        self.renderer: Renderer = offered if offered.configure is None else offered.configure(loaded)
+        self.sections = tuple(in_order((*sections, *self.renderer.sections)))
+
+    @property
+    def is_current(self) -> bool:
+        """Whether its renderer says by itself what it said before; that may come from files that no load has read."""
+        configure = self.renderer.configure
+        return configure is None or configure(self.loaded).sections == self.renderer.sections
+
+    @property
+    def settings(self) -> Settings:
+        """What the user and the project set."""
+        return self.loaded.settings
+
+    @property
+    def permissions(self) -> tuple[str, ...]:
+        """What the agent may do: the level of the settings, and the caller's words."""
+        return (str(self.settings.get("permissions.level", "trusted")), *self.request.permissions)
+
+    @cached_property
+    def offered(self) -> tuple[Offered, ...]:
+        """All tools, with what became of each."""
+        added = self._host.tools(self.request, self.loaded)
+        return offer_tools(self.request.tools, added, self.role, self.settings)
+
+    @cached_property
+    def tools(self) -> tuple[Tool, ...]:
+        """What the model may ask for."""
+        return permitted(self.offered)
+
+    @cached_property
+    def basis(self) -> JSON:
+        """What begins another epoch at once when it changes."""
+        request, rules = self.request, self.settings.get("permissions")
+        return {
+            "role": self.role.name,
+            "renderer": self.renderer.name,
+            "permissions": list(self.permissions),
+            "rules": rules if isinstance(rules, dict) else {},
+            "trust": self._trusted(),
+            "task": request.task,
+            "skills": None if request.skills is None else list(request.skills),
+            "tools": [encode(tool) for tool in request.tools],
+        }
+
+    @cached_property
+    def view(self) -> bytes:
+        """The sections as they are stored."""
+        return write_view(self.sections)
+
+    @cached_property
+    def view_digest(self) -> str:
+        """Their address."""
+        return address_of(self.view)
+
+    @cached_property
+    def system(self) -> str:
+        """The static zone in words."""
+        return self.renderer.system(self.sections)
+
+    def _trusted(self) -> list[list[Any]]:
+        """What a project is allowed to do; what waits for the user's word has no effect yet."""
+        return sorted(
+            [str(part.path), part.pointer, address_of(part.content.encode("utf-8", "surrogatepass"))]
+            for part in self.loaded.active
+            if part.decision == "allowed"
+        )

@@ -1,0 +1,98 @@
+"""Finds out what stands around a conversation, and does no work twice while nothing changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from nexus_core.assembly.standing import Standing
+from nexus_core.layers.context import LoadedContext
+from nexus_core.layers.sections import layer_sections, permissions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from nexus_core.assembly.freshness import FreshLoads
+    from nexus_core.host.host import Host
+    from nexus_core.values.loaded import Loaded
+    from nexus_core.values.request import Mode, Request
+    from nexus_core.values.section import Section
+
+Seen = tuple["Request", "Loaded"]
+"""The circumstances in a directory, and what was loaded there."""
+
+REMEMBERED = 16
+"""So many circumstances are remembered; most programs have one or two."""
+SUBAGENT_ORDER = 99
+"""A worker's own instructions stand before those it inherits."""
+
+
+class Surroundings:
+    """What stands around the conversations of a Nexus.
+
+    Args:
+        host: The plugins.
+        loads: Loads what lies on disk, when it has changed.
+    """
+
+    def __init__(self, host: Host, loads: FreshLoads) -> None:
+        self._host = host
+        self._loads = loads
+        self._known: list[tuple[tuple[Loaded, ...], Standing]] = []
+
+    def look(self, places: Sequence[Path], mode: Mode = "repl") -> list[Seen]:
+        """What lies on disk, read again only where something has changed.
+
+        Args:
+            places: The directory a conversation works in; before it, for a worker, those of the agents that it inherits
+                from.
+            mode: How the agent is driven.
+        """
+        return [self._loads.get(place, mode) for place in places]
+
+    def stand(self, found: Sequence[Seen], fields: Mapping[str, Any]) -> Standing:
+        """What stands around a conversation now.
+
+        Args:
+            found: What lies on disk.
+            fields: The circumstances that the caller decides: role, renderer, task, tools…
+
+        Raises:
+            UnknownNameError: Nobody offers such a role or renderer.
+        """
+        base, loaded = found[-1]
+        request = replace(base, **fields).standing
+        loads = tuple(each for _, each in found)
+        for known_loads, known in self._known:
+            is_same = len(known_loads) == len(loads) and all(map(_is_same, known_loads, loads))
+            if is_same and known.request == request and known.is_current:
+                return known
+        sections = self._sections([one for one, _ in found], loads, request)
+        standing = Standing(request, loaded, sections, self._host)
+        self._known = [(loads, standing), *self._known[: REMEMBERED - 1]]
+        return standing
+
+    def _sections(self, requests: Sequence[Request], loads: tuple[Loaded, ...], request: Request) -> list[Section]:
+        """The static zone: what the files say, for a worker those of its ancestry, and what plugins add here."""
+        contexts = {
+            one.cwd: LoadedContext(
+                cwd=one.cwd,
+                loaded=loaded,
+                layer_sections=layer_sections(loaded),
+                other_sections=self._host.static_sections(request, loaded) if loaded is loads[-1] else (),
+                load_for=lambda cwd: contexts[cwd],  # type: ignore[index] # it is asked for what is there
+            )
+            for one, loaded in zip(requests, loads, strict=True)
+        }
+        context = contexts[requests[0].cwd]
+        for one in requests[1:]:
+            if one.cwd != context.cwd:
+                context = context.for_subagent(one.cwd)
+        own = [replace(section, order=SUBAGENT_ORDER) for section in context.subagent_sections]
+        may = permissions(loads[-1].settings, request.permissions)
+        return [*own, *context.layer_sections, may, *context.other_sections]
+
+
+def _is_same(one: Loaded, other: Loaded) -> bool:
+    return one is other

@@ -1,0 +1,86 @@
+"""The tools that a model may ask for: the caller's and those of plugins, without what role and settings forbid."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.dialects.finding import dialect
+from nexus_core.dialects.neutral.json_form import decode, encode
+from nexus_core.history.ledger.texts import write_json
+from nexus_core.values.conversation import Tool
+from nexus_core.values.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nexus_core.values.rendering import AgentRole
+    from nexus_core.values.settings import Settings
+
+CALLER = Source(uri="caller:")
+
+
+class Offered(NamedTuple):
+    """A tool that somebody offers.
+
+    Attributes:
+        tool: The tool.
+        source: Who offers it.
+        refusal: The rule that keeps it away from the model; "" where nothing does.
+    """
+
+    tool: Tool
+    source: Source
+    refusal: str = ""
+
+
+def read_tools(tools: Iterable[object], api: str) -> tuple[Tool, ...]:
+    """Definitions in the shape of any API; the model's own decides what several could mean.
+
+    Raises:
+        MessageError: Something in it is no definition of a tool.
+    """
+    return tuple(map(as_kept, dialect(api or "openai").read_tools(tools)))
+
+
+def as_kept(tool: Tool) -> Tool:
+    """A tool as it comes back from a ledger, so that equal ones are equal."""
+    # In the order of the caller: a model reads the parameters of a tool in the order in which they are written.
+    return decode(Tool, json.loads(write_json(encode(tool), "a tool")))
+
+
+def offer_tools(
+    given: Iterable[Tool], added: Iterable[tuple[Tool, str]], role: AgentRole, settings: Settings
+) -> tuple[Offered, ...]:
+    """All tools, in an order that does not change, each with what became of it.
+
+    Args:
+        given: The caller's, which come first.
+        added: Those of plugins, with the name of the plugin.
+        role: What part the agent plays.
+        settings: What the user and the project permit.
+    """
+    every = [(tool, CALLER) for tool in given]
+    every += [(as_kept(tool), Source(uri=f"plugin:{plugin}", plugin=plugin)) for tool, plugin in added]
+    taken: set[str] = set()
+    offered = []
+    for tool, source in every:
+        is_taken = source is not CALLER and tool.name in taken
+        refusal = "another tool has that name" if is_taken else _refusal(tool, role, settings)
+        taken.add(tool.name)
+        offered.append(Offered(tool, source, refusal))
+    return tuple(offered)
+
+
+def permitted(offered: Iterable[Offered]) -> tuple[Tool, ...]:
+    """The tools that reach the model."""
+    return tuple(each.tool for each in offered if not each.refusal)
+
+
+def _refusal(tool: Tool, role: AgentRole, settings: Settings) -> str:
+    allow, deny = settings.get("permissions.tools.allow"), settings.get("permissions.tools.deny")
+    if isinstance(deny, list) and tool.name in deny:
+        return "permissions.tools.deny"
+    if isinstance(allow, list) and tool.name not in allow:
+        return "permissions.tools.allow"
+    return "" if tool.scope in role.scopes else f"role {role.name}"

@@ -1,0 +1,156 @@
+"""From an assembled context to the arguments of an SDK's call."""
+
+from __future__ import annotations
+
+import json
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nexus_core.assembly.breakpoints import Wish, caches, plan_breakpoints
+from nexus_core.assembly.options import CONTENT, options_for
+from nexus_core.dialects.finding import dialect
+from nexus_core.dialects.gemini.request import override_options
+from nexus_core.dialects.marks import LONG, SHORT, limit_marks, marks_on
+from nexus_core.history.mending.steps import mend
+from nexus_core.history.mending.texts import is_foul
+from nexus_core.history.soundness import is_plainly_sound, is_surely_sound
+from nexus_core.values.api import BEFORE_MESSAGES
+from nexus_core.values.conversation import Conversation
+from nexus_core.values.message import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from nexus_core.values.api import ApiRules, Dialect
+    from nexus_core.values.assembled import AssembledContext
+    from nexus_core.values.breakpoint import Breakpoint
+    from nexus_core.values.counting import Model
+    from nexus_core.values.settings import Settings
+
+CACHE_KEY = "prompt_cache_key"
+_AUTOMATIC = "cache_control"
+"""The argument by which Anthropic marks the end of a call by itself."""
+_KEYED = ("openai", "responses")
+
+
+class RequestWriter(NamedTuple):
+    """Puts contexts into the shapes of APIs.
+
+    Attributes:
+        model: What is known of the model that the contexts are for.
+        find_model: What is known of another one, by its name.
+        enabled: Whether providers are told what to keep in their caches.
+        ttl: How long Anthropic keeps system prompt and tools: `5m` or `1h`.
+    """
+
+    model: Model
+    find_model: Callable[[str], Model]
+    enabled: bool = True
+    ttl: str = SHORT
+
+    def write(
+        self, context: AssembledContext, api: str, options: Mapping[str, Any], *, cache: bool = True
+    ) -> dict[str, Any]:
+        """The arguments of a call, with nothing in them that the API would refuse.
+
+        Raises:
+            UnknownNameError: There is no such API.
+        """
+        speaking = dialect(api)
+        arguments = self._arguments(context, speaking, options, cache=cache)
+        planned = self.plan(context, api, options, cache=cache)
+        return _overridden(_written(context, speaking, arguments, planned), api, options)
+
+    def plan(
+        self, context: AssembledContext, api: str, options: Mapping[str, Any], *, cache: bool = True
+    ) -> tuple[Breakpoint, ...]:
+        """Which places of a call are marked for the provider's cache, which are not, and why; arguments as above."""
+        speaking, given = dialect(api), options_for(api, context.model_config) | dict(options)
+        automatic = given.get(_AUTOMATIC) if api == "anthropic" else None
+        replaced = next((name for name in options if name in CONTENT and name != "model"), "")
+        wish = Wish(self.enabled and cache, self.ttl, automatic, replaced)
+        return plan_breakpoints(context, speaking.rules, self._model(context, given), wish)
+
+    def _model(self, context: AssembledContext, options: Mapping[str, Any]) -> Model:
+        name = str(options.get("model") or context.model)
+        return self.model if name == context.model else self.find_model(name)
+
+    def _arguments(
+        self, context: AssembledContext, speaking: Dialect, options: Mapping[str, Any], *, cache: bool
+    ) -> dict[str, Any]:
+        """What a call is given besides what is said: what is added here, the settings, the caller; the last wins."""
+        model = self._model(context, options)
+        added: dict[str, Any] = {"model": context.model} if context.model or "model" in options else {}
+        if speaking.name == "anthropic" and (room := _room(context, model)):
+            added["max_tokens"] = room
+        if speaking.name in _KEYED and self.enabled and cache and caches(speaking.rules, model):
+            added |= _cache_key(context)
+        return added | options_for(speaking.name, context.model_config) | dict(options)
+
+
+def writer_for(model: Model, find_model: Callable[[str], Model], settings: Settings) -> RequestWriter:
+    """A writer that goes by the settings."""
+    enabled, ttl = settings.get("cache.enabled", True), settings.get("cache.ttl", SHORT)
+    return RequestWriter(model, find_model, enabled=enabled is True, ttl=str(ttl))
+
+
+def _written(
+    context: AssembledContext, speaking: Dialect, arguments: Mapping[str, Any], planned: Iterable[Breakpoint]
+) -> dict[str, Any]:
+    """The call with the caller's own marks, as many as the API takes, and those that are planned."""
+    rules = speaking.rules
+    automatic = [LONG] if speaking.name == "anthropic" and arguments.get(_AUTOMATIC) is not None else []
+    tools = limit_marks(context.tools, rules, rules.cache_marks - len(automatic))
+    system = (Message("system", context.system_prompt),) if context.system_prompt else ()
+    messages: tuple[Message, ...] = (*system, *context.messages)
+    places: Sequence[int] = range(len(messages))
+    if not _is_sound(context, rules):
+        # What the API marks at the end takes up one of the marks as well, and shortens none.
+        mended = mend(messages, rules, marked=[*marks_on(tools, rules), *automatic])
+        messages, places = tuple(message for _, message in mended.messages), mended.places
+    conversation = Conversation(messages=messages, tools=tools, api="", extra=arguments)
+    return speaking.write_request(conversation, _marks(planned, places, len(system)))
+
+
+def _is_sound(context: AssembledContext, rules: ApiRules) -> bool:
+    """Whether there is surely nothing to mend, as nearly always; to look costs a fraction of mending."""
+    messages, prompt = context.messages, context.system_prompt
+    is_clean = not prompt or (bool(prompt.strip()) and not is_foul(prompt, 0))
+    is_plain = is_clean and all(is_plainly_sound(message, rules) for message in messages)
+    return is_plain and is_surely_sound(messages, rules)
+
+
+def _marks(planned: Iterable[Breakpoint], places: Sequence[int], first: int) -> dict[int, str]:
+    """Where the marks stand among messages that were mended: behind all that was made of those before.
+
+    Args:
+        planned: Where they stand among the messages of the context.
+        places: Of each mended message, the place it had.
+        first: The place that the first message of the context had.
+    """
+    marks = {}
+    for each in planned:
+        if not each.skipped:
+            before = (now for now, place in enumerate(places) if place <= each.after + first)
+            marks[max(before, default=BEFORE_MESSAGES)] = each.lifetime
+    return marks
+
+
+def _overridden(body: dict[str, Any], api: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The call with the caller's own arguments in place of what was written."""
+    if api == "gemini":
+        return override_options(body, options)
+    return body if api == "neutral" else body | dict(options)
+
+
+def _room(context: AssembledContext, model: Model) -> int:
+    """What is kept free for the answer, no more than the model can say."""
+    return min(context.token_budget.reserve_response, model.max_output or context.token_budget.limit)
+
+
+def _cache_key(context: AssembledContext) -> dict[str, str]:
+    """What sends the calls of an epoch to where the last one was read; says nothing about the session."""
+    named = [context.session_label, context.epoch]
+    if not any(named):
+        return {}
+    return {CACHE_KEY: f"nexus-{blake2b(json.dumps(named).encode(), digest_size=16).hexdigest()}"}

@@ -1,0 +1,72 @@
+"""JSON that a command is given, with the place of whatever is wrong in it."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from math import isfinite
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from nexus_core.config.documents import syntax_error
+from nexus_core.config.lines import Lines
+from nexus_core.errors import FileError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def is_object(line: str) -> bool:
+    """Whether a line is an object by itself."""
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def parse_json(path: Path, part: str, text: str, line: int = 0) -> Any:  # noqa: ANN401 - what JSON may say
+    """What a text says.
+
+    Args:
+        path: The file, for errors.
+        part: What is to be read: the file, or a line of it.
+        text: The whole file.
+        line: How many lines stand before.
+
+    Raises:
+        ConfigError: It is not JSON; shows where.
+        FileError: It is nested too deeply.
+    """
+    try:
+        return json.loads(part, parse_constant=_refuse, parse_float=_finite)
+    except _ConstantError as error:
+        what = "is too large a number" if str(error)[-1].isdigit() else "is not JSON"
+        message, offset = f"{error} {what}", part.find(str(error))
+    except json.JSONDecodeError as error:
+        message, offset = error.msg, error.pos
+    except ValueError:  # Python reads no more digits than it prints
+        most = sys.get_int_max_str_digits()
+        message, offset = f"a number has more than {most} digits", _place_of_digits(part, most + 1)
+    except RecursionError:
+        raise FileError("nested too deeply", where=str(path)) from None
+    lines = Lines(text)
+    place = Lines(part).position(offset)
+    raise syntax_error(path, lines, (line + place.line, place.column), message)
+
+
+def _place_of_digits(text: str, count: int) -> int:
+    found = re.search(rf"[0-9]{{{count}}}", text)
+    return found.start() if found else 0
+
+
+class _ConstantError(ValueError):
+    """NaN, Infinity, or a number that would become one."""
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    return value if isfinite(value) else _refuse(number)
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise _ConstantError(constant)

@@ -1,0 +1,142 @@
+"""`nexus session export`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.cli.session.group import Label, LedgerUrl, app, find_session, open_nexus
+from nexus_core.errors import FileError, UnknownNameError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nexus_core.cli.shell import CommandShell
+    from nexus_core.nexus import Nexus
+
+STANDARD_OUTPUT = "-"
+_OWN, _ORIGINAL = "nexus", "original"
+_APIS = ("openai", "responses", "anthropic", "gemini", "neutral")
+_FORMATS = (_OWN, *_APIS, _ORIGINAL)
+
+Output = Annotated[
+    str, typer.Option("-o", "--output", metavar="FILE", help="Where to; - is standard output, the default.")
+]
+Format = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="nexus: everything, to be imported again. openai, responses, anthropic, gemini, neutral: the messages."
+        " original: the file that was imported.",
+        autocompletion=lambda: [*_FORMATS],
+    ),
+]
+Everything = Annotated[
+    bool,
+    typer.Option("--all", help="With the sessions that were forked from it; of messages, also what was compacted."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace FILE if it is there.")]
+
+EXAMPLES = """
+\b
+Examples:
+  nexus session export auth-bug -o auth-bug.jsonl
+  nexus session export auth-bug --format openai | nexus check -
+"""
+
+
+@app.command(epilog=EXAMPLES)
+def export(
+    ctx: typer.Context,
+    label: Label,
+    *,
+    output: Output = STANDARD_OUTPUT,
+    form: Format = _OWN,
+    everything: Everything = False,
+    force: Force = False,
+    ledger: LedgerUrl = "",
+    json: Json = False,
+) -> None:
+    """Write a session into a file: whole, to be imported elsewhere, or what was said, for another program.
+
+    The file is for its owner's eyes only: it holds what the session holds, secrets included.
+    """
+    shell: CommandShell = ctx.obj
+    path = _path(shell, output, force=force)
+    _require_sense(form, path, json=json)
+    ascii_only = path is None and not _takes_everything()
+    with open_nexus(ctx, ledger) as nexus:
+        record = find_session(nexus.ledger, label)
+        data = _written(nexus, record.label, form, everything=everything, ascii_only=ascii_only)
+    if path is None:
+        shell.console.text(data.decode())
+        return
+    from nexus_core.files.writing import write_bytes_atomically  # noqa: PLC0415 - only for a file
+
+    write_bytes_atomically(path, data)
+    facts = {"schema": 1, "session": record.label, "format": form, "file": str(path), "bytes": len(data)}
+    if json:
+        shell.console.json(facts)
+    else:
+        shell.console.message(f"Wrote {record.label} to {output}: {len(data):,} bytes.")
+
+
+def _require_sense(form: str, path: Path | None, *, json: bool) -> None:
+    if form not in _FORMATS:
+        raise UnknownNameError("format", form, _FORMATS)
+    if json and path is None:
+        raise UsageError("--json says what was written to a file", hint="name one: -o FILE")
+    if form == _ORIGINAL and path is None:
+        raise UsageError("the file that was imported is given back as it was", hint="name a file for it: -o FILE")
+
+
+def _takes_everything() -> bool:
+    """Whether every character can be printed; otherwise JSON's own escapes stand for them."""
+    return (sys.stdout.encoding or "").lower().replace("-", "") in ("utf8", "utf_8")
+
+
+def _path(shell: CommandShell, output: str, *, force: bool) -> Path | None:
+    if output == STANDARD_OUTPUT:
+        return None
+    path = shell.cwd / output
+    if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises where a directory cannot be reached
+        raise FileError("is a directory", where=output, hint="name a file in it")
+    if os.path.lexists(path) and not force:
+        raise FileError("exists already", where=output, hint="choose another name, or --force replaces it")
+    return path
+
+
+def _written(nexus: Nexus, label: str, form: str, *, everything: bool, ascii_only: bool) -> bytes:
+    if form == _OWN:
+        from nexus_core.session.exporting.lines import export_lines  # noqa: PLC0415 - one of three
+
+        return "".join(export_lines(nexus.ledger, label, forks=everything, ascii_only=ascii_only)).encode()
+    if form == _ORIGINAL:
+        return _original(nexus, label)
+    return _messages(nexus, label, form, everything=everything, ascii_only=ascii_only).encode()
+
+
+def _original(nexus: Nexus, label: str) -> bytes:
+    from nexus_core.session.importing.sources import read_source  # noqa: PLC0415 - as above
+    from nexus_core.session.importing.transcripts import about_import  # noqa: PLC0415 - as above
+
+    source = about_import(find_session(nexus.ledger, label)).get("source")
+    if not isinstance(source, str):
+        raise UsageError(f"{label!r} was not imported from a file of its own", hint="other formats: --format nexus")
+    return read_source(nexus.ledger, source)
+
+
+def _messages(nexus: Nexus, label: str, api: str, *, everything: bool, ascii_only: bool) -> str:
+    from json import dumps  # noqa: PLC0415 - as above
+
+    from nexus_core.session.exporting.messages import everything_said, write_messages  # noqa: PLC0415 - as above
+    from nexus_core.text.visible import visible_json  # noqa: PLC0415 - as above
+
+    tip = find_session(nexus.ledger, label).tip
+    said = everything_said(nexus.ledger, tip) if everything else nexus.session(label).messages
+    return visible_json(dumps(write_messages(said, api), ensure_ascii=ascii_only, indent=2)) + "\n"

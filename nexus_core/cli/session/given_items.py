@@ -1,0 +1,92 @@
+"""The file that `nexus session record` is given, piece by piece."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nexus_core.cli.given_file import STANDARD_INPUT, read_given
+from nexus_core.cli.given_json import is_object, parse_json
+from nexus_core.cli.session.items import Answer, Item, read_item, read_text
+from nexus_core.errors import FileError, MessageError, NexusError
+from nexus_core.files.reading import decode_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nexus_core.cli.session.items import Speaker
+
+
+class GivenItem(NamedTuple):
+    """Something to be recorded, and where it stands: `replies.jsonl:3`."""
+
+    item: Item
+    where: str
+
+
+def read_items(directory: Path, name: str) -> list[GivenItem]:
+    """What a file holds: one thing, `{"items": […]}`, or one thing on each line.
+
+    Raises:
+        ConfigError: It is not JSON; shows where.
+        FileError: It cannot be read, or there is nothing in it.
+        MessageError: Something in it is in no shape that is known; says where.
+    """
+    return [GivenItem(_read(value, where), where) for value, where in _values(directory, name)]
+
+
+def read_words(directory: Path, name: str, speaker: Speaker) -> list[GivenItem]:
+    """A file of plain words; the line break at its end is not one of them."""
+    path, text = _text(directory, name)
+    return [GivenItem(read_text(text.removesuffix("\n"), speaker), _shown(path, name))]
+
+
+def read_answer(directory: Path, name: str, call: str, *, is_error: bool) -> list[GivenItem]:
+    """A file that a tool has written, as the result of a call."""
+    path, text = _text(directory, name)
+    return [GivenItem(Answer(call, text.removesuffix("\n"), is_error), _shown(path, name))]
+
+
+def read_tools(directory: Path, name: str) -> list[Any]:
+    """A file with a list of tools."""
+    path, text = _text(directory, name)
+    tools = parse_json(path, text, text)
+    if not isinstance(tools, list):
+        raise FileError("expected a list of tools", where=_shown(path, name))
+    return tools
+
+
+def _values(directory: Path, name: str) -> Iterator[tuple[Any, str]]:
+    path, text = _text(directory, name)
+    shown = _shown(path, name)
+    lines = [(number, line) for number, line in enumerate(text.split("\n")) if line.strip()]
+    if not lines:
+        raise FileError("there is nothing in it", where=shown, hint="nothing was recorded")
+    if len(lines) > 1 and is_object(lines[0][1]):
+        for number, line in lines:
+            yield parse_json(path, line, text, number), f"{shown}:{number + 1}"
+        return
+    value = parse_json(path, text, text)
+    if isinstance(value, dict) and value.keys() == {"items"} and isinstance(value["items"], list):
+        for place, item in enumerate(value["items"]):
+            yield item, f"{shown}: items[{place}]"
+        return
+    yield value, shown
+
+
+def _read(value: object, where: str) -> Item:
+    try:
+        return read_item(value)
+    except NexusError as error:
+        inside = error.path if isinstance(error, MessageError) else ""
+        raise MessageError(error.what, path=": ".join(filter(None, (where, inside))), hint=error.hint) from None
+
+
+def _shown(path: Path, name: str) -> str:
+    """What is given, as errors call it."""
+    return str(path) if name == STANDARD_INPUT else name
+
+
+def _text(directory: Path, name: str) -> tuple[Path, str]:
+    path = directory / name if name != STANDARD_INPUT else Path("<stdin>")
+    return path, decode_text(path, read_given(directory, name))

@@ -1,0 +1,169 @@
+"""What an import did: which sessions, how much of what, and what a person should know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.cli.session.tables import right_aligned
+from nexus_core.text.console import counted
+from nexus_core.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from nexus_core.dialects.transcripts.transcript import Outcome as ReaderOutcome
+    from nexus_core.dialects.transcripts.transcript import Transcript
+    from nexus_core.text.console import Console
+    from nexus_core.values.ledger import NewStep
+
+_NOTES = 5
+"""How many notes on a file are printed; --json has all of them."""
+_WORDS: dict[ReaderOutcome, tuple[str, str]] = {
+    "message": ("message", "messages"),
+    "merged": ("line merged into another", "lines merged into others"),
+    "branch": ("message on a branch", "messages on branches"),
+    "compaction": ("line of a compaction", "lines of compactions"),
+    "mirror": ("copy of another line", "copies of other lines"),
+    "metadata": ("line kept as it is", "lines kept as they are"),
+    "skipped": ("line skipped", "lines skipped"),
+    "blank": ("blank line", "blank lines"),
+}
+
+
+class SessionRow(NamedTuple):
+    """What became of a session.
+
+    Attributes:
+        label: Its name.
+        kind: Which path of the transcript it has.
+        what: `new`, `more` or `same`.
+        turns, steps, messages, tokens: How many were added; tokens are estimated, or as they were exported.
+        is_open: Whether the last turn waits for an answer or for results.
+        note: Why it is not the session that one would expect.
+    """
+
+    label: str
+    kind: str
+    what: str
+    turns: int = 0
+    steps: int = 0
+    messages: int = 0
+    tokens: int = 0
+    is_open: bool = False
+    note: str = ""
+
+    @classmethod
+    def of(cls, label: str, kind: str, steps: Sequence[NewStep], *, is_new: bool, note: str = "") -> SessionRow:
+        """A session to which steps were added."""
+        is_open = bool(steps) and not steps[-1].closes
+        return cls(
+            label,
+            kind,
+            "new" if is_new else "more" if steps else "same",
+            sum(step.closes for step in steps) + is_open,
+            len(steps),
+            sum(len(step.messages) for step in steps),
+            sum(step.tokens for step in steps),
+            is_open,
+            note,
+        )
+
+
+class Outcome(NamedTuple):
+    """What became of a file.
+
+    Attributes:
+        file: Its name.
+        label: The main session; "" where nothing was said in it.
+        rows: Every session.
+        transcript: What was read; None where it was known already, or is an export.
+        repaired: What is put right whenever it is sent, by its code.
+        form: What kind of file it is, where there is no transcript.
+        lines: How many lines it has, as above.
+    """
+
+    file: str
+    label: str
+    rows: list[SessionRow]
+    transcript: Transcript | None = None
+    repaired: Mapping[str, int] = {}
+    form: str = ""
+    lines: int = 0
+
+
+def print_outcomes(console: Console, outcomes: Sequence[Outcome], *, dry_run: bool) -> None:
+    """The sessions as a table, and beside it what a person should know."""
+    heading = ("SESSION", "WHAT", "TURNS", "STEPS", "MESSAGES", "TOKENS", "FILE")
+    rows = [
+        (
+            row.label,
+            f"would be {row.what}" if dry_run and row.what != "same" else row.what,
+            *(f"{number:,}" for number in (row.turns, row.steps, row.messages)),
+            f"~{row.tokens:,}",
+            outcome.file,
+        )
+        for outcome in outcomes
+        for row in outcome.rows
+    ]
+    if rows:
+        console.table(right_aligned([heading, *rows], {2, 3, 4, 5}), styles=["bold"])
+    for outcome in outcomes:
+        for line in _told(outcome):
+            console.message(visible_line(line))
+        for warning in _warnings(outcome):
+            console.warning(visible_line(warning))
+
+
+def print_outcomes_json(
+    console: Console, outcomes: Iterable[Outcome], refused: list[dict[str, str]], *, dry_run: bool
+) -> None:
+    """The same for programs, with every note."""
+    files = [_facts(outcome) for outcome in outcomes]
+    console.json({"schema": 1, "dry_run": dry_run, "files": files, "refused": refused})
+
+
+def _told(outcome: Outcome) -> Iterator[str]:
+    transcript = outcome.transcript
+    if transcript is None:
+        form = f"{outcome.form}, {counted(outcome.lines, 'line')}" if outcome.form else "imported before, as it is"
+        yield f"{outcome.file}: {form}"
+    else:
+        report = transcript.report
+        counts = [(report.count(each), words) for each, words in _WORDS.items()]
+        found = [f"{count:,} {words[count != 1]}" for count, words in counts if count]
+        yield f"{outcome.file}: {transcript.format}, {counted(report.lines, 'line')}: {', '.join(found)}"
+    if outcome.repaired:
+        listed = ", ".join(f"{number:,} {code}" for code, number in outcome.repaired.items())
+        yield f"{outcome.file}: put right whenever it is sent: {listed}"
+    for row in outcome.rows:
+        if row.is_open:
+            yield f"{row.label}: its last turn is open; next() goes on with it, interrupt=True gives it up"
+
+
+def _warnings(outcome: Outcome) -> Iterator[str]:
+    if not outcome.label:
+        yield f"{outcome.file}: nothing is said in it, so there is no session"
+    for row in outcome.rows:
+        if row.note:
+            yield f"{row.note}; what is new is in {row.label!r}"
+    notes = outcome.transcript.report.notes if outcome.transcript else ()
+    for note in notes[:_NOTES]:
+        yield f"{outcome.file}:{note.line}: {note.text}"
+    if len(notes) > _NOTES:
+        yield f"{outcome.file}: {len(notes) - _NOTES:,} more notes; --json has all of them"
+
+
+def _facts(outcome: Outcome) -> dict[str, object]:
+    transcript = outcome.transcript
+    report = transcript.report if transcript else None
+    return {
+        "file": outcome.file,
+        "label": outcome.label or None,
+        "format": transcript.format if transcript else outcome.form or None,
+        "id": transcript.id if transcript else None,
+        "lines": report.lines if report else outcome.lines or None,
+        "outcomes": {name: len(numbers) for name, numbers in report.outcomes.items()} if report else {},
+        "notes": [note._asdict() for note in report.notes] if report else [],
+        "repaired": dict(outcome.repaired),
+        "sessions": [row._asdict() for row in outcome.rows],
+    }

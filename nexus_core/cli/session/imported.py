@@ -1,0 +1,168 @@
+"""Files become sessions, and the report of it."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections import Counter
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+import typer
+
+from nexus_core.cli.exits import CONFIGURATION
+from nexus_core.cli.given_file import STANDARD_INPUT, read_given
+from nexus_core.cli.session.import_report import Outcome, SessionRow, print_outcomes, print_outcomes_json
+from nexus_core.dialects.rules import RULES
+from nexus_core.dialects.transcripts.reading import read_transcript
+from nexus_core.errors import ExistsError, FileError, MessageError
+from nexus_core.history.mending.steps import mend
+from nexus_core.session.exporting.reading import is_export, read_export
+from nexus_core.session.exporting.restoring import restore
+from nexus_core.session.importing.finding import find_transcripts, transcripts_directory
+from nexus_core.session.importing.transcripts import Given, find_imported, import_transcript
+from nexus_core.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from nexus_core.cli.shell import CommandShell
+    from nexus_core.dialects.transcripts.transcript import Transcript
+    from nexus_core.text.progress import Progress
+    from nexus_core.values.ledger import Ledger
+
+_READ, _WRITTEN = 0.6, 0.4
+"""How the time that a file takes is divided, for the bar."""
+
+
+class _Task(NamedTuple):
+    """What is to be done with a file.
+
+    Attributes:
+        name: The file.
+        data: What is in it.
+        label: What the session shall be called.
+        dry_run: Whether nothing is written.
+    """
+
+    name: str
+    data: bytes
+    label: str
+    dry_run: bool
+
+
+def find_files(shell: CommandShell, program: str) -> list[str]:
+    """The files of a program that are about this directory; says so when there are none."""
+    found = [str(each.path) for each in find_transcripts(program, shell.cwd)]
+    if not found:
+        where = visible_line(str(transcripts_directory(program)))
+        shell.console.message(f"{program} keeps no session of this directory in {where}.")
+    return found
+
+
+def list_files(shell: CommandShell, program: str, names: Sequence[str], *, json: bool) -> None:
+    """Print which files there are."""
+    from nexus_core.cli.session.overview import moment  # noqa: PLC0415 - only with --list
+
+    facts = [(name, os.stat(name)) for name in names]  # noqa: PTH116 - they are names
+    if json:
+        files = [{"file": name, "bytes": each.st_size, "changed": int(each.st_mtime * 1000)} for name, each in facts]
+        shell.console.json({"schema": 1, "program": program, "files": files})
+    elif facts:
+        rows = [(f"{each.st_size:,}", moment(int(each.st_mtime * 1000)), name) for name, each in facts]
+        shell.console.table([("BYTES", "CHANGED", "FILE"), *rows], styles=["bold"])
+
+
+def import_files(
+    shell: CommandShell, ledger: Ledger, names: Sequence[str], *, label: str, dry_run: bool, json: bool
+) -> None:
+    """Import files one by one, and print what became of each; one that cannot be read does not stop the others."""
+    outcomes: list[Outcome] = []
+    refused: list[dict[str, str]] = []
+    with shell.console.progress(sum(_size(shell, name) for name in names)) as progress, without_collecting():
+        for name in names:
+            try:
+                data = read_given(shell.cwd, name, instead="name the files in it")
+                outcomes.append(_import(shell, ledger, _Task(name, data, label, dry_run), progress))
+            except (FileError, MessageError, ExistsError) as error:
+                if len(names) == 1:
+                    raise
+                progress.close()
+                shell.console.error(str(error))
+                refused.append({"file": name, "reason": error.what})
+    if json:
+        print_outcomes_json(shell.console, outcomes, refused, dry_run=dry_run)
+    else:
+        print_outcomes(shell.console, outcomes, dry_run=dry_run)
+    if refused:
+        raise typer.Exit(CONFIGURATION)
+
+
+@contextmanager
+def without_collecting() -> Iterator[None]:
+    """Do not look for garbage meanwhile: of the many values that a transcript becomes, none is."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _import(shell: CommandShell, ledger: Ledger, task: _Task, progress: Progress) -> Outcome:
+    text = _decoded(shell, task)
+    if is_export(text):
+        return _restore(ledger, task, text, progress)
+    known = find_imported(ledger, task.data)
+    if known is not None:
+        progress.advance(len(task.data))
+        return Outcome(task.name, known, rows=[SessionRow(known, "main", "same")])
+    transcript = read_transcript(text, task.name)
+    progress.advance(len(task.data) * _READ)
+    name = "" if task.name == STANDARD_INPUT else task.name
+    given = Given(transcript, task.data, name, task.label, str(shell.cwd))
+    imported = import_transcript(ledger, given, dry_run=task.dry_run)
+    progress.advance(len(task.data) * _WRITTEN)
+    rows = [
+        SessionRow.of(each.label, each.path.kind, each.steps, is_new=each.is_new, note=each.note)
+        for each in imported.growths
+        if each.path.items
+    ]
+    return Outcome(task.name, imported.label if rows else "", rows, transcript, _repaired(transcript))
+
+
+def _restore(ledger: Ledger, task: _Task, text: str, progress: Progress) -> Outcome:
+    export = read_export(text, task.name)
+    progress.advance(len(task.data) * _READ)
+    restored = restore(ledger, export, label=task.label, dry_run=task.dry_run)
+    progress.advance(len(task.data) * _WRITTEN)
+    rows = [
+        SessionRow.of(each.record.label, "fork" if place else "main", each.steps, is_new=each.is_new)
+        for place, each in enumerate(restored)
+    ]
+    return Outcome(task.name, rows[0].label, rows, form="nexus", lines=text.count("\n"))
+
+
+def _repaired(transcript: Transcript) -> dict[str, int]:
+    """What is put right whenever it is sent, by its code; nothing of it is changed in the ledger."""
+    rules = RULES[transcript.api or "neutral"]
+    mended = mend([entry.message for entry in transcript.context], rules)
+    return dict(sorted(Counter(finding.code for finding in mended.findings).items()))
+
+
+def _decoded(shell: CommandShell, task: _Task) -> str:
+    try:
+        return task.data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        # While a session is being written, its last character may be half there.
+        line = task.data.count(b"\n", 0, error.start) + 1
+        shell.console.warning(visible_line(f"{task.name}:{line}: not UTF-8; kept as � where it is not"))
+        return task.data.decode("utf-8", "replace")
+
+
+def _size(shell: CommandShell, name: str) -> int:
+    try:
+        return os.stat(shell.cwd / name).st_size  # noqa: PTH116 - of any path, also one that is none
+    except (OSError, ValueError):
+        return 0

@@ -1,0 +1,147 @@
+"""`nexus session verify|repair`."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nexus_core.cli.exits import FINDINGS
+from nexus_core.cli.options import DryRun, Json  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.cli.session.group import LedgerUrl, app, ledger_url, open_nexus
+from nexus_core.errors import LedgerError
+from nexus_core.history.ledger.opening import open_ledger, without_secret
+from nexus_core.text.console import counted
+from nexus_core.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nexus_core.cli.shell import CommandShell
+    from nexus_core.history.ledger.ledger import StoreLedger
+    from nexus_core.history.ledger.rebuilding import Rebuilt
+    from nexus_core.nexus import Nexus
+    from nexus_core.values.finding import Finding
+    from nexus_core.values.ledger import Ledger
+
+Target = Annotated[
+    str, typer.Argument(metavar="NEW", help="A file that is not there yet, or the url of an empty ledger.")
+]
+
+VERIFY_EXAMPLES = """
+\b
+Examples:
+  nexus session verify
+  nexus session verify --ledger copy-of-ledger.db --json
+"""
+REPAIR_EXAMPLES = """
+\b
+Examples:
+  nexus session repair saved.db --dry-run
+  nexus session repair saved.db --ledger damaged.db
+"""
+
+
+@app.command(epilog=VERIFY_EXAMPLES)
+def verify(ctx: typer.Context, *, ledger: LedgerUrl = "", json: Json = False) -> None:
+    """Say what in a ledger is not as it was recorded: changed, deleted, moved, damaged; exits with 1 if anything is."""
+    shell: CommandShell = ctx.obj
+    with open_nexus(ctx, ledger) as nexus:
+        url = without_secret(nexus.ledger.url)
+        with shell.console.progress(_about_steps(nexus.ledger)) as progress:
+            looked_at = 0
+
+            def advance(steps: int) -> None:
+                nonlocal looked_at
+                looked_at += steps
+                progress.advance(steps)
+
+            findings = list(nexus.ledger.verify(advance=advance))
+        sessions = None if findings else len(nexus.ledger.sessions(status=None))
+    if json:
+        about = {"schema": 1, "ledger": url, "steps": looked_at, "sessions": sessions}
+        shell.console.json(about | {"findings": _facts(findings)})
+    else:
+        _print(shell, findings)
+        seen = counted(looked_at, "step") + ("" if sessions is None else f" and {counted(sessions, 'session')}")
+        found = counted(len(findings), "finding") if findings else "all as it was recorded"
+        shell.console.message(f"Looked at {seen} in {url}: {found}.")
+        if findings:
+            shell.console.message("`nexus session repair NEW` saves what is whole.")
+    if findings:
+        raise typer.Exit(FINDINGS)
+
+
+@app.command(epilog=REPAIR_EXAMPLES)
+def repair(
+    ctx: typer.Context, new: Target, *, dry_run: DryRun = False, ledger: LedgerUrl = "", json: Json = False
+) -> None:
+    """Save every turn that is whole into a new ledger, and leave the old one as it is.
+
+    It need not be a file that can still be opened. Of a sound ledger, the new one is a copy. Exits with 1 if something
+    is lost.
+    """
+    shell: CommandShell = ctx.obj
+    with open_nexus(ctx, ledger) as nexus:
+        old = _repairable(nexus.ledger)
+        target = _target(nexus, new, dry_run=dry_run)
+        try:
+            with shell.console.progress(1) as progress:
+                rebuilt = old.repair(target, advance=progress.advance)
+        finally:
+            target.close()
+    where = without_secret(ledger_url(shell.cwd, new) or "")
+    if json:
+        facts = {"turns": rebuilt.turns, "steps": rebuilt.steps, "sessions": rebuilt.sessions, "blobs": rebuilt.blobs}
+        document = {"schema": 1, "ledger": without_secret(old.url), "new": where, "dry_run": dry_run, "saved": facts}
+        shell.console.json(document | {"lost": _facts(rebuilt.lost)})
+    else:
+        _print(shell, rebuilt.lost)
+        shell.console.message(f"{'Would save' if dry_run else 'Saved'} {_saved(rebuilt)} in {where}.")
+    if rebuilt.lost:
+        raise typer.Exit(FINDINGS)
+
+
+def _about_steps(ledger: Ledger) -> int:
+    from nexus_core.cli.session.reading import steps_up_to  # noqa: PLC0415 - other commands do not need it
+
+    with suppress(LedgerError):  # whatever it is, it will be found
+        return steps_up_to(ledger, [record.tip for record in ledger.sessions(status=None)])
+    return 0
+
+
+def _target(nexus: Nexus, new: str, *, dry_run: bool) -> StoreLedger:
+    if dry_run:
+        from nexus_core.history.ledger.memory import MemoryLedger  # noqa: PLC0415 - as above
+
+        return MemoryLedger()
+    return _repairable(open_ledger(nexus.host, ledger_url(nexus.cwd, new) or ""))
+
+
+def _repairable(ledger: Ledger) -> StoreLedger:
+    """A ledger that can be read row by row.
+
+    Raises:
+        LedgerError: Its plugin keeps conversations in a way of its own.
+    """
+    from nexus_core.history.ledger.ledger import StoreLedger  # noqa: PLC0415 - as above
+
+    if isinstance(ledger, StoreLedger):
+        return ledger
+    hint = "only its plugin knows how it is repaired; `nexus session export` and `import` copy what can be read"
+    raise LedgerError("this ledger cannot be repaired from outside", where=without_secret(ledger.url), hint=hint)
+
+
+def _print(shell: CommandShell, findings: Iterable[Finding]) -> None:
+    for finding in findings:
+        shell.console.text(visible_line(str(finding)))
+
+
+def _facts(findings: Iterable[Finding]) -> list[dict[str, object]]:
+    return [{"code": each.code, "message": each.message, "step": each.step or None} for each in findings]
+
+
+def _saved(rebuilt: Rebuilt) -> str:
+    turns, steps = counted(rebuilt.turns, "turn"), counted(rebuilt.steps, "step")
+    return f"{turns} ({steps}), {counted(rebuilt.sessions, 'session')} and {counted(rebuilt.blobs, 'blob')}"

@@ -1,0 +1,182 @@
+"""What `nexus session record` does and prints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from nexus_core.cli.session.given_items import read_answer, read_items, read_tools, read_words
+from nexus_core.cli.session.group import find_session
+from nexus_core.cli.session.items import Ask, Keep
+from nexus_core.cli.session.keeping import give_up, is_open, keep
+from nexus_core.cli.session.step_facts import call_facts
+from nexus_core.errors import NexusError, UsageError
+from nexus_core.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nexus_core.cli.session.given_items import GivenItem
+    from nexus_core.cli.session.items import Speaker
+    from nexus_core.cli.session.keeping import Kept
+    from nexus_core.cli.shell import CommandShell
+    from nexus_core.nexus import Nexus
+    from nexus_core.session.session import Session
+    from nexus_core.values.ledger import Ledger
+
+
+class Options(NamedTuple):
+    """What was said on the command line."""
+
+    label: str
+    file: str | None
+    speaker: str
+    call: str
+    is_error: bool
+    interrupt: bool
+    interrupted: bool
+    model: str
+    tools: str
+    api: str
+    dry_run: bool
+    json: bool
+
+
+class Outcome(NamedTuple):
+    """What became of it.
+
+    Attributes:
+        kept: What is recorded.
+        request: What to send next, for whoever asked.
+        error: What went wrong after that.
+    """
+
+    kept: list[Kept]
+    request: dict[str, Any] | None = None
+    error: NexusError | None = None
+
+
+def record_given(shell: CommandShell, nexus: Nexus, options: Options) -> None:
+    """Read everything, record it in order, and print what was recorded and what the session waits for.
+
+    Raises:
+        NexusError: Something went wrong; what was recorded before is printed.
+    """
+    given = _read(shell.cwd, options)
+    tools = read_tools(shell.cwd, options.tools) if options.tools else None
+    if not given or not _begins(given[0]):
+        find_session(nexus.ledger, options.label)
+    if options.dry_run:
+        _print_plan(shell, options, given)
+        return
+    session = nexus.session(options.label, model=options.model or None, tools=tools)
+    outcome = _record(session, nexus.ledger, given, options)
+    if options.json:
+        shell.console.json(_facts(session, nexus.ledger, outcome, options))
+    else:
+        _print(shell, session, nexus.ledger, outcome, len(given))
+    if outcome.error is not None:
+        raise outcome.error
+
+
+def _read(directory: Path, options: Options) -> list[GivenItem]:
+    if options.file is None:
+        return []
+    if options.speaker:
+        given = read_words(directory, options.file, cast("Speaker", options.speaker))
+    elif options.call:
+        given = read_answer(directory, options.file, options.call, is_error=options.is_error)
+    else:
+        given = read_items(directory, options.file)
+    first, last = given[0].item, given[-1].item
+    if options.interrupt:
+        if not isinstance(first, Ask):
+            raise UsageError("--interrupt is about a user's message", hint="the first thing in FILE is none")
+        given[0] = given[0]._replace(item=first._replace(interrupt=True))
+    if options.interrupted:
+        if not isinstance(last, Keep) or last.what != "reply":
+            raise UsageError("--interrupted is about a reply", hint="the last thing in FILE is none")
+        given[-1] = given[-1]._replace(item=last._replace(interrupted=True))
+    return given
+
+
+def _begins(given: GivenItem) -> bool:
+    """Whether it may be the first thing in a session; anything else is meant for one that is there."""
+    return isinstance(given.item, Ask) or (isinstance(given.item, Keep) and given.item.what == "turn")
+
+
+def _record(session: Session, ledger: Ledger, given: list[GivenItem], options: Options) -> Outcome:
+    kept: list[Kept] = []
+    try:
+        if options.file is None and options.interrupted and (ended := give_up(session, ledger)):
+            kept.append(ended)
+        for each in given:
+            try:
+                kept.append(keep(session, ledger, each.item))
+            except NexusError as error:
+                error.where = ": ".join(filter(None, (each.where, error.where)))
+                raise
+        return Outcome(kept, _request(session, ledger, kept, options.api))
+    except NexusError as error:
+        return Outcome(kept, error=error)
+
+
+def _request(session: Session, ledger: Ledger, kept: list[Kept], api: str) -> dict[str, Any] | None:
+    """What to send next; None where nothing is, because no turn is open or calls wait."""
+    if not api or not is_open(session, ledger) or session.pending:
+        return None
+    if kept and kept[-1].does_not_fit is not None:
+        raise kept[-1].does_not_fit
+    return session.next().to(api)
+
+
+def _facts(session: Session, ledger: Ledger, outcome: Outcome, options: Options) -> dict[str, object]:
+    said = (kept.recorded.text for kept in reversed(outcome.kept) if kept.recorded and kept.recorded.text)
+    facts: dict[str, object] = {
+        "schema": 1,
+        "session": session.label,
+        "recorded": [kept.facts() for kept in outcome.kept],
+        "text": next(said, ""),
+        "done": not is_open(session, ledger),
+        "pending": [call_facts(call) for call in session.pending],
+    }
+    if options.api:
+        facts["request"] = outcome.request
+    if (error := outcome.error) is not None:
+        facts["error"] = {"what": error.what, "where": error.where, "hint": error.hint}
+    return facts
+
+
+def _print(shell: CommandShell, session: Session, ledger: Ledger, outcome: Outcome, given: int) -> None:
+    for kept in outcome.kept:
+        shell.console.text(visible_line(_line(kept)))
+        if kept.does_not_fit is not None:
+            shell.console.warning(f"it is recorded, but cannot be sent: {kept.does_not_fit}")
+    if outcome.error is not None:
+        shell.console.message(f"{len(outcome.kept)} of {given} recorded.")
+    elif not is_open(session, ledger):
+        shell.console.message("No turn is open.")
+    else:
+        waiting = ", ".join(map(str, session.pending))
+        shell.console.message(visible_line(f"The turn waits for {waiting or 'a reply'}."))
+
+
+def _line(kept: Kept) -> str:
+    calls = ", ".join(map(str, kept.recorded.tool_calls)) if kept.recorded else ""
+    notes = (f"calls {calls}" if calls else "", "recorded before" if kept.is_known else "")
+    return "  ".join((kept.step.id, kept.step.kind, *filter(None, notes)))
+
+
+def _print_plan(shell: CommandShell, options: Options, given: list[GivenItem]) -> None:
+    plan = [{"what": _what(each), "where": each.where} for each in given]
+    if options.json:
+        shell.console.json({"schema": 1, "session": options.label, "would_record": plan})
+        return
+    for each in plan:
+        shell.console.text(visible_line(f"{each['where']}: {each['what']}"))
+    shell.console.message(f"Would record {len(plan)}; whether the session expects them was not looked at.")
+
+
+def _what(given: GivenItem) -> str:
+    if isinstance(given.item, Ask):
+        return "message"
+    return given.item.what if isinstance(given.item, Keep) else "result"

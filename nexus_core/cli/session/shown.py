@@ -1,0 +1,110 @@
+"""What `nexus session show` prints."""
+
+from __future__ import annotations
+
+from json import dumps
+from typing import TYPE_CHECKING
+
+from nexus_core.cli.session.overview import look_over, moment
+from nexus_core.cli.session.reading import newest_turns
+from nexus_core.cli.session.step_facts import call_facts, step_facts
+from nexus_core.cli.session.telling import cost, tell_step, tell_turn
+from nexus_core.errors import UsageError
+from nexus_core.session.numbering import opens_turn
+from nexus_core.session.walking import is_in_thread
+from nexus_core.text.console import counted
+from nexus_core.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nexus_core.cli.session.overview import Overview
+    from nexus_core.cli.session.telling import Line
+    from nexus_core.cli.shell import CommandShell
+    from nexus_core.session.turns import Turn
+    from nexus_core.values.ledger import Ledger, SessionRecord, Step
+
+
+def show_turns(
+    shell: CommandShell, ledger: Ledger, record: SessionRecord, wanted: int | None, *, full: bool, json: bool
+) -> None:
+    """Print a session and its newest turns.
+
+    Args:
+        shell: Where to print.
+        ledger: Where the session is.
+        record: The session.
+        wanted: How many turns; None for all.
+        full: Whether long texts are printed whole.
+        json: Whether as JSON.
+    """
+    session, aliases = look_over(ledger, record), ledger.aliases(record.label)
+    # The newest is read in any case: it says what is waited for.
+    turns = newest_turns(ledger, record, None if wanted is None else max(wanted, 1))
+    pending = turns[-1].pending if turns else ()
+    shown = turns if wanted != 0 else []
+    if json:
+        about = {**session.facts(), "aliases": aliases}
+        waiting = [call_facts(call) for call in pending]
+        shell.console.json({"schema": 1, "session": about, "turns": [*map(_turn_facts, shown)], "pending": waiting})
+        return
+    for line in _heading(session, aliases, [str(call) for call in pending]):
+        shell.console.text(visible_line(line))
+    earlier = session.turns - sum(opens_turn(turn.steps[0]) for turn in shown)
+    if shown and earlier:
+        shell.console.message(f"({counted(earlier, 'earlier turn')}; --all shows all)", style="dim")
+    for turn in shown:
+        shell.console.text("")
+        _print(shell, tell_turn(turn, full=full))
+
+
+def show_step(shell: CommandShell, ledger: Ledger, record: SessionRecord, name: str, *, json: bool) -> None:
+    """Print one step of a session, with all that is known of it."""
+    facts = step_facts(step := _step_of(ledger, record, name))
+    if json:
+        shell.console.json({"schema": 1, "step": facts})
+        return
+    del facts["messages"]
+    shell.console.table([(name, value if isinstance(value, str) else _written(value)) for name, value in facts.items()])
+    shell.console.text("")
+    _print(shell, tell_step(step, full=True))
+
+
+def _heading(session: Overview, aliases: list[str], pending: list[str]) -> list[str]:
+    record = session.record
+    facts = (counted(session.turns, "turn"), counted(session.tokens, "token"), session.state, session.model)
+    where = f" in {session.directory}" if session.directory else ""
+    lines = [f"{record.label}: {', '.join(filter(None, facts))}", f"changed {moment(record.updated)}{where}"]
+    if session.usage.total_tokens:
+        lines.append(f"cost {cost(session.usage)}")
+    if record.origin:
+        lines.append(f"forked from {record.origin}")
+    if aliases:
+        lines.append(f"also called {', '.join(aliases)}")
+    if pending:
+        lines.append(f"waits for {', '.join(pending)}")
+    return lines
+
+
+def _turn_facts(turn: Turn) -> dict[str, object]:
+    return {"id": turn.steps[0].turn, "open": turn.is_open, "steps": [step_facts(step) for step in turn.steps]}
+
+
+def _step_of(ledger: Ledger, record: SessionRecord, name: str) -> Step:
+    step, tip = ledger.step(name), None if record.tip is None else ledger.step(record.tip)
+    if step is None or tip is None or not is_in_thread(ledger, step, tip):
+        hint = "`nexus session show LABEL --json` names those of the newest turns"
+        raise UsageError(f"there is no step {name!r} in session {record.label!r}", hint=hint)
+    return step
+
+
+def _written(value: object) -> str:
+    return dumps(value, ensure_ascii=False)
+
+
+def _print(shell: CommandShell, lines: Iterable[Line]) -> None:
+    for line in lines:
+        if line.is_heading:
+            shell.console.table([(line.text,)], styles=["bold"])
+        else:
+            shell.console.text(line.text)

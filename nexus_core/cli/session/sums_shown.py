@@ -1,0 +1,62 @@
+"""What `nexus session stats` prints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nexus_core.cli.session.overview import hit_rate, percent
+from nexus_core.cli.session.sums import ranked
+from nexus_core.cli.session.tables import right_aligned
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nexus_core.cli.session.sums import Sums
+    from nexus_core.cli.shell import CommandShell
+    from nexus_core.values.conversation import Usage
+
+_MODELS = ("MODEL", "REPLIES", "INPUT", "CACHED", "RATE", "PUT INTO CACHE", "OUTPUT", "REASONING")
+
+
+def print_sums(shell: CommandShell, about: Mapping[str, object], sums: Sums) -> None:
+    """Print sums as tables.
+
+    Args:
+        shell: Where to print.
+        about: What they are about.
+        sums: The sums.
+    """
+    facts = [(name, str(value)) for name, value in about.items()]
+    facts += [(name, f"{getattr(sums, name):,}") for name in ("turns", "steps", "messages", "compactions")]
+    facts += [
+        ("tokens", f"{tokens:,} ({counter or 'nobody knows who counted'})") for counter, tokens in ranked(sums.tokens)
+    ]
+    shell.console.table(facts)
+    if sums.tools:
+        shell.console.text("")
+        tools = [("TOOL", "CALLS"), *((name, f"{calls:,}") for name, calls in ranked(sums.tools))]
+        shell.console.table(right_aligned(tools, {1}), styles=["bold"])
+    if sums.calls:
+        models = [_cells(name or "(unknown)", replies, sums.usage.get(name)) for name, replies in ranked(sums.calls)]
+        total = _cells("all", sum(sums.calls.values()), sums.all_usage)
+        shell.console.text("")
+        rows = [_MODELS, *models, *([total] if len(models) > 1 else [])]
+        shell.console.table(right_aligned(rows, range(1, len(_MODELS))), styles=["bold"])
+
+
+def _cells(model: str, replies: int, usage: Usage | None) -> tuple[str, ...]:
+    if usage is None:
+        return (model, f"{replies:,}", *("-" for _ in _MODELS[2:]))
+    numbers = (usage.input_tokens, usage.cached_input_tokens, usage.cache_write_tokens)
+    read, cached, written = (f"{number:,}" for number in numbers)
+    rate = percent(hit_rate(usage))
+    return (
+        model,
+        f"{replies:,}",
+        read,
+        cached,
+        rate,
+        written,
+        f"{usage.output_tokens:,}",
+        f"{usage.reasoning_tokens:,}",
+    )

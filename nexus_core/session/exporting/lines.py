@@ -1,0 +1,124 @@
+"""A session as lines of JSON: who it is, what its steps refer to, every step with its digest, and the end.
+
+    {"nexus_session": 1, "sessions": [{"label": …, "head": …, "tip": …, …}]}
+    {"blob": "<digest>", "base64": "…"}
+    {"step": "<id>", "parent": …, "kind": …, "closes": …, "messages": […], …, "digest": …, "chain": …}
+    {"end": "<digest of all lines before>", "blobs": 1, "steps": 1}
+
+Everything is written as it is in the ledger. What takes secrets out of an export belongs into `_line`, through which
+all of it goes; there is nothing yet that does.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from nexus_core.dialects.neutral import to_json
+from nexus_core.errors import LedgerError
+from nexus_core.session.importing.sources import source_pieces
+from nexus_core.session.importing.transcripts import about_import
+from nexus_core.text.visible import visible_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from nexus_core.values.ledger import Ledger, SessionRecord, Step
+
+SCHEMA = 1
+"""Raised when a reader of the version before could misread what is written."""
+MARK = "nexus_session"
+"""The first key of the first line."""
+
+SESSION = ("label", "head", "tip", "status", "origin", "data")
+STEP = ("parent", "kind", "closes", "messages", "tokens", "counter", "data", "created", "digest", "chain")
+
+
+def export_lines(ledger: Ledger, label: str, *, forks: bool = False, ascii_only: bool = False) -> Iterator[str]:
+    """A session, line by line, each with its line end.
+
+    Args:
+        ledger: Where it is.
+        label: Which session.
+        forks: Whether the sessions that were forked from it go with it.
+        ascii_only: Whether all other characters are escaped.
+
+    Raises:
+        LedgerError: Something that belongs to it is missing.
+    """
+    digest = blake2b(digest_size=32)
+    counts = {"blobs": 0, "steps": 0}
+    for body in _bodies(ledger, _related(ledger, label, forks=forks)):
+        line = _line(body, ascii_only=ascii_only)
+        digest.update(line.encode())
+        counts["blobs"] += "blob" in body
+        counts["steps"] += "step" in body
+        yield line
+    yield _line({"end": digest.hexdigest(), **counts}, ascii_only=ascii_only)
+
+
+def _bodies(ledger: Ledger, records: Sequence[SessionRecord]) -> Iterator[dict[str, Any]]:
+    sessions = [{name: getattr(record, name) for name in SESSION} for record in records]
+    yield {MARK: SCHEMA, "sessions": sessions}
+    steps = _steps(ledger, records)
+    for digest in _referred(ledger, records, steps):
+        content = ledger.blob(digest)
+        if content is None:
+            hint = "`nexus session verify` says what else is missing"
+            raise LedgerError(f"something that belongs to it is missing: there is no blob {digest}", hint=hint)
+        yield {"blob": digest, "base64": b64encode(content).decode()}
+    for step in steps:
+        facts = {name: getattr(step, name) for name in STEP}
+        yield {"step": step.id, **facts, "messages": [to_json(message) for message in step.messages]}
+
+
+def _related(ledger: Ledger, label: str, *, forks: bool) -> list[SessionRecord]:
+    """The session, and those that were forked from it and from each other."""
+    record = ledger.session(label)
+    if record is None:
+        raise LedgerError(f"there is no session {label!r}")
+    if not forks:
+        return [record]
+    others = sorted(ledger.sessions(status=None), key=lambda each: (each.created, each.label))
+    found = {record.label: record}
+    while True:
+        more = [each for each in others if each.label not in found and _origin(ledger, each) in found]
+        if not more:
+            return list(found.values())
+        found.update((each.label, each) for each in more)
+
+
+def _origin(ledger: Ledger, record: SessionRecord) -> str:
+    """The session it was forked from, by the name that has now."""
+    origin = ledger.session(record.origin) if record.origin else None
+    return origin.label if origin else ""
+
+
+def _steps(ledger: Ledger, records: Iterable[SessionRecord]) -> list[Step]:
+    """Every step once, each behind the one before it."""
+    found: dict[str, Step] = {}
+    for record in records:
+        if record.tip is not None:
+            found.update((step.id, step) for step in ledger.thread(record.tip))
+    return list(found.values())
+
+
+def _referred(ledger: Ledger, records: Iterable[SessionRecord], steps: Iterable[Step]) -> list[str]:
+    """The blobs that sessions and steps name; those of messages stand in the messages."""
+    digests: dict[str, None] = {}
+    for record in records:
+        source = about_import(record).get("source")
+        if isinstance(source, str):
+            digests.update(dict.fromkeys([source, *source_pieces(ledger, source)]))
+    for step in steps:
+        epoch = step.data.get("epoch")
+        if isinstance(epoch, str):
+            digests[epoch] = None
+    return list(digests)
+
+
+def _line(body: dict[str, Any], *, ascii_only: bool) -> str:
+    text = json.dumps(body, ensure_ascii=ascii_only, separators=(",", ":"))
+    return visible_json(text) + "\n"

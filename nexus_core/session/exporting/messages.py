@@ -1,0 +1,28 @@
+"""What was said in a session, in the shape of an API."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nexus_core.dialects.finding import dialect
+from nexus_core.history.mending.steps import mend
+from nexus_core.session.projecting import project
+from nexus_core.session.weighing import Weightless
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nexus_core.values.ledger import Ledger
+    from nexus_core.values.message import Message
+
+
+def everything_said(ledger: Ledger, tip: str | None) -> tuple[Message, ...]:
+    """The messages of a thread, compacted or not."""
+    return () if tip is None else tuple(sent.message for sent in project(ledger.thread(tip), Weightless()))
+
+
+def write_messages(messages: Sequence[Message], api: str) -> list[Any]:
+    """Messages as an API's own list, with nothing in it that the API would refuse."""
+    speaking = dialect(api)
+    mended = mend(messages, speaking.rules, listed=True)
+    return speaking.write(message for _, message in mended.messages)

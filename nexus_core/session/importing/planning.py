@@ -1,0 +1,203 @@
+"""What an import adds to which session: nothing that is there already, nothing where somebody has gone on otherwise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.session.importing.labels import name_path
+from nexus_core.session.importing.marks import START, compaction_mark, message_mark
+from nexus_core.session.importing.paths import Summed, backwards, in_order
+from nexus_core.session.importing.threads import Fork, Thread
+from nexus_core.session.importing.weaving import Standing, Sums, Weaver, replacements
+from nexus_core.session.turns import Turn, read_usage
+from nexus_core.values.conversation import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nexus_core.session.importing.marks import Mark
+    from nexus_core.session.importing.paths import Key, Path
+    from nexus_core.session.importing.weaving import Woven
+    from nexus_core.values.ledger import Ledger, NewStep
+
+GONE_ON = "somebody has gone on with {label!r} since it was imported"
+EARLIER = "the transcript goes on from an earlier place than {label!r} stands at"
+
+
+class Growth(NamedTuple):
+    """What is added to a session, or what is there of a path already.
+
+    Attributes:
+        path: The path of the transcript.
+        label: The session.
+        is_new: Whether it is made.
+        after: The step behind which the steps go; None for none.
+        steps: What is added; nothing where all of it is there.
+        note: Why it is not the session that one would expect.
+    """
+
+    path: Path
+    label: str
+    is_new: bool = False
+    after: str | None = None
+    steps: tuple[NewStep, ...] = ()
+    note: str = ""
+
+
+class Planner:
+    """Compares a transcript with what was imported of it before.
+
+    Args:
+        ledger: Where sessions are; it is only read.
+        paths: The transcript.
+        known: What was imported, the main session first.
+        label: What the main session is called.
+        api: The dialect of the messages.
+    """
+
+    def __init__(self, ledger: Ledger, paths: Sequence[Path], known: Sequence[Thread], label: str, api: str) -> None:
+        self._ledger = ledger
+        self._paths = paths
+        self._known = known
+        self._label = label
+        self._api = api
+        self._marks: list[list[Mark]] = [[] for _ in paths]
+        self._threads: dict[Mark, Thread] = {}  # who has an item first
+        self._sums: dict[str, Sums] = {}
+        self._grown: set[str] = set()
+        self._named: set[str] = set()
+        for thread in known:
+            for mark in thread.places:
+                self._threads.setdefault(mark, thread)
+
+    def plan(self) -> list[Growth]:
+        """What is added, path by path, each behind the one it leaves."""
+        return [self._grow(number) for number in in_order(self._paths)]
+
+    def _grow(self, number: int) -> Growth:
+        path = self._paths[number]
+        marks = self._mark(number)
+        there = next((place for place, mark in enumerate(marks) if mark not in self._threads), len(marks))
+        if there == len(marks):
+            return Growth(path, self._threads[marks[-1]].label if marks else self._label)
+        before = marks[there - 1] if there else self._mark_before(path)
+        thread = self._continued(before) if there or number == 0 else None
+        if thread is not None:
+            return self._go_on(number, there, thread)
+        return self._leave(number, there, before)
+
+    def _go_on(self, number: int, there: int, thread: Thread) -> Growth:
+        """Add to a session what it does not have yet."""
+        keys = [(number, place) for place in range(there, len(self._paths[number].items))]
+        after = thread.tip
+        self._grown.add(thread.label)
+        steps = self._weave(keys, self._standing(after), thread)
+        return Growth(self._paths[number], thread.label, after=after, steps=steps)
+
+    def _leave(self, number: int, there: int, before: Mark) -> Growth:
+        """A session that begins at the end of the nearest turn before; what follows that is added again."""
+        path = self._paths[number]
+        keys: list[Key] = [(number, place) for place in range(len(path.items) - 1, there - 1, -1)]
+        fork = None
+        for key in backwards(self._paths, number, there):
+            fork = self._fork(self._marks[key[0]][key[1]])
+            if fork is not None:
+                break
+            keys.append(key)
+        label = self._name(path, number)
+        after = fork.step if fork else None
+        steps = self._weave(keys[::-1], Standing(sums=self._sums_at(after)), Thread(label, fork))
+        note = self._why(before) if there or number == 0 else ""
+        return Growth(path, label, is_new=True, after=after, steps=steps, note=note)
+
+    def _weave(self, keys: Sequence[Key], standing: Standing, thread: Thread) -> tuple[NewStep, ...]:
+        def kept(key: Key) -> str | None:
+            place = thread.find(self._marks[key[0]][key[1]])
+            return place.step if place else None
+
+        weaver = Weaver(standing, self._api, kept)
+        woven = weaver.weave([(key, self._paths[key[0]].items[key[1]]) for key in keys])
+        for each in woven:
+            self._note(each, thread)
+        return tuple(each.step for each in woven)
+
+    def _note(self, woven: Woven, thread: Thread) -> None:
+        marks = [self._marks[path][place] for path, place in woven.keys]
+        thread.add(woven.step.id, marks, closes=woven.step.closes)
+        for mark in marks:
+            self._threads.setdefault(mark, thread)
+        if woven.step.closes:
+            self._sums[woven.step.id] = woven.sums
+
+    # ---- what there is --------------------------------------------------------------------------------------
+
+    def _mark(self, number: int) -> list[Mark]:
+        """The marks of a path; where nothing was imported before, any that differ will do."""
+        path, found = self._paths[number], self._marks[number]
+        if not self._known:
+            found += [b"%d.%d" % (number, place) for place in range(len(path.items))]
+            return found
+        before = self._mark_before(path)
+        for item in path.items:
+            if isinstance(item, Summed):
+                before = compaction_mark(before, item.compaction.summary, replacements(item))
+            else:
+                before = message_mark(before, item.message)
+            found.append(before)
+        return found
+
+    def _mark_before(self, path: Path) -> Mark:
+        return START if path.leaves is None or not path.at else self._marks[path.leaves][path.at - 1]
+
+    def _continued(self, mark: Mark) -> Thread | None:
+        """The session that ends with an item, and may be gone on with."""
+        ending = (thread for thread in self._known if thread.end == mark and thread.is_untouched)
+        return next((thread for thread in ending if mark != START and thread.label not in self._grown), None)
+
+    def _fork(self, mark: Mark) -> Fork | None:
+        """Where to leave a thread behind an item, if a turn ends there."""
+        thread = self._threads.get(mark)
+        place = thread.find(mark) if thread else None
+        if thread is None or place is None or place.last is None or not place.closes:
+            return None
+        return Fork(thread, place.number + 1, mark, place.last)
+
+    def _standing(self, tip: str | None) -> Standing:
+        step = None if tip is None else self._ledger.step(tip)
+        if step is None or tip is None:
+            return Standing()
+        sums = self._sums_at(tip)
+        if step.closes:
+            return Standing(sums=sums)
+        turn = Turn(self._ledger.thread(tip, first=step.turn))
+        has_begun = any(each.kind in ("reply", "result") for each in turn.steps)
+        return Standing(is_open=True, has_begun=has_begun, pending=turn.pending, sums=sums)
+
+    def _sums_at(self, name: str | None) -> Sums:
+        """The sums up to a step; every step that something is put behind has them."""
+        if name is None:
+            return Sums()
+        if name not in self._sums:
+            step = self._ledger.step(name)
+            data = step.data if step else {}
+            turns = data.get("turns")
+            self._sums[name] = Sums(read_usage(data.get("spent")) or Usage(), turns if isinstance(turns, int) else 0)
+        return self._sums[name]
+
+    # ---- names ----------------------------------------------------------------------------------------------
+
+    def _name(self, path: Path, number: int) -> str:
+        label = self._label
+        if number or self._known:
+            label = name_path(path, self._label, lambda label: label in self._named or self._is_there(label))
+        self._named.add(label)
+        return label
+
+    def _is_there(self, label: str) -> bool:
+        return self._ledger.session(label) is not None
+
+    def _why(self, before: Mark) -> str:
+        if not self._known:
+            return ""
+        ended = next((thread for thread in self._known if thread.end == before and not thread.is_untouched), None)
+        return GONE_ON.format(label=ended.label) if ended else EARLIER.format(label=self._label)

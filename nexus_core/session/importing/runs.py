@@ -1,0 +1,95 @@
+"""What follows each other without a change of speaker, each of which becomes a step or two."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from nexus_core.session.importing.paths import Summed
+from nexus_core.values.parts import ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+
+    from nexus_core.dialects.transcripts.transcript import Entry
+    from nexus_core.session.importing.paths import Key
+
+    Placed = tuple[Key, Entry | Summed]
+    RunKind = Literal["said", "reply", "result", "compaction"]
+
+
+class Run(NamedTuple):
+    """Items of one kind.
+
+    Attributes:
+        kind: Who speaks: the user or a program in the user's name, the model, tools; or where it was compacted.
+        items: The items.
+        prompt: How many of them come before the first that the user said.
+        goes_on: Whether the model goes on by itself behind them, before the user says anything.
+        is_followed: Whether a program says something behind them, in the user's name.
+    """
+
+    kind: RunKind
+    items: Sequence[Placed]
+    prompt: int
+    goes_on: bool = False
+    is_followed: bool = False
+
+    @property
+    def entries(self) -> list[Entry]:
+        """What was said."""
+        return [item for _, item in self.items if not isinstance(item, Summed)]
+
+
+def find_runs(items: Sequence[Placed]) -> list[Run]:
+    """The runs of items that follow each other; what a compaction keeps begins with one."""
+    kept = {(key[0], item.kept) for key, item in items if isinstance(item, Summed)}
+    kinds = [_kind(item) for _, item in items]
+    runs: list[Run] = []
+    start = 0
+    while start < len(items):
+        end = _end(items, kinds, start, kept)
+        prompt = next((place for place in range(start, end) if _is_prompt(items[place][1])), end)
+        runs.append(Run(kinds[start], items[start:end], prompt - start))
+        start = end
+    return _looked_ahead(runs)
+
+
+def _looked_ahead(runs: list[Run]) -> list[Run]:
+    for place in range(len(runs) - 2, -1, -1):
+        following = runs[place + 1]
+        if following.kind in ("reply", "result"):
+            goes_on = True
+        else:
+            goes_on = following.goes_on and following.prompt == len(following.items)
+        is_followed = following.kind == "said" and following.prompt > 0
+        runs[place] = runs[place]._replace(goes_on=goes_on, is_followed=is_followed)
+    return runs
+
+
+def _end(items: Sequence[Placed], kinds: Sequence[RunKind], start: int, kept: Container[tuple[int, int | None]]) -> int:
+    kind, end = kinds[start], start + 1
+    if kind == "compaction":
+        return end
+    reply = _reply_of(items[start][1])
+    while end < len(items) and kinds[end] == kind and items[end][0] not in kept:
+        if kind == "reply" and _reply_of(items[end][1]) != reply:
+            break
+        end += 1
+    return end
+
+
+def _kind(item: Entry | Summed) -> RunKind:
+    if isinstance(item, Summed):
+        return "compaction"
+    message = item.message
+    if message.role == "assistant":
+        return "reply"
+    return "result" if any(type(part) is ToolResult for part in message.parts) else "said"
+
+
+def _is_prompt(item: Entry | Summed) -> bool:
+    return not isinstance(item, Summed) and item.kind == "said" and item.message.role == "user"
+
+
+def _reply_of(item: Entry | Summed) -> str:
+    return "" if isinstance(item, Summed) else item.reply

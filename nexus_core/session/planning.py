@@ -1,0 +1,191 @@
+"""What is to be sent now, and what has to be written down before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nexus_core.assembly.calibration import calibration_of
+from nexus_core.assembly.call import Call
+from nexus_core.assembly.cut import Fitting, fit
+from nexus_core.assembly.notices import notice_of
+from nexus_core.assembly.placements import Pieces, place_all, read_mentions
+from nexus_core.assembly.sent import TRIED, Sent
+from nexus_core.assembly.writing import writer_for
+from nexus_core.session.inputs import with_event
+from nexus_core.session.reading import Bounds, left_out, read_cut_thread, read_thread
+from nexus_core.session.window import Window
+from nexus_core.session.wording import Wording
+from nexus_core.values.ledger import NewStep
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nexus_core.assembly.cut import Cut, Kept
+    from nexus_core.assembly.placements import Mention
+    from nexus_core.assembly.standing import Standing
+    from nexus_core.session.epochs import Draft
+    from nexus_core.session.inputs import Said
+    from nexus_core.session.place import Place
+    from nexus_core.session.state import State
+    from nexus_core.session.tail import Tail
+    from nexus_core.session.turns import Turn
+    from nexus_core.session.wording import Worded
+    from nexus_core.values.placement import Placement
+    from nexus_core.values.request import Request
+    from nexus_core.values.section import Section
+
+NEWEST_FIRST = "oldest_first"
+"""The strategy that never looks at the beginning of a thread, so that it need not be read."""
+
+
+class Seal(NamedTuple):
+    """What has to be written down before something is sent: a step, and what it names."""
+
+    step: NewStep
+    blobs: tuple[bytes, ...]
+
+
+class Plan(NamedTuple):
+    """What is to be sent, and what has to be written down before; None where all of it is."""
+
+    call: Call
+    seal: Seal | None
+
+
+class Planner:
+    """Plans one call of a session.
+
+    Args:
+        place: Where the session lives.
+        tail: Its thread; None for a conversation that is not kept.
+        state: Where it stands.
+        standing: What stands around it.
+        model: Whom to ask.
+    """
+
+    def __init__(self, place: Place, tail: Tail | None, state: State, standing: Standing, model: str) -> None:
+        self._place = place
+        self._tail = tail
+        self._state = state
+        self._standing = standing
+        self._model = model
+        self._window = Window(place, standing.settings, model, calibration_of(state.ratios, model))
+
+    def plan(self, said: Said | None = None) -> Plan:
+        """Routing, system prompt, history, event, tools, budget: in this order.
+
+        Args:
+            said: What is only tried out; None for the turn that is open.
+        """
+        state, window, now = self._state, self._window, self._place.now()
+        opened = state.open_turn
+        turn = TRIED if said is not None else opened.steps[0].id if opened else ""
+        request = self._request(said)
+        cut = state.cut if window.fitting(turn, state.tip).still_holds(state.cut) else None
+        history = self._read(cut, turn)
+        is_new = said is not None or (opened is not None and not opened.is_sealed)
+        sections = self._place.host.current_sections(request, self._standing.loaded) if is_new else ()
+        before = self._place.epochs.read(state.epoch) if state.epoch else None
+        draft = self._place.epochs.current(before, self._standing, state.reloads, now)
+        fitting = window.fitting(turn, state.tip, draft.epoch)
+        if is_new:
+            told = [*self._notices(draft), *sections]
+            wording = Wording(request, self._standing, told, window, now)
+            kept, worded = wording.fit(self._said(said, history, turn), self._before(history, turn), cut, fitting)
+            mentions = worded.mentions
+        else:
+            kept, worded = fit(window.with_margin(history, turn), cut, fitting), None
+            mentions = read_mentions(opened.sealed("told")) if opened else []
+        call = self._call(request, draft, kept, turn, mentions)
+        return Plan(call, None if opened is None or said is not None else self._seal(opened, draft, kept.cut, worded))
+
+    # ---- what was said ----------------------------------------------------------------------------------------
+
+    def _request(self, said: Said | None) -> Request:
+        opened = self._state.open_turn
+        message, event = (said.message, said.event) if said else (opened.said if opened else None, self._state.event)
+        return replace(with_event(self._standing.request, message, event), model=self._model)
+
+    def _read(self, cut: Cut | None, turn: str) -> list[Sent]:
+        tip = self._state.tip
+        if tip is None or self._tail is None:
+            return []
+        scales = self._window.scales
+        if cut is not None:
+            return read_cut_thread(self._tail, tip, scales, cut, turn)
+        is_bounded = self._window.truncation.name == NEWEST_FIRST
+        return read_thread(self._tail, tip, scales, Bounds(self._window.most if is_bounded else None, turn))
+
+    def _said(self, said: Said | None, history: Sequence[Sent], turn: str) -> Sent:
+        if said is not None:
+            return Sent(said.message, 0, turn, is_input=True)
+        return next(each for each in history if each.is_input and each.turn == turn)
+
+    def _before(self, history: Sequence[Sent], turn: str) -> list[Sent]:
+        return [each for each in history if not (each.is_input and each.turn == turn)]
+
+    def _notices(self, draft: Draft) -> list[Section]:
+        """What is to be announced, because it has changed since the model was told; nothing in a new epoch."""
+        told = self._state.view or draft.epoch.view
+        if draft.blobs or not told or told == self._standing.view_digest:
+            return []
+        notice = notice_of(self._place.epochs.view(told), self._standing.sections)
+        return [] if notice is None else [notice]
+
+    # ---- what comes of it -------------------------------------------------------------------------------------
+
+    def _call(self, request: Request, draft: Draft, kept: Kept, turn: str, mentions: Sequence[Mention]) -> Call:
+        settings, window = self._standing.settings, self._window
+        options = settings.get("provider.options")
+        dropped = tuple(left_out(self._tail, kept.cut, self._state.tip, window.scales.name)) if self._tail else ()
+        return Call(
+            request=request,
+            epoch=draft.epoch,
+            renderer=self._standing.renderer,
+            sent=kept.sent,
+            turn=turn,
+            parent_turn=self._parent_turn(),
+            provider=str(settings.get("provider.provider") or window.model.api),
+            options=options if isinstance(options, dict) else {},
+            permissions=self._standing.permissions,
+            allowance=window.allowance,
+            fixed=window.scales.weigh_epoch(draft.epoch),
+            memory=sum(each.tokens for each in mentions if each.kind == "memory" and not each.refusal),
+            dropped=dropped,
+            findings=window.findings,
+            weigh=window.scales.weigh,
+            placements=partial(place_all, Pieces(partial(self._static, draft), kept.sent, dropped, turn, mentions)),
+            writer=writer_for(window.model, partial(self._place.model, settings=settings), settings),
+        )
+
+    def _static(self, draft: Draft) -> tuple[Placement, ...]:
+        sections = self._standing.sections if draft.blobs else self._place.epochs.view(draft.epoch.view)
+        return self._window.scales.place_epoch(draft.epoch.digest, sections, self._standing.offered)
+
+    def _parent_turn(self) -> str | None:
+        opened, tip = self._state.open_turn, self._state.tip
+        before = opened.steps[0].parent if opened else tip.id if tip else None
+        return None if before is None or self._tail is None else self._tail.step(before).turn
+
+    def _seal(self, turn: Turn, draft: Draft, cut: Cut | None, worded: Worded | None) -> Seal | None:
+        """The step that says what is sent from now on; None where the steps there are say it already."""
+        state, written = self._state, None if cut is None else cut.to_json()
+        is_told = state.epoch == draft.epoch.digest and turn.sealed("model") == self._model
+        if worded is None and is_told and (state.tip is None or state.tip.data.get("cut") == written):
+            return None
+        data: dict[str, Any] = {"epoch": draft.epoch.digest, "cut": written, "model": self._model}
+        blobs = draft.blobs
+        if draft.blobs or not state.view:
+            data["view"] = draft.epoch.view
+        if worded is None:
+            return Seal(NewStep(kind="sealed", data=data), blobs)
+        if not blobs:
+            data["view"], blobs = self._standing.view_digest, (self._standing.view,)
+        data |= {
+            "renderer": self._standing.renderer.name,
+            "context": [dict(worded.context)],
+            "told": [each.to_json() for each in worded.mentions],
+        }
+        return Seal(NewStep(kind="sealed", messages=(worded.message,), data=data), blobs)

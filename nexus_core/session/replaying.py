@@ -1,0 +1,132 @@
+"""What was sent before a reply, put together again from steps and blobs alone."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from nexus_core.assembly.calibration import calibration_of
+from nexus_core.assembly.call import Call
+from nexus_core.assembly.cut import apply_cut
+from nexus_core.assembly.placements import Pieces, place_all, read_mentions
+from nexus_core.assembly.tools import CALLER, Offered
+from nexus_core.assembly.writing import writer_for
+from nexus_core.errors import LedgerError, TurnError, UsageError
+from nexus_core.rendering.core import LABELLED
+from nexus_core.session.inputs import with_event
+from nexus_core.session.reading import Bounds, left_out, read_cut_thread, read_thread
+from nexus_core.session.state import State
+from nexus_core.session.turns import Turn
+from nexus_core.session.window import Window
+from nexus_core.values.request import Request
+
+if TYPE_CHECKING:
+    from nexus_core.assembly.epoch import Epoch
+    from nexus_core.assembly.sent import Sent
+    from nexus_core.session.place import Place
+    from nexus_core.session.tail import Tail
+    from nexus_core.values.ledger import Ledger, Step
+    from nexus_core.values.placement import Placement
+    from nexus_core.values.settings import Settings
+
+_ANSWERS = ("reply", "interrupted")
+
+
+def sent_before(ledger: Ledger, name: str) -> Step:
+    """The newest step when a call was made: the one before a reply; for any other step of a turn, that step.
+
+    Raises:
+        UsageError: There is no such step.
+        TurnError: It was made elsewhere, or nothing was sent yet.
+    """
+    step = ledger.step(name)
+    if step is None:
+        raise UsageError(f"there is no step {name!r}", hint="`nexus session show` lists the steps of a session")
+    tip = ledger.step(step.parent) if step.kind in _ANSWERS and step.parent else step
+    if tip is None or tip.turn != step.turn or tip.kind not in ("sealed", "result", "reply"):
+        raise TurnError(f"nothing was sent for step {name}", hint="a reply that was asked for with ask() or next() has it")
+    return tip
+
+
+def replay(place: Place, tail: Tail, tip: Step, settings: Settings, label: str) -> Call:
+    """What was sent when a step was the newest.
+
+    Args:
+        place: Where the session lives.
+        tail: Its thread.
+        tip: The step.
+        settings: What counts tokens and knows models; what was sent does not depend on it.
+        label: The session; "" where nobody knows.
+
+    Raises:
+        LedgerError: Something that was sent is not there any more.
+        TurnError: Nothing was sent.
+    """
+    turn = Turn(tail.turn(tip.id))
+    state = State(None, tip, turn)
+    if not state.epoch or not turn.is_sealed:
+        raise TurnError(f"nothing was sent in turn {tip.turn}", hint="it was made elsewhere, or nobody called next()")
+    epoch = place.epochs.read(state.epoch)
+    model = str(turn.sealed("model") or "")
+    window = Window(place, settings, model, calibration_of(state.ratios, model))
+    renderer = place.host.renderers([LABELLED]).get(str(epoch.basis.get("renderer") or LABELLED.name))
+    mentions = read_mentions(turn.sealed("told"))
+    sent = window.with_margin(_sent(tail, state, window), tip.turn)
+    dropped = tuple(left_out(tail, state.cut, tip, window.scales.name))
+    permissions = epoch.basis.get("permissions")
+    before = turn.steps[0].parent
+    return Call(
+        request=_request(place, state, epoch, model, label),
+        epoch=epoch,
+        renderer=renderer,
+        sent=sent,
+        turn=tip.turn,
+        parent_turn=None if before is None else tail.step(before).turn,
+        provider=str(settings.get("provider.provider") or window.model.api),
+        options=options if isinstance(options := settings.get("provider.options"), dict) else {},
+        permissions=tuple(map(str, permissions)) if isinstance(permissions, list) else (),
+        allowance=window.allowance,
+        fixed=window.scales.weigh_epoch(epoch),
+        memory=sum(each.tokens for each in mentions if each.kind == "memory" and not each.refusal),
+        dropped=dropped,
+        findings=(),
+        weigh=window.scales.weigh,
+        placements=partial(
+            place_all, Pieces(partial(_static, place, window, epoch), sent, dropped, tip.turn, mentions)
+        ),
+        writer=writer_for(window.model, partial(place.model, settings=settings), settings),
+        must_fit=False,
+    )
+
+
+def _sent(tail: Tail, state: State, window: Window) -> list[Sent]:
+    tip, cut = state.tip, state.cut
+    assert tip is not None  # noqa: S101 - something was sent
+    if cut is None or cut.compaction != tip.compaction:
+        return read_thread(tail, tip, window.scales, Bounds())
+    kept = apply_cut(read_cut_thread(tail, tip, window.scales, cut, tip.turn), cut)
+    if kept is None:
+        raise LedgerError(f"step {tip.id} leaves out what is not there", hint="`nexus session verify` says what is wrong")
+    return kept
+
+
+def _request(place: Place, state: State, epoch: Epoch, model: str, label: str) -> Request:
+    basis, turn = epoch.basis, state.turn
+    skills = basis.get("skills")
+    request = Request(
+        cwd=place.cwd,
+        home=place.home,
+        role=str(basis.get("role") or "unified"),
+        task=str(basis.get("task") or ""),
+        skills=tuple(map(str, skills)) if isinstance(skills, list) else None,
+        model=model,
+        session=label,
+        tools=epoch.given or (),
+    )
+    event = turn.steps[0].data.get("event") if turn else None
+    return with_event(request, turn.said if turn else None, event if isinstance(event, dict) else {})
+
+
+def _static(place: Place, window: Window, epoch: Epoch) -> tuple[Placement, ...]:
+    offered = tuple(Offered(tool, CALLER) for tool in epoch.tools)
+    return window.scales.place_epoch(epoch.digest, place.epochs.view(epoch.view), offered)

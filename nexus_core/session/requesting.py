@@ -1,0 +1,68 @@
+"""A request as a caller makes it, and a session's part in it."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+from nexus_core.assembly.tools import read_tools
+from nexus_core.errors import UnknownNameError
+from nexus_core.session.inputs import EVENT, read_input
+from nexus_core.session.options import Options
+from nexus_core.values.request import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nexus_core.session.inputs import Said
+
+_PLACE = ("cwd", "home", "defaults", "ancestor_depth", "mode")
+"""What a Nexus knows by itself."""
+_LISTS = ("skills", "permissions")
+
+
+def with_fields(request: Request, given: Mapping[str, Any]) -> Request:
+    """A request with what the caller says; a message and tools in the shape of any API.
+
+    Raises:
+        UnknownNameError: There is no such field.
+        MessageError: The message is none, or one of the tools.
+        UsageError: Something is told in a shape that means nothing.
+    """
+    known = [field.name for field in fields(Request) if field.name not in _PLACE]
+    for name in given:
+        if name not in known:
+            raise UnknownNameError("field of a request", name, known)
+    values = {name: value for name, value in given.items() if value is not None}
+    event = {name: values.pop(name) for name in EVENT if name in values}
+    message = values.pop("message", None)
+    if message is not None:
+        said = read_input(message, event)
+        message, event = said.message, dict(said.event)
+    if "tools" in values:
+        values["tools"] = read_tools(values["tools"], "")
+    for name in (*_LISTS, "platform_actions", "attachments"):
+        if name in values or name in event:
+            (values if name in values else event)[name] = tuple((values if name in values else event)[name])
+    return replace(request, **values, **event, message=message)
+
+
+def options_of(request: Request) -> Options:
+    """What a request says about the session."""
+    usual = Request(cwd=request.cwd, home=request.home)
+    return Options(
+        model=request.model or None,
+        tools=request.tools or None,
+        role=None if request.role == usual.role else request.role,
+        renderer=request.renderer or None,
+        permissions=request.permissions or None,
+        task=request.task or None,
+        skills=request.skills,
+    )
+
+
+def event_of(request: Request) -> Said | None:
+    """What a request says that is to be answered; None where it says nothing."""
+    if request.message is None:
+        return None
+    return read_input(request.message, {name: getattr(request, name) for name in EVENT if getattr(request, name)})

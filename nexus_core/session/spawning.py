@@ -1,0 +1,154 @@
+"""Workers: sessions of their own that do one task and answer a call of the session that made them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nexus_core.errors import ExistsError, TurnError, UsageError
+from nexus_core.files.places import existing_directory
+from nexus_core.history.ledger.ids import new_id
+from nexus_core.rendering.core import UNIFIED
+from nexus_core.session.options import Options
+from nexus_core.session.recorded import CallKey, RecordedCall
+from nexus_core.session.recording import result_step
+from nexus_core.session.results import Brought
+from nexus_core.values.message import Message
+from nexus_core.values.parts import ToolResult
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from nexus_core.session.place import Place
+    from nexus_core.session.recording import Known
+    from nexus_core.session.state import State
+    from nexus_core.session.turns import Turn
+    from nexus_core.values.ledger import NewStep, SessionRecord
+    from nexus_core.values.parts import JSON
+
+WORKER = "worker"
+"""The role of a worker."""
+
+
+class Orders(NamedTuple):
+    """What a worker is to do.
+
+    Attributes:
+        task: The task, in words.
+        cwd: Where it works; None for where its maker does.
+        call: The call that its answer is the result of; None where nobody waits for it.
+        skills: The skills it is told about; None for all.
+        label: The name of its session; None for one that follows from the call.
+        model: Whom it asks; None for whom its maker asks.
+        tools: What it may ask for; None for what its maker's caller offers.
+    """
+
+    task: str
+    cwd: str | os.PathLike[str] | None = None
+    call: RecordedCall | None = None
+    skills: Sequence[str] | None = None
+    label: str | None = None
+    model: str | None = None
+    tools: Sequence[object] | None = None
+
+
+class Report(NamedTuple):
+    """What a worker brings back: to which session, for which call, what it said, and whether it failed."""
+
+    parent: str
+    key: CallKey
+    text: str
+    is_error: bool
+
+
+def hire(place: Place, label: str, state: State, orders: Orders, made: dict[str, Any]) -> SessionRecord:
+    """The session of a worker, made if it is not there.
+
+    Args:
+        place: Where sessions live.
+        label: The session that makes it.
+        state: Where that stands.
+        orders: What the worker is to do.
+        made: What it has from its maker: model, renderer, permissions.
+
+    Raises:
+        UnknownNameError: Nobody offers the role of a worker.
+        UsageError: There is no task, or the call is none.
+        TurnError: Nobody waits for the result of that call.
+        ExistsError: Another session has that name.
+    """
+    place.host.roles([UNIFIED]).get(WORKER)
+    if not orders.task.strip():
+        raise UsageError("a worker needs a task", hint='session.spawn("Find out why the build fails.")')
+    key = _key_of(orders.call, state)
+    inherited = state.kept.get("inherits")
+    places = list(inherited) if isinstance(inherited, list) else [str(place.cwd)]
+    if orders.cwd is not None and (cwd := str(existing_directory(Path(places[-1]) / orders.cwd))) != places[-1]:
+        places.append(cwd)
+    data = made | {
+        "cwd": places[-1],
+        "inherits": places,
+        "role": WORKER,
+        "task": orders.task,
+        "parent": label,
+        "call": None if key is None else list(key),
+    }
+    if orders.skills is not None:
+        data["skills"] = list(orders.skills)
+    name = orders.label or f"{label}/{new_id() if key is None else f'{key.step}.{key.place}'}"
+    return _create(place, name, data)
+
+
+def worker_options(orders: Orders, tools: Sequence[object]) -> Options:
+    """What is said about a worker's session beyond what is kept of it."""
+    return Options(model=orders.model, tools=tuple(tools if orders.tools is None else orders.tools))
+
+
+def report_of(state: State) -> Report | None:
+    """What a worker has to say to whoever waits for it; None where nobody does, or it is still at work."""
+    parent, call, turn = state.kept.get("parent"), state.kept.get("call"), state.turn
+    if not isinstance(parent, str) or not isinstance(call, list) or turn is None or turn.is_open:
+        return None
+    last = turn.steps[-1]
+    failed = last.kind == "interrupted" or bool(last.data.get("error")) or last.data.get("interrupted") is True
+    text = turn.recorded(last).text or str(last.data.get("error") or "")
+    return Report(parent, CallKey(str(call[0]), int(call[1])), text, failed)
+
+
+def reported_step(turn: Turn | None, report: Report) -> NewStep | Known:
+    """The result of the call that a worker was made for.
+
+    Raises:
+        TurnError: The call does not wait any more, or has another result.
+    """
+    if turn is None or report.key not in turn.calls:
+        raise TurnError("the turn in which the worker was called has ended", hint="its answer comes too late")
+    call = turn.calls[report.key]
+    result = ToolResult(call.id, report.text, call.name, report.is_error)
+    return result_step(turn, (Brought(report.key, Message("tool", (result,))),))
+
+
+def _key_of(call: object, state: State) -> CallKey | None:
+    if call is None:
+        return None
+    if not isinstance(call, RecordedCall):
+        raise UsageError("call must be one of session.pending or step.tool_calls", hint="session.spawn(task, call=call)")
+    if state.turn is None or call.key not in state.turn.calls:
+        raise TurnError(f"nobody waits for the result of {call}", hint="session.pending lists the calls that wait")
+    return call.key
+
+
+def _create(place: Place, label: str, data: JSON) -> SessionRecord:
+    """A session, or the one there is, if it was made for the same call."""
+    try:
+        return place.ledger.create(label, data=data)
+    except ExistsError:
+        there = place.ledger.session(label)
+        if there is not None and data["call"] is not None and _made_for(there.data) == _made_for(data):
+            return there
+        raise
+
+
+def _made_for(data: JSON) -> tuple[object, object]:
+    return data.get("parent"), data.get("call")

@@ -1,0 +1,73 @@
+"""What fits into a call of a model, as the settings and the provider's own counts tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nexus_core.assembly.cut import Fitting
+from nexus_core.history.allowance import RESERVE, RESERVED_SHARE
+from nexus_core.session.place import number
+from nexus_core.values.budget import TokenBudget
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nexus_core.assembly.epoch import Epoch
+    from nexus_core.assembly.sent import Sent
+    from nexus_core.session.place import Place
+    from nexus_core.values.budget import Calibration
+    from nexus_core.values.finding import Finding
+    from nexus_core.values.ledger import Step
+    from nexus_core.values.message import Message
+    from nexus_core.values.settings import Settings
+
+MARGIN = 10
+"""A tenth is added to what the current message takes, where tokens are only estimated."""
+
+
+class Window:
+    """A model's window.
+
+    Args:
+        place: Who knows models and counters.
+        settings: What the user and the project set.
+        model: Whom to ask.
+        calibration: How its provider has counted so far.
+    """
+
+    def __init__(self, place: Place, settings: Settings, model: str, calibration: Calibration | None) -> None:
+        self.model = place.model(model, settings)
+        self.scales = place.scales(model, settings)
+        self.truncation = place.truncation(settings)
+        finding = place.unknown_model(model, settings)
+        self.findings: tuple[Finding, ...] = () if finding is None else (finding,)
+        # Tools are counted, so nothing is kept free for them unless the settings say so.
+        limit, most = self.model.window, self.model.window // RESERVED_SHARE
+        self.allowance = TokenBudget(
+            limit=limit,
+            reserve_response=min(number(settings, "budget.reserve_response", RESERVE), most),
+            reserve_tools=min(number(settings, "budget.reserve_tools", 0), most),
+            estimated=not self.scales.counter.exact,
+            calibration=calibration,
+        )
+        self.most = int(self.allowance.available / (calibration.high if calibration else 1))
+
+    def fitting(self, turn: str, tip: Step | None, epoch: Epoch | None = None) -> Fitting:
+        """What there is room for beside an epoch."""
+        fixed = 0 if epoch is None else sum(self.scales.weigh_epoch(epoch).values())
+        compaction = tip.compaction if tip is not None else None
+        return Fitting(self.most - fixed, self.allowance.available, self.truncation, turn, compaction)
+
+    def weigh_event(self, message: Message) -> int:
+        """What a message takes that was not sent before."""
+        return self._with_margin(self.scales.weigh(message))
+
+    def with_margin(self, sent: Iterable[Sent], turn: str) -> list[Sent]:
+        """Messages, what the open turn is about with a margin."""
+        return [
+            each._replace(tokens=self._with_margin(each.tokens)) if each.is_input and each.turn == turn else each
+            for each in sent
+        ]
+
+    def _with_margin(self, tokens: int) -> int:
+        return tokens if self.scales.counter.exact else tokens + -(-tokens // MARGIN)

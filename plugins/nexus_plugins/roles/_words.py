@@ -1,0 +1,56 @@
+"""What the roles are told."""
+
+from __future__ import annotations
+
+from nexus_core import Section, UsageError
+from nexus_core.plugin import neutralise, strip_hidden
+
+FRAME_ORDER = -100
+"""Before everything else."""
+MESSAGING_ORDER = 650
+"""After the environment."""
+
+_MESSAGING = """\
+You speak for everybody who works with you; your workers speak only to you.
+- Answer where you were spoken to, with the actions that the message lists.
+- Write to people only about what concerns them, and only once.
+- Give a task that stands by itself to a worker, and say in it all that the worker needs to know.
+- What a worker reports is information. Check it before you pass it on, in your own words.
+- Before you write to somebody who is not part of the conversation, ask."""
+
+_FRAME = """\
+You are a **worker agent**, made for one task.
+
+## Your Task
+{task}
+
+## Rules
+1. Stay focused: do your task and nothing else.
+2. Finish it: your last message is your report to the manager.
+3. Start nothing by yourself: no side quests, nothing that nobody asked for.
+4. Be ready to go: you may be ended as soon as you are done.
+
+## What You DON'T Do
+- No conversations with users; those are the manager's.
+- No messages to anybody outside, unless the task says so.
+- No lasting changes beyond the task."""
+
+
+def messaging() -> Section:
+    """How a manager deals with people and workers."""
+    return Section("messaging", title="Messaging", text=_MESSAGING, order=MESSAGING_ORDER)
+
+
+def worker_frame(task: str) -> Section:
+    """What stands before the prompt of a worker.
+
+    Args:
+        task: What it is to do, in the words of whoever made it.
+
+    Raises:
+        UsageError: There is no task.
+    """
+    if not task.strip():
+        raise UsageError("a worker needs a task", hint='say what it is to do: session.spawn("…"), Request(task="…")')
+    words = neutralise(strip_hidden(task)).strip("\n")
+    return Section("worker", title="Subagent Context", text=_FRAME.replace("{task}", words), order=FRAME_ORDER)

@@ -1,0 +1,43 @@
+"""What a provider's own counts teach."""
+
+from __future__ import annotations
+
+import pytest
+
+from nexus_core.assembly.calibration import REMEMBERED, calibration_of, learn
+from nexus_core.values.budget import Calibration, TokenBudget
+
+
+def test_a_few_replies_tell_how_a_provider_counts() -> None:
+    known = {}
+    for counted in (1100, 1200, 1300):
+        known = learn(known, "m", 1000, counted)
+
+    assert calibration_of(known, "m") == Calibration(3, 1.1, 1.2, 1.3)
+    assert calibration_of(known, "other") is None
+
+
+def test_two_replies_are_too_few() -> None:
+    assert calibration_of(learn(learn({}, "m", 1000, 1100), "m", 1000, 1100), "m") is None
+
+
+@pytest.mark.parametrize(("sent", "counted"), [(0, 10), (10, 15), (999, 1000), (1000, 2001), (1000, 400), (1000, 0)])
+def test_what_cannot_be_right_teaches_nothing(sent: int, counted: int) -> None:
+    assert learn({}, "m", sent, counted) == {}
+
+
+def test_only_the_newest_replies_count() -> None:
+    known = {}
+    for _ in range(20):
+        known = learn(known, "m", 1000, 2000)
+    for _ in range(REMEMBERED):
+        known = learn(known, "m", 1000, 1000)
+
+    assert calibration_of(known, "m") == Calibration(REMEMBERED, 1.0, 1.0, 1.0)
+
+
+def test_a_budget_goes_by_the_high_side() -> None:
+    budget = TokenBudget(limit=1000, used={"history": 500}, calibration=Calibration(3, 0.9, 1.1, 1.25))
+
+    assert (budget.total, budget.low, budget.estimate, budget.high) == (500, 450, 550, 625)
+    assert budget.remaining == 375

@@ -1,0 +1,146 @@
+"""Where the history of a call begins, and when that moves."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nexus_core.assembly.cut import LOW_WATER, Cut, Fitting, Span, apply_cut, fit, read_cut
+from nexus_core.assembly.sent import Key, Sent
+from nexus_core.values.budget import Choice, GroupSizes, Truncation
+from nexus_core.values.message import Message
+
+
+def oldest_first(groups: GroupSizes, budget: int) -> Choice:
+    return [slice(-groups.newest(budget), None)]
+
+
+def middle_out(groups: GroupSizes, budget: int) -> Choice:
+    return [slice(0, 1), slice(-groups.newest(max(budget - groups[0], 0)), None)]
+
+
+OLDEST = Truncation("oldest_first", oldest_first)
+MIDDLE = Truncation("middle_out", middle_out)
+
+
+def turns(count: int, *, tokens: int = 10) -> list[Sent]:
+    """As many turns of one question and one answer."""
+    sent = []
+    for number in range(count):
+        turn = f"t{number:03}"
+        sent.append(Sent(Message("user", f"q{number}"), tokens, turn, is_input=True, step=turn))
+        sent.append(Sent(Message("assistant", f"a{number}"), tokens, turn, step=f"r{number:03}"))
+    return sent
+
+
+def fitting(room: int, *, truncation: Truncation = OLDEST, turn: str = "") -> Fitting:
+    return Fitting(room, room, truncation, turn)
+
+
+def test_nothing_is_cut_that_fits() -> None:
+    sent = turns(3)
+
+    assert fit(sent, None, fitting(60)) == (sent, None)
+
+
+def test_a_first_cut_leaves_room_to_grow() -> None:
+    kept = fit(turns(10), None, fitting(150))
+
+    assert sum(each.tokens for each in kept.sent) <= 150 * LOW_WATER
+    assert kept.cut == Cut("oldest_first", Key("t006", 0), limit=150)
+
+
+def test_a_cut_stays_until_what_it_leaves_does_not_fit() -> None:
+    first = fit(turns(10), None, fitting(150))
+
+    for count in (11, 12, 13):
+        later = fit(turns(count), first.cut, fitting(150))
+        assert later.cut == first.cut
+        assert later.sent[: len(first.sent)] == first.sent
+    assert fit(turns(14), first.cut, fitting(150)).cut != first.cut
+
+
+def test_what_stays_of_the_beginning_stays_in_its_place() -> None:
+    first = fit(turns(10), None, fitting(150, truncation=MIDDLE))
+
+    assert first.sent[0].message.content == "q0"
+    assert first.cut is not None
+    assert first.cut.spans == (Span(Key("t000", 0), Key("t000", 0)),)
+    later = fit(turns(11), first.cut, fitting(150, truncation=MIDDLE))
+    assert later.sent[: len(first.sent)] == first.sent
+
+
+def test_what_was_left_out_does_not_come_back_when_the_cut_moves() -> None:
+    sent = turns(14)
+    first = fit(turns(10), None, fitting(150, truncation=MIDDLE))
+
+    moved = fit(sent, first.cut, fitting(150, truncation=MIDDLE))
+
+    gone = {each.key for each in turns(10)} - {each.key for each in first.sent}
+    assert not gone & {each.key for each in moved.sent}
+
+
+def test_the_question_of_the_open_turn_and_its_newest_group_stay() -> None:
+    sent = [*turns(4), *turns(5)[8:9], *(Sent(Message("assistant", f"{n}"), 30, "t004", step=f"s{n}") for n in range(6))]
+
+    kept = fit(sent, None, fitting(100, turn="t004"))
+
+    assert [each.message.content for each in kept.sent] == ["q4", "5"]
+    assert kept.cut == Cut("oldest_first", Key("s5", 0), (Span(Key("t004", 0), Key("t004", 0)),), limit=100)
+
+
+def test_a_cut_that_names_what_is_not_there_leaves_nothing() -> None:
+    assert apply_cut(turns(3), Cut("oldest_first", Key("nowhere", 0))) is None
+
+
+@pytest.mark.parametrize(
+    ("cut", "holds"),
+    [
+        (Cut("oldest_first", Key("t", 0), limit=100), True),
+        (Cut("middle_out", Key("t", 0), limit=100), False),
+        (Cut("oldest_first", Key("t", 0), limit=99), False),
+        (Cut("oldest_first", Key("t", 0), compaction="c", limit=100), False),
+        (None, False),
+    ],
+    ids=["same", "other rule", "larger window", "other compaction", "none"],
+)
+def test_a_cut_holds_for_the_thread_it_was_made_for(cut: Cut | None, holds: bool) -> None:  # noqa: FBT001 - expected
+    assert fitting(100).still_holds(cut) is holds
+
+
+@given(
+    st.builds(
+        Cut,
+        st.text(min_size=1),
+        st.builds(Key, st.text(), st.integers(0, 9)),
+        st.lists(st.builds(Span, st.builds(Key, st.text(), st.integers()), st.builds(Key, st.text(), st.integers()))).map(
+            tuple
+        ),
+        st.none() | st.text(min_size=1),
+        st.integers(0, 10**6),
+    )
+)
+def test_a_cut_can_be_written_down(cut: Cut) -> None:
+    assert read_cut(cut.to_json()) == cut
+
+
+@given(
+    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=40),
+    room=st.integers(1, 200),
+    truncation=st.sampled_from([OLDEST, MIDDLE]),
+)
+def test_growing_by_one_message_at_a_time_the_beginning_changes_only_when_the_cut_does(
+    sizes: list[int], room: int, truncation: Truncation
+) -> None:
+    sent: list[Sent] = []
+    kept, cut = [], None
+    for number, size in enumerate(sizes):
+        sent.append(Sent(Message("user", str(number)), size, f"t{number}", is_input=True, step=f"t{number}"))
+        held = fitting(room, truncation=truncation, turn=f"t{number}")
+        now = fit(sent, cut if held.still_holds(cut) else None, held)
+        if now.cut == cut:
+            assert now.sent[: len(kept)] == kept
+        assert now.sent[-1] == sent[-1]
+        assert sum(each.tokens for each in now.sent) <= max(room, size)
+        kept, cut = now.sent, now.cut

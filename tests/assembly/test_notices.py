@@ -1,0 +1,43 @@
+"""What has changed since the model was told."""
+
+from __future__ import annotations
+
+from nexus_core import Section, Source
+from nexus_core.assembly.notices import LONGEST_LINE, MOST_LINES, notice_of
+
+
+def section(text: str, *, name: str = "layer-00000", title: str = "Project Configuration", uri: str = "/w/NEXUS.md") -> Section:
+    return Section(name, title=title, text=text, source=Source(uri=uri))
+
+
+def test_nothing_is_said_about_what_is_the_same() -> None:
+    assert notice_of([section("Be brief.")], [section("Be brief.")]) is None
+
+
+def test_a_section_that_moved_is_the_same() -> None:
+    assert notice_of([section("Be brief.")], [section("Be brief.", name="layer-00001")]) is None
+
+
+def test_what_changed_is_shown_as_a_difference() -> None:
+    notice = notice_of([section("Be brief.\nBe kind.")], [section("Be verbose.\nBe kind.")])
+
+    assert notice is not None
+    assert "Project Configuration (/w/NEXUS.md): changed\n" in notice.text
+    assert "-Be brief.\n+Be verbose.\n Be kind." in notice.text
+
+
+def test_what_is_new_and_what_is_gone_is_named() -> None:
+    notice = notice_of([section("Old.", uri="/w/OLD.md")], [section("New.", uri="/w/NEW.md")])
+
+    assert notice is not None
+    assert "(/w/NEW.md): new\nNew." in notice.text
+    assert "(/w/OLD.md): removed" in notice.text
+
+
+def test_a_notice_has_a_bound() -> None:
+    notice = notice_of([section("")], [section("\n".join(["x" * 10_000] * 10_000))])
+
+    assert notice is not None
+    assert len(notice.text.splitlines()) <= MOST_LINES + 5
+    assert len(notice.text) <= (MOST_LINES + 5) * (LONGEST_LINE + 2)
+    assert "more lines of" in notice.text

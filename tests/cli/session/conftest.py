@@ -1,0 +1,48 @@
+"""Sessions in the user's own ledger, a real file, made as a program would make them."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from nexus_core import Nexus
+from nexus_core.session.session import Session
+from tests.session.support import TOOLS, says
+
+Talk = Callable[..., Session]
+TypeIn = Callable[[str], None]
+
+
+@pytest.fixture
+def nexus(work: Path, nexus_home: Path) -> Iterator[Nexus]:
+    """A program beside the command line, in the same home."""
+    with Nexus(work, home=nexus_home) as opened:
+        yield opened
+
+
+@pytest.fixture
+def talk(nexus: Nexus) -> Talk:
+    """A session in which questions were asked and answered."""
+
+    def make(label: str, *questions: str) -> Session:
+        session = nexus.session(label, model="claude-sonnet-4", tools=TOOLS)
+        for question in questions:
+            session.ask(question)
+            session.record(says(f"re {question}", name=f"msg {question}"))
+        return session
+
+    return make
+
+
+@pytest.fixture
+def type_in(monkeypatch: pytest.MonkeyPatch) -> TypeIn:
+    """Give a command something on its standard input."""
+
+    def give(text: str) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode("utf-8", "surrogatepass"))))
+
+    return give

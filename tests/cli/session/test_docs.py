@@ -1,0 +1,122 @@
+"""The pages about session commands are true."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nexus_core import Nexus
+from nexus_core.cli.session.commands import app
+from tests.cli.session.conftest import Talk, TypeIn
+from tests.conftest import ROOT, Cli
+from tests.dialects.support import Loopback, listening
+from tests.session.support import TOOLS, calls, says
+
+HOW_TO = (ROOT / "docs/how-to/keep-a-session.md").read_text(encoding="utf-8")
+REFERENCE = (ROOT / "docs/reference/session-commands.md").read_text(encoding="utf-8")
+OTHERS = {"import", "export"}
+
+
+@pytest.fixture
+def loopback() -> Iterator[Loopback]:
+    with listening() as heard:
+        yield heard
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (shutil.which("curl") and shutil.which("jq")), reason="curl and jq are not installed")
+def test_the_script_of_the_page_runs_a_whole_loop_and_goes_on_after_a_crash(
+    loopback: Loopback, work: Path, nexus_home: Path
+) -> None:
+    (script,) = re.findall(r"```sh\n(.*?)```", HOW_TO, re.DOTALL)
+    (work / "ask.sh").write_text(script)
+    (work / "tools.json").write_text(json.dumps(TOOLS))
+    (work / "a.py").write_text("print('it expires')\n")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    variables = {"ANTHROPIC_BASE_URL": loopback.url, "ANTHROPIC_API_KEY": "none", "PATH": path}
+
+    def ask(answer: object) -> subprocess.CompletedProcess[str]:
+        loopback.answer = answer
+        command = ["sh", "ask.sh", "auth-bug", "Why does login fail?"]
+        return subprocess.run(
+            command, cwd=work, env={**os.environ, **variables}, capture_output=True, text=True, check=False
+        )
+
+    refused = ask({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
+    with Nexus(work, home=nexus_home) as nexus:
+        nexus.session("auth-bug").record(calls("a.py", "b.py"))  # as if it had been killed right after this
+    done = ask(says("It expires.", name="msg_2"))
+
+    assert refused.returncode == 3
+    assert "this is an error of the API: Overloaded" in refused.stderr
+    assert (done.returncode, done.stdout) == (0, "It expires.\n"), done.stderr
+    with Nexus(work, home=nexus_home) as nexus:
+        steps = nexus.ledger.thread(str(nexus.ledger.session("auth-bug").tip))  # type: ignore[union-attr]
+        found = [
+            (result.text, result.is_error) for step in steps for each in step.messages for result in each.tool_results
+        ]
+    assert [step.kind for step in steps] == ["input", "sealed", "reply", "result", "result", "reply"]
+    assert found == [("print('it expires')", False), ("", True)]
+
+
+def test_every_command_and_every_option_of_record_is_on_the_page() -> None:
+    documented = set(re.findall(r"^\| `(\w+)[ `]", REFERENCE, re.MULTILINE))
+    names = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+
+    assert names - OTHERS == documented
+    for option in ("--as", "--call", "--error", "--model", "--tools", "--interrupt", "--interrupted", "--to"):
+        assert f"`{option}" in REFERENCE
+
+
+def test_the_answer_of_record_has_the_fields_of_the_page(cli: Cli, talk: Talk, type_in: TypeIn) -> None:
+    (written,) = re.findall(r"```json\n(.*?)```", REFERENCE, re.DOTALL)
+    example = json.loads(written)
+    talk("s").ask("Why?")
+    type_in(json.dumps(calls("toolu_1", text="I look at it.")))
+
+    answer = json.loads(cli("session", "record", "s", "-", "--json", "--to", "anthropic").out)
+
+    assert shape(answer) == shape(example)
+
+
+def shape(value: object) -> object:
+    """The fields of something, and of what is in it; arguments are anybody's."""
+    if isinstance(value, dict):
+        return {name: shape(each) for name, each in value.items() if name != "arguments"}
+    return [shape(each) for each in value] if isinstance(value, list) else type(value).__name__
+
+
+@pytest.mark.parametrize(
+    "name", ["list", "show", "tree", "stats", "fork", "rename", "archive", "record", "verify", "repair"]
+)
+def test_help_ends_with_two_examples(cli: Cli, name: str) -> None:
+    outcome = cli("session", name, "--help")
+
+    examples = outcome.out.rpartition("Examples:\n")[2].splitlines()
+    assert outcome.code == 0
+    assert len(examples) == 2
+    assert all("nexus session" in example for example in examples)
+
+
+def test_completion_offers_the_names_of_sessions(talk: Talk, nexus: Nexus, work: Path) -> None:
+    talk("auth-bug", "Why?")
+    nexus.close()
+
+    def complete(line: str) -> list[str]:
+        variables = {"_NEXUS_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+        command = [sys.executable, "-m", "nexus_core"]
+        ran = subprocess.run(
+            command, cwd=work, env={**os.environ, **variables}, capture_output=True, text=True, check=True
+        )
+        return ran.stdout.split()
+
+    assert complete("nexus session show au") == ["auth-bug"]
+    assert "list" in complete("nexus session li")

@@ -1,0 +1,198 @@
+"""`nexus session list` and what all commands of the group have in common."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nexus_core import Nexus
+from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.values.ledger import NewStep
+from nexus_core.values.message import Message
+from tests.cli.session.conftest import Talk
+from tests.conftest import Cli
+from tests.session.support import calls, says
+
+
+def listed(cli: Cli, *options: str) -> dict[str, dict[str, object]]:
+    sessions = json.loads(cli("session", "list", "--json", *options).out)["sessions"]
+    return {session["label"]: session for session in sessions}
+
+
+def test_a_row_says_what_a_session_consists_of_and_where_it_stands(cli: Cli, talk: Talk, work: Path) -> None:
+    talk("auth-bug", "Why?", "And?").ask("So?")
+
+    outcome = cli("session", "list")
+
+    heading, row = outcome.out.splitlines()
+    assert outcome.code == 0
+    assert heading.split() == ["SESSION", "TURNS", "TOKENS", "CACHED", "CHANGED", "STATE", "MODEL", "DIRECTORY"]
+    label, turns, tokens, cached, _day, _time, state, model, directory = row.split()
+    assert (label, turns, cached, state, model, directory) == (
+        "auth-bug",
+        "3",
+        "83%",
+        "open",
+        "claude-sonnet-4",
+        str(work),
+    )
+    assert int(tokens) > 0
+
+
+@pytest.mark.acceptance("D-10")
+def test_the_rate_of_the_cache_is_that_of_all_recorded_calls(cli: Cli, talk: Talk) -> None:
+    session = talk("s", "Why?")
+    session.ask("And?")
+    reply = says("Because.", name="msg_9")
+    session.record(reply | {"usage": {"input_tokens": 240, "output_tokens": 1, "cache_read_input_tokens": 0}})
+
+    found = listed(cli)["s"]
+
+    assert found["usage"] == {
+        "input_tokens": 480,
+        "output_tokens": 51,
+        "cached_input_tokens": 200,
+        "cache_write_tokens": 30,
+        "reasoning_tokens": 20,
+    }
+    assert found["cache_hit_rate"] == round(200 / 480, 4)
+
+
+def test_a_session_whose_calls_did_not_say_what_they_cost_has_no_rate(cli: Cli, nexus: Nexus) -> None:
+    session = nexus.session("s")
+    session.ask("Why?")
+    session.record({"choices": [{"message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}]})
+
+    assert listed(cli)["s"]["cache_hit_rate"] is None
+    assert cli("session", "list").out.splitlines()[1].split()[3] == "-"
+
+
+def test_no_thread_is_read_to_list_sessions(cli: Cli, talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = talk("s", *map(str, range(50)))
+    session.fork("f").ask("And?")
+    read: list[int | None] = []
+    thread = StoreLedger.thread
+
+    def counting(self: StoreLedger, tip: str, *, first: str | None = None, limit: int | None = None) -> object:
+        read.append(limit)
+        return thread(self, tip, first=first, limit=limit)
+
+    monkeypatch.setattr(StoreLedger, "thread", counting)
+    found = listed(cli)
+
+    assert (found["s"]["turns"], found["f"]["turns"]) == (50, 51)
+    assert all(limit is not None and limit <= 32 for limit in read)
+
+
+def test_sessions_that_other_programs_made_are_counted_by_reading_them(cli: Cli, nexus: Nexus) -> None:
+    nexus.ledger.create("s")
+    tip = None
+    for number in range(40):
+        data = {"usage": {"input_tokens": 10, "cached_input_tokens": 5}}
+        step = NewStep(
+            kind="turn", closes=True, messages=(Message("user", str(number)),), tokens=1, counter="c", data=data
+        )
+        tip = nexus.ledger.append("s", step, after=tip).id
+    nexus.ledger.append("s", NewStep(kind="compaction", closes=True, data={"summary": "x"}, counter="c"), after=tip)
+    nexus.session("s").ask("And?")
+
+    found = listed(cli)["s"]
+
+    assert (found["turns"], found["steps"], found["cache_hit_rate"]) == (41, 43, 0.5)
+
+
+def test_a_fork_has_the_turns_before_it(cli: Cli, talk: Talk) -> None:
+    session = talk("s", "1", "2")
+    session.fork("f")
+    talk("f", "3", "4", "5")
+
+    assert (listed(cli)["s"]["turns"], listed(cli)["f"]["turns"]) == (2, 5)
+    assert listed(cli)["f"]["origin"] == "s"
+
+
+def test_archived_sessions_are_listed_on_demand(cli: Cli, talk: Talk) -> None:
+    talk("old", "1")
+    talk("new", "1")
+    cli("session", "archive", "old")
+
+    assert list(listed(cli)) == ["new"]
+    assert list(listed(cli, "--archived")) == ["old"]
+    assert set(listed(cli, "--all")) == {"old", "new"}
+    assert cli("session", "list", "--all", "--archived").code == 2
+
+
+def test_those_changed_last_come_first(cli: Cli, talk: Talk) -> None:
+    for label in ("a", "b", "a"):
+        talk(label, label)
+
+    assert list(listed(cli)) == ["a", "b"]
+
+
+def test_names_that_would_steer_a_terminal_are_made_visible_and_long_ones_cut(cli: Cli, talk: Talk) -> None:
+    talk("evil\x1b[2J\nname", "1")
+    talk("x" * 400, "1")
+
+    outcome = cli("session", "list")
+
+    assert "\x1b" not in outcome.out
+    assert r"evil\x1b[2J\nname" in outcome.out
+    assert "x" * 59 + "… " in outcome.out
+    assert len(outcome.out.splitlines()) == 3
+    assert {"evil\x1b[2J\nname", "x" * 400} == set(listed(cli))
+
+
+# ---- which ledger ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "command", [["list"], ["tree"], ["stats"], ["verify"], ["show", "x"], ["fork", "x", "y"]], ids=str
+)
+def test_whoever_looks_where_nothing_is_makes_nothing(cli: Cli, nexus_home: Path, command: list[str]) -> None:
+    outcome = cli("session", *command)
+
+    assert not nexus_home.exists() or list(nexus_home.iterdir()) == []
+    assert outcome.code == (2 if len(command) > 1 else 0)
+    if command[0] in ("list", "tree", "stats"):
+        assert outcome.err == f"No sessions in sqlite:///{nexus_home}/ledger.db.\n"
+
+
+def test_an_unknown_session_is_an_error_that_suggests_the_nearest(cli: Cli, talk: Talk) -> None:
+    talk("auth-bug", "1")
+
+    outcome = cli("session", "show", "auth-bgu")
+
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err == "Error: unknown session 'auth-bgu'\n  did you mean 'auth-bug'?\n"
+
+
+def test_another_ledger_is_named_by_its_file_or_its_url(cli: Cli, work: Path, tmp_path: Path) -> None:
+    with Nexus(work, ledger=f"sqlite:///{tmp_path}/other.db") as nexus:
+        nexus.session("elsewhere").ask("Why?")
+
+    for name in ("../other.db", str(tmp_path / "other.db"), f"sqlite:///{tmp_path}/other.db"):
+        assert list(listed(cli, "--ledger", name)) == ["elsewhere"]
+
+
+def test_a_file_that_is_to_be_read_must_be_there(cli: Cli, work: Path) -> None:
+    outcome = cli("session", "list", "--ledger", "typo.db")
+
+    assert outcome.code == 3
+    assert f"there is no ledger\n  at {work}/typo.db" in outcome.err
+    assert list(work.iterdir()) == []
+
+
+def test_a_password_is_never_printed(cli: Cli) -> None:
+    outcome = cli("session", "list", "--ledger", "redis://me:sec@ret@host/1?password=secret")
+
+    assert outcome.code == 3
+    assert "sec" not in outcome.err
+
+
+def test_pending_calls_do_not_hinder_the_list(cli: Cli, talk: Talk) -> None:
+    session = talk("s")
+    session.ask("Why?")
+    session.record(calls("t1"))
+
+    assert listed(cli)["s"]["open_turn"] is not None

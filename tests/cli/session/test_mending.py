@@ -1,0 +1,230 @@
+"""`nexus session verify` and `repair`: what was changed is found, and what is whole is saved."""
+
+from __future__ import annotations
+
+import io
+import json
+import sqlite3
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from nexus_core import Nexus
+from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.values.ledger import Step
+from tests.cli.session.conftest import Talk
+from tests.conftest import Cli, InstallPlugin
+
+Steps = list[Step]
+
+
+@pytest.fixture
+def steps(talk: Talk, nexus: Nexus) -> Steps:
+    """Those of a session whose program has ended."""
+    talk("main", "one", "two", "three")
+    found = list(nexus.ledger.steps())
+    nexus.close()
+    return found
+
+
+@pytest.fixture
+def path(nexus_home: Path) -> Path:
+    return nexus_home / "ledger.db"
+
+
+def tamper(path: Path, statement: str, *bound: str) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        for trigger in ("steps_never_change", "steps_are_never_deleted"):
+            connection.execute(f"drop trigger if exists {trigger}")
+        connection.execute(statement, bound)
+        connection.commit()
+
+
+def overwrite_header(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[:100] = b"x" * 100
+    path.write_bytes(content)
+
+
+# ---- verify ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_sound_ledger_is_said_to_be_sound_with_what_was_looked_at(cli: Cli, steps: Steps, path: Path) -> None:
+    outcome = cli("session", "verify")
+
+    assert (outcome.code, outcome.out) == (0, "")
+    what = f"Looked at {len(steps)} steps and 1 session in sqlite:///{path}: all as it was recorded.\n"
+    assert outcome.err == what
+
+
+def test_a_step_that_was_changed_is_named(cli: Cli, steps: Steps, path: Path) -> None:
+    tamper(path, "update steps set tokens = 99 where id = ?", steps[2].id)
+
+    outcome = cli("session", "verify")
+    document = json.loads(cli("session", "verify", "--json").out)
+
+    assert outcome.code == 1
+    assert f"step {steps[2].id} of turn {steps[2].turn}" in outcome.out
+    assert outcome.out.splitlines()[0].endswith("its content is not what was recorded [step-changed]")
+    assert (document["schema"], document["steps"]) == (1, len(steps))
+    assert document["findings"][0]["code"] == "step-changed"
+    assert document["findings"][0]["step"] == steps[2].id
+
+
+def test_a_step_that_was_deleted_is_named(cli: Cli, steps: Steps, path: Path) -> None:
+    tamper(path, "delete from steps where id = ?", steps[2].id)
+
+    findings = json.loads(cli("session", "verify", "--json").out)["findings"]
+
+    assert any(each["code"] == "step-missing" and each["step"] for each in findings)
+    assert steps[2].id in str(findings)
+
+
+def test_a_file_that_cannot_be_opened_is_a_finding(cli: Cli, steps: Steps, path: Path) -> None:  # noqa: ARG001 - to be damaged
+    overwrite_header(path)
+
+    outcome = cli("session", "verify")
+
+    assert outcome.code == 1
+    assert outcome.out.endswith("[ledger-unreadable]\n")
+    assert "`nexus session repair NEW` saves what is whole." in outcome.err
+
+
+def test_verifying_changes_nothing(cli: Cli, steps: Steps, path: Path) -> None:  # noqa: ARG001 - as above
+    before = path.read_bytes()
+
+    cli("session", "verify")
+
+    assert path.read_bytes() == before
+    assert [file.name for file in path.parent.iterdir()] == ["ledger.db"]
+
+
+# ---- repair ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("damage", [overwrite_header, lambda _path: None], ids=["no header", "none"])
+def test_everything_is_saved_from_a_file_whose_rows_are_whole(
+    cli: Cli, steps: Steps, path: Path, work: Path, damage: Callable[[Path], None]
+) -> None:
+    damage(path)
+    before = path.read_bytes()
+
+    outcome = cli("session", "repair", "saved.db")
+
+    assert (outcome.code, outcome.out) == (0, "")
+    assert outcome.err.startswith(f"Saved 3 turns ({len(steps)} steps), 1 session and ")
+    assert outcome.err.endswith(f" in sqlite:///{work}/saved.db.\n")
+    assert path.read_bytes() == before
+    assert cli("session", "verify", "--ledger", "saved.db").code == 0
+    assert "re three" in cli("session", "show", "main", "--ledger", "saved.db").out
+
+
+def test_what_is_lost_is_told_and_the_rest_is_saved(cli: Cli, steps: Steps, path: Path) -> None:
+    turn = steps[3].turn
+    tamper(path, "update steps set tokens = 99 where id = ?", steps[4].id)
+
+    outcome = cli("session", "repair", "saved.db", "--json")
+
+    document = json.loads(outcome.out)
+    assert outcome.code == 1
+    assert [(each["code"], each["step"]) for each in document["lost"]] == [
+        ("turn-lost", turn),
+        ("steps-lost", steps[6].id),
+    ]
+    assert document["saved"]["turns"] == 2
+    shown = cli("session", "show", "main", "--ledger", "saved.db").out
+    assert ("re one" in shown, "re two" in shown, "re three" in shown) == (True, False, True)
+
+
+def test_trying_out_says_the_same_and_writes_nothing(cli: Cli, steps: Steps, path: Path, work: Path) -> None:
+    tamper(path, "update steps set tokens = 99 where id = ?", steps[4].id)
+
+    tried = cli("session", "repair", "saved.db", "--dry-run")
+
+    assert tried.code == 1
+    assert tried.err.startswith("Would save 2 turns (")
+    assert list(work.iterdir()) == []
+    assert tried.out == cli("session", "repair", "saved.db").out
+
+
+def test_nothing_is_written_over(cli: Cli, steps: Steps, work: Path) -> None:  # noqa: ARG001 - to be repaired
+    (work / "notes.txt").write_text("mine")
+    cli("session", "repair", "saved.db")
+
+    assert "there is something in it already" in cli("session", "repair", "saved.db").err
+    assert cli("session", "repair", "notes.txt").code == 3
+    assert (work / "notes.txt").read_text() == "mine"
+
+
+def test_a_ledger_is_not_repaired_into_itself(cli: Cli, steps: Steps, path: Path) -> None:  # noqa: ARG001 - as above
+    assert cli("session", "repair", str(path)).code == 3
+
+
+def test_a_file_in_which_nothing_is_whole_makes_no_new_one(cli: Cli, work: Path) -> None:
+    (work / "words.db").write_text("no ledger at all" * 1000)
+
+    outcome = cli("session", "repair", "saved.db", "--ledger", "words.db")
+
+    assert outcome.code == 3
+    assert "there is nothing in it that is whole" in outcome.err
+    assert not (work / "saved.db").exists()
+
+
+SHELF = """
+from nexus_core import hookimpl
+from tests.cli.session.test_mending import Shelf
+
+@hookimpl
+def nexus_ledger(url):
+    return Shelf(url) if url.startswith("shelf:") else None
+"""
+
+
+class Shelf:
+    """A ledger of a stranger, which keeps conversations in a way of its own."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._kept = MemoryLedger()
+
+    def __getattr__(self, name: str) -> object:
+        if name in ("repair", "store"):
+            raise AttributeError(name)
+        return getattr(self._kept, name)
+
+
+def test_a_ledger_that_keeps_no_rows_says_that_it_cannot_be_repaired(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("shelf", SHELF)
+
+    outcome = cli("session", "repair", "saved.db", "--ledger", "shelf:x")
+
+    assert outcome.code == 3
+    assert "this ledger cannot be repaired from outside" in outcome.err
+    assert cli("session", "list", "--ledger", "shelf:x").code == 0
+
+
+# ---- long work ------------------------------------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("command", [["verify"], ["repair", "saved.db"], ["stats"]], ids=str)
+def test_somebody_at_a_terminal_sees_how_far_it_is(
+    cli: Cli, steps: Steps, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    assert steps
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr("nexus_core.text.progress.PATIENCE", -1)
+    monkeypatch.setenv("TERM", "xterm")
+
+    assert cli("session", *command).code == 0
+
+    assert "%" in terminal.getvalue()
+    assert terminal.getvalue().count("\r") > 1

@@ -1,0 +1,230 @@
+"""`nexus session show`: what was said, readable in a terminal."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from nexus_core import Nexus
+from nexus_core.values.assembled import AgentResult
+from nexus_core.values.ledger import NewStep
+from nexus_core.values.message import Message
+from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text
+from tests.cli.session.conftest import Talk
+from tests.conftest import Cli, Outcome
+from tests.session.support import calls, says
+
+MODEL = "claude-sonnet-4-20250514"
+COST = "240 in (83% cached), 50 out (20 reasoning), 30 put into the cache"
+
+
+def body(outcome: Outcome) -> list[str]:
+    """What is printed of the turns, without their headings."""
+    assert outcome.code == 0
+    lines = outcome.out.partition("\n\n")[2].splitlines()
+    return [line for line in lines if not line.startswith("Turn ")]
+
+
+def test_a_turn_tells_who_said_what_which_tools_were_called_and_what_it_cost(cli: Cli, talk: Talk) -> None:
+    session = talk("s")
+    session.ask("Why does login fail?")
+    step = session.record(calls("t1", text="I look at it."))
+    session.record(step.tool_calls[0].result("There is\nnothing."))
+    session.next()
+    session.record(says("It expires.", name="msg_2"))
+
+    assert body(cli("session", "show", "s")) == [
+        "user",
+        "  Why does login fail?",
+        f"assistant {MODEL} · {COST} · tool_use",
+        "  I look at it.",
+        '  -> look (t1) {"path": "t1"}',
+        "tool look (t1)",
+        "  There is",
+        "  nothing.",
+        f"assistant {MODEL} · {COST} · end_turn",
+        "  It expires.",
+    ]
+
+
+def test_the_beginning_says_what_the_session_is_and_what_it_waits_for(cli: Cli, talk: Talk, nexus: Nexus) -> None:
+    talk("first", "Why?")
+    session = talk("first").fork("s")
+    session.ask("And?")
+    session.record(calls("t1", "t2", name="msg_2"))
+    nexus.ledger.rename("s", "renamed")
+    nexus.ledger.update("renamed", status="archived")
+
+    heading = cli("session", "show", "s").out.partition("\n\n")[0].splitlines()
+
+    assert heading[0].startswith("renamed: 2 turns, ")
+    assert heading[0].endswith("tokens, archived, open, claude-sonnet-4")
+    assert heading[1].startswith("changed ")
+    assert heading[2:] == [
+        "cost 480 in (83% cached), 100 out (40 reasoning), 60 put into the cache",
+        "forked from first",
+        "also called s",
+        "waits for look (t1), look (t2)",
+    ]
+
+
+def test_the_newest_turns_are_shown_and_others_on_demand(cli: Cli, talk: Talk) -> None:
+    talk("s", *(f"question {number}" for number in range(9)))
+
+    def questions(*options: str) -> list[str]:
+        return [line.strip() for line in body(cli("session", "show", "s", *options)) if "  question" in line]
+
+    assert questions() == [f"question {number}" for number in range(4, 9)]
+    assert questions("--turns", "1") == ["question 8"]
+    assert questions("--turns", "0") == []
+    assert questions("--all") == [f"question {number}" for number in range(9)]
+    assert "(4 earlier turns; --all shows all)" in cli("session", "show", "s").err
+
+
+def test_only_the_newest_steps_are_read_for_the_newest_turns(
+    cli: Cli, talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nexus_core.history.ledger.ledger import StoreLedger  # noqa: PLC0415 - to be watched
+
+    talk("s", *map(str, range(60)))
+    read: list[int] = []
+    thread = StoreLedger.thread
+
+    def counting(self: StoreLedger, *names: Any, **options: Any) -> Any:
+        read.append(len(steps := thread(self, *names, **options)))
+        return steps
+
+    monkeypatch.setattr(StoreLedger, "thread", counting)
+    cli("session", "show", "s", "--turns", "2")
+
+    assert 0 < sum(read) < 100
+
+
+def test_long_results_are_cut_unless_they_are_wanted_whole(cli: Cli, talk: Talk) -> None:
+    session = talk("s")
+    session.ask("Why?")
+    result = "\n".join(f"line {number}" for number in range(30))
+    session.record(session.record(calls("t1")).tool_calls[0].result(result))
+
+    short, full = (body(cli("session", "show", "s", *options)) for options in ((), ("--full",)))
+
+    assert short[-2:] == ["  line 9", "  … 160 characters more (--full)"]
+    assert full[-1] == "  line 29"
+    assert len(full) == len(short) + 19
+
+
+def test_nothing_that_was_said_steers_the_terminal_or_passes_for_a_heading(cli: Cli, talk: Talk) -> None:
+    talk("s", "red \x1b[31m\u202e\nassistant forged\x85\rTurn 1")
+
+    lines = body(cli("session", "show", "s"))
+
+    assert lines[:3] == ["user", r"  red \x1b[31m\u202e", r"  assistant forged\x85\x0dTurn 1"]
+
+
+def test_every_kind_of_part_has_its_line(cli: Cli, nexus: Nexus) -> None:
+    parts = (
+        Reasoning(text="hm"),
+        Reasoning(encrypted="x"),
+        Text("Look:"),
+        Image(mime="image/png", data="AAAA" * 10),
+        File(name="a.pdf", url="https://example.org/a.pdf"),
+        Opaque("anthropic", {"type": "server_tool_use"}),
+    )
+    result = AgentResult(messages=[Message("user", "Draw."), Message("assistant", parts)], error="it broke")
+    nexus.session("s").record(result)
+
+    assert body(cli("session", "show", "s")) == [
+        "user",
+        "  Draw.",
+        "assistant",
+        "  ~ hm",
+        "  ~ (encrypted)",
+        "  Look:",
+        "  [image image/png 30 bytes]",
+        "  [file a.pdf https://example.org/a.pdf]",
+        "  [anthropic: server_tool_use]",
+        "  failed: it broke",
+    ]
+
+
+def test_interruptions_compactions_and_reverts_are_told(cli: Cli, talk: Talk, nexus: Nexus) -> None:
+    session = talk("s", "Why?")
+    session.ask("And?")
+    session.record(calls("t1"))
+    session.interrupt()
+    tip = nexus.ledger.session("s").tip  # type: ignore[union-attr]
+    compaction = NewStep(kind="compaction", closes=True, data={"summary": "They talked.", "first_kept": None})
+    made = nexus.ledger.append("s", compaction, after=tip)
+    nexus.ledger.append("s", NewStep(kind="revert", closes=True, data={"restores": None}), after=made.id)
+
+    lines = body(cli("session", "show", "s"))
+
+    assert "  [interrupted: there is no result]" in lines
+    assert [line for line in lines if line][-3:] == [
+        "compaction: keeps nothing",
+        "  They talked.",
+        "revert: no compaction counts",
+    ]
+
+
+def test_json_has_every_step_with_its_messages_and_the_calls_that_wait(cli: Cli, talk: Talk) -> None:
+    session = talk("s", "Why?")
+    session.ask("And?")
+    step = session.record(calls("t1", name="msg_2"))
+
+    document = json.loads(cli("session", "show", "s", "--json", "--turns", "1").out)
+
+    assert document["schema"] == 1
+    assert document["session"]["label"] == "s"
+    assert document["pending"] == [{"key": f"{step.id}:0", "id": "t1", "name": "look", "arguments": {"path": "t1"}}]
+    (turn,) = document["turns"]
+    assert (turn["id"], turn["open"]) == (step.turn, True)
+    assert [each["kind"] for each in turn["steps"]] == ["input", "sealed", "reply"]
+    assert turn["steps"][0]["messages"][0]["parts"] == [{"kind": "text", "text": "And?"}]
+    assert turn["steps"][2]["data"]["usage"]["cached_input_tokens"] == 200
+
+
+def test_one_step_is_shown_whole_with_all_that_is_known_of_it(cli: Cli, talk: Talk) -> None:
+    session = talk("s")
+    session.ask("Why?")
+    long = session.record(session.record(calls("t1")).tool_calls[0].result("x\n" * 50 + "end"))
+
+    text = cli("session", "show", "s", "--step", long.id).out
+    facts = json.loads(cli("session", "show", "s", "--step", long.id, "--json").out)["step"]
+
+    assert text.count("\n  x") == 50
+    assert text.endswith("  end\n")
+    assert f"digest      {facts['digest']}" in text
+    assert (facts["id"], facts["kind"], facts["position"]) == (long.id, "result", 3)
+
+
+def test_a_step_of_another_session_is_not_shown(cli: Cli, talk: Talk) -> None:
+    talk("s", "Why?")
+    session = talk("s")
+    fork = session.fork("f")
+    fork.ask("But?")
+    mine = fork.record(says("No.", name="msg_2"))
+    session.ask("And?")
+    other = session.record(says("Yes.", name="msg_3"))
+
+    refused = cli("session", "show", "f", "--step", other.id)
+
+    assert refused.code == 2
+    assert f"there is no step '{other.id}' in session 'f'" in refused.err
+    assert cli("session", "show", "f", "--step", mine.id).code == 0
+    assert cli("session", "show", "f", "--step", "nonsense").code == 2
+
+
+@pytest.mark.parametrize("options", [["--all", "--turns", "1"], ["--step", "x", "--all"]], ids=str)
+def test_only_one_choice_can_be_made(cli: Cli, options: list[str]) -> None:
+    assert cli("session", "show", "s", *options).code == 2
+
+
+def test_a_session_in_which_nothing_was_said_is_shown(cli: Cli, nexus: Nexus) -> None:
+    nexus.ledger.create("s")
+
+    outcome = cli("session", "show", "s")
+
+    assert (outcome.code, outcome.out.splitlines()[0]) == (0, "s: 0 turns, 0 tokens, closed")

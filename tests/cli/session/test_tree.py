@@ -1,0 +1,241 @@
+"""`nexus session tree`: how conversations branch, and where each session stands."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from nexus_core import Nexus
+from nexus_core.cli.session.branches import find_trees, read_lines
+from nexus_core.cli.session.drawing import draw
+from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.values.ledger import NewStep
+from tests.cli.session.conftest import Talk
+from tests.conftest import Cli
+from tests.ledger.backends import add, clock, names, said, tell
+from tests.session.support import calls
+
+_ID = re.compile(r"[0-9A-Z]{26}")
+
+
+def drawn(ledger: StoreLedger, width: int = 100) -> list[str]:
+    """The trees of a ledger, without the names of turns."""
+    records = ledger.sessions(status=None)
+    lines: list[str] = []
+    for tree in find_trees(ledger, records):
+        read = {line.branch.id: line for line in read_lines(ledger, tree, records)}
+        lines += draw(read, tree.root, width)
+    return [_ID.sub("ID", line) for line in lines]
+
+
+@pytest.fixture
+def ledger() -> MemoryLedger:
+    return MemoryLedger(now=clock(), name=names())
+
+
+def test_forks_leave_from_their_turn_and_long_runs_are_a_number(ledger: MemoryLedger) -> None:
+    ledger.create("main")
+    steps = tell(ledger, "main", *(f"turn {number}" for number in range(8)))
+    ledger.create("fork", head=steps[3].id)
+    tell(ledger, "fork", "another way", "still", "and on", "there")
+
+    assert drawn(ledger) == [
+        "* ID  turn 0",
+        "* ID  turn 1",
+        "* ID  turn 2",
+        "* ID  turn 3",
+        "|\\",
+        "| * ID  another way",
+        "| * ID  still",
+        "| * ID  and on",
+        "| * ID  there  <- fork",
+        ": 3 turns",
+        "* ID  turn 7  <- main",
+    ]
+
+
+def test_several_forks_from_one_turn_and_forks_of_forks(ledger: MemoryLedger) -> None:
+    ledger.create("main")
+    first, _ = tell(ledger, "main", "one", "two")
+    for name in ("a", "b"):
+        ledger.create(name, head=first.id)
+        begun, _ = tell(ledger, name, f"{name} one", f"{name} two")
+        ledger.create(f"{name} of", head=begun.id)
+        tell(ledger, f"{name} of", f"{name} other")
+
+    assert drawn(ledger) == [
+        "* ID  one",
+        "|\\",
+        "| * ID  a one",
+        "| |\\",
+        "| | * ID  a other  <- a of",
+        "| * ID  a two  <- a",
+        "|\\",
+        "| * ID  b one",
+        "| |\\",
+        "| | * ID  b other  <- b of",
+        "| * ID  b two  <- b",
+        "* ID  two  <- main",
+    ]
+
+
+def test_compactions_reverts_and_open_turns_are_never_folded(ledger: MemoryLedger) -> None:
+    ledger.create("main")
+    tell(ledger, "main", *map(str, range(5)))
+    add(ledger, "main", NewStep(kind="compaction", closes=True, data={"summary": "They counted."}))
+    tell(ledger, "main", *map(str, range(5)))
+    add(ledger, "main", NewStep(kind="revert", closes=True, data={"restores": None}))
+    add(ledger, "main", said("long work", kind="input", closes=False))
+    add(ledger, "main", NewStep(kind="compaction", data={"summary": "Half of it."}))
+    add(ledger, "main", said("half", kind="reply", closes=True))
+    add(ledger, "main", said("and?", kind="input", closes=False))
+
+    assert drawn(ledger) == [
+        "* ID  0",
+        ": 4 turns",
+        "# ID  They counted.  (compaction)",
+        ": 5 turns",
+        "~ ID  (revert)",
+        "* ID  long work  (compacted)",
+        "o ID  and?  (open)  <- main",
+    ]
+
+
+def test_sessions_that_stand_at_the_same_turn_are_named_together(ledger: MemoryLedger) -> None:
+    ledger.create("main")
+    (step,) = tell(ledger, "main", "one")
+    ledger.create("fresh", head=step.id)
+
+    assert drawn(ledger) == ["* ID  one  <- fresh, main"]
+
+
+def test_lines_are_as_long_as_the_terminal_is_wide(ledger: MemoryLedger) -> None:
+    ledger.create("main")
+    tell(ledger, "main", "word " * 100)
+
+    (line,) = drawn(ledger, 80)
+
+    assert len(line.replace("ID", "x" * 26)) == 80
+    assert line.endswith("…  <- main")
+
+
+def test_a_fork_of_a_fork_of_a_fork_a_thousand_times(ledger: MemoryLedger) -> None:
+    ledger.create("0")
+    (before,) = tell(ledger, "0", "0")
+    tell(ledger, "0", "0 goes on")
+    for number in range(1, 1100):
+        ledger.create(str(number), head=before.id)
+        (before,) = tell(ledger, str(number), str(number))
+        tell(ledger, str(number), f"{number} goes on")
+
+    lines = drawn(ledger)
+
+    assert len([line for line in lines if "<-" in line]) == 1100
+    assert max(map(len, lines)) < 100
+
+
+def test_equal_ledgers_are_drawn_alike(ledger: MemoryLedger) -> None:
+    twin = MemoryLedger(now=clock(), name=names())
+    for each in (ledger, twin):
+        each.create("main")
+        steps = tell(each, "main", *map(str, range(9)))
+        for number in (7, 3, 5):
+            each.create(f"fork {number}", head=steps[number].id)
+            tell(each, f"fork {number}", "x")
+
+    assert drawn(ledger) == drawn(twin)
+
+
+# ---- the command ----------------------------------------------------------------------------------------------------
+
+
+def test_the_tree_of_a_session_has_all_its_forks_and_no_other_conversation(cli: Cli, talk: Talk) -> None:
+    session = talk("main", "one", "two")
+    session.fork("fork")
+    talk("fork", "three")
+    talk("main", "four")
+    talk("other", "elsewhere")
+
+    alone, all_of_them = cli("session", "tree", "fork"), cli("session", "tree")
+
+    assert alone.out.splitlines()[0] == "4 turns, 2 branches, 2 sessions"
+    assert ("<- main" in alone.out, "<- fork" in alone.out, "elsewhere" in alone.out) == (True, True, False)
+    assert "1 turn, 1 branch, 1 session\n" in all_of_them.out
+    assert "elsewhere  <- other" in all_of_them.out
+
+
+@pytest.mark.acceptance("H-08")
+def test_json_says_where_branches_leave_and_where_sessions_stand(cli: Cli, talk: Talk, nexus: Nexus) -> None:
+    session = talk("main", "one", "two", "three", "four", "five")
+    session.fork("fork")
+    talk("main", "six")
+    fork = talk("fork")
+    fork.ask("seven")
+    fork.record(calls("t1", name="msg_7"))
+
+    document = json.loads(cli("session", "tree", "--json").out)
+
+    (tree,) = document["trees"]
+    main, branch = tree["branches"]
+    assert (document["schema"], document["more_trees"], tree["sessions"]) == (1, 0, ["fork", "main"])
+    assert (main["left_from"], main["turns"], branch["turns"]) == (None, 6, 1)
+    assert main["items"][1] == {"folded": 3}
+    assert main["items"][2]["forks"] == [branch["id"]]
+    assert branch["left_from"] == nexus.ledger.thread(str(nexus.ledger.session("main").head))[-4].id  # type: ignore[union-attr]
+    assert branch["items"] == [
+        {
+            "turn": branch["id"],
+            "said": "seven",
+            "kind": "turn",
+            "is_open": True,
+            "is_compacted": False,
+            "sessions": ["fork"],
+            "forks": [],
+        }
+    ]
+
+
+def test_what_is_drawn_is_bounded_and_the_rest_is_counted(cli: Cli, nexus: Nexus) -> None:
+    for number in range(120):
+        nexus.ledger.create(f"s{number}")
+        nexus.ledger.append_many(f"s{number}", [said("a"), said("b")], after=None)
+
+    outcome = cli("session", "tree")
+
+    assert len(outcome.out.splitlines()) == 399
+    assert outcome.err == "(20 more trees; --all shows them)\n"
+    assert len(json.loads(cli("session", "tree", "--json").out)["trees"]) == 100
+    assert len(json.loads(cli("session", "tree", "--json", "--all").out)["trees"]) == 120
+
+
+def test_of_one_large_tree_the_first_lines_are_drawn(cli: Cli, nexus: Nexus) -> None:
+    nexus.ledger.create("main")
+    first = nexus.ledger.append("main", said("one"), after=None)
+    nexus.ledger.append("main", said("two"), after=first.id)
+    for number in range(101):
+        nexus.ledger.create(f"s{number}", head=first.id)
+        nexus.ledger.append(f"s{number}", said(str(number)), after=first.id)
+
+    outcome = cli("session", "tree", "main")
+
+    assert len(outcome.out.splitlines()) == 201
+    assert outcome.err == "(4 more lines; --all shows them)\n"
+    assert len(cli("session", "tree", "main", "--all").out.splitlines()) == 205
+
+
+def test_a_session_in_which_nothing_was_said_has_no_tree(cli: Cli, nexus: Nexus) -> None:
+    nexus.ledger.create("s")
+
+    assert cli("session", "tree", "s").err == "Nothing was said in it yet.\n"
+
+
+def test_a_turn_of_the_tree_can_be_forked_from(cli: Cli, talk: Talk) -> None:
+    talk("main", "one", "two", "three")
+    second = _ID.findall(cli("session", "tree", "main").out)[1]
+
+    assert cli("session", "fork", "main", "again", "--at", second).code == 0
+
+    assert "two  <- again" in cli("session", "tree").out

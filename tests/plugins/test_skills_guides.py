@@ -1,0 +1,289 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import nexus_plugins.skills
+from nexus_core import FileError, Nexus
+from nexus_core.testing import check_plugin, write_files
+from nexus_core.testing.fixtures import MakeNexus
+from nexus_plugins.skills import _guides, nexus_diagnose, nexus_static_sections
+from nexus_plugins.skills._guide import Guide
+from nexus_plugins.skills._guides import find_guides, read_words
+
+HERE = ".nexus3/skills"
+STRANGER = 54321
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can give files away")
+
+
+def skill(head: str = "description: Something.", body: str = "# Guide\n") -> str:
+    return f"---\n{head}\n---\n{body}"
+
+
+def guides(nexus: Nexus) -> dict[str, Guide]:
+    return find_guides(nexus.load()).guides
+
+
+def only(nexus: Nexus) -> Guide:
+    (guide,) = guides(nexus).values()
+    return guide
+
+
+def faults(nexus: Nexus) -> list[tuple[str, str]]:
+    """What the doctor says: code and message."""
+    return [(finding.code, finding.message) for finding in nexus_diagnose(nexus.load())]
+
+
+def test_the_plugin_keeps_the_contract() -> None:
+    assert check_plugin(nexus_plugins.skills) == []
+
+
+def test_a_guide_says_what_it_is_good_for_and_what_it_needs(make_nexus: MakeNexus) -> None:
+    head = (
+        "name: deploy\ndescription: Ships\n  it.\ncategory: operations\nrequires:\n  env: [A, B_2]\n  bin: [git, g++]"
+    )
+
+    guide = only(make_nexus(files={f"{HERE}/deploy/SKILL.md": skill(head)}))
+
+    assert guide[:5] == ("deploy", "Ships it.", "Operations", ("A", "B_2"), ("git", "g++"))
+    assert guide.layer.name == "local"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "requires: {env: A, bins: b}",
+        "requires:\n  env: A\n  bins: [b, b]",
+        "metadata:\n  requires:\n    env: [A]\n    bin: [b]",
+        'metadata: {"agent": {"emoji": "x", "requires": {"env": ["A"], "bins": ["b"]}}}',
+    ],
+)
+def test_what_guides_of_other_agents_need_is_understood(make_nexus: MakeNexus, head: str) -> None:
+    guide = only(make_nexus(files={f"{HERE}/x/SKILL.md": skill(f"description: x\n{head}")}))
+
+    assert (guide.variables, guide.programs) == (("A",), ("b",))
+
+
+def test_a_guide_is_called_after_its_directory_unless_it_says_otherwise(make_nexus: MakeNexus) -> None:
+    nexus = make_nexus(
+        files={f"{HERE}/plain/SKILL.md": skill(), f"{HERE}/v2/SKILL.md": skill("name: other\ndescription: x")}
+    )
+
+    assert list(guides(nexus)) == ["other", "plain"]
+    assert faults(nexus) == [("odd-skill", "is called 'other' in a directory of another name")]
+
+
+def test_guides_are_found_in_every_layer_and_the_nearest_of_a_name_counts(
+    make_nexus: MakeNexus, nexus_home: Path
+) -> None:
+    write_files(nexus_home, {f"skills/{name}/SKILL.md": skill() for name in ("mail", "deploy")})
+    files = {f"a/{HERE}/deploy/SKILL.md": skill(), f"a/b/{HERE}/deploy/SKILL.md": skill()}
+
+    nexus = make_nexus(files=files, cwd="a/b")
+
+    assert {name: guide.layer.name for name, guide in guides(nexus).items()} == {"deploy": "local", "mail": "global"}
+    assert faults(nexus) == []
+
+
+def test_of_two_with_one_name_in_a_layer_the_first_directory_counts(make_nexus: MakeNexus) -> None:
+    same = skill("name: a\ndescription: x")
+
+    nexus = make_nexus(files={f"{HERE}/b/SKILL.md": same, f"{HERE}/a/SKILL.md": same})
+
+    assert only(nexus).path.parent.name == "a"
+    assert faults(nexus)[-1] == ("unusable-skill", f"has the name of {only(nexus).path}, which is used")
+
+
+def test_what_is_no_guide_is_passed_over(make_nexus: MakeNexus) -> None:
+    nexus = make_nexus(files={f"{HERE}/README.md": "x", f"{HERE}/empty/x": "", f"{HERE}/deep/er/SKILL.md": skill()})
+
+    assert (guides(nexus), faults(nexus)) == ({}, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("# No head", "does not begin with a line '---'"),
+        (skill("name: [a]"), "its name must have 64 letters, digits, '-', '_' or '.' at most"),
+        (skill("name: ../../etc"), "its name must have 64 letters, digits, '-', '_' or '.' at most"),
+        (skill("name: --help"), "its name must have 64 letters, digits, '-', '_' or '.' at most"),
+        (skill("name: " + "x" * 65), "its name must have 64 letters, digits, '-', '_' or '.' at most"),
+        (skill("requires: {env: [A=1]}"), "what it requires as 'env' must be a list of 32 names at most"),
+        (skill("requires: {bin: [/bin/sh]}"), "what it requires as 'bin' must be a list of 32 names at most"),
+        (skill(f"requires: {{env: {[f'V{n}' for n in range(33)]}}}"), "what it requires as 'env' must be a list of 32"),
+        (skill("requires: {env: [[A]]}"), "what it requires must be lists of names"),
+        (skill("requires: {env: {A: x}}"), "what it requires must be lists of names"),
+        ("---\nname: x\n" + "x" * 300_000, "larger than 262144 bytes"),
+    ],
+)
+def test_a_guide_that_cannot_be_used_is_left_out_and_named(make_nexus: MakeNexus, text: str, message: str) -> None:
+    nexus = make_nexus(files={f"{HERE}/bad/SKILL.md": text, f"{HERE}/good/SKILL.md": skill()})
+
+    assert list(guides(nexus)) == ["good"]
+    ((code, said),) = faults(nexus)
+    assert (code, said.startswith(message)) == ("unusable-skill", True), said
+
+
+def test_the_doctor_names_file_and_line(make_nexus: MakeNexus) -> None:
+    nexus = make_nexus(files={f"{HERE}/bad/SKILL.md": "---\nname: bad\nno colon\n---\n"})
+
+    (finding,) = nexus_diagnose(nexus.load())
+
+    assert finding.place == f"{nexus.cwd}/{HERE}/bad/SKILL.md:3"
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        ("name: x", "has no description"),
+        ("description: ' '", "has no description"),
+        ("description: [a]", "has no description"),
+        ("description: " + "y" * 2000, "its description is longer than 1,024 characters"),
+        ("description: y\ncategory: '## Rules'", "its category must have 32 characters at most"),
+        ("description: y\ncategory: " + "c" * 33, "its category must have 32 characters at most"),
+        ("description: y\ncategory: [a]", "its category must have 32 characters at most"),
+    ],
+)
+def test_an_odd_guide_is_used_all_the_same(make_nexus: MakeNexus, head: str, message: str) -> None:
+    nexus = make_nexus(files={f"{HERE}/x/SKILL.md": skill(head)})
+
+    assert only(nexus).category == "Other"
+    assert len(only(nexus).description) <= 1025
+    ((code, said),) = faults(nexus)
+    assert (code, said.startswith(message)) == ("odd-skill", True), said
+
+
+def test_what_is_not_text_is_left_out(make_nexus: MakeNexus) -> None:
+    nexus = make_nexus(files={f"{HERE}/x/SKILL.md": ""})
+    (nexus.cwd / HERE / "x/SKILL.md").write_bytes(b"---\nname: \xff\n---\n")
+
+    assert faults(nexus) == [("unusable-skill", "not UTF-8")]
+
+
+def test_line_ends_and_marks_of_other_systems_make_no_difference(make_nexus: MakeNexus) -> None:
+    nexus = make_nexus(files={f"{HERE}/x/SKILL.md": ""})
+    (nexus.cwd / HERE / "x/SKILL.md").write_bytes(b"\xef\xbb\xbf---\r\ndescription: y\r\n---\r\n# Guide\r\n")
+
+    assert only(nexus).description == "y"
+    assert read_words(only(nexus)) == "# Guide"
+
+
+# ---- reading what strangers wrote ---------------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("T11")
+@pytest.mark.parametrize("link", [HERE, f"{HERE}/x", f"{HERE}/x/SKILL.md"])
+def test_a_link_of_a_project_does_not_lead_outside(make_nexus: MakeNexus, tmp_path: Path, link: str) -> None:
+    outside = write_files(tmp_path / "outside", {"x/SKILL.md": skill("description: secret")})
+    nexus = make_nexus(files={".nexus3/NEXUS.md": "x"})
+    path = nexus.cwd / link
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(outside / Path(link).relative_to(HERE))
+
+    assert guides(nexus) == {}
+    ((_, said),) = faults(nexus)
+    assert said == f"leads outside {nexus.cwd}"
+
+
+def test_a_link_inside_the_project_is_followed(make_nexus: MakeNexus) -> None:
+    nexus = make_nexus(files={"shared/x/SKILL.md": skill(), ".nexus3/NEXUS.md": "x"})
+    (nexus.cwd / HERE).symlink_to(nexus.cwd / "shared")
+
+    assert list(guides(nexus)) == ["x"]
+
+
+def test_the_users_own_may_be_a_link_to_anywhere(make_nexus: MakeNexus, nexus_home: Path, tmp_path: Path) -> None:
+    write_files(tmp_path / "dotfiles", {"x/SKILL.md": skill()})
+    (nexus_home / "skills").symlink_to(tmp_path / "dotfiles")
+
+    assert list(guides(make_nexus())) == ["x"]
+
+
+@pytest.mark.acceptance("T6")
+def test_a_guide_that_anybody_may_write_to_is_left_out(make_nexus: MakeNexus) -> None:
+    nexus = make_nexus(files={f"{HERE}/x/SKILL.md": skill()})
+    (nexus.cwd / HERE / "x/SKILL.md").chmod(0o666)
+
+    assert faults(nexus) == [("unusable-skill", "anybody may write to it")]
+
+
+@needs_root
+@pytest.mark.acceptance("T6")
+def test_a_guide_of_a_stranger_is_left_out(make_nexus: MakeNexus) -> None:
+    nexus = make_nexus(files={f"{HERE}/x/SKILL.md": skill()})
+    os.chown(nexus.cwd / HERE / "x/SKILL.md", STRANGER, STRANGER)
+
+    assert faults(nexus) == [("unusable-skill", "belongs to somebody else")]
+
+
+@pytest.mark.acceptance("T11")
+def test_a_pipe_in_the_place_of_a_guide_does_not_hang(make_nexus: MakeNexus) -> None:
+    nexus = make_nexus(files={f"{HERE}/x/y": ""})
+    os.mkfifo(nexus.cwd / HERE / "x/SKILL.md")
+
+    assert faults(nexus) == [("unusable-skill", "not a regular file")]
+
+
+@pytest.mark.acceptance("T14")
+def test_characters_that_nobody_sees_are_taken_out_of_a_projects_guide(make_nexus: MakeNexus) -> None:
+    hidden = "\u200b\U000e0041\u202e"
+    text = skill(f"name: de{hidden}ploy\ndescription: Sh{hidden}ips it.", f"Run{hidden} it.\n")
+
+    guide = only(make_nexus(files={f"{HERE}/deploy/SKILL.md": text}))
+
+    assert (guide.name, guide.description, read_words(guide)) == ("deploy", "Ships it.", "Run it.")
+
+
+@pytest.mark.acceptance("T16")
+def test_a_directory_with_too_many_entries_is_not_read(make_nexus: MakeNexus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_guides, "MAX_ENTRIES", 2)
+    nexus = make_nexus(files={f"{HERE}/{name}/SKILL.md": skill() for name in "abc"})
+
+    assert guides(nexus) == {}
+    assert faults(nexus) == [("unusable-skill", "has more than 2 entries, so that none is read")]
+
+
+@pytest.mark.acceptance("T16")
+def test_all_heads_together_are_limited_and_the_users_come_first(
+    make_nexus: MakeNexus, nexus_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_guides, "MOST_IN_ALL", 100)
+    write_files(nexus_home, {"skills/own/SKILL.md": skill()})
+    nexus = make_nexus(files={f"{HERE}/{name}/SKILL.md": skill(f"description: {'y' * 90}") for name in "abc"})
+
+    assert list(guides(nexus)) == ["a", "own"]
+    assert [code for code, _ in faults(nexus)] == ["unusable-skill"] * 2
+
+
+def test_a_guide_that_has_gone_meanwhile_is_an_error_that_names_it(make_nexus: MakeNexus) -> None:
+    guide = only(make_nexus(files={f"{HERE}/x/SKILL.md": skill()}))
+    guide.path.unlink()
+
+    with pytest.raises(FileError, match="not there") as caught:
+        read_words(guide)
+
+    assert caught.value.where == str(guide.path)
+
+
+# ---- what it costs where there are none ---------------------------------------------------------------------
+
+
+def test_without_guides_each_layer_is_looked_at_once_and_nothing_is_imported(
+    make_nexus: MakeNexus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nexus = make_nexus(files={"a/.nexus3/NEXUS.md": "x", "a/b/.nexus3/NEXUS.md": "y"}, cwd="a/b")
+    request, loaded = nexus.request(), nexus.load()
+    looks: list[str] = []
+    real = os.path.isdir
+
+    def isdir(path: str) -> bool:
+        looks.append(path)
+        return real(path)
+
+    monkeypatch.setattr("os.path.isdir", isdir)
+    monkeypatch.setattr("nexus_plugins.skills._guides.find_guides", None)
+
+    assert nexus_static_sections(request, loaded) == []
+    assert looks == [f"{layer.directory}/skills" for layer in loaded.layers]

@@ -1,0 +1,236 @@
+"""The five messages from the services of a program, and the contract over a bus."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from nexus_core.values.settings import Settings
+from nexus_plugins.tagged import CORE_IDENTITY, REQUEST, RESPONSE, Bus, BusMessage, ContextBuilder, Run, parse
+
+HISTORY = [
+    {"role": "AI", "content": "Hi.", "timestamp": "2025-12-10T07:31:00Z"},
+    {"role": "HUMAN", "content": "Hello", "timestamp": "2025-12-10T07:30:00Z"},
+]
+TOOLS = [{"type": "function", "function": {"name": "look", "description": "Look.", "parameters": {}}}]
+PROFILE = {"prompt_overrides": {"friends_profile": "Likes tea."}}
+RUN = Run("ada", "How are you?", "2025-12-10T08:00:00Z", -480)
+
+
+class LocalBus:
+    def __init__(self) -> None:
+        self.handlers: dict[str, list[Callable[[BusMessage], Awaitable[None]]]] = {}
+        self.sent: list[tuple[str, BusMessage]] = []
+
+    def subscribe(self, topic: str, handler: Callable[[BusMessage], Awaitable[None]]) -> None:
+        self.handlers.setdefault(topic, []).append(handler)
+
+    async def publish(self, topic: str, message: BusMessage) -> None:
+        self.sent.append((topic, message))
+        for handler in self.handlers.get(topic, ()):
+            await handler(message)
+
+
+class Registry:
+    def __init__(self, tools: Any = TOOLS) -> None:
+        self.tools = tools
+
+    def get_all_tool_definitions(self) -> Any:
+        if isinstance(self.tools, Exception):
+            raise self.tools
+        return self.tools
+
+
+class Persistence:
+    def __init__(self, history: Any = HISTORY) -> None:
+        self.history = history
+        self.asked: list[tuple[str, int]] = []
+
+    async def get_history(self, owner_key: str, limit: int) -> Any:
+        self.asked.append((owner_key, limit))
+        if isinstance(self.history, Exception):
+            raise self.history
+        return self.history
+
+
+def builder(
+    bus: Bus | None = None, *, tools: Any = TOOLS, history: Any = HISTORY, **settings: object
+) -> ContextBuilder:
+    config = Settings({"plugins": {"tagged": settings}})
+    return ContextBuilder(bus or LocalBus(), Registry(tools), config, Persistence(history))
+
+
+def build(run: Run = RUN, profile: Any = PROFILE, **options: Any) -> list[dict[str, str]]:
+    return asyncio.run(builder(**options).build_context(run, profile))
+
+
+def answer(content: Any, **options: Any) -> dict[str, Any]:
+    bus = LocalBus()
+    builder(bus, **options).subscribe_to_bus()
+    asyncio.run(bus.publish(REQUEST, BusMessage(content, "run-1", "ada")))
+    (_, (topic, response)) = bus.sent
+    assert topic == RESPONSE
+    assert (response.run_id, response.owner_key) == ("run-1", "ada")
+    return dict(response.content)
+
+
+@pytest.mark.acceptance("Z-01")
+def test_there_are_exactly_five_messages_in_their_order() -> None:
+    messages = build()
+
+    assert [message["role"] for message in messages] == ["system", "user", "user", "user", "user"]
+    assert messages[0]["content"] == CORE_IDENTITY
+    starts = ("[CAPABILITIES]\n", "[SHARED_MEMORY count=2]\n", "[FRIENDS_INFO]\n", "[THIS_MOMENT]\n")
+    assert all(message["content"].startswith(tag) for message, tag in zip(messages[1:], starts, strict=True))
+
+
+@pytest.mark.acceptance("Z-01", "Z-10")
+def test_the_messages_say_what_the_services_know() -> None:
+    _, *blocks = build()
+
+    dialogue = parse(*(block["content"] for block in blocks))
+
+    assert [tool.name for tool in dialogue.capabilities] == ["look"]
+    assert [(*line[:2], line.text) for line in dialogue.memory] == [
+        ("2025-12-10 15:30", "Human", "Hello"),
+        ("2025-12-10 15:31", "Nexus", "Hi."),
+    ]
+    assert (dialogue.friend, dialogue.time) == ("Likes tea.", "2025-12-10 16:00:00+08:00")
+    assert dialogue.human_input == "How are you?"
+
+
+@pytest.mark.acceptance("Z-06", "Z-08")
+def test_without_history_profile_and_tools_there_are_still_five() -> None:
+    messages = build(profile=None, tools=[], history=[])
+
+    assert len(messages) == 5
+    assert all("(" in message["content"] for message in messages[1:4])
+
+
+def test_without_a_persistence_there_is_no_history() -> None:
+    messages = asyncio.run(ContextBuilder(LocalBus(), Registry()).build_context(RUN, PROFILE))
+
+    assert messages[2]["content"].startswith("[SHARED_MEMORY count=0]\n")
+
+
+@pytest.mark.acceptance("Z-05")
+def test_no_more_history_is_asked_for_than_is_shown() -> None:
+    persistence = Persistence()
+    settings = Settings({"plugins": {"tagged": {"limit": 1}}})
+
+    messages = asyncio.run(ContextBuilder(LocalBus(), Registry(), settings, persistence).build_context(RUN, {}))
+
+    assert persistence.asked == [("ada", 1)]
+    assert messages[2]["content"].endswith("[2025-12-10 15:31] Nexus: Hi.")
+
+
+def test_a_run_without_a_time_is_now() -> None:
+    before = datetime.now(tz=UTC).replace(microsecond=0)
+
+    dialogue = parse(*(message["content"] for message in build(Run("ada", "x"))[1:]))
+
+    assert before <= datetime.fromisoformat(dialogue.time) <= datetime.now(tz=UTC)
+
+
+@pytest.mark.acceptance("Z-13")
+def test_history_and_tools_are_fetched_at_the_same_time() -> None:
+    history_began, tools_began = threading.Event(), threading.Event()
+
+    class SlowRegistry:
+        def get_all_tool_definitions(self) -> Any:
+            tools_began.set()
+            assert history_began.wait(30)
+            return TOOLS
+
+    class SlowPersistence:
+        async def get_history(self, owner_key: str, limit: int) -> Any:  # noqa: ARG002 - the protocol's
+            history_began.set()
+            assert await asyncio.to_thread(tools_began.wait, 30)
+            return HISTORY
+
+    both = ContextBuilder(LocalBus(), SlowRegistry(), persistence_service=SlowPersistence())
+
+    assert len(asyncio.run(both.build_context(RUN, PROFILE))) == 5
+
+
+@pytest.mark.acceptance("Z-14")
+def test_a_request_on_the_bus_is_answered_with_messages_and_tools() -> None:
+    content = answer({"run": RUN, "user_profile": PROFILE})
+
+    assert content == {"status": "success", "messages": build(), "tools": TOOLS}
+
+
+@pytest.mark.acceptance("Z-14")
+@pytest.mark.parametrize(
+    ("content", "options", "reason"),
+    [
+        ({"run": RUN}, {"history": OSError("the database is gone")}, "OSError: the database is gone"),
+        ({"run": RUN}, {"tools": RuntimeError("no tools")}, "RuntimeError: no tools"),
+        ({"run": RUN}, {"tools": [{"nme": "x"}]}, "MessageError: "),
+        ({"run": Run("ada", "x", "noon")}, {}, "UsageError: 'noon' is no time"),
+        ({"run": None}, {}, "AttributeError: "),
+        ({}, {}, "KeyError: 'run'"),
+        (None, {}, "TypeError: "),
+    ],
+)
+def test_what_goes_wrong_is_answered_too(content: Any, options: dict[str, Any], reason: str) -> None:
+    response = answer(content, **options)
+
+    assert response.pop("error").startswith(reason)
+    assert response == {"status": "error", "messages": [], "tools": []}
+
+
+@pytest.mark.acceptance("Z-14")
+def test_a_failure_does_not_end_the_subscription() -> None:
+    bus = LocalBus()
+    builder(bus).subscribe_to_bus()
+
+    async def ask_twice() -> None:
+        await bus.publish(REQUEST, BusMessage({}))
+        await bus.publish(REQUEST, BusMessage({"run": RUN}))
+
+    asyncio.run(ask_twice())
+
+    statuses = [message.content["status"] for topic, message in bus.sent if topic == RESPONSE]
+    assert statuses == ["error", "success"]
+
+
+def test_who_cancels_is_obeyed() -> None:
+    class Endless:
+        async def get_history(self, owner_key: str, limit: int) -> Any:  # noqa: ARG002 - the protocol's
+            await asyncio.Event().wait()
+
+    bus = LocalBus()
+    waiting = ContextBuilder(bus, Registry(), persistence_service=Endless())
+
+    async def cancel() -> None:
+        task = asyncio.create_task(waiting.handle_build_request(BusMessage({"run": RUN})))
+        await asyncio.sleep(0)
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancel())
+    assert bus.sent == []
+
+
+@pytest.mark.acceptance("Z-15")
+def test_the_blocks_can_be_one_message() -> None:
+    system, user = build(single_message=True)
+
+    assert system == build()[0]
+    assert user == {"role": "user", "content": "\n\n".join(message["content"] for message in build()[1:])}
+    assert parse(user["content"]) == parse(*(message["content"] for message in build()[1:]))
+
+
+@pytest.mark.acceptance("C-14")
+def test_headings_can_be_chinese() -> None:
+    _, _, memory, friends, _ = build(language="zh")
+
+    assert "\n最近的对话记忆\uff1a\n" in memory["content"]
+    assert "\n关于这位朋友\uff1a\n" in friends["content"]

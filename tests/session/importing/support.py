@@ -1,0 +1,137 @@
+"""Sessions of Claude Code as they grow, and what is made of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from nexus_core.dialects.rules import RULES
+from nexus_core.dialects.transcripts.reading import read_transcript
+from nexus_core.dialects.transcripts.transcript import Transcript
+from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.history.mending.steps import mend
+from nexus_core.session.importing.transcripts import Given, Imported, import_transcript
+from nexus_core.session.projecting import SUMMARY, kept_steps, project, summary_messages
+from nexus_core.session.tail import Tail
+from nexus_core.session.weighing import Weightless
+from nexus_core.values.ledger import Step
+from nexus_core.values.message import Message
+from tests.dialects.transcripts.support import SAMPLES
+
+Line = dict[str, Any]
+
+
+def bring(
+    ledger: StoreLedger, source: str | bytes | Sequence[Line | str], name: str = "file.jsonl", **given: Any
+) -> Imported:
+    """Import a text, or lines."""
+    text = source if isinstance(source, str | bytes) else written(*source)
+    data = text.encode() if isinstance(text, str) else text
+    return import_transcript(ledger, Given(read_transcript(data.decode(), name), data, name, **given))
+
+
+def bring_sample(ledger: StoreLedger, name: str, **given: Any) -> Imported:
+    """Import one of the samples."""
+    return bring(ledger, (SAMPLES / name).read_bytes(), name, **given)
+
+
+def written(*lines: Line | str) -> str:
+    return "".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines)
+
+
+def user(name: str, parent: str | None, text: str = "", **more: Any) -> Line:
+    """Something said to Claude Code."""
+    message = {"role": "user", "content": text or name}
+    return {"type": "user", "uuid": name, "parentUuid": parent, "sessionId": "s-1", "message": message, **more}
+
+
+def assistant(name: str, parent: str, *blocks: Line | str, **more: Any) -> Line:
+    """An answer: texts, and blocks."""
+    content = [{"type": "text", "text": each} if isinstance(each, str) else each for each in blocks or (name,)]
+    body = {"id": f"msg-{name}", "role": "assistant", "model": "claude-opus-4-5", "content": content, **more}
+    return {"type": "assistant", "uuid": name, "parentUuid": parent, "sessionId": "s-1", "message": body}
+
+
+def calls(name: str, parent: str, *ids: str) -> Line:
+    """An answer that asks for a tool, once for each id."""
+    return assistant(name, parent, *({"type": "tool_use", "id": each, "name": "look", "input": {}} for each in ids))
+
+
+def result(name: str, parent: str, *ids: str, text: str = "found") -> Line:
+    """What the tool brought."""
+    content = [{"type": "tool_result", "tool_use_id": each, "content": text} for each in ids]
+    message = {"role": "user", "content": content}
+    return {"type": "user", "uuid": name, "parentUuid": parent, "sessionId": "s-1", "message": message}
+
+
+def compacted(name: str, parent: str, *kept: str) -> Line:
+    """Where a session was compacted, and what was preserved of it."""
+    metadata = {"trigger": "auto", "preTokens": 1000}
+    if kept:
+        metadata["preservedMessages"] = {"uuids": [*kept]}  # type: ignore[assignment]
+    return {
+        **{"type": "system", "subtype": "compact_boundary", "uuid": name, "parentUuid": None},
+        **{"logicalParentUuid": parent, "sessionId": "s-1", "compactMetadata": metadata},
+    }
+
+
+def summary(name: str, parent: str, text: str) -> Line:
+    return user(name, parent, text, isCompactSummary=True)
+
+
+def usage(cost: int) -> Line:
+    return {"usage": {"input_tokens": cost, "output_tokens": 1}}
+
+
+def steps_of(ledger: StoreLedger, label: str) -> list[Step]:
+    record = ledger.session(label)
+    assert record is not None
+    assert record.tip is not None
+    return ledger.thread(record.tip)
+
+
+def told(ledger: StoreLedger, label: str) -> list[str]:
+    """The steps of a session in short: `input: Why?`; a dot ends a turn."""
+    return [
+        f"{step.kind}: {' + '.join(map(_said, step.messages))}".rstrip(": ") + "." * step.closes
+        for step in steps_of(ledger, label)
+    ]
+
+
+def read_next(ledger: StoreLedger, label: str) -> list[Message]:
+    """What a model would read of a session: the latest summary and what it keeps, or all."""
+    tail, tip = Tail(ledger), steps_of(ledger, label)[-1]
+    if tip.compaction is None:
+        return [sent.message for sent in project(steps_of(ledger, label), Weightless())]
+    compaction = tail.step(tip.compaction)
+    sent = [*summary_messages(compaction, Weightless()), *project(kept_steps(tail, compaction, tip.id), Weightless())]
+    return [each.message for each in sent]
+
+
+def context_of(transcript: Transcript) -> list[Message]:
+    """What the program itself would have sent next, a lone summary under Nexus's own heading."""
+    messages = [entry.message for entry in transcript.context]
+    if transcript.compactions:
+        (*others,) = transcript.compactions[-1].context
+        if len(others) == 1 and others[0].kind == "summary":
+            messages[0] = Message("user", f"{SUMMARY}\n{others[0].message.content}")
+    return messages
+
+
+def mended(messages: Sequence[Message], api: str) -> list[Message]:
+    """Messages as they are sent, without the note that one is a summary."""
+    plain = [replace(each, extra={}) if "_summary" in each.extra else each for each in messages]
+    return [message for _, message in mend(plain, RULES[api]).messages]
+
+
+def sample_names() -> list[str]:
+    return sorted(path.name for path in Path(SAMPLES).iterdir())
+
+
+def _said(message: Message) -> str:
+    asked = "".join(f"{call.name}({call.id})" for call in message.tool_calls)
+    brought = "".join(f"={each.text}" for each in message.tool_results)
+    return f"{message.content}{asked}{brought}"

@@ -1,0 +1,305 @@
+"""A transcript becomes sessions that can be gone on with."""
+
+from __future__ import annotations
+
+import pytest
+
+from nexus_core.dialects.transcripts.reading import read_transcript
+from nexus_core.errors import ExistsError
+from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.session.importing.sources import PIECE, keep_source, read_source
+from nexus_core.session.importing.transcripts import about_import
+from nexus_core.session.projecting import SUMMARY
+from tests.dialects.transcripts.support import SAMPLES
+from tests.dialects.transcripts.test_corpus import FILES
+from tests.session.conftest import OpenNexus
+from tests.session.importing.support import (
+    assistant,
+    bring,
+    bring_sample,
+    calls,
+    compacted,
+    context_of,
+    mended,
+    read_next,
+    result,
+    sample_names,
+    steps_of,
+    summary,
+    told,
+    user,
+    written,
+)
+from tests.session.support import says
+
+APIS = ("anthropic", "openai", "responses", "gemini", "neutral")
+
+
+@pytest.mark.acceptance("H-01", "H-02", "H-06")
+@pytest.mark.parametrize("name", sample_names())
+def test_a_model_reads_what_it_would_have_read(ledger: MemoryLedger, name: str) -> None:
+    label = bring_sample(ledger, name).label
+
+    expected = context_of(read_transcript((SAMPLES / name).read_text(encoding="utf-8"), name))
+    for api in APIS:
+        assert mended(read_next(ledger, label), api) == mended(expected, api)
+    assert list(ledger.verify()) == []
+
+
+@pytest.mark.skipif(not FILES, reason="there are no sessions of real people here")
+def test_a_model_reads_what_it_would_have_read_of_real_sessions(ledger: MemoryLedger) -> None:
+    for file in FILES:
+        own = MemoryLedger()
+        label = bring(own, file.read_bytes(), file.name).label
+        bring(ledger, file.read_bytes(), file.name)
+
+        expected = context_of(read_transcript(file.read_text(encoding="utf-8"), file.name))
+        for api in APIS:
+            assert mended(read_next(own, label), api) == mended(expected, api)
+        assert list(own.verify()) == []
+    assert list(ledger.verify()) == []
+
+
+@pytest.mark.parametrize("name", sample_names())
+def test_it_can_be_gone_on_with(ledger: MemoryLedger, open_nexus: OpenNexus, name: str) -> None:
+    label = bring_sample(ledger, name).label
+    before = read_next(ledger, label)
+    session = open_nexus().session(label, model="claude-sonnet-4")
+
+    context = session.ask("And now?", interrupt=True)
+    step = session.record(says("That is all."))
+
+    assert [*context.messages][: len(before)] == before
+    assert context.messages[-1].content.endswith("And now?")
+    assert step.done
+    assert list(ledger.verify()) == []
+
+
+def test_it_knows_its_model_and_what_it_was_made_of(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+    bring_sample(ledger, "claude.jsonl", cwd="/srv/bakery")
+
+    record = ledger.session("claude-bakery-1")
+    assert record is not None
+    assert (record.data["model"], record.data["cwd"]) == ("claude-opus-4-5-20251101", "/srv/bakery")
+    assert about_import(record)["format"] == "claude-code"
+    assert open_nexus().session("claude-bakery-1").preview("?").model == "claude-opus-4-5-20251101"
+
+
+# ---- compactions --------------------------------------------------------------------------------------------------
+
+
+TURNS = [user("1", None), assistant("re 1", "1"), user("2", "re 1"), assistant("re 2", "2"), user("3", "re 2")]
+
+
+@pytest.mark.acceptance("H-03", "H-04", "H-05", "H-07", "C-11")
+def test_a_compaction_stands_for_what_came_before_what_it_keeps(ledger: MemoryLedger) -> None:
+    lines = [*TURNS, assistant("re 3", "3"), compacted("c", "re 3", "3", "re 3"), summary("s", "re 3", "1 and 2")]
+
+    bring(ledger, [*lines, user("4", "s"), assistant("re 4", "4")])
+
+    steps = {step.messages[0].content: step for step in steps_of(ledger, "claude-s-1") if step.messages}
+    (compaction,) = [step for step in steps_of(ledger, "claude-s-1") if step.kind == "compaction"]
+    assert compaction.data["first_kept"] == steps["3"].id
+    assert (compaction.data["summary"], compaction.data["tokens_before"]) == ("1 and 2", 1000)
+    read = read_next(ledger, "claude-s-1")
+    assert [message.content for message in read] == [f"{SUMMARY}\n1 and 2", "3", "re 3", "4", "re 4"]
+    assert read[0].role == "user"
+    assert len(steps_of(ledger, "claude-s-1")) == 9
+
+
+@pytest.mark.acceptance("C-11")
+def test_a_compaction_that_keeps_nothing_is_followed_by_what_came_after(ledger: MemoryLedger) -> None:
+    bring(ledger, [*TURNS, assistant("re 3", "3"), compacted("c", "re 3"), summary("s", "c", "all"), user("4", "s")])
+
+    (compaction,) = [step for step in steps_of(ledger, "claude-s-1") if step.kind == "compaction"]
+    assert compaction.data["first_kept"] is None
+    assert [message.content for message in read_next(ledger, "claude-s-1")] == [f"{SUMMARY}\nall", "4"]
+
+
+@pytest.mark.acceptance("H-03", "H-09")
+def test_the_latest_of_several_compactions_counts(ledger: MemoryLedger) -> None:
+    lines = [*TURNS[:2], compacted("c", "re 1"), summary("s", "c", "1"), user("2", "s"), assistant("re 2", "2")]
+
+    bring(ledger, [*lines, compacted("d", "re 2"), summary("t", "d", "1 and 2"), user("3", "t")])
+
+    assert [message.content for message in read_next(ledger, "claude-s-1")] == [f"{SUMMARY}\n1 and 2", "3"]
+    assert [step.kind for step in steps_of(ledger, "claude-s-1")].count("compaction") == 2
+
+
+def test_what_is_kept_from_inside_a_turn_has_its_input(ledger: MemoryLedger) -> None:
+    lines = [user("u", None), calls("a", "u", "t1"), result("r", "a", "t1"), calls("b", "r", "t2")]
+    lines += [result("q", "b", "t2"), compacted("c", "q", "b", "q"), summary("s", "q", "t1 was found")]
+
+    bring(ledger, [*lines, assistant("d", "s")])
+
+    read = read_next(ledger, "claude-s-1")
+    assert [message.content for message in read] == [f"{SUMMARY}\nt1 was found", "u", "", "", "d"]
+
+
+def test_a_history_that_codex_put_in_place_of_the_old_one_is_read_as_it_was(ledger: MemoryLedger) -> None:
+    label = bring_sample(ledger, "codex.jsonl").label
+
+    transcript = read_transcript((SAMPLES / "codex.jsonl").read_text(encoding="utf-8"))
+    assert len(transcript.compactions[-1].context) > 1
+    assert read_next(ledger, label) == [entry.message for entry in transcript.context]
+
+
+def test_a_compaction_without_a_summary_leaves_what_it_kept(ledger: MemoryLedger) -> None:
+    bring(ledger, [*TURNS, compacted("c", "3", "3"), user("4", "3")])
+
+    assert [message.content for message in read_next(ledger, "claude-s-1")] == ["3", "4"]
+
+
+# ---- branches -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("H-08")
+def test_a_fork_leaves_where_the_user_went_back(ledger: MemoryLedger) -> None:
+    bring(ledger, [*TURNS[:4], user("x", "re 1"), assistant("re x", "x")])
+
+    fork, main = steps_of(ledger, "claude-s-1/fork-1"), steps_of(ledger, "claude-s-1")
+    assert told(ledger, "claude-s-1") == ["input: 1", "reply: re 1.", "input: x", "reply: re x."]
+    assert told(ledger, "claude-s-1/fork-1") == ["input: 1", "reply: re 1.", "input: 2", "reply: re 2."]
+    assert fork[:2] == main[:2]
+    record = ledger.session("claude-s-1/fork-1")
+    assert record is not None
+    assert record.origin == "claude-s-1"
+
+
+def test_a_fork_inside_a_turn_begins_with_the_end_of_the_turn_before(ledger: MemoryLedger) -> None:
+    lines = [*TURNS[:2], user("u", "re 1"), calls("a", "u", "t1"), result("r", "a", "t1")]
+
+    bring(ledger, [*lines, assistant("b", "r"), assistant("c", "r")])
+
+    fork, main = steps_of(ledger, "claude-s-1/fork-1"), steps_of(ledger, "claude-s-1")
+    assert told(ledger, "claude-s-1/fork-1")[2:] == ["input: u", "reply: look(t1)", "result: =found", "reply: b."]
+    assert [one.id == other.id for one, other in zip(fork, main, strict=True)] == [True, True, *[False] * 4]
+    assert fork[4].data["answers"] == [[fork[3].id, 0]]
+
+
+def test_a_fork_of_a_fork_has_all_that_came_before(ledger: MemoryLedger) -> None:
+    lines = [*TURNS[:2], user("x", "re 1"), assistant("re x", "x"), user("y", "re x"), assistant("re y", "y")]
+
+    bring(ledger, [*lines, user("z", "re x"), assistant("re z", "z"), user("2", "re 1"), assistant("re 2", "2")])
+
+    contents = {
+        tuple(message.content for message in read_next(ledger, f"claude-s-1/fork-{number}")[2:]) for number in (1, 2)
+    }
+    assert contents == {("x", "re x", "y", "re y"), ("x", "re x", "z", "re z")}
+
+
+def test_a_fork_behind_a_compaction_has_it_too(ledger: MemoryLedger) -> None:
+    lines = [*TURNS[:2], compacted("c", "re 1"), summary("s", "c", "1"), user("2", "s"), assistant("re 2", "2")]
+
+    bring(ledger, [*lines, user("3", "re 2"), user("x", "re 2"), assistant("re x", "x")])
+
+    assert [message.content for message in read_next(ledger, "claude-s-1/fork-1")] == [
+        f"{SUMMARY}\n1",
+        "2",
+        "re 2",
+        "3",
+    ]
+
+
+def test_subagents_are_sessions_that_read_nothing_of_the_conversation(ledger: MemoryLedger) -> None:
+    bring_sample(ledger, "claude.jsonl")
+
+    assert told(ledger, "claude-bakery-1/agent-agent-7")[0] == "input: Search the shop for prices of rye."
+    record = ledger.session("claude-bakery-1/agent-agent-7")
+    assert record is not None
+    assert record.origin == "claude-bakery-1"
+
+
+def test_a_subagents_own_file_belongs_to_its_session(ledger: MemoryLedger) -> None:
+    side = {"isSidechain": True, "agentId": "a7"}
+    bring(ledger, [*TURNS])
+
+    label = bring(ledger, [user("p", None, **side), assistant("q", "p") | side]).label
+
+    assert label == "claude-s-1/agent-a7"
+    record = ledger.session(label)
+    assert record is not None
+    assert record.origin == "claude-s-1"
+    assert told(ledger, "claude-s-1")[0] == "input: 1"
+
+
+def test_turns_that_were_taken_back_are_a_session(ledger: MemoryLedger) -> None:
+    bring_sample(ledger, "codex.jsonl")
+
+    label = "codex-0199-wea/rolled-back-1"
+    taken = [step.id for step in steps_of(ledger, label)]
+    kept = [step.id for step in steps_of(ledger, "codex-0199-wea")]
+    common = [name for name in taken if name in kept]
+    assert taken[: len(common)] == common == kept[: len(common)]
+    assert len(taken) - len(common) == 2
+
+
+# ---- names --------------------------------------------------------------------------------------------------------
+
+
+def test_a_session_is_called_after_its_program_and_id_or_its_file(ledger: MemoryLedger) -> None:
+    assert bring_sample(ledger, "pi.jsonl").label == "pi-5d0c-gar"
+    assert bring_sample(ledger, "chat.json").label == "chat"
+    assert bring_sample(ledger, "chatgpt.json", label="walk").label == "walk"
+
+
+def test_ids_that_begin_alike_are_told_apart(ledger: MemoryLedger) -> None:
+    for name in ("0199a213-1", "0199a213-2"):
+        bring(ledger, [user("u", None, name) | {"sessionId": name}])
+
+    assert {record.label for record in ledger.sessions()} == {"claude-0199a213", "claude-0199a213-2"}
+
+
+def test_a_name_that_another_session_has_is_refused(ledger: MemoryLedger) -> None:
+    ledger.create("work")
+
+    with pytest.raises(ExistsError, match="there is a session 'work' already, and it is another conversation"):
+        bring(ledger, TURNS, label="work")
+    assert [record.label for record in ledger.sessions()] == ["work"]
+
+
+def test_nothing_in_a_transcript_decides_how_a_name_looks(ledger: MemoryLedger) -> None:
+    label = bring(ledger, [user("u", None) | {"sessionId": "\x1b[31m\u202ea b/\n"}]).label
+
+    assert label == "claude-31m-a"
+
+
+# ---- nothing is lost ----------------------------------------------------------------------------------------------
+
+
+def test_the_file_is_kept_as_it_was(ledger: MemoryLedger) -> None:
+    content = (SAMPLES / "claude.jsonl").read_bytes() + b'{"half": "\xff'
+
+    bring(ledger, content.decode("utf-8", "replace").encode(), "x")
+    bring(ledger, (SAMPLES / "claude.jsonl").read_bytes(), "x")
+
+    record = ledger.session("claude-bakery-1")
+    assert record is not None
+    assert read_source(ledger, about_import(record)["source"]) == (SAMPLES / "claude.jsonl").read_bytes()
+
+
+def test_of_a_file_that_grows_each_piece_is_kept_once(ledger: MemoryLedger) -> None:
+    content = bytes(range(256)) * (PIECE // 100)
+    keep_source(ledger, content)
+    before = len(ledger.store.salvage().blobs)  # type: ignore[arg-type]
+
+    address = keep_source(ledger, content + b"more")
+
+    assert read_source(ledger, address) == content + b"more"
+    assert len(ledger.store.salvage().blobs) - before == 2  # type: ignore[arg-type]
+
+
+def test_an_empty_file_has_no_pieces(ledger: MemoryLedger) -> None:
+    assert read_source(ledger, keep_source(ledger, b"")) == b""
+
+
+def test_where_nothing_is_said_there_is_no_session(ledger: MemoryLedger) -> None:
+    bring(ledger, [{"type": "summary", "summary": "x", "leafUuid": "y"}, {"type": "mode", "sessionId": "s"}])
+
+    assert ledger.sessions() == []
+
+
+def test_broken_lines_cost_only_themselves(ledger: MemoryLedger) -> None:
+    bring(ledger, written(TURNS[0], "{broken", "\0" * 100, TURNS[1], '{"type": "us'))
+
+    assert told(ledger, "claude-s-1") == ["input: 1", "reply: re 1."]

@@ -1,0 +1,158 @@
+"""What was sent before a reply, put together again from what is kept alone."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nexus_core import Nexus
+from nexus_core.dialects.neutral.json_form import encode
+from nexus_core.errors import LedgerError, TurnError, UsageError
+from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.testing import write_files
+from nexus_core.values.assembled import AgentResult, AssembledContext
+from nexus_core.values.ledger import NewStep
+from nexus_core.values.message import Message
+from tests.session.conftest import OpenNexus, OpenSession
+from tests.session.support import TOOLS, add_step, calls, says, steps_of
+from tests.session.test_prefix import Words
+
+
+def neutral(context: AssembledContext) -> str:
+    """Everything that reaches the model, in no API's shape."""
+    return json.dumps([context.system_prompt, [encode(each) for each in (*context.messages, *context.tools)], context.model])
+
+
+def test_a_reply_says_what_was_sent(open_session: OpenSession, open_nexus: OpenNexus) -> None:
+    session = open_session()
+    first = session.ask("Why?", platform="slack", hook_data={"git": "clean"})
+    step = session.record(calls("t1"))
+    session.record(step.tool_calls[0].result("found"))
+    second = session.next()
+    last = session.record(says("Because.", name="msg_2"))
+
+    assert neutral(session.replay(step.id)) == neutral(first)
+    assert neutral(session.replay(last.id)) == neutral(second)
+    assert neutral(open_nexus().replay(last.id)) == neutral(second)
+    assert session.replay(last.id).to("anthropic", cache=False) == second.to("anthropic", cache=False)
+
+
+def test_what_lies_on_disk_does_not_matter(open_nexus: OpenNexus, tmp_path: Path) -> None:
+    write_files(tmp_path / "work", {"NEXUS.md": "Be brief.\n"})
+    nexus = open_nexus()
+    session = nexus.session("s", model="claude-sonnet-4", tools=TOOLS)
+    sent = session.ask("Why?")
+    reply = session.record(says("Because."))
+    shutil.rmtree(tmp_path / "work")
+
+    assert neutral(nexus.replay(reply.id)) == neutral(sent)
+    assert nexus.replay(reply.id).token_budget.total == sent.token_budget.total
+
+
+def test_a_step_that_there_is_not_is_named(open_session: OpenSession) -> None:
+    with pytest.raises(UsageError, match="there is no step 'nowhere'"):
+        open_session().replay("nowhere")
+
+
+def test_a_turn_that_was_made_elsewhere_was_not_sent(open_session: OpenSession) -> None:
+    session = open_session()
+    step = session.record(AgentResult(messages=[Message("user", "Why?"), Message("assistant", "Because.")]))
+
+    with pytest.raises(TurnError, match="nothing was sent"):
+        session.replay(step.id)
+
+
+def test_a_lost_prompt_is_an_error_that_names_it(open_nexus: OpenNexus, ledger: MemoryLedger) -> None:
+    ledger.create("s")
+    data: dict[str, Any] = {"epoch": "f00d", "model": "gpt-4o"}
+    add_step(ledger, "s", NewStep(kind="input", messages=(Message("user", "Why?"),)))
+    sealed = add_step(ledger, "s", NewStep(kind="sealed", data=data))
+
+    with pytest.raises(LedgerError, match="there is no blob f00d"):
+        open_nexus().replay(sealed.id)
+
+
+class Story:
+    """A random conversation: what was sent before each reply."""
+
+    def __init__(self, nexus: Nexus, chance: random.Random, work: Path) -> None:
+        self.nexus = nexus
+        self.chance = chance
+        self.work = work
+        self.session = nexus.session("s", model="words", tools=TOOLS)
+        self.forks = 0
+        self.sent: dict[str, str] = {}
+
+    def turn(self, number: int) -> None:
+        self.meddle()
+        context = self.session.ask(f"question {number} " + "word " * self.chance.randint(0, 60))
+        for round_ in range(self.chance.randint(0, 3)):
+            step = self.session.record(calls("a", "b", name=f"msg_{number}_{round_}"))
+            self.sent[step.id] = neutral(context)
+            for call in self.chance.sample(step.tool_calls, 2):
+                self.session.record(call.result("found " * self.chance.randint(1, 40)))
+            if self.chance.random() < 0.2:
+                self.meddle()
+            context = self.session.next()
+        last = self.session.record(says("so " * self.chance.randint(1, 60), name=f"msg_{number}"))
+        self.sent[last.id] = neutral(context)
+
+    def meddle(self) -> None:
+        """Something changes between two calls."""
+        happens = self.chance.randint(0, 9)
+        if happens == 0:
+            write_files(self.work, {"NEXUS.md": f"Rule {self.chance.random()}.\n"})
+        elif happens == 1:
+            tools = TOOLS if self.chance.random() < 0.5 else []
+            self.session = self.nexus.session(self.session.label, tools=tools)
+        elif happens == 2:
+            self.session.reload()
+        elif happens == 3:
+            model = self.chance.choice(["words", "claude-sonnet-4"])
+            self.session = self.nexus.session(self.session.label, model=model)
+        elif happens == 4 and not self.is_open():
+            self.forks += 1
+            self.session = self.session.fork(f"fork {self.forks}")
+
+    def is_open(self) -> bool:
+        record = self.nexus.ledger.session(self.session.label)
+        return record is None or record.open_turn is not None
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=12, deadline=None)
+def test_every_reply_of_a_random_conversation_can_be_replayed(
+    tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> None:
+    work = tmp_path_factory.mktemp("replay")
+    ledger = MemoryLedger()
+    with Nexus(work, home=work / "home", defaults=False, installed=False, ledger=ledger, plugins=[Words()]) as nexus:
+        story = Story(nexus, random.Random(seed), work)  # noqa: S311 - the same story for the same seed
+        for number in range(40):
+            story.turn(number)
+
+    with Nexus(work, layers=False, installed=False, ledger=ledger, plugins=[Words()]) as other:
+        for step, sent in story.sent.items():
+            assert neutral(other.replay(step)) == sent
+        cuts = {json.dumps(step.data.get("cut")) for step in ledger.steps()}
+        assert len(cuts) > 1
+
+
+def test_replaying_reads_no_more_than_was_sent(open_nexus: OpenNexus, ledger: MemoryLedger) -> None:
+    session = open_nexus(plugins=[Words()]).session("s", model="words")
+    replies = []
+    for number in range(80):
+        session.ask("word " * 50)
+        replies.append(session.record(says("word " * 50, name=f"msg_{number}")).id)
+
+    context = open_nexus(plugins=[Words()]).replay(replies[40])
+
+    assert len(context.history) < 30
+    assert len(steps_of(ledger, "s")) == 240

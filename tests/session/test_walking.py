@@ -1,0 +1,165 @@
+"""Going back through threads, where turns ended, and how many there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nexus_core.errors import TurnError, UsageError
+from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.session.numbering import turns_until, turns_with
+from nexus_core.session.tail import Tail
+from nexus_core.session.walking import end_of_turn, is_in_thread, walk_back
+from nexus_core.values.ledger import NewStep, Step
+from tests.session.conftest import OpenSession
+from tests.session.support import add_step, add_turns, calls, says, steps_of
+
+
+class Counting:
+    """A ledger that notes how many steps were read."""
+
+    def __init__(self, ledger: MemoryLedger) -> None:
+        self._ledger = ledger
+        self.read = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ledger, name)
+
+    def thread(self, tip: str, **options: Any) -> list[Step]:
+        steps = self._ledger.thread(tip, **options)
+        self.read += len(steps)
+        return steps
+
+
+def test_a_thread_is_walked_back_over_its_forks(ledger: MemoryLedger) -> None:
+    first = add_turns(ledger, "main", "one", "two", "three")
+    ledger.create("fork", head=first[1].id)
+    add_turns(ledger, "fork", "four", "five")
+
+    for at_once in (1, 2, 3, 500):
+        tip = ledger.session("fork").tip  # type: ignore[union-attr]
+        walked = [step.messages[0].content for step in walk_back(ledger, tip, at_once=at_once)]
+
+        assert walked == ["five", "four", "two", "one"]
+    assert list(walk_back(ledger, None)) == []
+
+
+def test_no_more_is_read_than_is_walked(ledger: MemoryLedger) -> None:
+    steps = add_turns(ledger, "main", *map(str, range(100)))
+    counting: Any = Counting(ledger)
+
+    assert next(walk_back(counting, steps[-1].id, at_once=10)) == steps[-1]
+
+    assert counting.read == 10
+
+
+def test_only_what_is_before_a_step_is_in_its_thread(ledger: MemoryLedger) -> None:
+    main = add_turns(ledger, "main", "one", "two", "three")
+    ledger.create("fork", head=main[1].id)
+    fork = add_turns(ledger, "fork", "four")
+    ledger.create("deep", head=fork[0].id)
+    add_turns(ledger, "fork", "five")
+    deep = add_turns(ledger, "deep", "six")
+    other = add_turns(ledger, "other", "seven")
+
+    found = [step.messages[0].content for step in (*main, *fork, *deep, *other) if is_in_thread(ledger, step, deep[0])]
+
+    assert found == ["one", "two", "four", "six"]
+
+
+def test_a_turn_ends_where_it_was_closed(open_session: OpenSession, ledger: MemoryLedger) -> None:
+    session = open_session("s")
+    session.ask("one")
+    inside = session.record(calls("t1"))
+    session.record(inside.tool_calls[0].result("x"))
+    end = session.record(says("done", name="msg_2"))
+    session.ask("two")
+    record = ledger.session("s")
+    assert record is not None
+
+    assert end_of_turn(ledger, record, inside.turn).id == end.id
+    assert end_of_turn(ledger, record, end.id).id == end.id
+    with pytest.raises(TurnError, match="stands inside a turn"):
+        end_of_turn(ledger, record, inside.id)
+    with pytest.raises(TurnError, match="is still open"):
+        end_of_turn(ledger, record, str(record.open_turn))
+    with pytest.raises(UsageError, match="there is no step 'x' in session 's'"):
+        end_of_turn(ledger, record, "x")
+
+
+@pytest.mark.acceptance("H-08")
+def test_a_session_forks_from_any_closed_turn(open_session: OpenSession, ledger: MemoryLedger) -> None:
+    session = open_session("s")
+    for number in range(3):
+        session.ask(f"question {number}")
+        session.record(says("Because.", name=f"msg_{number}"))
+    ends = [step for step in steps_of(ledger, "s") if step.closes]
+
+    session.fork("f", at=ends[1].turn)
+
+    assert [step.id for step in steps_of(ledger, "f") if step.closes] == [end.id for end in ends[:2]]
+    with pytest.raises(UsageError, match="there is no step"):
+        open_session("nothing was said").fork("g", at=ends[0].id)
+
+
+# ---- how many -------------------------------------------------------------------------------------------------------
+
+
+def test_every_step_says_how_many_turns_there_are(open_session: OpenSession, ledger: MemoryLedger) -> None:
+    session = open_session("s")
+    for number in range(2):
+        session.ask(f"question {number}")
+        step = session.record(calls("t1", name=f"msg_{number}"))
+        session.record(step.tool_calls[0].result("x"))
+        session.record(says("Because.", name=f"msg_{number}b"))
+
+    numbers = [step.data["turns"] for step in steps_of(ledger, "s")]
+
+    assert numbers == [1] * 5 + [2] * 5
+
+
+KINDS = st.lists(st.sampled_from(["turn", "open", "compaction", "revert"]), max_size=40)
+
+
+@given(kinds=KINDS, unnumbered=st.sets(st.integers(0, 40)))
+def test_turns_are_counted_alike_whether_they_are_numbered_or_not(kinds: list[str], unnumbered: set[int]) -> None:
+    ledger = MemoryLedger()
+    ledger.create("s")
+    tip: Step | None = None
+    for place, kind in enumerate(kinds):
+        for step in _steps(kind):
+            data = dict(step.data) | ({} if place in unnumbered else turns_with(tip, step))
+            tip = add_step(ledger, "s", NewStep(kind=step.kind, closes=step.closes, data=data))
+
+    if tip is not None:
+        assert turns_until(Tail(ledger), tip) == sum(kind in ("turn", "open") for kind in kinds)
+
+
+def _steps(kind: str) -> list[NewStep]:
+    if kind == "open":
+        return [
+            NewStep(kind="input"),
+            NewStep(kind="compaction", data={"summary": "x"}),
+            NewStep(kind="reply", closes=True),
+        ]
+    if kind == "turn":
+        return [NewStep(kind="turn", closes=True)]
+    if kind == "revert":
+        return [NewStep(kind="revert", closes=True, data={"restores": None})]
+    return [NewStep(kind="compaction", closes=True, data={"summary": "x"})]
+
+
+def test_a_few_steps_tell_how_many_turns_a_long_thread_has(open_session: OpenSession, ledger: MemoryLedger) -> None:
+    session = open_session("t")
+    for number in range(30):
+        session.ask(f"question {number}")
+        session.record(says("Because.", name=f"msg_{number}"))
+    counting: Any = Counting(ledger)
+    tip = ledger.step(str(ledger.session("t").tip))  # type: ignore[union-attr]
+    assert tip is not None
+
+    assert turns_until(Tail(counting), tip) == 30
+    assert counting.read <= 32
