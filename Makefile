@@ -43,6 +43,7 @@ bench: $(VENV)/.run  ## measure start-up beside the peers, and loading beside ba
 	$(BIN)/python benchmarks/tokens.py
 	$(BIN)/python benchmarks/transcripts.py
 	$(BIN)/python benchmarks/history.py
+	$(BIN)/python benchmarks/writing.py
 	$(BIN)/python benchmarks/ledger.py
 
 clean:  ## remove what the other verbs made

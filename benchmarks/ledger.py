@@ -223,11 +223,13 @@ def measure_tails(scratch: Path, runs: int, turns: int) -> list[Row]:
     ]
 
 
-def build(ledger: SqliteLedger, turns: int) -> str:
+TURN = NewStep(kind="turn", closes=True, messages=(Message("user", BODY),), tokens=100, counter="c")
+
+
+def build(ledger: SqliteLedger, turns: int, step: NewStep = TURN) -> str:
     """A thread of so many turns, put into the tables in large pieces; its tip."""
     ledger.create("long")
     store = ledger.store
-    step = NewStep(kind="turn", closes=True, messages=(Message("user", BODY),), tokens=100, counter="c")
     new = draft(step, "", 1_700_000_000_000)
     place: list[Place | None] = [None]
 
@@ -257,13 +259,12 @@ def build(ledger: SqliteLedger, turns: int) -> str:
 
 def fork(ledger: SqliteLedger, tip: str) -> str:
     """Sessions that each leave the one before: the tip of the last, whose last turns lie in four branches."""
-    step = NewStep(kind="turn", closes=True, messages=(Message("user", BODY),), tokens=100, counter="c")
     for number in range(FORKS):
         head = ledger.thread(tip, limit=4)[0].id  # not the end, so that what follows is another branch
         ledger.create(f"fork {number}", head=head)
         tip = head
         for _ in range(12):
-            tip = ledger.append(f"fork {number}", step, after=tip).id
+            tip = ledger.append(f"fork {number}", TURN, after=tip).id
     return tip
 
 

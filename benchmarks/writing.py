@@ -29,9 +29,9 @@ from nexus_core.values.message import Message  # noqa: E402 - as above
 from nexus_core.values.parts import ToolCall, ToolResult  # noqa: E402 - as above
 
 GOALS = {"anthropic": 8.0, "openai": 8.0, "responses": 8.0, "gemini": 16.0}
-"""Writing may take this many times as long as `json.dumps` of what is written. Gemini matches results by their order, which
-no quick look can judge."""
-GROWTH = 12.0
+"""Writing may take this many times as long as `json.dumps` of what is written. Gemini matches results by their order,
+which no quick look can judge."""
+GROWTH = 16.0
 """Ten times as many messages may take this many times as long."""
 MODELS = {"anthropic": "claude-opus-5", "openai": "gpt-5.6", "responses": "gpt-5.6", "gemini": "gemini-3-pro"}
 TEXT = "The token is issued before the clock is set, so that it expires at once. " * 12

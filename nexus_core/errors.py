@@ -10,6 +10,7 @@ NexusError                 something a person can put right; the message says wh
 │   └── ExistsError        there is a session of that name already
 ├── TurnError              a session cannot do that now
 │   └── PendingCalls       tools were called and their results are not recorded yet
+├── SummaryError           nobody could summarise a conversation
 ├── PluginError            a plugin broke its contract
 │   └── MissingExtraError  a plugin's optional dependencies are not installed
 ├── UsageError             something was asked for in a way that cannot be answered
@@ -148,6 +149,22 @@ class PendingCalls(TurnError):  # noqa: N818 - it reads as what it is: `except P
         super().__init__(
             f"{len(self.calls)} tool call{'s' * (len(self.calls) != 1)} without a result: {', '.join(self.calls)}",
             hint="record each result with call.result(…), or ask(…, interrupt=True) to give them up",
+        )
+
+
+class SummaryError(NexusError):
+    """Raised when a conversation must be summarised and none of those who were asked could; nothing has changed then.
+
+    Args:
+        failures: What went wrong, by the name of each summariser that was asked.
+    """
+
+    def __init__(self, failures: Iterable[tuple[str, str]]) -> None:
+        self.failures = tuple(failures)
+        told = "; ".join(f"{name} {what}" for name, what in self.failures)
+        super().__init__(
+            "the conversation could not be summarised" + (f": {told}" if told else ": nobody was asked"),
+            hint="add 'extractive' to compaction.summarisers, which needs no model and always has an answer",
         )
 
 

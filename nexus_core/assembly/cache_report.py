@@ -65,9 +65,7 @@ def report_cache(
     return CacheReport(expected=before.sent, got=call.cached, blame=blame)
 
 
-def compare_epochs(
-    before: Epoch, after: Epoch, told: Sequence[Section], now: Sequence[Section]
-) -> Blame | None:
+def compare_epochs(before: Epoch, after: Epoch, told: Sequence[Section], now: Sequence[Section]) -> Blame | None:
     """The first tool or section by which two epochs differ; providers read tools first."""
     renderers = before.basis.get("renderer"), after.basis.get("renderer")
     if renderers[0] != renderers[1]:

@@ -5,17 +5,22 @@ Then it moves far enough that it can stay for a while: a beginning that moves wi
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.assembly.sent import Key
-from nexus_core.history.lazy import LazyGroups
+from nexus_core.history.groups import groups
+from nexus_core.history.sums import RunningSums
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from nexus_core.assembly.sent import Sent
+    from nexus_core.history.groups import Group
     from nexus_core.values.budget import Truncation
 
+MOST_KNOWN = 8
+"""So many lists of messages are remembered with their groups."""
 LOW_WATER = 0.6
 """When a cut has to move, what stays takes no more than this share of the room."""
 
@@ -59,6 +64,13 @@ def read_cut(value: object) -> Cut | None:
     return Cut(value["rule"], Key(*value["since"]), spans, value.get("of"), value.get("limit", 0))
 
 
+class Grouped(NamedTuple):
+    """Messages that live or die together, and what they take."""
+
+    groups: list[Group]
+    sums: RunningSums
+
+
 class Fitting(NamedTuple):
     """What a call may hold.
 
@@ -68,13 +80,15 @@ class Fitting(NamedTuple):
         truncation: Chooses what stays when not all fits.
         turn: The open turn.
         compaction: The compaction that counts.
+        known: The groups of messages that were looked at before, as one counter counts them.
     """
 
     room: int
     limit: int
     truncation: Truncation
     turn: str
-    compaction: str | None = None
+    compaction: str | None
+    known: dict[object, Grouped]
 
     def still_holds(self, cut: Cut | None) -> bool:
         """Whether a cut is about this thread as it is now, and was made for as large a window."""
@@ -101,26 +115,33 @@ def fit(sent: Sequence[Sent], cut: Cut | None, fitting: Fitting) -> Kept:
         cut: Where they were cut before.
         fitting: What there is room for.
     """
-    if cut is not None:
-        kept = apply_cut(sent, cut)
-        if kept is not None and sum(each.tokens for each in kept) <= fitting.room:
-            return Kept(kept, cut)
-        sent = sent if kept is None else kept
-    elif sum(each.tokens for each in sent) <= fitting.room:
-        return Kept(list(sent), None)
-    places = _choose(sent, fitting)
-    return Kept([sent[place] for place in places], _cut(sent, places, fitting))
+    pieces = None if cut is None else _pieces(sent, cut)
+    if pieces is None:
+        cut, pieces = None, [list(sent)]
+    left = [each for piece in pieces for each in piece]
+    if sum(each.tokens for each in left) <= fitting.room:
+        return Kept(left, cut)
+    places = _choose(left, fitting)
+    if len(places) == len(left):  # there is nothing more to leave out
+        return Kept(left, cut)
+    ends = set(accumulate(map(len, pieces)))
+    return Kept([left[place] for place in places], _cut(left, places, ends, fitting))
 
 
 def apply_cut(sent: Sequence[Sent], cut: Cut) -> list[Sent] | None:
     """What a cut leaves; None where it names a message that is not there."""
+    pieces = _pieces(sent, cut)
+    return None if pieces is None else [each for piece in pieces for each in piece]
+
+
+def _pieces(sent: Sequence[Sent], cut: Cut) -> list[Sequence[Sent]] | None:
+    """What a cut leaves, piece by piece: a summary, what stays of the beginning, and the rest."""
     keys = {cut.since, *(key for span in cut.spans for key in span)}
     found = {each.key: place for place, each in enumerate(sent) if each.step and each.key in keys}
     if len(found) != len(keys):
         return None
-    spans = [range(found[span.first], found[span.last] + 1) for span in cut.spans]
-    early = [sent[place] for span in spans for place in span]
-    return [*(each for each in sent if not each.turn), *early, *sent[found[cut.since] :]]
+    early = [sent[found[span.first] : found[span.last] + 1] for span in cut.spans]
+    return [[each for each in sent if not each.turn], *early, sent[found[cut.since] :]]
 
 
 def _choose(sent: Sequence[Sent], fitting: Fitting) -> list[int]:
@@ -129,19 +150,32 @@ def _choose(sent: Sequence[Sent], fitting: Fitting) -> list[int]:
     fixed = [place for place, each in enumerate(sent) if not each.turn or (each.is_input and each.turn == turn)]
     free = sorted(set(range(len(sent))).difference(fixed))
     taken = sum(sent[place].tokens for place in fixed)
-    kept = _choose_groups([sent[place] for place in free], int(fitting.room * LOW_WATER) - taken, fitting.truncation)
+    kept = _choose_groups([sent[place] for place in free], int(fitting.room * LOW_WATER) - taken, fitting)
     # A truncation keeps the newest group in any case; that of a turn which is over is not worth an error.
     if sum(sent[free[at]].tokens for at in kept) > fitting.room - taken:
         kept = [at for at in kept if sent[free[at]].turn == turn]
     return sorted({*_begun(sent, [free[at] for at in kept], turn), *fixed})
 
 
-def _choose_groups(sent: Sequence[Sent], room: int, truncation: Truncation) -> list[int]:
+def _choose_groups(sent: Sequence[Sent], room: int, fitting: Fitting) -> list[int]:
     if not sent:
         return []
-    groups = LazyGroups(lambda place: sent[place].message, 0, len(sent), lambda place: sent[place].tokens)
-    spans = groups.spans(truncation.choose(groups, room) if room > 0 else [slice(-1, None)])
-    return sorted({place for span in spans for place in range(*span)})
+    found, sums = _grouped(sent, fitting.known)
+    slices = fitting.truncation.choose(sums, room) if room > 0 else [slice(-1, None)]
+    chosen = sorted({at for part in slices for at in range(len(found))[part]})
+    return [place for at in chosen for place in range(found[at].first, found[at].last + 1)]
+
+
+def _grouped(sent: Sequence[Sent], known: dict[object, Grouped]) -> Grouped:
+    """The groups of messages; the same messages are often asked about again."""
+    key = sent[0].key, sent[-1].key, len(sent)
+    if key not in known:
+        found = groups([each.message for each in sent])
+        sizes = (sum(each.tokens for each in sent[group.first : group.last + 1]) for group in found)
+        if len(known) >= MOST_KNOWN:
+            known.clear()
+        known[key] = Grouped(found, RunningSums(sizes))
+    return known[key]
 
 
 def _begun(sent: Sequence[Sent], kept: list[int], turn: str) -> list[int]:
@@ -156,19 +190,26 @@ def _is_beginning(sent: Sent, turn: str) -> bool:
     return sent.turn == turn or (sent.message.role == "user" and not sent.message.tool_results)
 
 
-def _cut(sent: Sequence[Sent], places: Sequence[int], fitting: Fitting) -> Cut | None:
-    """The cut that leaves some places: the last run of them is open, what stays before it is closed."""
-    runs = list(_runs([place for place in places if sent[place].turn]))
-    if not runs or (len(runs) == 1 and runs[0] == [place for place, each in enumerate(sent) if each.turn]):
+def _cut(sent: Sequence[Sent], places: Sequence[int], ends: set[int], fitting: Fitting) -> Cut | None:
+    """The cut that leaves some places: the last run of them is open, what stays before it is closed.
+
+    Args:
+        sent: The messages.
+        places: Those that stay.
+        ends: Where pieces end behind which something was left out before.
+        fitting: What there is room for.
+    """
+    runs = list(_runs([place for place in places if sent[place].turn], ends))
+    if not runs:
         return None
     spans = tuple(Span(sent[run[0]].key, sent[run[-1]].key) for run in runs[:-1])
     return Cut(fitting.truncation.name, sent[runs[-1][0]].key, spans, fitting.compaction, fitting.limit)
 
 
-def _runs(places: Sequence[int]) -> Iterator[list[int]]:
+def _runs(places: Sequence[int], ends: set[int]) -> Iterator[list[int]]:
     run: list[int] = []
     for place in places:
-        if run and place != run[-1] + 1:
+        if run and (place != run[-1] + 1 or place in ends):
             yield run
             run = []
         run.append(place)

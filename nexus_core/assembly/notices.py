@@ -35,7 +35,9 @@ def notice_of(told: Sequence[Section], now: Sequence[Section]) -> Section | None
     return Section(NOTICE, title=TITLE, text=text, kind="event", order=_ORDER, source=Source(uri="plugin:nexus"))
 
 
-def changed_sections(told: Iterable[Section], now: Iterable[Section]) -> Iterator[tuple[Section | None, Section | None]]:
+def changed_sections(
+    told: Iterable[Section], now: Iterable[Section]
+) -> Iterator[tuple[Section | None, Section | None]]:
     """Of each section that is another now how it was and how it is; None where it was not, or is no more there.
 
     In the order in which a model reads them, those that are gone at last.

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 ALWAYS = "always"
 """The rule of what is never left out for want of room."""
+MOST_KNOWN = 100_000
+"""So many placements are remembered."""
 CLAMPED = "truncation.tool_result_tokens"
 
 
@@ -69,6 +71,7 @@ class Pieces(NamedTuple):
         dropped: What of the history is left out.
         turn: The open turn.
         mentions: The sections of the current zone.
+        known: The placements of messages so far, by step, place in it and place in the call.
     """
 
     static: Callable[[], tuple[Placement, ...]]
@@ -76,6 +79,7 @@ class Pieces(NamedTuple):
     dropped: Sequence[Decision]
     turn: str
     mentions: Sequence[Mention]
+    known: dict[tuple[str, int, int], Placement]
 
 
 def place_static(
@@ -120,10 +124,24 @@ def place_all(pieces: Pieces) -> tuple[Placement, ...]:
     return (
         *pieces.static(),
         *map(_left_out, pieces.dropped),
-        *(_placed(each, place) for place, each in enumerate(history)),
+        *_place_messages(history, 0, pieces.known),
         *_place_current(current, pieces.mentions),
-        *(_placed(each, place) for place, each in enumerate(progress, len(history))),
+        *_place_messages(progress, len(history), pieces.known),
     )
+
+
+def _place_messages(
+    sent: Sequence[Sent], first: int, known: dict[tuple[str, int, int], Placement]
+) -> Iterator[Placement]:
+    """Most messages stand where they stood in the call before."""
+    if len(known) > MOST_KNOWN:
+        known.clear()
+    for place, each in enumerate(sent, first):
+        key = each.step, each.place, place
+        placement = known.get(key) if each.step else None
+        if placement is None:
+            known[key] = placement = _placed(each, place)
+        yield placement
 
 
 def _place_current(current: Sequence[Sent], mentions: Sequence[Mention]) -> Iterator[Placement]:

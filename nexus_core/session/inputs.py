@@ -61,7 +61,9 @@ def read_input(said: object, event: Mapping[str, Any]) -> Said:
         )
     told = {name: _READERS.get(name, _text)(value, name) for name, value in event.items() if value is not None}
     if _is_empty(message) and not told.get("hook_data") and not told.get("attachments"):
-        raise MessageError("the message is empty", path="message", hint="say something, or tell what happened: hook_data")
+        raise MessageError(
+            "the message is empty", path="message", hint="say something, or tell what happened: hook_data"
+        )
     event = {name: value for name, value in told.items() if value}
     return Said(message=as_kept(message), event=json.loads(write_json(event, "what is told about the occasion")))
 

@@ -36,7 +36,9 @@ class Options(NamedTuple):
     def said(self) -> dict[str, Any]:
         """What is to be remembered, as JSON."""
         given = {name: getattr(self, name) for name in KEPT}
-        return {name: list(each) if isinstance(each, tuple) else each for name, each in given.items() if each is not None}
+        return {
+            name: list(each) if isinstance(each, tuple) else each for name, each in given.items() if each is not None
+        }
 
     def over(self, remembered: Mapping[str, Any]) -> dict[str, Any]:
         """Circumstances of a request: what the caller says, else what the session remembers."""

@@ -156,7 +156,10 @@ class Planner:
             dropped=dropped,
             findings=window.findings,
             weigh=window.scales.weigh,
-            placements=partial(place_all, Pieces(partial(self._static, draft), kept.sent, dropped, turn, mentions)),
+            placements=partial(
+                place_all,
+                Pieces(partial(self._static, draft), kept.sent, dropped, turn, mentions, window.scales.placed),
+            ),
             writer=writer_for(window.model, partial(self._place.model, settings=settings), settings),
         )
 

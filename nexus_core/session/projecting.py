@@ -11,7 +11,7 @@ from nexus_core.session.turns import answered_by
 from nexus_core.values.message import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     from nexus_core.session.tail import Tail
     from nexus_core.session.weighing import Weighs
@@ -31,9 +31,11 @@ def project(steps: Iterable[Step], scales: Weighs) -> list[Sent]:
     sent: list[Sent] = []
     results: list[tuple[int, Sent]] = []
     for step in steps:
-        if step.kind in _SILENT or not step.messages:
+        if step.kind in _SILENT:
             continue
         messages = _sent(step, scales)
+        if not messages:
+            continue
         if step.kind in ("result", "interrupted"):
             results += zip(_places(step), messages, strict=True)
             continue
@@ -115,10 +117,15 @@ def _put_in_place(sent: list[Sent], messages: Iterable[Sent], turn: str) -> None
     sent[place:place] = [each._replace(said=said) for each in messages]
 
 
-def _sent(step: Step, scales: Weighs) -> list[Sent]:
+def _sent(step: Step, scales: Weighs) -> Sequence[Sent]:
+    known = scales.projected.get(step.id)
+    if known is None:
+        scales.remember(step.id, known := tuple(_weighed(step, scales)))
+    return known
+
+
+def _weighed(step: Step, scales: Weighs) -> Iterator[Sent]:
     is_input, turn, name, created = opens_turn(step), step.turn, step.id, step.created
     is_shortened = "clamp" in step.data
-    return [
-        Sent(message, tokens, turn, is_input, name, place, created, None, is_shortened)
-        for place, (message, tokens) in enumerate(zip(sent_messages(step), scales.weigh_step(step), strict=True))
-    ]
+    for place, (message, tokens) in enumerate(zip(sent_messages(step), scales.weigh_step(step), strict=True)):
+        yield Sent(message, tokens, turn, is_input, name, place, created, None, is_shortened)

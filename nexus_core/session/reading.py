@@ -36,15 +36,19 @@ def read_thread(tail: Tail, tip: Step, scales: Weighs, bounds: Bounds) -> list[S
         compaction = tail.step(tip.compaction)
         return [*summary_messages(compaction, scales), *project(kept_steps(tail, compaction, tip.id), scales)]
 
+    projected: dict[str, list[Sent]] = {}
+
     def is_enough(steps: Sequence[Step]) -> bool:
         if bounds.room is None or (bounds.turn not in ("", TRIED) and all(step.id != bounds.turn for step in steps)):
             return False
         summed = steps[-1].total - steps[0].total + steps[0].tokens
         if steps[0].counter == steps[-1].counter == scales.name and 0 <= summed <= bounds.room:
             return False  # told from the running sums alone
-        return sum(sent.tokens for sent in project(steps, scales)) > bounds.room
+        projected[steps[0].id] = project(steps, scales)
+        return sum(sent.tokens for sent in projected[steps[0].id]) > bounds.room
 
-    return project(tail.newest(tip.id, is_enough), scales)
+    steps = tail.newest(tip.id, is_enough)
+    return projected.get(steps[0].id) or project(steps, scales)
 
 
 def read_cut_thread(tail: Tail, tip: Step, scales: Weighs, cut: Cut, turn: str) -> list[Sent]:

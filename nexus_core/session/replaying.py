@@ -44,7 +44,9 @@ def sent_before(ledger: Ledger, name: str) -> Step:
         raise UsageError(f"there is no step {name!r}", hint="`nexus session show` lists the steps of a session")
     tip = ledger.step(step.parent) if step.kind in _ANSWERS and step.parent else step
     if tip is None or tip.turn != step.turn or tip.kind not in ("sealed", "result", "reply"):
-        raise TurnError(f"nothing was sent for step {name}", hint="a reply that was asked for with ask() or next() has it")
+        raise TurnError(
+            f"nothing was sent for step {name}", hint="a reply that was asked for with ask() or next() has it"
+        )
     return tip
 
 
@@ -92,7 +94,8 @@ def replay(place: Place, tail: Tail, tip: Step, settings: Settings, label: str) 
         findings=(),
         weigh=window.scales.weigh,
         placements=partial(
-            place_all, Pieces(partial(_static, place, window, epoch), sent, dropped, tip.turn, mentions)
+            place_all,
+            Pieces(partial(_static, place, window, epoch), sent, dropped, tip.turn, mentions, window.scales.placed),
         ),
         writer=writer_for(window.model, partial(place.model, settings=settings), settings),
         must_fit=False,
@@ -106,7 +109,9 @@ def _sent(tail: Tail, state: State, window: Window) -> list[Sent]:
         return read_thread(tail, tip, window.scales, Bounds())
     kept = apply_cut(read_cut_thread(tail, tip, window.scales, cut, tip.turn), cut)
     if kept is None:
-        raise LedgerError(f"step {tip.id} leaves out what is not there", hint="`nexus session verify` says what is wrong")
+        raise LedgerError(
+            f"step {tip.id} leaves out what is not there", hint="`nexus session verify` says what is wrong"
+        )
     return kept
 
 

@@ -133,7 +133,9 @@ def _key_of(call: object, state: State) -> CallKey | None:
     if call is None:
         return None
     if not isinstance(call, RecordedCall):
-        raise UsageError("call must be one of session.pending or step.tool_calls", hint="session.spawn(task, call=call)")
+        raise UsageError(
+            "call must be one of session.pending or step.tool_calls", hint="session.spawn(task, call=call)"
+        )
     if state.turn is None or call.key not in state.turn.calls:
         raise TurnError(f"nobody waits for the result of {call}", hint="session.pending lists the calls that wait")
     return call.key

@@ -52,7 +52,9 @@ class Turn:
 
     def sealed(self, name: str) -> object:
         """What was written down last under a name about how it is sent; None where nothing was."""
-        return next((step.data[name] for step in reversed(self.steps) if step.kind == "sealed" and name in step.data), None)
+        return next(
+            (step.data[name] for step in reversed(self.steps) if step.kind == "sealed" and name in step.data), None
+        )
 
     @cached_property
     def replies(self) -> tuple[Step, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nexus_core.assembly.placements import place_static
@@ -10,9 +11,11 @@ from nexus_core.tokens.messages import count_tools
 from nexus_core.values.message import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from nexus_core.assembly.cut import Grouped
     from nexus_core.assembly.epoch import Epoch
+    from nexus_core.assembly.sent import Sent
     from nexus_core.assembly.tools import Offered
     from nexus_core.tokens.memory import RememberingCounter
     from nexus_core.values.ledger import Step
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
 MOST_STEPS = 100_000
 """So many steps are remembered with what they take."""
+MOST_PROJECTED = 20_000
+"""The same of steps with their messages; more than fit into the largest window."""
 MOST_EPOCHS = 64
 """The same of epochs."""
 
@@ -31,6 +36,13 @@ class Weighs(Protocol):
     @property
     def name(self) -> str:
         """The counter."""
+
+    @property
+    def projected(self) -> Mapping[str, tuple[Sent, ...]]:
+        """What is remembered of steps: their messages, as they are sent."""
+
+    def remember(self, step: str, sent: tuple[Sent, ...]) -> None:
+        """Remember the messages of a step."""
 
     def weigh(self, message: Message) -> int:
         """What a message takes."""
@@ -43,6 +55,10 @@ class Weightless:
     """For those who only want to read: nothing is counted, and no counter is needed."""
 
     name = ""
+    projected: Mapping[str, tuple[Sent, ...]] = MappingProxyType({})
+
+    def remember(self, step: str, sent: tuple[Sent, ...]) -> None:
+        """Nothing is remembered."""
 
     def weigh(self, message: Message) -> int:  # noqa: ARG002 - whatever it is
         """Nothing."""
@@ -62,6 +78,9 @@ class Scales:
 
     def __init__(self, counter: RememberingCounter) -> None:
         self.counter = counter
+        self.projected: dict[str, tuple[Sent, ...]] = {}
+        self.grouped: dict[object, Grouped] = {}
+        self.placed: dict[tuple[str, int, int], Placement] = {}
         self._known: dict[str, list[int]] = {}
         self._epochs: dict[str, dict[str, int]] = {}
         self._placed: dict[str, tuple[Sequence[Offered], tuple[Placement, ...]]] = {}
@@ -75,6 +94,11 @@ class Scales:
         """What a message takes."""
         return self.counter.count_messages([message])
 
+    def remember(self, step: str, sent: tuple[Sent, ...]) -> None:
+        """Remember the messages of a step."""
+        _make_room(self.projected, MOST_PROJECTED)
+        self.projected[step] = sent
+
     def weigh_epoch(self, epoch: Epoch) -> dict[str, int]:
         """What system prompt and tools take."""
         if epoch.digest not in self._epochs:
@@ -83,7 +107,9 @@ class Scales:
             self._epochs[epoch.digest] = {"system": system, "tools": count_tools(self.counter, epoch.tools)}
         return self._epochs[epoch.digest]
 
-    def place_epoch(self, digest: str, sections: Iterable[Section], offered: Sequence[Offered]) -> tuple[Placement, ...]:
+    def place_epoch(
+        self, digest: str, sections: Iterable[Section], offered: Sequence[Offered]
+    ) -> tuple[Placement, ...]:
         """Where everything in the static zone comes from, and what each takes."""
         known = self._placed.get(digest)
         if known is None or known[0] is not offered:
@@ -106,6 +132,6 @@ class Scales:
         return self._known[step.id]
 
 
-def _make_room(known: dict[str, Any], most: int) -> None:
+def _make_room(known: dict[Any, Any], most: int) -> None:
     if len(known) >= most:
         known.clear()

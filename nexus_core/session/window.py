@@ -56,7 +56,8 @@ class Window:
         """What there is room for beside an epoch."""
         fixed = 0 if epoch is None else sum(self.scales.weigh_epoch(epoch).values())
         compaction = tip.compaction if tip is not None else None
-        return Fitting(self.most - fixed, self.allowance.available, self.truncation, turn, compaction)
+        limit = self.allowance.available
+        return Fitting(self.most - fixed, limit, self.truncation, turn, compaction, self.scales.grouped)
 
     def weigh_event(self, message: Message) -> int:
         """What a message takes that was not sent before."""

@@ -46,6 +46,7 @@ HEADINGS = (
     "## User Identity",
     "## Agent Permissions",
     "## Nexus Environment",
+    "## Messaging Rules",
     "## Environment",
     "## Active Configuration",
     "## MCP Servers",
@@ -60,7 +61,12 @@ TAGS = (
     "[FRIENDS_INFO]",
     "[THIS_MOMENT]",
 )
-FENCES = ("--- BEGIN DOCUMENTATION…", "--- END DOCUMENTATION…")
+FENCES = (
+    "--- BEGIN DOCUMENTATION…",
+    "--- END DOCUMENTATION…",
+    "--- BEGIN SUMMARY…",
+    "--- END SUMMARY…",
+)
 SUMMARIES = ("[CONTEXT SUMMARY…", "[Previous conversation summary]…", "[Session started:…")
 # Elements count anywhere in a line, opened or closed.
 ELEMENTS = ("human_input", "current_time", "current_facts", "current_section", "memory_summary")

@@ -74,7 +74,8 @@ def redact(text: str) -> Redacted:
 
         def replace(match: re.Match[str], name: str = name) -> str:
             found = match.groupdict()
-            if name == "password" and _is_no_password(found["secret"]):
+            secret = found.get("secret") or ""
+            if secret.startswith("[redacted:") or (name == "password" and _is_no_password(secret)):
                 return match[0]
             counts[name] += 1
             return f"{found.get('before') or ''}[redacted:{name}]"

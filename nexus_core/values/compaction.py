@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-from nexus_core.values.checks import require_words
+from nexus_core.values.checks import require_type, require_words
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -18,6 +18,123 @@ Trigger = Literal["context_limit", "overflow_recovery", "manual", "periodic"]
 
 FactClass = Literal["path", "command", "identifier", "url", "number", "error"]
 """What kind of fact was found in a conversation."""
+
+FACT_CLASSES: tuple[FactClass, ...] = get_args(FactClass)
+
+SummaryForm = Literal["standalone", "cached"]
+"""How a model is asked: with the conversation as one text, or with the conversation itself and an instruction behind it,
+so that the provider's cache is used."""
+
+
+class ThreadMessage(NamedTuple):  # of which there are many
+    """A message of a thread, as a model reads it.
+
+    Attributes:
+        message: What is said.
+        step: The step that has it.
+        turn: The turn of that step.
+        position: Where the step stands in the thread.
+        tokens: What the message takes.
+        is_input: Whether the turn is about it.
+    """
+
+    message: Message
+    step: str
+    turn: str = ""
+    position: int = 0
+    tokens: int = 0
+    is_input: bool = False
+
+
+class ThreadGroup(NamedTuple):
+    """Messages of a thread that live or die together; whole steps.
+
+    Attributes:
+        messages: In their order.
+        pinned: Whether somebody wants them kept as they are.
+    """
+
+    messages: tuple[ThreadMessage, ...]
+    pinned: bool = False
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The steps they stand in."""
+        return tuple(dict.fromkeys(each.step for each in self.messages))
+
+    @property
+    def tokens(self) -> int:
+        """What they take."""
+        return sum(each.tokens for each in self.messages)
+
+
+class ThreadTurn(NamedTuple):
+    """A turn of a thread.
+
+    Attributes:
+        id: Its first step.
+        groups: What was said in it. The first group of an open turn is what the turn is about.
+        is_open: Whether it goes on.
+    """
+
+    id: str
+    groups: tuple[ThreadGroup, ...]
+    is_open: bool = False
+
+    @property
+    def tokens(self) -> int:
+        """What it takes."""
+        return sum(group.tokens for group in self.groups)
+
+
+class ThreadOutline(NamedTuple):
+    """A thread in turns and groups, from its latest summary on.
+
+    Attributes:
+        turns: Oldest first; only the last may be open.
+        summary_tokens: What the summary takes that stands before them; 0 where there is none.
+    """
+
+    turns: tuple[ThreadTurn, ...]
+    summary_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionBudget:
+    """How short a conversation must become.
+
+    Attributes:
+        available: What a call may use at most.
+        target: What it should come down to. 0 keeps no more turns than it has to.
+        fixed: What system prompt, tools and so on take in any case, tokens by name.
+        summary: What the summary may take at most.
+        keep_turns: How many closed turns stay, as long as that fits at all.
+    """
+
+    available: int
+    target: int
+    fixed: Mapping[str, int] = field(default_factory=dict)
+    summary: int
+    keep_turns: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionPlan:
+    """Where the part of a thread begins that stays as it is.
+
+    Attributes:
+        first_kept: The first step that stays: the first of a turn, or of a group of the open turn; None where nothing
+            stays of what there is. What the open turn is about stays in any case, and so do pinned messages.
+        summary_tokens: How long the summary may be; None for as long as the budget allows.
+    """
+
+    first_kept: str | None
+    summary_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.first_kept is not None:
+            require_words(self.first_kept, "CompactionPlan.first_kept")
+        require_type(self.summary_tokens, "CompactionPlan.summary_tokens", int, type(None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from nexus_core.values.checks import require_one_of, require_type, require_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Trust = Literal["user", "project", "foreign"]
 """Whose word a text is: the user's own or Nexus's; that of the project; that of anybody, such as a page that a tool
@@ -44,3 +47,8 @@ class Source:
     def is_file(self) -> bool:
         """Whether the text was read from a file rather than computed."""
         return not self.uri.startswith(_COMPUTED)
+
+
+def lowest_trust(trusts: Iterable[Trust]) -> Trust:
+    """Whose word a text is that was made from several: that of the one who is trusted least."""
+    return max(trusts, key=TRUSTS.index, default="user")

@@ -35,7 +35,7 @@ def turns(count: int, *, tokens: int = 10) -> list[Sent]:
 
 
 def fitting(room: int, *, truncation: Truncation = OLDEST, turn: str = "") -> Fitting:
-    return Fitting(room, room, truncation, turn)
+    return Fitting(room, room, truncation, turn, None, {})
 
 
 def test_nothing_is_cut_that_fits() -> None:
@@ -81,8 +81,31 @@ def test_what_was_left_out_does_not_come_back_when_the_cut_moves() -> None:
     assert not gone & {each.key for each in moved.sent}
 
 
+def test_what_stays_of_the_beginning_never_grows_into_what_was_left_out() -> None:
+    sent = turns(12)
+    cut = Cut("oldest_first", Key("t009", 0), (Span(Key("t000", 0), Key("r002", 0)),), limit=100)
+
+    moved = fit(sent, cut, fitting(100, truncation=Truncation("seven", lambda _groups, _budget: [slice(-7, None)])))
+
+    assert [each.message.content for each in moved.sent] == ["a2", "q9", "a9", "q10", "a10", "q11", "a11"][1:]
+    assert moved.cut is not None
+    assert apply_cut(sent, moved.cut) == moved.sent
+
+
+def test_what_cannot_be_cut_any_further_keeps_its_cut() -> None:
+    sent = [*turns(3), Sent(Message("user", "q"), 500, "t", is_input=True, step="t")]
+    first = fit(sent, None, fitting(100, turn="t"))
+
+    assert [each.message.content for each in first.sent] == ["q"]
+    assert fit(sent, first.cut, fitting(100, turn="t")) == first
+
+
 def test_the_question_of_the_open_turn_and_its_newest_group_stay() -> None:
-    sent = [*turns(4), *turns(5)[8:9], *(Sent(Message("assistant", f"{n}"), 30, "t004", step=f"s{n}") for n in range(6))]
+    sent = [
+        *turns(4),
+        *turns(5)[8:9],
+        *(Sent(Message("assistant", f"{n}"), 30, "t004", step=f"s{n}") for n in range(6)),
+    ]
 
     kept = fit(sent, None, fitting(100, turn="t004"))
 
@@ -114,9 +137,9 @@ def test_a_cut_holds_for_the_thread_it_was_made_for(cut: Cut | None, holds: bool
         Cut,
         st.text(min_size=1),
         st.builds(Key, st.text(), st.integers(0, 9)),
-        st.lists(st.builds(Span, st.builds(Key, st.text(), st.integers()), st.builds(Key, st.text(), st.integers()))).map(
-            tuple
-        ),
+        st.lists(
+            st.builds(Span, st.builds(Key, st.text(), st.integers()), st.builds(Key, st.text(), st.integers()))
+        ).map(tuple),
         st.none() | st.text(min_size=1),
         st.integers(0, 10**6),
     )

@@ -42,7 +42,9 @@ def settle() -> None:
 
 @pytest.fixture
 def fresh(tmp_path: Path, nexus_home: Path) -> Iterator[Callable[[], object]]:
-    write_files(tmp_path / "work", {"NEXUS.md": "Be brief.\n@more.md\n", "more.md": "More.", ".nexus3/config.json": "{}"})
+    write_files(
+        tmp_path / "work", {"NEXUS.md": "Be brief.\n@more.md\n", "more.md": "More.", ".nexus3/config.json": "{}"}
+    )
     write_files(nexus_home, {"NEXUS.md": "Be kind.\n"})
     with Nexus(tmp_path / "work", defaults=False) as nexus:
         loads = FreshLoads(nexus._load_for)

@@ -6,7 +6,9 @@ from nexus_core import Section, Source
 from nexus_core.assembly.notices import LONGEST_LINE, MOST_LINES, notice_of
 
 
-def section(text: str, *, name: str = "layer-00000", title: str = "Project Configuration", uri: str = "/w/NEXUS.md") -> Section:
+def section(
+    text: str, *, name: str = "layer-00000", title: str = "Project Configuration", uri: str = "/w/NEXUS.md"
+) -> Section:
     return Section(name, title=title, text=text, source=Source(uri=uri))
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nexus_core.dialects.finding import dialect, read_messages
 from nexus_core.dialects.rules import RULES
 from nexus_core.history.mending.steps import mend
-from nexus_core.history.soundness import is_surely_sound
+from nexus_core.history.soundness import is_plainly_sound, is_surely_sound
+from nexus_core.values.api import ApiRules
 from nexus_core.values.message import Message
-from nexus_core.values.parts import Text, ToolCall, ToolResult
+from nexus_core.values.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from tests.history.broken import ANYTHING, ENCODERS, MESSAGES, valid_turns
 from tests.history.conversations import any_messages, conversations
 
 APIS = st.sampled_from(sorted(RULES))
@@ -49,6 +54,64 @@ def test_repair_finds_nothing_where_it_says_so(messages: list[Message], api: str
         mended = mend(messages, RULES[api], listed=True)
         assert mended.findings == ()
         assert [index for index, _ in mended.messages] == list(range(len(messages)))
+
+
+@st.composite
+def in_any_shape(draw: st.DrawFn) -> list[Message]:
+    """Lists of any API, sound or not, as they are read."""
+    source = draw(st.sampled_from(sorted(ENCODERS)))
+    turns = draw(st.one_of(valid_turns(), ANYTHING))
+    return list(read_messages(dialect(source), ENCODERS[source](turns)))
+
+
+@given(st.one_of(mixed(), in_any_shape(), MESSAGES), APIS, st.booleans())
+def test_repair_finds_nothing_where_a_quick_look_says_so(messages: list[Message], api: str, listed: bool) -> None:
+    rules = RULES[api]
+    if is_told_sound(messages, rules):
+        mended = mend(messages, rules, listed=listed)
+        assert mended.findings == ()
+        assert [index for index, _ in mended.messages] == mended.places == list(range(len(messages)))
+
+
+def is_told_sound(messages: list[Message], rules: ApiRules) -> bool:
+    return all(is_plainly_sound(message, rules) for message in messages) and is_surely_sound(messages, rules)
+
+
+@pytest.mark.parametrize("api", ["openai", "anthropic"])
+@given(valid_turns())
+def test_a_quick_look_is_enough_for_what_is_usual(api: str, turns: list[Any]) -> None:
+    assert is_told_sound(list(read_messages(dialect(api), ENCODERS[api](turns))), RULES[api])
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        Text(" "),
+        Text("nul\0"),
+        Text("half \ud83d"),
+        Text("x", {"note": "half \ud83d"}),
+        ToolCall("", "ls"),
+        ToolCall("a.b", "ls"),
+        ToolCall("a", "l s"),
+        ToolCall("a", "ls", raw="{broken"),
+        Reasoning(text="hm", api="anthropic"),
+        Reasoning(text="hm", signature="s", api="gemini"),
+        ToolResult("a", "x"),
+        Image(mime="image/png", data="AAAA"),
+        Opaque("anthropic", {"type": "server_tool_use"}),
+    ],
+    ids=str,
+)
+def test_a_quick_look_leaves_all_else_to_repair(part: Part) -> None:
+    assert not is_plainly_sound(Message("assistant", [part]), RULES["anthropic"])
+
+
+@pytest.mark.parametrize("api", ["anthropic", "gemini"])
+def test_results_in_several_messages_are_the_conversions_to_join_unless_they_are_the_apis_own(api: str) -> None:
+    results = [Message("tool", (ToolResult(each, "x"),), api=api) for each in ("a", "b")]
+    messages = [Message("user", "Why?"), Message("assistant", (ToolCall("a", "ls"), ToolCall("b", "ls"))), *results]
+
+    assert is_surely_sound(messages, RULES["anthropic"]) == (api != "anthropic")
 
 
 @pytest.mark.parametrize("api", ["openai", "anthropic", "responses", "neutral"])

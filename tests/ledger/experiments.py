@@ -80,8 +80,12 @@ def kills(url: str, number: int) -> dict[str, object]:
     notes = Path(os.environ["EXPERIMENT_DIRECTORY"]) / "notes"
     with closing(opened(url)) as ledger:
         ledger.create("work")
-    for _ in range(number):
+    notes.touch()
+    for turn in range(number):
+        before = notes.stat().st_size
         child = spawn(lambda: _write_for_ever(url, notes))
+        while turn % 2 and notes.stat().st_size == before:  # the others may be killed before they have begun
+            time.sleep(0.01)
         time.sleep(CHANCE.uniform(0.02, 0.1))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)

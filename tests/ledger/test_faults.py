@@ -55,7 +55,7 @@ def test_a_writer_that_is_killed_loses_nothing_it_was_told_is_kept(
 
     result = experiment("kills", backend.url, kills, tmp_path)
 
-    assert result["acknowledged"] > kills
+    assert result["acknowledged"] >= kills // 2
     assert (result["missing"], result["half"], result["found"], result["tip"]) == (0, 0, [], True)
     assert result["unacknowledged"] <= kills
 

@@ -13,6 +13,7 @@ from nexus_core.rendering.labelled import in_order
 from nexus_core.testing import check_plugin, write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.roles import nexus_static_sections
+from tests.conftest import ROOT
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 TASK = "Find out why the login fails after an hour.\n\n- Look at the tokens first."
@@ -74,7 +75,7 @@ def test_a_manager_is_told_about_messages_after_its_environment(make_nexus: Make
 
     text = prompt(nexus, request("manager", cwd=nexus.cwd))
 
-    assert text.index("## Environment\n") < text.index("## Messaging\n")
+    assert text.index("## Environment\n") < text.index("## Messaging Rules\n")
     assert "# Subagent Context" not in text
 
 
@@ -142,3 +143,37 @@ def test_what_is_shown_of_a_directory_has_no_role_in_it(make_nexus: MakeNexus) -
     sections: tuple[Section, ...] = make_nexus().sections()
 
     assert [section.id for section in sections] == ["environment", ACTIVE]
+
+
+# ---- in a session -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("Y-07", "Y-08", "C-27")
+def test_a_session_is_told_its_permissions_and_its_machine_and_not_the_configuration(make_nexus: MakeNexus) -> None:
+    system = make_nexus().session("auth", model="gpt-4o").ask("Why?").system_prompt
+
+    assert "## Agent Permissions\nPermission level: trusted (" in system
+    assert system.count("Permission level:") == 1
+    assert "\nArchitecture: " in system
+    assert "\nHost: " in system
+    assert "## Active Configuration" not in system
+
+
+@pytest.mark.acceptance("W-02", "W-04")
+def test_the_example_of_the_page_makes_a_worker(
+    make_nexus: MakeNexus, nexus_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"config.json": '{"provider": {"model": "gpt-4o"}}'}
+    skills = {f"skills/{name}/SKILL.md": "---\ndescription: x\n---\n" for name in ("logs", "mail")}
+    write_files(nexus_home, settings | skills)
+    monkeypatch.chdir(make_nexus().cwd)
+    page = (ROOT / "docs/how-to/use-roles-and-skills.md").read_text(encoding="utf-8")
+    code = page.partition("```python\n")[2].partition("```")[0] + "    system = worker.ask('Go.').system_prompt\n"
+
+    names: dict[str, str] = {}
+    exec(code, names)  # noqa: S102 - our own page
+
+    system = names["system"]
+    assert system.startswith("# Subagent Context\n\nYou are a **worker agent**")
+    assert "## Your Task\nFind out why the login fails after an hour.\n" in system
+    assert "### Capabilities\nOther: logs ⭐ (ready)\n\n###" in system

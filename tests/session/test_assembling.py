@@ -105,7 +105,7 @@ def test_what_is_only_for_the_caller_is_never_sent(open_session: OpenSession, ap
     context = session.ask("Why?", event_id="evt_of_mine", platform="platform_of_mine", source="source_of_mine")
 
     sent = json.dumps(context.to(api))
-    assert not any(word in sent for word in ("a-label-of-mine", "_of_mine", "unified", "trusted"))
+    assert not any(word in sent for word in ("a-label-of-mine", "_of_mine", "unified"))
 
 
 def test_options_go_into_the_call(open_session: OpenSession) -> None:

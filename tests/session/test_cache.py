@@ -143,7 +143,7 @@ def test_a_provider_that_counts_more_leaves_less_room(open_nexus: OpenNexus, nex
     write_files(nexus_home, {"config.json": json.dumps(config)})
     session = open_nexus().session("s", model="tiny")
     for number in range(3):
-        context = session.ask("word " * 1500)
+        context = session.ask("word " * 2200)
         reply(session, f"msg_{number}", cached=0, read=int(context.token_budget.total * 1.9))
 
     context = session.ask("And?")

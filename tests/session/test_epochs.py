@@ -231,9 +231,7 @@ def test_revoked_trust_begins_another_epoch_at_once(
     assert len(epochs_of(ledger)) == 2
 
 
-def test_what_waits_for_trust_is_only_announced(
-    open_session: OpenSession, tmp_path: Path, ledger: StoreLedger
-) -> None:
+def test_what_waits_for_trust_is_only_announced(open_session: OpenSession, tmp_path: Path, ledger: StoreLedger) -> None:
     session = open_session()
     session.ask("Why?")
     session.record(says("Because."))

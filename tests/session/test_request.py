@@ -121,7 +121,9 @@ def test_it_can_be_awaited(open_nexus: OpenNexus) -> None:
 def test_the_same_request_gives_the_same_bytes(open_nexus: OpenNexus) -> None:
     def assemble() -> str:
         nexus = open_nexus(plugins=[Extras(memory("m"))])
-        context = nexus.assemble(nexus.request(message="Why?", model="gpt-4o", hook_data={"b": 1, "a": {"y": 1, "x": 2}}))
+        context = nexus.assemble(
+            nexus.request(message="Why?", model="gpt-4o", hook_data={"b": 1, "a": {"y": 1, "x": 2}})
+        )
         return json.dumps(context.to("openai"))
 
     assert assemble() == assemble()

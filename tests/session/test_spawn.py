@@ -92,9 +92,7 @@ def test_a_worker_elsewhere_reads_what_is_written_there_and_inherits_the_rest(
     assert deeper.system_prompt.count("Be thorough.") == 1
 
 
-def test_after_a_restart_the_same_call_has_the_same_worker(
-    open_session: OpenSession, ledger: StoreLedger
-) -> None:
+def test_after_a_restart_the_same_call_has_the_same_worker(open_session: OpenSession, ledger: StoreLedger) -> None:
     call = waiting(open_session(tools=MANY))
     open_session(tools=MANY).spawn("Read.", call=call).ask("Begin.")
 

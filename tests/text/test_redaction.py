@@ -89,6 +89,12 @@ def test_what_only_looks_like_a_secret_stays(line: str) -> None:
     assert redact(line) == (line, Counter())
 
 
+def test_a_password_that_was_taken_out_is_not_counted_again() -> None:
+    once = redact("postgresql://nexus:s3cret@db/nexus").text
+
+    assert redact(once) == (once, Counter())
+
+
 def test_the_name_of_a_field_counts_as_what_stands_before_a_value() -> None:
     counts: Counter[str] = Counter()
     arguments = {"url": "https://acme.test", "password": "correct-horse", "nested": [{"note": SECRETS["aws-key"]}, 7]}

@@ -115,7 +115,7 @@ def _named(record: SessionRecord, main: str, label: str) -> SessionRecord:
         for each in (record.label, record.origin)
     }
     about = about_import(record)
-    data = {**record.data, ABOUT: {**about, "session": names[record.label]}} if about else record.data
+    data = {**record.data, ABOUT: {**about, "session": names[record.label], "main": label}} if about else record.data
     return replace(record, label=names[record.label], origin=names[record.origin], data=data)
 
 

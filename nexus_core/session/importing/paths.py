@@ -85,9 +85,11 @@ class _Main:
 
     def __init__(self, transcript: Transcript) -> None:
         self.places: list[int] = []  # of each entry among the items
-        self._compactions = transcript.compactions
+        count = len(transcript.entries)
+        # One at the end that does not say anything yet is still being written.
+        self._compactions = [each for each in transcript.compactions if each.at < count or each.context]
         items: list[Entry | Summed] = []
-        left = list(transcript.compactions)
+        left = list(self._compactions)
         for number, entry in enumerate(transcript.entries):
             while left and left[0].at <= number:
                 items.append(self._summed(left.pop(0)))

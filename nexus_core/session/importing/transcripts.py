@@ -104,8 +104,8 @@ def known_sessions(ledger: Ledger, given: Given) -> list[SessionRecord]:
     """The sessions that were made of this transcript before, the main one first."""
     found = _made_of(ledger, _identity(given.transcript))
     if not given.transcript.id:  # one conversation is told from another by its name only
-        main = ledger.session(given.label or name_session(given.transcript, given.name, "", lambda _: False))
-        found = [each for each in found if main and main.label in (each.label, each.origin)]
+        wanted = given.label or name_session(given.transcript, given.name, "", lambda _: False)
+        found = [each for each in found if _is_called(ledger, str(about_import(each).get("main")), wanted)]
     return sorted(found, key=lambda each: (about_import(each).get("kind") != "main", each.created, each.label))
 
 
@@ -124,6 +124,12 @@ def _made_of(ledger: Ledger, identity: dict[str, str]) -> list[SessionRecord]:
         for record in ledger.sessions(status=None)
         if about_import(record).items() >= identity.items() and _is_own(ledger, record)
     ]
+
+
+def _is_called(ledger: Ledger, label: str, other: str) -> bool:
+    """Whether two names are of one session, or would be."""
+    one, two = ledger.session(label), ledger.session(other)
+    return label == other or (one is not None and two is not None and one.label == two.label)
 
 
 def _is_own(ledger: Ledger, record: SessionRecord) -> bool:
@@ -170,7 +176,8 @@ def _write(ledger: Ledger, given: Given, planned: Imported) -> None:
         if not growth.is_new:
             ledger.append_many(growth.label, growth.steps, after=growth.after)
             continue
-        about = {**_identity(given.transcript), "session": growth.label, "kind": growth.path.kind}
+        names = {"session": growth.label, "main": planned.label, "kind": growth.path.kind}
+        about = {**_identity(given.transcript), **names}
         data = {"model": given.transcript.model, "cwd": given.cwd, ABOUT: about}
         origin = planned.origin if growth.label == planned.label else planned.label
         ledger.create(growth.label, head=growth.after, origin=origin, data=data, steps=growth.steps)

@@ -38,7 +38,7 @@ You are a **worker agent**, made for one task.
 
 def messaging() -> Section:
     """How a manager deals with people and workers."""
-    return Section("messaging", title="Messaging", text=_MESSAGING, order=MESSAGING_ORDER)
+    return Section("messaging", title="Messaging Rules", text=_MESSAGING, order=MESSAGING_ORDER)
 
 
 def worker_frame(task: str) -> Section:

@@ -73,8 +73,13 @@ def compacted(name: str, parent: str, *kept: str) -> Line:
     if kept:
         metadata["preservedMessages"] = {"uuids": [*kept]}  # type: ignore[assignment]
     return {
-        **{"type": "system", "subtype": "compact_boundary", "uuid": name, "parentUuid": None},
-        **{"logicalParentUuid": parent, "sessionId": "s-1", "compactMetadata": metadata},
+        "type": "system",
+        "subtype": "compact_boundary",
+        "uuid": name,
+        "parentUuid": None,
+        "logicalParentUuid": parent,
+        "sessionId": "s-1",
+        "compactMetadata": metadata,
     }
 
 
@@ -113,6 +118,9 @@ def read_next(ledger: StoreLedger, label: str) -> list[Message]:
 
 def context_of(transcript: Transcript) -> list[Message]:
     """What the program itself would have sent next, a lone summary under Nexus's own heading."""
+    last = transcript.compactions[-1] if transcript.compactions else None
+    if last and last.at == len(transcript.entries) and not last.context:  # it is still being written
+        return context_of(replace(transcript, compactions=transcript.compactions[:-1]))
     messages = [entry.message for entry in transcript.context]
     if transcript.compactions:
         (*others,) = transcript.compactions[-1].context

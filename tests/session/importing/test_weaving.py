@@ -22,7 +22,6 @@ from tests.session.importing.support import (
     usage,
     user,
 )
-
 from tests.session.support import says
 
 

@@ -1,0 +1,347 @@
+"""A transcript is imported as often as one likes: once what is there, and later what is new."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nexus_core.errors import ConflictError
+from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.session.importing.transcripts import Given, find_imported, import_transcript
+from nexus_core.values.ledger import NewStep, SessionRecord, Step
+from tests.dialects.transcripts.support import SAMPLES, sample
+from tests.session.conftest import OpenNexus
+from tests.session.importing.support import (
+    assistant,
+    bring,
+    bring_sample,
+    calls,
+    compacted,
+    read_next,
+    result,
+    sample_names,
+    steps_of,
+    summary,
+    told,
+    user,
+    written,
+)
+from tests.session.support import says
+
+LABEL = "claude-s-1"
+LINES = [
+    user("u", None),
+    calls("a", "u", "t1", "t2"),
+    result("r", "a", "t1"),
+    result("q", "r", "t2"),
+    assistant("b", "q"),
+    user("m", "b", isMeta=True),
+    user("v", "m"),
+    assistant("c", "v"),
+    compacted("x", "c", "v", "c"),
+    summary("s", "c", "u was answered"),
+    user("w", "s"),
+    assistant("d", "w"),
+]
+
+
+def everything(ledger: StoreLedger) -> list[Any]:
+    """What is in a ledger, sessions and steps."""
+    return [sorted(ledger.sessions(status=None), key=lambda each: each.label), list(ledger.steps())]
+
+
+@pytest.mark.parametrize("name", sample_names())
+def test_the_same_file_changes_nothing(ledger: MemoryLedger, name: str) -> None:
+    bring_sample(ledger, name)
+    before = everything(ledger)
+
+    again = bring_sample(ledger, name)
+
+    assert everything(ledger) == before
+    assert all(not growth.steps for growth in again.growths)
+    assert find_imported(ledger, (SAMPLES / name).read_bytes()) == again.label
+
+
+def test_a_file_that_moved_is_known(ledger: MemoryLedger) -> None:
+    content = (SAMPLES / "chat.json").read_bytes()
+    bring(ledger, content, "chat.json")
+
+    assert find_imported(ledger, content) == "chat"
+    assert find_imported(ledger, content + b" ") is None
+
+
+@pytest.mark.parametrize("first", range(1, len(LINES)))
+def test_of_a_file_that_has_grown_only_what_is_new_is_added(ledger: MemoryLedger, first: int) -> None:
+    whole = MemoryLedger()
+    bring(whole, LINES)
+    bring(ledger, LINES[:first])
+    before = steps_of(ledger, LABEL)
+
+    bring(ledger, LINES)
+
+    assert steps_of(ledger, LABEL)[: len(before)] == before
+    assert [message.content for message in read_next(ledger, LABEL)] == [
+        message.content for message in read_next(whole, LABEL)
+    ]
+    assert [each.label for each in ledger.sessions()] == [LABEL]
+    assert list(ledger.verify()) == []
+
+
+def test_a_file_may_grow_line_by_line(ledger: MemoryLedger) -> None:
+    for number in range(1, len(LINES) + 1):
+        bring(ledger, LINES[:number])
+
+    messages = [message for step in steps_of(ledger, LABEL) for message in step.messages]
+    assert len(messages) == 10
+    assert [each.label for each in ledger.sessions()] == [LABEL]
+    assert list(ledger.verify()) == []
+
+
+def test_results_that_come_later_know_their_calls(ledger: MemoryLedger) -> None:
+    bring(ledger, LINES[:3])
+
+    bring(ledger, LINES[:5])
+
+    steps = [step for step in steps_of(ledger, LABEL) if step.kind != "sealed"]
+    assert [step.kind for step in steps] == ["input", "reply", "result", "result", "reply"]
+    assert [step.data.get("answers") for step in steps[2:4]] == [[[steps[1].id, 0]], [[steps[1].id, 1]]]
+
+
+def test_what_is_spent_goes_on_from_what_is_there(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+    cost = {"usage": {"input_tokens": 100, "output_tokens": 1}}
+    lines = [user("u", None), assistant("a", "u", **cost), user("v", "a"), assistant("b", "v", **cost)]
+    bring(ledger, lines[:2])
+
+    bring(ledger, lines)
+
+    assert open_nexus().session(LABEL).usage.input_tokens == 200
+    assert steps_of(ledger, LABEL)[-1].data["turns"] == 2
+
+
+def test_a_session_that_somebody_went_on_with_is_left_alone(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+    bring(ledger, LINES[:5])
+    session = open_nexus().session(LABEL)
+    session.ask("Mine.")
+    session.record(says("Yours."))
+    mine = told(ledger, LABEL)
+
+    imported = bring(ledger, LINES[:8])
+
+    (growth,) = imported.growths
+    assert told(ledger, LABEL) == mine
+    assert growth.label == f"{LABEL}/fork-1"
+    assert growth.note == f"somebody has gone on with {LABEL!r} since it was imported"
+    assert told(ledger, growth.label)[:4] == mine[:4]
+    assert told(ledger, growth.label)[-2:] == ["input: v", "reply: c."]
+
+
+def test_a_transcript_that_went_back_becomes_a_fork(ledger: MemoryLedger) -> None:
+    bring(ledger, [*LINES[:5], user("v", "b"), assistant("c", "v")])
+    before = told(ledger, LABEL)
+
+    imported = bring(ledger, [*LINES[:5], user("v", "b"), assistant("c", "v"), user("y", "b"), assistant("z", "y")])
+
+    assert told(ledger, LABEL) == before
+    assert [growth.label for growth in imported.growths] == [f"{LABEL}/fork-1", LABEL]
+    assert "goes on from an earlier place" in imported.growths[0].note
+    assert told(ledger, f"{LABEL}/fork-1")[-2:] == ["input: y", "reply: z."]
+    assert steps_of(ledger, f"{LABEL}/fork-1")[:4] == steps_of(ledger, LABEL)[:4]
+
+
+def test_a_fork_that_goes_on_grows_itself(ledger: MemoryLedger) -> None:
+    lines = [*LINES[:5], user("v", "b"), assistant("c", "v"), user("y", "b"), assistant("z", "y")]
+    bring(ledger, lines)
+    assert told(ledger, f"{LABEL}/fork-1")[-1] == "reply: c."
+
+    bring(ledger, [*lines, user("g", "c"), assistant("h", "g")])
+
+    assert told(ledger, f"{LABEL}/fork-1")[-2:] == ["input: g", "reply: h."]
+    assert told(ledger, LABEL)[-1] == "reply: z."
+    assert len(ledger.sessions()) == 2
+
+
+def test_an_answer_that_was_half_there_is_not_changed(ledger: MemoryLedger) -> None:
+    half = [*LINES[:1], assistant("a", "u", "One moment.")]
+    more = assistant("a2", "a", {"type": "tool_use", "id": "t", "name": "look", "input": {}})
+    more["message"]["id"] = "msg-a"
+    bring(ledger, half)
+
+    imported = bring(ledger, [*half, more])
+
+    assert told(ledger, LABEL) == ["input: u", "reply: One moment.."]
+    assert told(ledger, imported.growths[0].label) == ["input: u", "reply: One moment.look(t)", "sealed"]
+
+
+def test_a_renamed_session_is_found(ledger: MemoryLedger) -> None:
+    bring(ledger, LINES[:5])
+    ledger.rename(LABEL, "mine")
+
+    assert bring(ledger, LINES[:8]).label == "mine"
+
+    assert [each.label for each in ledger.sessions()] == ["mine"]
+    assert told(ledger, "mine")[-1] == "reply: c."
+
+
+def test_a_fork_that_somebody_made_is_not_added_to(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+    bring(ledger, LINES[:5])
+    open_nexus().session(LABEL).fork("mine")
+    before = told(ledger, "mine")
+
+    bring(ledger, LINES[:8])
+
+    assert told(ledger, "mine") == before
+    assert told(ledger, LABEL)[-1] == "reply: c."
+
+
+def test_lists_without_an_id_are_known_by_their_name(ledger: MemoryLedger) -> None:
+    first, second = '[{"role":"user","content":"a"}]', '[{"role":"user","content":"b"}]'
+    grown = '[{"role":"user","content":"a"},{"role":"assistant","content":"re a"}]'
+
+    bring(ledger, first, "one.json")
+    bring(ledger, second, "two.json")
+    bring(ledger, grown, "elsewhere/one.json")
+
+    assert told(ledger, "one") == ["input: a", "reply: re a."]
+    assert told(ledger, "two") == ["input: b"]
+
+
+# ---- cut off ------------------------------------------------------------------------------------------------------
+
+
+class Killed(Exception):  # noqa: N818 - it reads as what happened
+    """The program was ended."""
+
+
+class Mortal:
+    """A ledger in which a program writes so many times and no more."""
+
+    def __init__(self, ledger: MemoryLedger, writes: int) -> None:
+        self._ledger = ledger
+        self._left = writes
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._ledger, name)
+        return self._counted(found) if name in ("create", "append_many", "put_blob", "put_blobs", "update") else found
+
+    def _counted(self, write: Any) -> Any:
+        def once(*arguments: Any, **named: Any) -> Any:
+            if self._left == 0:
+                raise Killed
+            self._left -= 1
+            return write(*arguments, **named)
+
+        return once
+
+
+@pytest.mark.parametrize("name", ["claude.jsonl", "codex.jsonl", "pi.jsonl"])
+def test_an_import_that_was_cut_off_is_finished_by_the_next(name: str) -> None:
+    content = (SAMPLES / name).read_bytes()
+    whole = MemoryLedger()
+    import_transcript(whole, Given(sample(name), content, name))
+    expected = {record.label: told(whole, record.label) for record in whole.sessions()}
+
+    for writes in range(20):
+        ledger = MemoryLedger()
+        given = Given(sample(name), content, name)
+        try:
+            import_transcript(Mortal(ledger, writes), given)  # type: ignore[arg-type]
+        except Killed:
+            # Sessions are there whole or not at all.
+            for record in ledger.sessions():
+                assert told(ledger, record.label) == expected[record.label]
+            assert find_imported(ledger, content) is None
+        import_transcript(ledger, given)
+
+        assert {record.label: told(ledger, record.label) for record in ledger.sessions()} == expected
+        assert find_imported(ledger, content) is not None
+        assert list(ledger.verify()) == []
+
+
+class Overtaken(MemoryLedger):
+    """A ledger into which somebody else imports the same thing at the wrong moment."""
+
+    other: Any = None
+
+    def create(self, label: str, **named: Any) -> SessionRecord:
+        if self.other is not None:
+            work, self.other = self.other, None
+            work()
+        return super().create(label, **named)
+
+    def append_many(self, label: str, steps: Any, *, after: str | None) -> list[Step]:
+        if self.other is not None:
+            work, self.other = self.other, None
+            work()
+        return super().append_many(label, steps, after=after)
+
+
+def test_of_two_who_import_at_once_each_thing_is_there_once() -> None:
+    ledger = Overtaken()
+    ledger.other = lambda: bring(ledger, LINES[:8])
+
+    bring(ledger, LINES[:5])
+    assert told(ledger, LABEL)[-1] == "reply: c."
+    ledger.other = lambda: bring(ledger, LINES)
+    bring(ledger, [*LINES, user("e", "d")])
+
+    assert [each.label for each in ledger.sessions()] == [LABEL]
+    assert told(ledger, LABEL)[-1] == "input: e"
+    assert list(ledger.verify()) == []
+
+
+def test_who_is_always_overtaken_is_told_so(ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    bring(ledger, LINES[:5])
+
+    def overtaken(*_: object, **__: object) -> list[Step]:
+        raise ConflictError("it has moved on")
+
+    monkeypatch.setattr(ledger, "append_many", overtaken)
+
+    with pytest.raises(ConflictError):
+        bring(ledger, LINES)
+
+
+def test_nothing_is_written_in_a_dry_run(ledger: MemoryLedger) -> None:
+    given = Given(sample("claude.jsonl"), b"x", "claude.jsonl")
+
+    planned = import_transcript(ledger, given, dry_run=True)
+
+    assert everything(ledger) == [[], []]
+    assert [growth.label for growth in planned.growths] == [
+        growth.label for growth in import_transcript(ledger, given).growths
+    ]
+
+
+def test_a_long_session_with_many_forks_is_compared_without_reading_it_for_each(ledger: MemoryLedger) -> None:
+    lines: list[dict[str, Any]] = []
+    for number in range(300):
+        lines += [user(f"u{number}", f"a{number - 1}" if number else None), assistant(f"a{number}", f"u{number}")]
+    lines += [line for each in range(40) for line in (user(f"x{each}", "a290"), assistant(f"y{each}", f"x{each}"))]
+    bring(ledger, written(*lines))
+    read: list[int] = []
+    thread = ledger.thread
+
+    def counted(tip: str, **named: Any) -> list[Step]:
+        read.append(len(found := thread(tip, **named)))
+        return found
+
+    ledger.thread = counted  # type: ignore[method-assign]
+    bring(ledger, written(*lines, user("z", "y39")))
+
+    assert len(ledger.sessions()) == 41
+    assert sum(read) < 600 + 41 * 200
+
+
+def test_a_step_of_somebody_else_is_never_taken_for_an_imported_one(ledger: MemoryLedger) -> None:
+    bring(ledger, LINES[:5])
+    record = ledger.session(LABEL)
+    assert record is not None
+    mine = NewStep(kind="turn", closes=True, messages=steps_of(ledger, LABEL)[0].messages)
+    ledger.append(LABEL, mine, after=record.tip)
+
+    imported = bring(ledger, [*LINES[:5], user("u2", "b", "u")])
+
+    assert imported.growths[0].is_new
+    assert told(ledger, imported.growths[0].label)[-1] == "input: u"

@@ -1,0 +1,113 @@
+"""Whatever a transcript holds, it is kept, read as it was, and imported once."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from nexus_core.dialects.transcripts.transcript import Transcript
+from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.session.importing.paths import Summed, read_paths
+from nexus_core.session.importing.transcripts import Given, about_import, import_transcript
+from nexus_core.values.ledger import NewStep
+from nexus_core.values.message import Message
+from tests.dialects.transcripts.test_properties import LINES, attempted, sessions
+from tests.session.importing.support import context_of, mended, read_next, steps_of
+
+UNHURRIED = settings(deadline=None, max_examples=60)
+
+
+def bring(ledger: MemoryLedger, transcript: Transcript) -> list[str]:
+    """Import something; the names of all its sessions, the main one first."""
+    imported = import_transcript(ledger, Given(transcript, b"", "file"))
+    return [growth.label for growth in imported.growths if growth.path.items]
+
+
+def said_on(transcript: Transcript) -> list[list[Message]]:
+    """What was said on each path of a transcript, its own items only."""
+    return [[item.message for item in path.items if not isinstance(item, Summed)] for path in read_paths(transcript)]
+
+
+def stored(messages: list[Message]) -> list[Message]:
+    """Messages as a ledger gives them back: halves of characters and strange numbers are normalised."""
+    ledger = MemoryLedger()
+    ledger.create("s", steps=[NewStep(kind="turn", closes=True, messages=tuple(messages))])
+    return [message for step in steps_of(ledger, "s") for message in step.messages]
+
+
+@UNHURRIED
+@given(sessions())
+@example(['{"type":"user","uuid":"a","parentUuid":"a","message":{"role":"user","content":"x"}}'] * 2)
+def test_everything_that_is_said_is_there_and_the_ledger_is_sound(lines: list[str]) -> None:
+    transcript, ledger = attempted(lines), MemoryLedger()
+    if transcript is None:
+        return
+
+    labels = bring(ledger, transcript)
+
+    assert list(ledger.verify()) == []
+    paths = [path for path in said_on(transcript) if path]
+    kept = [
+        [message for step in steps_of(ledger, label) if step.kind != "compaction" for message in step.messages]
+        for label in labels
+    ]
+    for path in paths:
+        expected = stored(path)
+        assert any(found[len(found) - len(expected) :] == expected for found in kept)
+
+
+@UNHURRIED
+@given(sessions())
+def test_a_model_reads_what_it_would_have_read(lines: list[str]) -> None:
+    transcript, ledger = attempted(lines), MemoryLedger()
+    if transcript is None or not transcript.entries:
+        return
+    labels = bring(ledger, transcript)
+
+    read, expected = read_next(ledger, labels[0]), stored(context_of(transcript))
+
+    if any(compaction.kept_from < compaction.at for compaction in transcript.compactions):
+        # What is kept begins with a step, and has the input of its turn.
+        assert mended(read, "neutral")[-1:] == mended(expected, "neutral")[-1:]
+    else:
+        assert mended(read, "neutral") == mended(expected, "neutral")
+
+
+@UNHURRIED
+@given(sessions())
+def test_importing_again_changes_nothing(lines: list[str]) -> None:
+    transcript, ledger = attempted(lines), MemoryLedger()
+    if transcript is None:
+        return
+    bring(ledger, transcript)
+    before = [ledger.sessions(status=None), list(ledger.steps())]
+
+    bring(ledger, transcript)
+
+    assert [ledger.sessions(status=None), list(ledger.steps())] == before
+
+
+@UNHURRIED
+@given(st.sampled_from(sorted(LINES)), st.data())
+def test_a_session_that_grew_says_what_it_says_when_it_is_imported_at_once(name: str, data: st.DataObject) -> None:
+    lines = [json.dumps(line) for line in LINES[name]]
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(lines) - 1), max_size=4)))
+    at_once, step_by_step = MemoryLedger(), MemoryLedger()
+
+    for cut in [*cuts, len(lines)]:
+        transcript = attempted(lines[:cut])
+        if transcript is not None:
+            bring(step_by_step, transcript)
+    whole = attempted(lines)
+    assert whole is not None
+    main = bring(at_once, whole)[0]
+
+    assert list(step_by_step.verify()) == []
+    said = [
+        [message for step in steps_of(step_by_step, record.label) for message in step.messages if step.kind != "sealed"]
+        for record in step_by_step.sessions(status=None)
+    ]
+    assert [message for step in steps_of(at_once, main) for message in step.messages] in said
+    assert all(about_import(record) for record in step_by_step.sessions(status=None))
