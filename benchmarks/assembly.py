@@ -2,8 +2,8 @@
 
     python benchmarks/assembly.py [-n RUNS] [-t TURNS]
 
-The floor looks at the same files (without reading them) and reads the same rows of the ledger. Ratios are measured in one run.
-Exit code 1 when a goal is missed.
+The floor looks at the same files, without reading them, and reads the same rows of the ledger. Ratios are measured in
+one run. Exit code 1 when a goal is missed.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ hookspecs           the contract with plugins; host/ is the machine that holds b
 layers/             places on disk become texts and settings; rendering/ turns sections into a prompt
 dialects/           each API's messages, read into neutral ones and written back; tokens/ counts them
 history/            conversations: grouped, repaired, made to fit, kept
-session/            a tool loop that outlives its program
+assembly/           what one call is put together from; session/: a tool loop that outlives its program
 nexus               the facade over all of it; context has the names other programs know it by
 adapters/           the interfaces of other frameworks: OpenAI Agents SDK, LangGraph
 plugin, testing/    what authors of plugins import, and what they test with
@@ -46,9 +46,11 @@ if TYPE_CHECKING:
     from nexus_core.session.session import Session
     from nexus_core.values.assembled import AgentResult, AssembledContext
     from nexus_core.values.budget import TokenBudget
+    from nexus_core.values.cache import CacheReport
     from nexus_core.values.conversation import Tool, Usage
     from nexus_core.values.finding import Finding
     from nexus_core.values.message import Message
+    from nexus_core.values.placement import Placement
     from nexus_core.values.request import Request
     from nexus_core.values.section import Section
     from nexus_core.values.source import Source
@@ -58,6 +60,7 @@ _HOMES = {
     "AssembledContext": "values.assembled",
     "AsyncSession": "session.async_session",
     "BudgetError": "errors",
+    "CacheReport": "values.cache",
     "ClosedError": "errors",
     "ConfigError": "errors",
     "ConflictError": "errors",
@@ -71,6 +74,7 @@ _HOMES = {
     "Nexus": "nexus",
     "NexusError": "errors",
     "PendingCalls": "errors",
+    "Placement": "values.placement",
     "PluginError": "errors",
     "Request": "values.request",
     "Section": "values.section",
@@ -95,6 +99,7 @@ __all__ = [
     "AssembledContext",
     "AsyncSession",
     "BudgetError",
+    "CacheReport",
     "ClosedError",
     "ConfigError",
     "ConflictError",
@@ -108,6 +113,7 @@ __all__ = [
     "Nexus",
     "NexusError",
     "PendingCalls",
+    "Placement",
     "PluginError",
     "Request",
     "Section",

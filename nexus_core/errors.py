@@ -161,11 +161,10 @@ class SummaryError(NexusError):
 
     def __init__(self, failures: Iterable[tuple[str, str]]) -> None:
         self.failures = tuple(failures)
-        told = "; ".join(f"{name} {what}" for name, what in self.failures)
-        super().__init__(
-            "the conversation could not be summarised" + (f": {told}" if told else ": nobody was asked"),
-            hint="add 'extractive' to compaction.summarisers, which needs no model and always has an answer",
-        )
+        told = "; ".join(f"{name} {what}" for name, what in self.failures) or "nobody was asked"
+        asked = {name for name, _ in self.failures}
+        hint = None if "extractive" in asked else "'extractive' in compaction.summarisers needs no model"
+        super().__init__(f"the conversation could not be summarised: {told}", hint=hint)
 
 
 class PluginError(NexusError):

@@ -20,12 +20,13 @@ from nexus_core.values.request import Mode, Request
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
+    from typing import Unpack
 
     from nexus_core.history.fit import Fitted
     from nexus_core.layers.context import LoadedContext
     from nexus_core.session.async_session import AsyncSession
     from nexus_core.session.drivers import Work
-    from nexus_core.session.options import Options
+    from nexus_core.session.options import Options, Saying
     from nexus_core.session.pipeline import Pipeline
     from nexus_core.session.place import Place
     from nexus_core.session.session import Session
@@ -234,26 +235,26 @@ class Nexus:
             task: What a worker is to do.
             skills: The skills that a worker is told about; usually all.
         """
+        from nexus_core.session.options import options  # noqa: PLC0415 - as above
         from nexus_core.session.session import Session  # noqa: PLC0415 - as above
 
-        return Session(self._pipeline(label, _options(model, tools, role, renderer, permissions, task, skills)))
+        said = options(
+            model=model,
+            tools=tools,
+            role=role,
+            renderer=renderer,
+            permissions=permissions,
+            task=task,
+            skills=skills,
+        )
+        return Session(self._pipeline(label, said))
 
-    def async_session(
-        self,
-        label: str,
-        *,
-        model: str | None = None,
-        tools: Iterable[object] | None = None,
-        role: str | None = None,
-        renderer: str | None = None,
-        permissions: Iterable[str] | None = None,
-        task: str | None = None,
-        skills: Iterable[str] | None = None,
-    ) -> AsyncSession:
+    def async_session(self, label: str, **said: Unpack[Saying]) -> AsyncSession:
         """The same with verbs that are awaited; arguments as for `session`."""
         from nexus_core.session.async_session import AsyncSession  # noqa: PLC0415 - as above
+        from nexus_core.session.options import options  # noqa: PLC0415 - as above
 
-        return AsyncSession(self._pipeline(label, _options(model, tools, role, renderer, permissions, task, skills)))
+        return AsyncSession(self._pipeline(label, options(**said)))
 
     def assemble(self, request: Request) -> AssembledContext:
         """Everything that one call is made of, for a request; nothing is written, and no model is called.
@@ -388,25 +389,3 @@ class Nexus:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _options(
-    model: str | None,
-    tools: Iterable[object] | None,
-    role: str | None,
-    renderer: str | None,
-    permissions: Iterable[str] | None,
-    task: str | None,
-    skills: Iterable[str] | None,
-) -> Options:
-    from nexus_core.session.options import Options  # noqa: PLC0415 - as above
-
-    return Options(
-        model=model,
-        tools=None if tools is None else tuple(tools),
-        role=role,
-        renderer=renderer,
-        permissions=None if permissions is None else tuple(permissions),
-        task=task,
-        skills=None if skills is None else tuple(skills),
-    )

@@ -1,1 +1,11 @@
-"""What one call of a model is put together from: kinds into zones, notices, cuts, placements, the shapes of APIs."""
+"""What one call of a model is put together from; nothing here writes or waits.
+
+freshness.py       whether files have changed; surroundings.py, standing.py: what stands around a conversation until then
+tools.py           the caller's and the plugins', without what role and settings forbid
+epoch.py           what is frozen, as it is stored; system_context.py: what it was put together from
+notices.py         what has changed since the model was told; memories.py: what is told while there is room
+sent.py, cut.py    the messages that stay, and where the history begins; calibration.py: how a provider counts
+call.py            the call itself; placements.py: where each piece comes from
+writing.py         the call in an API's shape; breakpoints.py: what of it is cached; options.py: what goes with it
+cache_report.py    why a beginning was not found in the cache
+"""

@@ -109,5 +109,5 @@ def _blames(
     yield Blame(cause="unknown", message="both calls began alike, and nothing tells why it was not cached")
 
 
-def _change(was: bool, is_now: bool) -> str:  # noqa: FBT001 - two facts about one thing
+def _change(was: bool, is_now: bool) -> str:
     return "changed" if was and is_now else "new" if is_now else "gone"

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from nexus_core.values.trust import ActivePart
 
 SETTLED_AFTER = 100_000_000
-"""Nanoseconds. A file that was changed so shortly before it was looked at may be changed again without a trace: the clocks
-of file systems tick slowly."""
+"""Nanoseconds. A file that was changed so shortly before it was looked at may be changed again without a trace, because
+the clocks of file systems tick slowly."""
 
 MOST_PLACES = 32
 """So many directories are remembered; an agent's workers may have one each."""
@@ -93,7 +93,7 @@ def watched_paths(request: Request, loaded: Loaded) -> set[str]:
 
 
 def _levels(request: Request) -> Iterator[Path]:
-    """The working directory and those above it in which a layer or rules may appear, and where a repository may begin."""
+    """The working directory, those above it in which layers or rules may appear, and where a repository may begin."""
     levels = [request.cwd, *request.cwd.parents]
     marks = [level / ".git" for level in levels]
     height = next((distance for distance, mark in enumerate(marks) if os.path.lexists(mark)), 0)

@@ -45,7 +45,8 @@ def choose_memories(sections: Sequence[Section], room: int, count: Callable[[str
     optional = [section for section in sections if section.kind == "memory" and not section.required]
     sizes = {id(section): weigh_section(section, count) for section in optional}
     left_out: list[Section] = []
-    for section in sorted(reversed(optional), key=lambda section: section.priority):  # of equals, the last one first
+    # Of equals, the last one first.
+    for section in [each for _, each in sorted(enumerate(optional), key=lambda pair: (pair[1].priority, -pair[0]))]:
         if sum(sizes.values()) <= room:
             break
         del sizes[id(section)]

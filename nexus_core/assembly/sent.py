@@ -12,8 +12,7 @@ TRIED = "?"
 
 
 class Key(NamedTuple):
-    """Which message is meant: the step that has it and its place there; of an input, however often it was sealed, the
-    turn."""
+    """Which message is meant: the step that has it, for an input the turn, and the message's place there."""
 
     step: str
     place: int

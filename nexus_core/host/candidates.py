@@ -63,6 +63,7 @@ def bundled(
     commands: tuple[Command, ...] = (),
     settings: str = "",
     active: tuple[str, ...] = (),
+    protected: tuple[str, ...] = (),
     needs: Extra | None = None,
 ) -> Candidate:
     """A plugin that ships with Nexus: a row of the generated manifest, imported once one of its hooks is called.
@@ -72,15 +73,16 @@ def bundled(
         module: Where it is.
         hooks: What it answers.
         commands: Its answer to `nexus_commands`.
-        settings: The model of its answer to `nexus_settings`; `active` are those that take effect only after approval.
-        active: As above.
+        settings: The model of its answer to `nexus_settings`.
+        active: Which of them take effect in a project only after approval.
+        protected: Which of them no project decides.
         needs: The extra it cannot work without.
     """
     constants: dict[str, Callable[[], object]] = {}
     if commands:
         constants["nexus_commands"] = lambda: commands
     if settings:
-        constants["nexus_settings"] = lambda: _declared(settings, active)
+        constants["nexus_settings"] = lambda: _declared(settings, active, protected)
     return Candidate(
         name=name,
         origin="bundled",
@@ -93,10 +95,10 @@ def bundled(
     )
 
 
-def _declared(model: str, active: tuple[str, ...]) -> list[PluginSettings]:
+def _declared(model: str, active: tuple[str, ...], protected: tuple[str, ...]) -> list[PluginSettings]:
     from nexus_core.values.declarations import PluginSettings  # noqa: PLC0415 - commands about plugins load nothing
 
-    return [PluginSettings(model, active)]
+    return [PluginSettings(model, active, protected)]
 
 
 def given_candidates(plugins: Iterable[object]) -> list[Candidate]:

@@ -95,6 +95,10 @@ class Host:
         """The settings of plugins that take effect in a project only after approval, as dotted names."""
         return tuple(f"plugins.{name}.{key}" for name, declared in self.settings().items() for key in declared.active)
 
+    def protected_settings(self) -> tuple[str, ...]:
+        """The settings of plugins that no project decides, as dotted names."""
+        return tuple(f"plugins.{name}.{key}" for name, declared in self.settings().items() for key in declared.protected)
+
     def merge_policies(self) -> dict[str, ListPolicy]:
         """Ask `nexus_merge_policies`: policies by JSON pointer."""
         policies: dict[str, ListPolicy] = {}

@@ -36,7 +36,7 @@ PROTECTED = (
     "telemetry",
     "trust",
 )
-"""What a project never decides, trusted or not."""
+"""What a project never decides, trusted or not; the settings of plugins come on top."""
 
 ALLOWED, DENIED = "permissions.tools.allow", "permissions.tools.deny"
 """What a project may only shrink, and what it may only add to."""
@@ -60,7 +60,10 @@ class Guarded(NamedTuple):
 
 
 def guard_configs(
-    configs: Iterable[LayerConfig], decide: Callable[[ActivePart], Decision], active: Sequence[str] = ()
+    configs: Iterable[LayerConfig],
+    decide: Callable[[ActivePart], Decision],
+    active: Sequence[str] = (),
+    protected: Sequence[str] = (),
 ) -> Guarded:
     """Take out of every project's settings what it may not decide, or may not decide yet.
 
@@ -68,16 +71,20 @@ def guard_configs(
         configs: In order of precedence, the most local last.
         decide: Says what the user has decided about an active part.
         active: Further settings, as dotted names, that take effect only after approval.
+        protected: Further settings, as dotted names, that no project decides.
     """
-    guard = _Guard(decide, (*ACTIVE, *active))
+    guard = _Guard(decide, (*ACTIVE, *active), (*PROTECTED, *protected))
     guarded = [guard.check(config) for config in configs]
     return Guarded(guarded, guard.findings, guard.parts)
 
 
 class _Guard:
-    def __init__(self, decide: Callable[[ActivePart], Decision], active: Sequence[str]) -> None:
+    def __init__(
+        self, decide: Callable[[ActivePart], Decision], active: Sequence[str], protected: Sequence[str]
+    ) -> None:
         self._decide = decide
         self._active = active
+        self._protected = protected
         self._level = LEVELS[1]
         self._allowed: list[str] | None = None
         self.findings: list[Finding] = []
@@ -88,7 +95,7 @@ class _Guard:
             self._remember(config)
             return config
         settings = _copy(config.settings)
-        for dotted in _named_in(settings, PROTECTED):
+        for dotted in _named_in(settings, self._protected):
             if _take(settings, dotted):
                 self._find(config, dotted, "protected-setting", f"{dotted} is your own decision, not a project's")
         if config.layer is not None and config.layer.scope == "ancestor" and _is_depth(_get(settings, DEPTH)):

@@ -29,7 +29,7 @@ def load_layers(host: Host, request: Request) -> Loaded:
     layers, skipped = host.layers(request)
     configs = in_one_form(_gather(host.layer_config, layers, skipped), skipped)
     decisions = _Decisions(request)
-    guarded = guard_configs(configs, decisions.decide, host.active_settings())
+    guarded = guard_configs(configs, decisions.decide, host.active_settings(), host.protected_settings())
     settings = merge_configs(guarded.configs, host.merge_policies())
     chosen = choose_texts(_gather(host.layer_texts, layers, skipped), settings)
     return Loaded(

@@ -2,14 +2,18 @@
 
 session.py       Session: ask, record, next; async_session.py: the same, awaited; drivers.py: how both run one pipeline
 pipeline.py      what each verb does, written once
-thread.py        where a session stands and how it gets on; place.py: what it needs of the Nexus it belongs to
+thread.py        the steps of a session and how it gets on; state.py: where it stands; options.py: what the caller says of it
+place.py         what all sessions of a Nexus have in common; epochs.py: what is frozen, by its address in the ledger
 tail.py          the newest steps, each read once; spending.py: what they cost; numbering.py: how many turns they are
 turns.py         what an open turn waits for; recorded.py: what the caller gets of a step
 walking.py       back through a thread, a few steps at a time; where a turn ended
 inputs.py        what is said; replies.py: what a model answered, in any API's shape; results.py: what tools brought
 recording.py     all of these as steps, and never the same one twice; clamping.py: long results are sent in part
-weighing.py      what messages take
-projecting.py    steps become the messages that are sent
-epochs.py        system prompt and tools, frozen while nobody changes them
-assembling.py    what one call is made of, within the model's window; fitting.py: what of the history fits
+weighing.py      what messages take, counted once; window.py: what fits into a call of a model
+projecting.py    steps become the messages that are sent; reading.py: no more of them than fit
+planning.py      what is to be sent, and what has to be written down before; wording.py: what was said, in words
+requesting.py    a request as a caller makes it
+replaying.py     what was sent before a reply; caching.py: what became of the provider's cache
+spawning.py      workers, and what they bring back
+importing/       transcripts of other programs as sessions; exporting/: sessions as files
 """

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+
+from nexus_core.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+    from typing import Unpack
 
 KEPT = ("model", "role", "renderer", "permissions", "task", "skills")
 """What a session remembers in its record; its tools are in the epoch."""
+
+
+class Saying(TypedDict, total=False):
+    """The arguments by which a session is asked for."""
+
+    model: str | None
+    tools: Iterable[object] | None
+    role: str | None
+    renderer: str | None
+    permissions: Iterable[str] | None
+    task: str | None
+    skills: Iterable[str] | None
 
 
 class Options(NamedTuple):
@@ -44,3 +59,20 @@ class Options(NamedTuple):
         """Circumstances of a request: what the caller says, else what the session remembers."""
         merged = {name: value for name, value in {**remembered, **self.said}.items() if name in KEPT and value}
         return {name: tuple(each) if isinstance(each, list) else each for name, each in merged.items()}
+
+
+def options(**said: Unpack[Saying]) -> Options:
+    """What a caller says, as it is kept.
+
+    Raises:
+        UsageError: One word is given in place of a list.
+    """
+    lists = ("tools", "permissions", "skills")
+    for name in lists:
+        if isinstance(said.get(name), str):
+            raise UsageError(f"{name} must be a list, not {said.get(name)!r}", hint=f"{name}=[{said.get(name)!r}]")
+    kept: dict[str, Any] = {
+        name: tuple(value) if name in lists and value is not None else value  # type: ignore[arg-type] # a list of any kind
+        for name, value in said.items()
+    }
+    return Options(**kept)

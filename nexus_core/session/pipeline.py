@@ -160,11 +160,11 @@ class Pipeline:
         if report is None:
             return None
         parent = Pipeline(Thread(self._thread.place, report.parent, Options()))
-        step = yield from parent._append(lambda state: reported_step(state.turn, report))  # noqa: SLF001 - of its own kind
+        step = yield from parent._append(lambda state: reported_step(state.turn, report))
         assert step is not None  # noqa: S101 - there is something to record
         if isinstance(step, Known):
-            return (yield from wait(parent._recorded, step.step, duplicate=True))  # noqa: SLF001 - as above
-        return (yield from wait(parent._recorded, step))  # noqa: SLF001 - as above
+            return (yield from wait(parent._recorded, step.step, duplicate=True))
+        return (yield from wait(parent._recorded, step))
 
     def interrupt(self) -> Work[RecordedStep | None]:
         """End the turn that is open, if there is one."""

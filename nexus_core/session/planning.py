@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.assembly.calibration import calibration_of
 from nexus_core.assembly.call import Call
-from nexus_core.assembly.cut import Fitting, fit
+from nexus_core.assembly.cut import fit
 from nexus_core.assembly.notices import notice_of
 from nexus_core.assembly.placements import Pieces, place_all, read_mentions
 from nexus_core.assembly.sent import TRIED, Sent

@@ -105,9 +105,9 @@ class Session:
     ) -> Session:
         """A worker: a session of its own with one task, whose answer is recorded as the result of a call.
 
-        It plays the role `worker`, knows nothing of what was said here, and has the model, the renderer, the permissions
-        and the caller's tools of this session unless others are given. Its answer is recorded here as soon as it has one.
-        For the same call there is one worker: after a restart, spawn again what is pending.
+        It plays the role `worker`, knows nothing of what was said here, and has the model, the renderer, the
+        permissions and the caller's tools of this session unless others are given. Its answer is recorded here as soon
+        as it has one. For the same call there is one worker: after a restart, spawn again what is pending.
 
         Args:
             task: What it is to do.

@@ -16,8 +16,8 @@ from nexus_core.session.place import RESULT_TOKENS, number
 from nexus_core.session.planning import Planner
 from nexus_core.session.reading import Bounds, read_thread
 from nexus_core.session.replaying import replay, sent_before
-from nexus_core.session.spending import spent_until, spent_with
 from nexus_core.session.spawning import hire, worker_options
+from nexus_core.session.spending import spent_until, spent_with
 from nexus_core.session.state import State, carried
 from nexus_core.session.tail import Tail
 from nexus_core.session.turns import Turn

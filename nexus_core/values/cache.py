@@ -12,8 +12,8 @@ Verdict = Literal["hit", "miss", "unknown"]
 """Whether a call found in the cache what it could expect to find; unknown where nothing tells."""
 
 Cause = Literal["section", "tool", "renderer", "model", "compaction", "cut", "time", "short", "first", "unknown"]
-"""What came between two calls: a section or a tool that is another now, another renderer or model, a compaction, history
-that was left out, more time than a cache lasts; or the beginning is too short to be cached, or there was no call before."""
+"""What came between two calls: a section or tool that is another now, another renderer or model, a compaction, history
+that was left out, more time than a cache lasts; or the beginning is too short, or there was no call before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,10 +22,12 @@ class PluginSettings:
             Derive it from `nexus_core.plugin.Strict`.
         active: Settings that start a program, open a connection or name code to load; in a project they take effect
             only after the user has approved them.
+        protected: Settings that no project decides, approved or not: where credentials and conversations go.
     """
 
     model: str
     active: tuple[str, ...] = ()
+    protected: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         require_words(self.model, "PluginSettings.model")

@@ -9,7 +9,7 @@ from nexus_core.values.budget import Calibration, TokenBudget
 
 
 def test_a_few_replies_tell_how_a_provider_counts() -> None:
-    known = {}
+    known: dict[str, list[float]] = {}
     for counted in (1100, 1200, 1300):
         known = learn(known, "m", 1000, counted)
 
@@ -27,7 +27,7 @@ def test_what_cannot_be_right_teaches_nothing(sent: int, counted: int) -> None:
 
 
 def test_only_the_newest_replies_count() -> None:
-    known = {}
+    known: dict[str, list[float]] = {}
     for _ in range(20):
         known = learn(known, "m", 1000, 2000)
     for _ in range(REMEMBERED):

@@ -128,7 +128,7 @@ def test_a_cut_that_names_what_is_not_there_leaves_nothing() -> None:
     ],
     ids=["same", "other rule", "larger window", "other compaction", "none"],
 )
-def test_a_cut_holds_for_the_thread_it_was_made_for(cut: Cut | None, holds: bool) -> None:  # noqa: FBT001 - expected
+def test_a_cut_holds_for_the_thread_it_was_made_for(cut: Cut | None, holds: bool) -> None:
     assert fitting(100).still_holds(cut) is holds
 
 
@@ -157,7 +157,8 @@ def test_growing_by_one_message_at_a_time_the_beginning_changes_only_when_the_cu
     sizes: list[int], room: int, truncation: Truncation
 ) -> None:
     sent: list[Sent] = []
-    kept, cut = [], None
+    kept: list[Sent] = []
+    cut: Cut | None = None
     for number, size in enumerate(sizes):
         sent.append(Sent(Message("user", str(number)), size, f"t{number}", is_input=True, step=f"t{number}"))
         held = fitting(room, truncation=truncation, turn=f"t{number}")

@@ -47,7 +47,7 @@ def fresh(tmp_path: Path, nexus_home: Path) -> Iterator[Callable[[], object]]:
     )
     write_files(nexus_home, {"NEXUS.md": "Be kind.\n"})
     with Nexus(tmp_path / "work", defaults=False) as nexus:
-        loads = FreshLoads(nexus._load_for)
+        loads = FreshLoads(lambda _cwd, mode: (request := nexus.request(mode=mode), nexus.load(request)))
         yield lambda: loads.get(nexus.cwd, "repl")[1]
 
 

@@ -210,7 +210,7 @@ def test_completion_is_silent_when_something_is_broken(work: Path) -> None:
 def test_a_plugins_help_cannot_steer_the_terminal(cli: Cli, install_plugin: InstallPlugin) -> None:
     install_plugin(
         "evil",
-        "from nexus_core import Command, hookimpl\n"
+        "from nexus_core import hookimpl\nfrom nexus_core.plugin import Command\n"
         "@hookimpl\n"
         "def nexus_commands(): return [Command('evil', 'x\\x1b]0;owned\\x07', 'evil:app')]\n",
     )
@@ -248,7 +248,7 @@ def test_an_empty_typer_application_of_a_plugin_is_named(
 ) -> None:
     install_plugin(
         "git",
-        "from nexus_core import Command, hookimpl\n"
+        "from nexus_core import hookimpl\nfrom nexus_core.plugin import Command\n"
         "@hookimpl\n"
         "def nexus_commands(): return [Command('git', 'x', 'nexus_git_empty:app')]\n",
     )

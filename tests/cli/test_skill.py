@@ -197,9 +197,12 @@ def test_names_are_completed(work: Path, nexus_home: Path) -> None:
 
 
 def test_reading_guides_writes_nothing_into_the_project(cli: Cli, work: Path) -> None:
-    before = {path: path.lstat() for path in work.rglob("*")}
+    def changed() -> dict[Path, int]:
+        return {path: path.lstat().st_ctime_ns for path in work.rglob("*")}
+
+    before = changed()
 
     cli("skill", "list")
     cli("skill", "use", "deploy")
 
-    assert {path: path.lstat() for path in work.rglob("*")} == before
+    assert changed() == before

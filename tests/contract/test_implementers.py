@@ -22,8 +22,14 @@ HOOKS = (
     "nexus_layer_config",
     "nexus_layer_texts",
     "nexus_static_sections",
+    "nexus_current_sections",
+    "nexus_tools",
+    "nexus_renderers",
+    "nexus_roles",
     "nexus_diagnose",
 )
+WITHOUT_OURS = {"nexus_tools"}
+"""Hooks that no bundled plugin answers yet."""
 PACKAGE = Path(__file__).with_name("acme_policy")
 METADATA = {
     "acme_policy-2.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: acme-policy\nVersion: 2.0\n",
@@ -54,7 +60,7 @@ def test_a_bundled_plugin_and_an_installed_one_answer(cli: Cli, hook: str) -> No
 
     answering = {plugin["name"] for plugin in plugins if hook in plugin["hooks"] and plugin["status"] == "active"}
     assert "policy" in answering
-    assert answering & {candidate.name for candidate in BUNDLED}
+    assert bool(answering & {candidate.name for candidate in BUNDLED}) is (hook not in WITHOUT_OURS)
 
 
 @pytest.mark.acceptance("A-03")
@@ -157,3 +163,35 @@ def test_its_finding_is_among_those_of_the_doctor(cli: Cli, work: Path) -> None:
 
     codes = [finding["code"] for finding in document["findings"]]
     assert ("no-policy" in codes, "passed-over" in codes) == (True, True)
+
+
+@pytest.mark.acceptance("A-01", "N-04")
+def test_its_section_is_part_of_what_is_said(work: Path) -> None:
+    with Nexus(work, ledger="memory:") as nexus:
+        session = nexus.session("audit", role="auditor")
+        context = session.ask("May I?", source="Ada", platform="phone")
+
+    assert context.current_message is not None
+    assert "## Service Desk\nAda asks through phone\n" in context.current_message.content
+    assert "Platform: phone" in context.current_message.content
+
+
+@pytest.mark.acceptance("G-02")
+def test_its_tool_is_offered_with_its_origin(work: Path) -> None:
+    with Nexus(work) as nexus:
+        context = nexus.assemble(nexus.request(role="auditor"))
+
+    assert [tool.name for tool in context.tools] == ["ask_legal"]
+    (placed,) = (placement for placement in context.placements if placement.kind == "tool")
+    assert placed.source.plugin == "policy"
+
+
+def test_its_renderer_puts_everything_into_its_own_words(work: Path) -> None:
+    write_files(work, {"NEXUS.md": "Here."})
+
+    with Nexus(work, ledger="memory:", defaults=False) as nexus:
+        context = nexus.session("memo", renderer="memo").ask("Hello", source="Ada", platform="phone")
+
+    assert context.system_prompt.startswith("MEMO\nHere.")
+    assert context.current_message is not None
+    assert context.current_message.content == "Ada asks through phone\nHello"

@@ -56,6 +56,7 @@ def test_a_guide_says_what_it_is_good_for_and_what_it_needs(make_nexus: MakeNexu
     [
         "requires: {env: A, bins: b}",
         "requires:\n  env: A\n  bins: [b, b]",
+        "requires:\n  env:\n    A: Your key: it opens doors\n  bins:\n    b:",
         "metadata:\n  requires:\n    env: [A]\n    bin: [b]",
         'metadata: {"agent": {"emoji": "x", "requires": {"env": ["A"], "bins": ["b"]}}}',
     ],
@@ -73,6 +74,21 @@ def test_a_guide_is_called_after_its_directory_unless_it_says_otherwise(make_nex
 
     assert list(guides(nexus)) == ["other", "plain"]
     assert faults(nexus) == [("odd-skill", "is called 'other' in a directory of another name")]
+
+
+@pytest.mark.parametrize("name", ["[a]", "../../etc", "--help", "x" * 65, "Mail — for 'agents'", "'a\\nb'"])
+def test_a_name_that_cannot_be_typed_makes_way_for_that_of_the_directory(make_nexus: MakeNexus, name: str) -> None:
+    nexus = make_nexus(files={f"{HERE}/mail/SKILL.md": skill(f"name: {name}\ndescription: x")})
+
+    assert only(nexus).name == "mail"
+    rule = "its name must have 64 letters, digits, '-', '_' or '.' at most; that of its directory is used"
+    assert faults(nexus) == [("odd-skill", rule)]
+
+
+def test_where_neither_can_be_typed_the_guide_is_left_out(make_nexus: MakeNexus) -> None:
+    nexus = make_nexus(files={f"{HERE}/two words/SKILL.md": skill()})
+
+    assert faults(nexus) == [("unusable-skill", "its name must have 64 letters, digits, '-', '_' or '.' at most")]
 
 
 def test_guides_are_found_in_every_layer_and_the_nearest_of_a_name_counts(
@@ -106,15 +122,10 @@ def test_what_is_no_guide_is_passed_over(make_nexus: MakeNexus) -> None:
     ("text", "message"),
     [
         ("# No head", "does not begin with a line '---'"),
-        (skill("name: [a]"), "its name must have 64 letters, digits, '-', '_' or '.' at most"),
-        (skill("name: ../../etc"), "its name must have 64 letters, digits, '-', '_' or '.' at most"),
-        (skill("name: --help"), "its name must have 64 letters, digits, '-', '_' or '.' at most"),
-        (skill("name: " + "x" * 65), "its name must have 64 letters, digits, '-', '_' or '.' at most"),
         (skill("requires: {env: [A=1]}"), "what it requires as 'env' must be a list of 32 names at most"),
         (skill("requires: {bin: [/bin/sh]}"), "what it requires as 'bin' must be a list of 32 names at most"),
         (skill(f"requires: {{env: {[f'V{n}' for n in range(33)]}}}"), "what it requires as 'env' must be a list of 32"),
         (skill("requires: {env: [[A]]}"), "what it requires must be lists of names"),
-        (skill("requires: {env: {A: x}}"), "what it requires must be lists of names"),
         ("---\nname: x\n" + "x" * 300_000, "larger than 262144 bytes"),
     ],
 )

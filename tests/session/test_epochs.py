@@ -279,8 +279,8 @@ def test_the_context_of_a_message_counts_what_plugins_added(
 
     _, sealed, reply = steps_of(ledger, "s")
 
-    (written,) = sealed.data["context"]  # type: ignore[misc]
-    assert written == {"event": {"platform": "slack", "hookCount": 2}, "attachments": [], "injectedAt": clock.ms}
+    event = {"platform": "slack", "hookCount": 2}
+    assert sealed.data["context"] == [{"event": event, "attachments": [], "injectedAt": clock.ms}]
     assert reply.data["context"] == [None]
 
 

@@ -154,7 +154,7 @@ def test_a_name_that_nothing_answers_to_has_a_nearest(
     nexus = open_nexus(plugins=[Extras()])
 
     with pytest.raises(UnknownNameError, match=f"did you mean '{nearest}'"):
-        nexus.assemble(nexus.request(message="Why?", **{field: name}))
+        nexus.assemble(nexus.request(mode="repl", **{"message": "Why?", field: name}))
 
 
 def test_a_session_with_an_unknown_role_keeps_nothing(open_session: OpenSession, ledger: StoreLedger) -> None:
@@ -162,6 +162,11 @@ def test_a_session_with_an_unknown_role_keeps_nothing(open_session: OpenSession,
         open_session(role="managr").ask("Why?")
 
     assert ledger.session("s") is None
+
+
+def test_one_word_is_no_list_of_words(open_session: OpenSession) -> None:
+    with pytest.raises(UsageError, match="permissions must be a list"):
+        open_session(permissions="read")
 
 
 def test_a_field_that_there_is_not_is_named(open_nexus: OpenNexus) -> None:
@@ -294,7 +299,7 @@ def test_a_directory_without_any_file_is_enough(open_session: OpenSession) -> No
 
 @pytest.mark.acceptance("N-01", "N-02", "N-03")
 @pytest.mark.parametrize(("role", "sees"), [("host", True), ("hermit", False), ("unified", False)])
-def test_only_some_roles_are_told_the_platform(open_nexus: OpenNexus, role: str, sees: bool) -> None:  # noqa: FBT001 - expected
+def test_only_some_roles_are_told_the_platform(open_nexus: OpenNexus, role: str, sees: bool) -> None:
     session = open_nexus(plugins=[Extras()]).session("s", model="gpt-4o", role=role)
 
     context = session.ask("Why?", platform="slack", platform_actions=["reply"], timezone="Europe/Berlin")

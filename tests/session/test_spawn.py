@@ -177,7 +177,7 @@ def test_what_no_worker_can_do_is_refused(open_session: OpenSession, open_nexus:
 
     with pytest.raises(UsageError, match="needs a task"):
         session.spawn(" ")
-    with pytest.raises(UsageError, match="must be one of session.pending"):
+    with pytest.raises(UsageError, match=r"must be one of session\.pending"):
         session.spawn("Read.", call="t1")  # type: ignore[arg-type]
     with pytest.raises(TurnError, match="nobody waits for the result of delegate"):
         open_session("other").spawn("Read.", call=call)

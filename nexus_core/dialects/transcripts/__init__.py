@@ -3,7 +3,7 @@
 reading.py       a text becomes a Transcript, whichever program wrote it
 transcript.py    what is read; account.py: what became of every line
 lines.py         a JSON object on every line; document.py: one JSON document; tree.py: conversations that branch
-claude/          Claude Code; codex.py: Codex; pi.py: pi; chatgpt.py: ChatGPT's export
+claude/          Claude Code; codex/: Codex; pi/: pi; chatgpt.py: ChatGPT's export; nexus.py: Nexus's own
 messages.py      lists of messages and requests of any API
 unreadable.py    messages in a shape that is new
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.dialects.transcripts import chatgpt, claude, codex, messages, pi
+from nexus_core.dialects.transcripts import chatgpt, claude, codex, messages, nexus, pi
 from nexus_core.dialects.transcripts.account import Account
 from nexus_core.dialects.transcripts.document import elements, members, parse_document, place
 from nexus_core.dialects.transcripts.lines import Record, read_records
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     Recognises = Callable[[dict[str, Any]], bool]
     Reads = Callable[[Sequence[Record], Account], Transcript]
 
-_KNOWN = "sessions of Claude Code, Codex and pi, exports of ChatGPT, and messages or requests of any API are understood"
+_KNOWN = "sessions of Claude Code, Codex, pi and Nexus, exports of ChatGPT, messages and requests of any API are known"
 _READERS: tuple[tuple[Recognises, Reads], ...] = (
+    (nexus.recognises, nexus.read_session),
     (codex.recognises, codex.read_session),
     (claude.recognises, claude.read_session),
     (pi.recognises, pi.read_session),

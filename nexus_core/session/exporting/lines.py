@@ -17,6 +17,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.dialects.neutral import to_json
+from nexus_core.dialects.transcripts.nexus import MARK
 from nexus_core.errors import LedgerError
 from nexus_core.session.importing.sources import source_pieces
 from nexus_core.session.importing.transcripts import about_import
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 """Raised when a reader of the version before could misread what is written."""
-MARK = "nexus_session"
-"""The first key of the first line."""
-
 SESSION = ("label", "head", "tip", "status", "origin", "data")
 STEP = ("parent", "kind", "closes", "messages", "tokens", "counter", "data", "created", "digest", "chain")
 

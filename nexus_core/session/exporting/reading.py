@@ -9,10 +9,11 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, get_args
 
 from nexus_core.dialects.neutral import from_json
+from nexus_core.dialects.transcripts.nexus import MARK
 from nexus_core.errors import FileError, NexusError
 from nexus_core.history.ledger.growing import draft, placed
 from nexus_core.history.ledger.media import address_of
-from nexus_core.session.exporting.lines import MARK, SCHEMA, SESSION, STEP
+from nexus_core.session.exporting.lines import SCHEMA, SESSION, STEP
 from nexus_core.values.ledger import NewStep, SessionRecord, SessionStatus
 
 if TYPE_CHECKING:

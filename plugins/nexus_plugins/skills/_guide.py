@@ -56,13 +56,8 @@ def describe(path: Path, layer: Layer, head: dict[str, Value], remarks: list[str
     Raises:
         UnusableError: It has no usable name, or requires what cannot be understood.
     """
-    name = head.get("name") or path.parent.name
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise UnusableError("its name must have 64 letters, digits, '-', '_' or '.' at most")
-    if name != path.parent.name:
-        remarks.append(f"is called {name!r} in a directory of another name")
     return Guide(
-        name,
+        _name(head, path.parent.name, remarks),
         _description(head, remarks),
         _category(head, remarks),
         _required(head, ("env",), _VARIABLE),
@@ -70,6 +65,20 @@ def describe(path: Path, layer: Layer, head: dict[str, Value], remarks: list[str
         path,
         layer,
     )
+
+
+def _name(head: dict[str, Value], directory: str, remarks: list[str]) -> str:
+    """What it calls itself, if that can be typed; many have a title there, and go by the name of their directory."""
+    name = head.get("name") or directory
+    if isinstance(name, str) and _NAME.fullmatch(name):
+        if name != directory:
+            remarks.append(f"is called {name!r} in a directory of another name")
+        return name
+    rule = "its name must have 64 letters, digits, '-', '_' or '.' at most"
+    if not _NAME.fullmatch(directory):
+        raise UnusableError(rule)
+    remarks.append(f"{rule}; that of its directory is used")
+    return directory
 
 
 def _description(head: dict[str, Value], remarks: list[str]) -> str:
@@ -103,9 +112,9 @@ def _required(head: dict[str, Value], keys: tuple[str, ...], form: re.Pattern[st
 
 
 def _names(value: Value) -> Iterator[str]:
-    items = _SEPARATORS.split(value) if isinstance(value, str) else value
-    for item in items:
-        if not isinstance(item, str) or isinstance(items, dict):
+    # Of an object, the names are what counts; some say there what each of them is good for.
+    for item in _SEPARATORS.split(value) if isinstance(value, str) else value:
+        if not isinstance(item, str):
             raise UnusableError("what it requires must be lists of names")
         if item:
             yield item

@@ -5,8 +5,9 @@ from __future__ import annotations
 import tomllib
 from typing import TYPE_CHECKING
 
-from nexus_core import Finding, Section, hookimpl
+from nexus_core import Finding, Message, Section, Tool, hookimpl
 from nexus_core.plugin import (
+    AgentRole,
     Command,
     InitFile,
     Layer,
@@ -14,11 +15,14 @@ from nexus_core.plugin import (
     LayerText,
     MergePolicy,
     PluginSettings,
+    Renderer,
     Skipped,
     read_text,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nexus_core import Request
     from nexus_core.plugin import InitScope, Loaded
 
@@ -70,6 +74,36 @@ def nexus_layer_texts(layer: Layer) -> list[LayerText | Skipped]:
 def nexus_static_sections(loaded: Loaded) -> list[Section]:
     teams = loaded.settings.get("plugins.policy.teams", [])
     return [Section("teams", title="Teams", text=", ".join(map(str, teams)))] if isinstance(teams, list) else []
+
+
+@hookimpl
+def nexus_current_sections(request: Request) -> list[Section]:
+    text = f"{request.source} asks through {request.platform}" if request.source else ""
+    return [Section("desk", title="Service Desk", text=text)]
+
+
+@hookimpl
+def nexus_tools(request: Request) -> list[Tool]:
+    return [Tool(name="ask_legal", description=f"Ask whether a {request.role} may.", parameters={"type": "object"})]
+
+
+@hookimpl
+def nexus_renderers() -> list[Renderer]:
+    return [Renderer(name="memo", system=_as_memo, current=_as_said)]
+
+
+@hookimpl
+def nexus_roles() -> list[AgentRole]:
+    return [AgentRole(name="auditor", scopes=("general",), sees_platform=True)]
+
+
+def _as_memo(sections: Sequence[Section]) -> str:
+    return "MEMO\n" + "\n".join(section.text.strip() for section in sections)
+
+
+def _as_said(request: Request, sections: Sequence[Section], now: int) -> Message:  # noqa: ARG001 - a memo has no clock
+    lines = [section.text for section in sections if section.text]
+    return Message("user", "\n".join([*lines, request.message.content if request.message else ""]))
 
 
 @hookimpl

@@ -69,9 +69,9 @@ def result(name: str, parent: str, *ids: str, text: str = "found") -> Line:
 
 def compacted(name: str, parent: str, *kept: str) -> Line:
     """Where a session was compacted, and what was preserved of it."""
-    metadata = {"trigger": "auto", "preTokens": 1000}
+    metadata: Line = {"trigger": "auto", "preTokens": 1000}
     if kept:
-        metadata["preservedMessages"] = {"uuids": [*kept]}  # type: ignore[assignment]
+        metadata["preservedMessages"] = {"uuids": [*kept]}
     return {
         "type": "system",
         "subtype": "compact_boundary",

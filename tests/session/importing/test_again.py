@@ -246,7 +246,7 @@ def test_an_import_that_was_cut_off_is_finished_by_the_next(name: str) -> None:
         ledger = MemoryLedger()
         given = Given(sample(name), content, name)
         try:
-            import_transcript(Mortal(ledger, writes), given)  # type: ignore[arg-type]
+            import_transcript(Mortal(ledger, writes), given)
         except Killed:
             # Sessions are there whole or not at all.
             for record in ledger.sessions():

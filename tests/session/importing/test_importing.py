@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from nexus_core.dialects.transcripts.reading import read_transcript
@@ -211,7 +213,7 @@ def test_subagents_are_sessions_that_read_nothing_of_the_conversation(ledger: Me
 
 
 def test_a_subagents_own_file_belongs_to_its_session(ledger: MemoryLedger) -> None:
-    side = {"isSidechain": True, "agentId": "a7"}
+    side: dict[str, Any] = {"isSidechain": True, "agentId": "a7"}
     bring(ledger, [*TURNS])
 
     label = bring(ledger, [user("p", None, **side), assistant("q", "p") | side]).label

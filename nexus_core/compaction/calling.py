@@ -1,0 +1,80 @@
+"""Asks one summariser, and waits no longer than one may."""
+
+from __future__ import annotations
+
+from contextvars import copy_context
+from inspect import isawaitable
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nexus_core.host.implementation import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from nexus_core.values.compaction import Summariser, SummaryRequest
+
+
+class SummariserError(Exception):
+    """Raised when a summariser failed; says how, in half a sentence."""
+
+
+class _Outcome(NamedTuple):
+    value: Any
+    error: BaseException | None
+
+
+def call_summariser(summariser: Summariser, request: SummaryRequest) -> Any:  # noqa: ANN401 - a stranger answers anything
+    """What a summariser answers: a value, or an awaitable of one, which takes no longer than it may either.
+
+    It runs in a thread of its own, because nobody can be made to come back. One that does not is left behind; it ends
+    with the program.
+
+    Raises:
+        SummariserError: It raised something, or took too long.
+    """
+    outcome: list[_Outcome] = []
+    done = Event()
+
+    def work() -> None:
+        try:
+            outcome.append(_Outcome(summariser.summarise(request), None))
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the next one is asked
+            outcome.append(_Outcome(None, error))
+        finally:
+            done.set()
+
+    Thread(target=copy_context().run, args=(work,), name=f"nexus-{summariser.name}", daemon=True).start()
+    if not done.wait(request.timeout):
+        raise _late(request.timeout)
+    value, error = outcome[0]
+    if error is not None:
+        raise SummariserError(describe(error)) from error
+    return _awaited(value, request.timeout) if isawaitable(value) else value
+
+
+def settle(value: Any) -> Any:  # noqa: ANN401 - as above
+    """A value, or what an awaitable brings; for those who have no event loop."""
+    if not isawaitable(value):
+        return value
+    import asyncio  # noqa: PLC0415 - most summarisers answer at once
+
+    async def wait() -> Any:  # noqa: ANN401 - as above
+        return await value
+
+    return asyncio.run(wait())
+
+
+async def _awaited(value: Awaitable[Any], timeout: float) -> Any:  # noqa: ANN401, ASYNC109 - as above; it is the request's
+    import asyncio  # noqa: PLC0415 - as above
+
+    try:
+        return await asyncio.wait_for(value, timeout)
+    except TimeoutError as error:
+        raise _late(timeout) from error
+    except Exception as error:
+        raise SummariserError(describe(error)) from error
+
+
+def _late(timeout: float) -> SummariserError:
+    return SummariserError(f"took longer than {timeout:g} seconds")

@@ -1,0 +1,200 @@
+"""Summarises without a model: turn by turn what was asked, what was done and what came of it, in words that were said.
+
+Sentences count by the words in them that come up often in the conversation. The same conversation gives the same
+summary; the time it takes grows with the length of the conversation and not faster.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.compaction.evidence.calls import command_of, exit_of, touched_paths
+from nexus_core.compaction.evidence.shapes import find_errors
+from nexus_core.compaction.summary import is_summary
+from nexus_core.history.groups import is_input
+from nexus_core.history.shortening import shorten_text
+from nexus_core.tokens.estimator import estimate
+from nexus_core.values.compaction import Summariser
+from nexus_core.values.parts import ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from nexus_core.values.compaction import SummaryRequest
+    from nexus_core.values.message import Message
+
+NAME = "extractive"
+
+_SCORED = 4000
+"""Characters of a text that are looked at: its beginning and its end, where people say what matters."""
+_ASKED, _OUTCOME, _LINE = 240, 400, 200
+"""Characters of what is shown of a question, of an answer, and of anything else."""
+_EARLIER = 3
+"""This fraction of the room is for what was summarised before."""
+_SENTENCE = re.compile(r"[^.!?\n]{1,600}[.!?]{0,3}")
+_TERM = re.compile(r"\w{4,40}")
+_COMMON = frozenset(
+    "about after again also because been before being could does done each even first from have having here into just like"
+    " make many more most much must need only other over please same should since some such than that their them then there"
+    " these they this those through under until very want well were what when where which while will with would your".split()
+)
+_FOCUSED = 16
+_OFTEN = 64
+
+
+class _Entry(NamedTuple):
+    """A turn: with all there is to say of it, and with what was asked alone."""
+
+    full: str
+    short: str
+    is_focused: bool
+
+
+def extractive_summariser(count: Callable[[str], int] = estimate) -> Summariser:
+    """The summariser that is always there.
+
+    Args:
+        count: Who counts.
+    """
+    return Summariser(name=NAME, summarise=lambda request: summarise(request, count), asks_model=False)
+
+
+def summarise(request: SummaryRequest, count: Callable[[str], int] = estimate) -> str:
+    """A summary of what a request holds, no longer than it asks for."""
+    terms = _Terms(request.messages, request.focus)
+    entries = [_describe(turn, terms) for turn in _turns(request.messages)]
+    earlier = _earlier(request.previous, terms, request.max_tokens // _EARLIER, count)
+    room = request.max_tokens - count(earlier) - 1
+    lines = _fill(entries, room, count)
+    return shorten_text("\n".join(filter(None, [earlier, *lines])), request.max_tokens, count)
+
+
+class _Terms:
+    """What a conversation is about: words by how often they come up, and those that somebody asked for."""
+
+    def __init__(self, messages: Iterable[Message], focus: str) -> None:
+        self._counts: Counter[str] = Counter()
+        for message in messages:
+            if message.role != "tool":
+                self._counts.update(_words(_ends(message.content)))
+        self.focus = frozenset(_words(focus))
+
+    def score(self, sentence: str) -> int:
+        """How much a sentence says of what the conversation is about, for its length."""
+        words = set(_words(sentence))
+        weight = sum(min(self._counts[word], _OFTEN).bit_length() for word in words)
+        return (weight + _FOCUSED * len(words & self.focus)) * 100 // (len(words) + 6)
+
+    def best(self, text: str, most: int) -> str:
+        """The best sentences of a text, in their order, in so many characters; its first and last count more."""
+        sentences = [each for match in _SENTENCE.findall(_ends(text)) if (each := " ".join(match.split()).strip("-*# "))]
+        last = len(sentences) - 1
+        ranked = sorted(
+            range(len(sentences)),
+            key=lambda place: (-self.score(sentences[place]) * (3 if place in (0, last) else 2), place),
+        )
+        chosen: list[int] = []
+        for place in ranked:
+            if len(sentences[place]) <= most:
+                chosen.append(place)
+                most -= len(sentences[place]) + 1
+        if not chosen and sentences:
+            return sentences[ranked[0]][:most].rstrip() + "…"
+        return " ".join(sentences[place] for place in sorted(chosen))
+
+
+def _turns(messages: Sequence[Message]) -> list[list[Message]]:
+    turns: list[list[Message]] = []
+    for message in messages:
+        if is_summary(message) or message.role == "system":
+            continue
+        if not turns or is_input(message):
+            turns.append([])
+        turns[-1].append(message)
+    return turns
+
+
+def _describe(turn: Sequence[Message], terms: _Terms) -> _Entry:
+    asked = next((message.content for message in turn if is_input(message)), "")
+    answers = [message.content for message in turn if message.role == "assistant" and message.content.strip()]
+    question = terms.best(asked, _ASKED)
+    outcome = terms.best(answers[-1], _OUTCOME) if answers else ""
+    lines = [f"- Asked: {question}" if question else "-", *_deeds(turn), f"  Outcome: {outcome}" if outcome else ""]
+    is_focused = bool(terms.focus & set(_words(f"{question} {outcome}")))
+    return _Entry("\n".join(filter(None, lines)), f"- Asked: {question}" if question else "", is_focused)
+
+
+def _deeds(turn: Sequence[Message]) -> Iterable[str]:
+    """What was done: tools by how often they were called, files that were changed, what failed."""
+    tools: Counter[str] = Counter()
+    changed: dict[str, None] = {}
+    commands: dict[str, str] = {}
+    failed: dict[str, None] = {}
+    for message in turn:
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                tools[part.name] += 1
+                changed |= {path: None for path, effect in touched_paths(part) if effect == "changed"}
+                if command := command_of(part):
+                    commands[part.id] = command
+            elif isinstance(part, ToolResult):
+                command, ended = commands.pop(part.call_id, ""), exit_of(part)
+                if ended not in ("", "exit 0"):
+                    error = next(find_errors(part.text), "")
+                    failed[": ".join(filter(None, [f"{command or part.name or 'a tool'} ({ended})", error]))] = None
+    if tools:
+        used = ", ".join(f"{name} ×{times}" if times > 1 else name for name, times in sorted(tools.items()))
+        yield f"  Did: {used}"[:_LINE]
+    if changed:
+        yield f"  Changed: {', '.join(changed)}"[:_LINE]
+    if failed:
+        yield f"  Failed: {next(reversed(failed))}"[:_LINE]
+
+
+def _earlier(previous: str, terms: _Terms, room: int, count: Callable[[str], int]) -> str:
+    """The best lines of the summary before, in their order."""
+    lines = [line for line in previous.splitlines() if line.strip()]
+    ranked = sorted(range(len(lines)), key=lambda place: (-terms.score(lines[place]), -place))
+    chosen = []
+    for place in ranked:
+        tokens = count(lines[place]) + 1
+        if tokens <= room:
+            room -= tokens
+            chosen.append(place)
+    return "\n".join(lines[place] for place in sorted(chosen))
+
+
+def _fill(entries: Sequence[_Entry], room: int, count: Callable[[str], int]) -> list[str]:
+    """As many turns as there is room for: the newest, and those that somebody asked for, with all there is to say."""
+    chosen: dict[int, str] = {}
+    newest_first = sorted(range(len(entries)), key=lambda place: (not entries[place].is_focused, -place))
+    half = room // 2
+    for place in newest_first:
+        tokens = count(entries[place].full) + 1
+        if tokens > half:
+            break
+        chosen[place] = entries[place].full
+        half -= tokens
+        room -= tokens
+    for place in newest_first:
+        short = entries[place].short
+        tokens = count(short) + 1
+        if place in chosen or not short:
+            continue
+        if tokens > room:
+            break
+        chosen[place] = short
+        room -= tokens
+    left = sum(place not in chosen for place in range(len(entries)))
+    note = [f"- ({left} earlier turns are left out)"] if left else []
+    return [*note, *(chosen[place] for place in sorted(chosen))]
+
+
+def _words(text: str) -> Iterable[str]:
+    return (word for word in _TERM.findall(text.lower()) if word not in _COMMON)
+
+
+def _ends(text: str) -> str:
+    return text if len(text) <= _SCORED else f"{text[: _SCORED // 2]}\n{text[-_SCORED // 2 :]}"

@@ -1,0 +1,69 @@
+"""Whether an answer is a summary."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from nexus_core.compaction.calling import SummariserError
+from nexus_core.history.shortening import shorten_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nexus_core.values.compaction import SummaryRequest
+
+SHORT = 400
+"""A refusal is no longer than that; a summary that begins so says more."""
+_REFUSAL = re.compile(
+    r"(?:i['’]?m sorry|i am sorry|sorry[,.]|i apologi[sz]e|i can(?:no|['’])t|i am unable|i['’]?m unable|i['’]?m not able|i am not able"
+    r"|i won['’]?t|i will not|as an ai\b|unfortunately,? i|i must decline|i['’]?m afraid)",
+    re.IGNORECASE,
+)
+_GARBAGE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffd\ufffe\uffff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_TOLERATED = 200
+"""One character of garbage in so many is an accident."""
+
+
+def judge_summary(answer: object, request: SummaryRequest, original: int, count: Callable[[str], int]) -> str:
+    """An answer as a summary, no longer than it may be.
+
+    Args:
+        answer: What a summariser gave.
+        request: What it was asked.
+        original: What the conversation takes that it stands for.
+        count: Who counts.
+
+    Raises:
+        SummariserError: It is none.
+    """
+    text = _text_of(answer)
+    if " ".join(text.split()) in _known_texts(request):
+        raise SummariserError("gave back what it was given")
+    if len(text) <= SHORT and _REFUSAL.match(text):
+        raise SummariserError(f"refused: {text.splitlines()[0][:80]}")
+    tokens = count(text)
+    if tokens >= original:
+        raise SummariserError(f"wrote {tokens:,} tokens in place of {original:,}")
+    return shorten_text(text, request.max_tokens, count)
+
+
+def _text_of(answer: object) -> str:
+    if not isinstance(answer, str):
+        raise SummariserError(f"gave {type(answer).__name__} instead of a text")
+    if _SURROGATE.search(answer):
+        raise SummariserError("gave a text that cannot be encoded (a lone surrogate)")
+    text = answer.strip()
+    if not text:
+        raise SummariserError("gave an empty text")
+    garbage = len(_GARBAGE.findall(text))
+    if garbage * _TOLERATED > len(text):
+        raise SummariserError(f"gave {garbage:,} characters that are no text")
+    return _GARBAGE.sub("", text).strip()
+
+
+def _known_texts(request: SummaryRequest) -> set[str]:
+    texts = [request.prompt, request.instruction, request.previous, *(message.content for message in request.messages)]
+    joined = "\n".join(message.content for message in request.messages)
+    return {" ".join(text.split()) for text in (*texts, joined) if text.strip()}

@@ -1,0 +1,54 @@
+"""Takes secrets out of messages before they are summarised."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nexus_core.text.redaction import redact, redact_json
+from nexus_core.values.parts import Reasoning, Text, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nexus_core.values.compaction import ThreadMessage
+    from nexus_core.values.message import Message
+    from nexus_core.values.parts import Part
+
+
+def redact_thread(messages: Iterable[ThreadMessage]) -> tuple[tuple[ThreadMessage, ...], Counter[str]]:
+    """Messages without secrets, and how many of which kind there were; those without any are the same objects."""
+    counts: Counter[str] = Counter()
+    return tuple(each._replace(message=redact_message(each.message, counts)) for each in messages), counts
+
+
+def redact_message(message: Message, counts: Counter[str]) -> Message:
+    """A message without secrets; the same object where it has none.
+
+    Args:
+        message: What was said.
+        counts: Counts what was taken out.
+    """
+    before = counts.total()
+    parts = tuple(_redacted(part, counts) for part in message.parts)
+    return message if counts.total() == before else replace(message, parts=parts)
+
+
+def redact_text(text: str, counts: Counter[str]) -> str:
+    """A text without secrets."""
+    redacted = redact(text)
+    counts.update(redacted.counts)
+    return redacted.text
+
+
+def _redacted(part: Part, counts: Counter[str]) -> Part:
+    if isinstance(part, Text | Reasoning):
+        return replace(part, text=redact_text(part.text, counts))
+    if isinstance(part, ToolCall):
+        raw = part.raw if part.raw is None else redact_text(part.raw, counts)
+        return replace(part, arguments=redact_json(dict(part.arguments), counts), raw=raw)
+    if isinstance(part, ToolResult):
+        texts = [_redacted(each, counts) if isinstance(each, Text) else each for each in part.parts]
+        return replace(part, parts=tuple(texts))  # type: ignore[arg-type] # a text stays a text
+    return part

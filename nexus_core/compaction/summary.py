@@ -1,0 +1,63 @@
+"""The message that stands for what was said before."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from nexus_core.text.markers import neutralise
+from nexus_core.values.message import Message
+from nexus_core.values.source import lowest_trust
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nexus_core.values.source import Trust
+
+PREVIOUS = "[Previous conversation summary]"
+"""The first line of a summary in a session."""
+FLAG = "_summary"
+"""The field by which a summary is known, whatever it says: the compaction that wrote it, or when it was written."""
+
+_MARKER = "[CONTEXT SUMMARY - Generated: {now:%Y-%m-%d %H:%M}]"
+_EXPLAINED = """\
+The following is a summary of our previous conversation. It was automatically
+generated when the context window needed compaction. Treat this as established
+context - you don't need to re-confirm decisions already made."""
+
+
+def create_summary_message(summary_text: str, now: datetime | None = None) -> Message:
+    """A summary as a message of the user, with the time it was made, for a conversation in memory.
+
+    Args:
+        summary_text: The summary.
+        now: When it was made, in local time.
+    """
+    now = now or datetime.now()  # noqa: DTZ005 - the user's own clock is what is shown
+    text = f"{_MARKER.format(now=now)}\n{_EXPLAINED}\n\n---\n{neutralise(summary_text.strip())}"
+    return Message("user", text, extra={FLAG: now.isoformat(timespec="minutes")})
+
+
+def summary_in_session(text: str, compaction: str) -> Message:
+    """A summary as the first message of a session's history.
+
+    Args:
+        text: What `compose_summary` gave.
+        compaction: The step that has it.
+    """
+    return Message("user", f"{PREVIOUS}\n{text}", extra={FLAG: compaction})
+
+
+def is_summary(message: Message) -> bool:
+    """Whether a message stands for what was said before."""
+    return FLAG in message.extra
+
+
+def trust_of(messages: Iterable[Message], previous: Trust = "user") -> Trust:
+    """Whose word a summary of messages is: whoever is trusted least among those who speak in them.
+
+    Args:
+        messages: What is summarised.
+        previous: Whose word the summary is that they begin with.
+    """
+    return lowest_trust([previous, *("foreign" for message in messages if message.tool_results)])

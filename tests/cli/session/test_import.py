@@ -1,0 +1,384 @@
+"""`nexus session import`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nexus_core import Nexus
+from nexus_core.dialects.transcripts.reading import read_transcript
+from nexus_core.session.importing.finding import transcripts_directory
+from nexus_core.text.progress import Progress
+from tests.cli.session.conftest import TypeIn
+from tests.conftest import ROOT, Cli
+from tests.dialects.transcripts.support import SAMPLES
+from tests.dialects.transcripts.test_corpus import FILES
+from tests.session.importing.support import assistant, compacted, summary, user, written
+
+CLAUDE = str(SAMPLES / "claude.jsonl")
+
+
+@pytest.fixture(autouse=True)
+def user_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Nobody's own sessions are read."""
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    return tmp_path / "user"
+
+
+def keep_for_claude(work: Path, name: str, text: str) -> Path:
+    """A session that Claude Code keeps of a directory."""
+    folder = transcripts_directory("claude") / "".join(sign if sign.isalnum() else "-" for sign in str(work))
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text.replace("/srv/bakery", str(work)), encoding="utf-8")
+    return folder / name
+
+
+def facts(cli: Cli, *arguments: str) -> Any:
+    outcome = cli("session", "import", *arguments, "--json")
+    assert outcome.code == 0, outcome.err
+    return json.loads(outcome.out)
+
+
+# ---- what is said about it ----------------------------------------------------------------------------------------
+
+
+def test_a_table_says_what_was_made_of_it(cli: Cli) -> None:
+    outcome = cli("session", "import", CLAUDE)
+
+    assert outcome.code == 0
+    heading, *rows = outcome.out.splitlines()
+    assert heading.split() == ["SESSION", "WHAT", "TURNS", "STEPS", "MESSAGES", "TOKENS", "FILE"]
+    assert [row.split()[:5] for row in rows] == [
+        ["claude-bakery-1", "new", "3", "13", "13"],
+        ["claude-bakery-1/fork-1", "new", "1", "2", "2"],
+        ["claude-bakery-1/agent-agent-7", "new", "1", "2", "2"],
+    ]
+    assert (
+        "28 lines: 13 messages, 3 lines merged into others, 4 messages on branches, 2 lines of compactions,"
+        " 6 lines kept as they are" in outcome.err
+    )
+
+
+def test_the_report_has_every_line_once(cli: Cli) -> None:
+    (file,) = facts(cli, CLAUDE)["files"]
+
+    report = read_transcript((SAMPLES / "claude.jsonl").read_text(encoding="utf-8")).report
+    assert sum(file["outcomes"].values()) == file["lines"] == report.lines
+    assert (file["label"], file["format"], file["id"]) == ("claude-bakery-1", "claude-code", "bakery-1")
+    assert [session["kind"] for session in file["sessions"]] == ["main", "fork", "subagent"]
+
+
+def test_what_was_repaired_and_what_was_skipped_is_told_with_the_reason(cli: Cli, work: Path) -> None:
+    call = {"type": "tool_use", "id": "t", "name": "x", "input": {}}
+    text = written(user("u", None), "{broken", assistant("a", "u", "", call), user("v", "a"))
+    (work / "odd.jsonl").write_text(text, encoding="utf-8")
+
+    outcome = cli("session", "import", "odd.jsonl")
+
+    assert "Warning: odd.jsonl:2: not JSON: " in outcome.err
+    assert "1 line skipped" in outcome.err
+    assert "odd.jsonl: put right whenever it is sent: 1 blank-text, 1 missing-result" in outcome.err
+    assert "claude-s-1: its last turn is open" in outcome.err
+
+
+def test_many_notes_are_cut_short(cli: Cli, work: Path) -> None:
+    (work / "odd.jsonl").write_text(written(user("u", None), *["{broken"] * 9), encoding="utf-8")
+
+    outcome = cli("session", "import", "odd.jsonl")
+
+    assert outcome.err.count("odd.jsonl:") == 7
+    assert "4 more notes; --json has all of them" in outcome.err
+    assert len(facts(cli, "odd.jsonl", "--ledger", "other.db")["files"][0]["notes"]) == 9
+
+
+def test_nothing_that_a_transcript_says_steers_the_terminal(cli: Cli, work: Path) -> None:
+    evil = user("\x1b[2J", None, "\x1b]0;x\x07") | {"sessionId": "\x1b[31m", "parentUuid": "\x1b[0m"}
+    (work / "evil\x1b[5m.jsonl").write_text(written(evil, "{\x1b[1m"), encoding="utf-8")
+
+    outcome = cli("session", "import", "evil\x1b[5m.jsonl")
+
+    assert outcome.code == 0
+    assert "\x1b" not in outcome.out + outcome.err
+
+
+# ---- again, and more ----------------------------------------------------------------------------------------------
+
+
+def test_importing_it_again_changes_nothing(cli: Cli, nexus: Nexus) -> None:
+    cli("session", "import", CLAUDE)
+    before = list(nexus.ledger.steps())
+
+    outcome = cli("session", "import", CLAUDE)
+
+    assert outcome.out.splitlines()[1].split()[:3] == ["claude-bakery-1", "same", "0"]
+    assert "imported before" in outcome.err
+    assert list(nexus.ledger.steps()) == before
+
+
+def test_what_is_new_is_added(cli: Cli, work: Path) -> None:
+    lines = [user("u", None), assistant("a", "u"), user("v", "a"), assistant("b", "v")]
+    (work / "s.jsonl").write_text(written(*lines[:2]), encoding="utf-8")
+    cli("session", "import", "s.jsonl")
+    (work / "s.jsonl").write_text(written(*lines), encoding="utf-8")
+
+    (session,) = facts(cli, "s.jsonl")["files"][0]["sessions"]
+
+    assert (session["what"], session["turns"], session["steps"]) == ("more", 1, 2)
+
+
+def test_a_fork_is_told_with_its_reason(cli: Cli, work: Path, nexus: Nexus) -> None:
+    lines = [user("u", None), assistant("a", "u"), user("v", "a"), assistant("b", "v")]
+    (work / "s.jsonl").write_text(written(*lines[:2]), encoding="utf-8")
+    cli("session", "import", "s.jsonl")
+    nexus.session("claude-s-1").ask("Mine.")
+    (work / "s.jsonl").write_text(written(*lines), encoding="utf-8")
+
+    outcome = cli("session", "import", "s.jsonl")
+
+    assert outcome.code == 0
+    assert "somebody has gone on with 'claude-s-1' since it was imported; what is new is in 'claude-s-1/fork-1'" in (
+        outcome.err
+    )
+
+
+def test_a_dry_run_writes_nothing(cli: Cli, nexus_home: Path) -> None:
+    outcome = cli("session", "import", CLAUDE, "--dry-run")
+
+    assert "would be new" in outcome.out
+    assert not (nexus_home / "ledger.db").exists()
+    assert facts(cli, CLAUDE, "--dry-run")["dry_run"] is True
+
+
+def test_a_session_can_be_named(cli: Cli, nexus: Nexus) -> None:
+    cli("session", "import", CLAUDE, "--label", "bakery")
+
+    assert sorted(record.label for record in nexus.ledger.sessions()) == [
+        "bakery",
+        "bakery/agent-agent-7",
+        "bakery/fork-1",
+    ]
+    assert cli("session", "import", str(SAMPLES / "pi.jsonl"), "--label", "bakery").code == 3
+
+
+def test_standard_input_is_read(cli: Cli, type_in: TypeIn, nexus: Nexus) -> None:
+    type_in((SAMPLES / "chat.json").read_text(encoding="utf-8"))
+
+    outcome = cli("session", "import", "-", "--label", "chat")
+
+    assert outcome.code == 0
+    assert nexus.ledger.session("chat") is not None
+
+
+def test_another_ledger_is_made_where_it_is_named(cli: Cli, work: Path, nexus: Nexus) -> None:
+    assert cli("session", "import", CLAUDE, "--ledger", "new.db").code == 0
+
+    assert (work / "new.db").exists()
+    assert nexus.ledger.sessions() == []
+
+
+# ---- several, and what cannot be read -----------------------------------------------------------------------------
+
+
+def test_one_that_cannot_be_read_does_not_stop_the_others(cli: Cli, work: Path, nexus: Nexus) -> None:
+    (work / "no.txt").write_text("hello", encoding="utf-8")
+
+    outcome = cli("session", "import", "no.txt", "missing.jsonl", CLAUDE)
+
+    assert outcome.code == 3
+    assert "no such file" in outcome.err
+    assert "no.txt:1" in outcome.err
+    assert nexus.ledger.session("claude-bakery-1") is not None
+    again = json.loads(cli("session", "import", "no.txt", CLAUDE, "--json").out)
+    assert [each["file"] for each in again["refused"]] == ["no.txt"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        (CLAUDE, "--from", "claude"),
+        ("--list",),
+        (CLAUDE, CLAUDE, "--label", "x"),
+        ("--from", "claud"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(cli: Cli, arguments: tuple[str, ...]) -> None:
+    assert cli("session", "import", *arguments).code == 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\0" * 1000,
+        b"\xff\xfe\x00",
+        b"[" * 100_000,
+        b'{"a":' * 5000,
+        b'{"messages":[{"role":"user","content":' + b"[" * 500 + b"]" * 500 + b"}]}",
+        b'{"nexus_session":1}',
+        b'{"nexus_session":99,"sessions":[]}\n',
+        b'{"type":"user","message":7}\n' * 3,
+        b'{"type":"user","uuid":[],"parentUuid":{},"sessionId":7,"message":{"role":"user","content":"x"}}\n' * 3,
+        b'{"payload":{"type":"message","role":"user"},"type":"response_item"}\n' * 3,
+        b'{"mapping":{"a":{"parent":"a","message":{"author":{"role":"user"},"content":{"parts":["x"]}}}}}',
+        b'{"role":"user","content":1e999}\n',
+        b"9" * 100_000,
+    ],
+)
+def test_no_file_is_a_defect(cli: Cli, work: Path, content: bytes) -> None:
+    (work / "odd.jsonl").write_bytes(content)
+
+    outcome = cli("session", "import", "odd.jsonl")
+
+    assert outcome.code in (0, 3), outcome.err
+    assert "defect" not in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+@pytest.mark.skipif(not FILES, reason="there are no sessions of real people here")
+def test_every_real_session_is_imported_and_the_ledger_is_sound(cli: Cli, nexus: Nexus) -> None:
+    outcome = cli("session", "import", *map(str, FILES))
+
+    assert outcome.code == 0, outcome.err
+    assert list(nexus.ledger.verify()) == []
+    assert all(row.split()[1] == "same" for row in cli("session", "import", *map(str, FILES)).out.splitlines()[1:])
+
+
+def test_a_link_is_followed_but_nothing_else_is_read(cli: Cli, work: Path) -> None:
+    (work / "link.jsonl").symlink_to(CLAUDE)
+    (work / "environ.jsonl").symlink_to("/proc/self/environ")
+    os.mkfifo(work / "pipe.jsonl")
+
+    assert cli("session", "import", "link.jsonl").code == 0
+    for name in ("environ.jsonl", "pipe.jsonl"):
+        outcome = cli("session", "import", name)
+        assert outcome.code == 3
+        assert "not a regular file" in outcome.err
+
+
+def test_a_half_character_at_the_end_costs_its_line(cli: Cli, work: Path) -> None:
+    (work / "s.jsonl").write_bytes(written(user("u", None)).encode() + b'{"type":"assistant","x":"\xc3')
+
+    outcome = cli("session", "import", "s.jsonl")
+
+    assert outcome.code == 0
+    assert "s.jsonl:2: not UTF-8" in outcome.err
+    assert "incomplete, as in a session that is being written" in outcome.err
+
+
+# ---- where programs keep them -------------------------------------------------------------------------------------
+
+
+def test_the_sessions_of_this_directory_are_found(cli: Cli, work: Path, nexus: Nexus) -> None:
+    keep_for_claude(work, "one.jsonl", (SAMPLES / "claude.jsonl").read_text(encoding="utf-8"))
+
+    listed = cli("session", "import", "--from", "claude", "--list")
+    outcome = cli("session", "import", "--from", "claude")
+
+    assert listed.out.splitlines()[0].split() == ["BYTES", "CHANGED", "FILE"]
+    assert listed.out.splitlines()[1].endswith("one.jsonl")
+    assert outcome.code == 0
+    assert nexus.ledger.session("claude-bakery-1") is not None
+    listing = json.loads(cli("session", "import", "--from", "claude", "--list", "--json").out)
+    assert [Path(each["file"]).name for each in listing["files"]] == ["one.jsonl"]
+
+
+def test_each_session_that_is_found_is_one_by_itself(cli: Cli, work: Path, nexus: Nexus) -> None:
+    for name in ("one", "two"):
+        keep_for_claude(work, f"{name}.jsonl", written(user("u", None, name) | {"sessionId": name}))
+
+    cli("session", "import", "--from", "claude")
+
+    assert sorted(record.label for record in nexus.ledger.sessions()) == ["claude-one", "claude-two"]
+
+
+def test_where_there_are_none_it_says_where_it_looked(cli: Cli) -> None:
+    outcome = cli("session", "import", "--from", "codex")
+
+    assert (outcome.code, outcome.out) == (0, "")
+    assert "codex keeps no session of this directory in " in outcome.err
+    assert facts(cli, "--from", "pi")["files"] == []
+
+
+def test_an_imported_compaction_is_shown(cli: Cli, work: Path) -> None:
+    lines = [user("u", None), assistant("a", "u"), compacted("c", "a"), summary("s", "c", "so far"), user("v", "s")]
+    (work / "s.jsonl").write_text(written(*lines), encoding="utf-8")
+    cli("session", "import", "s.jsonl")
+
+    assert cli("session", "show", "claude-s-1").code == 0
+    assert cli("session", "tree", "claude-s-1").code == 0
+    assert "claude-s-1" in cli("session", "list").out
+
+
+# ---- long work ----------------------------------------------------------------------------------------------------
+
+
+def test_a_bar_says_how_far_it_is(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    moved: list[float] = []
+    monkeypatch.setattr(Progress, "advance", lambda _, amount: moved.append(amount))
+
+    cli("session", "import", CLAUDE, str(SAMPLES / "pi.jsonl"))
+
+    sizes = sum((SAMPLES / name).stat().st_size for name in ("claude.jsonl", "pi.jsonl"))
+    assert sum(moved) == pytest.approx(sizes)
+
+
+ROUNDS, FORKS = 800, 60
+
+
+def conversation() -> str:
+    """A session with many turns, and many forks from one of them."""
+    lines: list[dict[str, Any]] = []
+    for number in range(ROUNDS):
+        before = f"a{number - 1}" if number else None
+        lines += [user(f"u{number}", before), assistant(f"a{number}", f"u{number}", "x" * 400)]
+    for number in range(FORKS):
+        lines += [user(f"x{number}", "a100"), assistant(f"y{number}", f"x{number}")]
+    return written(*lines)
+
+
+def start(work: Path, home: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "nexus_core", "session", "import", "s.jsonl"]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'plugins'}", "NEXUS_HOME": str(home)}
+    return subprocess.Popen(command, cwd=work, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+@pytest.mark.slow
+def test_an_import_that_is_killed_leaves_nothing_half(tmp_path: Path, work: Path, nexus_home: Path) -> None:
+    (work / "s.jsonl").write_text(conversation(), encoding="utf-8")
+    begun = time.monotonic()
+    assert start(work, tmp_path / "undisturbed").wait() == 0
+    whole = time.monotonic() - begun
+    seen: list[int] = []
+
+    for turn in range(20):
+        program = start(work, nexus_home)
+        time.sleep(whole * (0.4 + turn * 0.03))
+        program.send_signal(signal.SIGKILL)
+        was_killed = program.wait() == -signal.SIGKILL
+        with Nexus(work, home=nexus_home) as nexus:
+            found = nexus.ledger.sessions(status=None)
+            assert list(nexus.ledger.verify()) == []
+            lengths = {len(nexus.ledger.thread(str(record.tip))) for record in found}
+            assert lengths <= {204, 2 * 101 + 2, 2 * ROUNDS, 2 * 101 + 2 * (ROUNDS - 101)}
+        if not was_killed:
+            break
+        seen.append(len(found))
+
+    assert start(work, nexus_home).wait() == 0
+    with Nexus(work, home=nexus_home) as nexus:
+        assert len(nexus.ledger.sessions(status=None)) == 1 + FORKS
+        assert list(nexus.ledger.verify()) == []
+    print(f"{len(seen)} kills; so many sessions were there afterwards: {seen}")  # noqa: T201 - the figure
+    assert len(seen) >= 3
+    assert seen == sorted(seen)

@@ -1,0 +1,134 @@
+"""An export that is not whole, or was changed, is refused; nothing of it is taken over."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nexus_core.errors import FileError, LedgerError
+from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.session.exporting.lines import export_lines
+from nexus_core.session.exporting.reading import read_export
+from nexus_core.session.exporting.restoring import restore
+from tests.session.importing.support import bring_sample
+from tests.session.support import add_turns
+
+
+def export(name: str = "claude.jsonl") -> list[str]:
+    ledger = MemoryLedger()
+    label = bring_sample(ledger, name).label
+    return list(export_lines(ledger, label, forks=True))
+
+
+LINES = export()
+STEP = next(place for place, line in enumerate(LINES) if line.startswith('{"step"'))
+BLOB = next(place for place, line in enumerate(LINES) if line.startswith('{"blob"'))
+
+
+def changed(place: int, change: Callable[[dict[str, Any]], Any]) -> str:
+    """The export with a line that somebody has changed."""
+    body = json.loads(LINES[place])
+    change(body)
+    return "".join(
+        [*LINES[:place], json.dumps(body, ensure_ascii=False, separators=(",", ":")) + "\n", *LINES[place + 1 :]]
+    )
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(FileError) as caught:
+        read_export(text, "export.jsonl")
+    assert str(caught.value.where).startswith("export.jsonl:")
+    return caught.value.what
+
+
+def test_a_word_that_was_changed_is_named() -> None:
+    text = "".join(LINES).replace("Which loaves", "What loaves")
+
+    assert "was changed since it was exported" in refusal(text)
+    with pytest.raises(FileError) as caught:
+        read_export(text, "export.jsonl")
+    assert caught.value.where == f"export.jsonl:{STEP + 1}"
+
+
+@pytest.mark.parametrize(
+    ("place", "change", "what"),
+    [
+        (0, lambda body: body.update(nexus_session=2), "expected version 1, not 2"),
+        (0, lambda body: body.update(sessions=[]), "it was changed"),
+        (0, lambda body: body["sessions"][0].pop("label"), "of another kind"),
+        (0, lambda body: body["sessions"][0].update(label="other"), "it was changed"),
+        (BLOB, lambda body: body.update(base64="AAAA"), "was changed since"),
+        (BLOB, lambda body: body.update(base64=7), "of another kind"),
+        (STEP, lambda body: body.update(tokens=1), "was changed since"),
+        (STEP, lambda body: body.update(step="../../etc"), "of another kind"),
+        (STEP, lambda body: body.update(created="now"), "of another kind"),
+        (STEP, lambda body: body.update(messages=7), "of another kind"),
+        (STEP, lambda body: body.update(messages=[{"nexus": 9}]), "expected version 1"),
+        (STEP, lambda body: body.update(kind="spell"), "unknown kind of step"),
+        (STEP, lambda body: body.pop("data"), "of another kind"),
+        (STEP + 1, lambda body: body.update(parent=None), "was changed since"),
+        (STEP + 1, lambda body: body.update(parent="0" * 26), "is missing"),
+        (len(LINES) - 1, lambda body: body.update(end="0"), "it was changed"),
+    ],
+)
+def test_what_was_changed_is_refused(place: int, change: Callable[[dict[str, Any]], Any], what: str) -> None:
+    assert what in refusal(changed(place, change))
+
+
+@pytest.mark.parametrize("end", range(1, len(LINES)))
+def test_an_export_that_was_cut_off_is_refused(end: int) -> None:
+    assert "its end is missing" in refusal("".join(LINES[:end]))
+    assert "cannot be used" in refusal("".join(LINES[:end]) + LINES[end][:-5])
+
+
+@pytest.mark.parametrize("place", range(1, len(LINES) - 1))
+def test_an_export_with_a_line_missing_or_twice_is_refused(place: int) -> None:
+    refusal("".join([*LINES[:place], *LINES[place + 1 :]]))
+    refusal("".join([*LINES[:place], LINES[place], *LINES[place:]]))
+
+
+def test_something_behind_the_end_is_refused() -> None:
+    assert "behind its end" in refusal("".join(LINES) + LINES[STEP])
+
+
+def test_line_ends_of_another_system_change_nothing() -> None:
+    assert (
+        read_export("".join(LINES).replace("\n", "\r\n"), "x").steps.keys()
+        == read_export("".join(LINES), "x").steps.keys()
+    )
+
+
+def test_a_step_of_that_name_that_says_something_else_is_left_alone() -> None:
+    ledger = MemoryLedger()
+    add_turns(ledger, "s", "1")
+    (step,) = ledger.steps()
+    other = MemoryLedger(name=lambda _: step.id)
+    add_turns(other, "s", "another 1")
+    before = list(other.steps())
+
+    with pytest.raises(LedgerError, match=f"there is another step {step.id}"):
+        restore(other, read_export("".join(export_lines(ledger, "s")), "x"))
+
+    assert list(other.steps()) == before
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, len("".join(LINES)) - 1), st.characters(exclude_categories=["Cs"]))
+def test_any_character_that_was_changed_is_noticed(place: int, sign: str) -> None:
+    text = "".join(LINES)
+    spoiled = text[:place] + sign + text[place + 1 :]
+    if spoiled == text or (sign in "\r\n \t" and spoiled.strip() == text.strip()):
+        return
+
+    refusal(spoiled)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.text(max_size=60))
+def test_any_text_is_refused(text: str) -> None:
+    refusal('{"nexus_session":1' + text)

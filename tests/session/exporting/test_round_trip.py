@@ -1,0 +1,311 @@
+"""An exported session comes back whole: the same steps under the same names, wherever it is imported."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nexus_core.errors import ExistsError, LedgerError
+from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.session.exporting.lines import export_lines
+from nexus_core.session.exporting.messages import everything_said, write_messages
+from nexus_core.session.exporting.reading import is_export, read_export
+from nexus_core.session.exporting.restoring import restore
+from nexus_core.session.importing.sources import read_source
+from nexus_core.session.importing.transcripts import about_import, find_imported
+from nexus_core.values.ledger import NewStep
+from nexus_core.values.message import Message
+from nexus_core.values.parts import Image, Text, ToolCall, ToolResult
+from nexus_plugins.ledger.sqlite import open_sqlite
+from tests.dialects.transcripts.support import SAMPLES
+from tests.session.conftest import OpenNexus
+from tests.session.importing.support import bring_sample, read_next, sample_names, steps_of
+from tests.session.support import add_turns, calls, says
+
+PICTURE = base64.b64encode(bytes(range(256)) * 8).decode()
+
+
+def exported(ledger: StoreLedger, label: str, *, forks: bool = False) -> str:
+    return "".join(export_lines(ledger, label, forks=forks))
+
+
+def brought(text: str, ledger: StoreLedger | None = None, **options: Any) -> StoreLedger:
+    target = MemoryLedger() if ledger is None else ledger
+    restore(target, read_export(text, "export.jsonl"), **options)
+    return target
+
+
+@pytest.mark.parametrize("name", sample_names())
+def test_a_session_comes_back_with_every_step_and_digest(ledger: MemoryLedger, name: str) -> None:
+    label = bring_sample(ledger, name).label
+    text = exported(ledger, label, forks=True)
+
+    target = brought(text)
+
+    for record in ledger.sessions(status=None):
+        there = target.session(record.label)
+        assert there is not None
+        assert (there.head, there.tip, there.origin, there.data) == (
+            record.head,
+            record.tip,
+            record.origin,
+            record.data,
+        )
+        found, expected = steps_of(target, record.label), steps_of(ledger, record.label)
+        assert [(step.id, step.digest, step.chain) for step in found] == [
+            (step.id, step.digest, step.chain) for step in expected
+        ]
+        assert read_next(target, record.label) == read_next(ledger, record.label)
+    assert list(target.verify()) == []
+    assert exported(target, label, forks=True) == text
+
+
+def test_the_same_session_gives_the_same_bytes(ledger: MemoryLedger) -> None:
+    bring_sample(ledger, "claude.jsonl")
+
+    assert exported(ledger, "claude-bakery-1") == exported(ledger, "claude-bakery-1")
+
+
+def test_each_line_is_an_object_and_the_first_says_what_it_is(ledger: MemoryLedger) -> None:
+    bring_sample(ledger, "claude.jsonl")
+
+    first, *others, last = map(json.loads, exported(ledger, "claude-bakery-1").splitlines())
+
+    assert (first["nexus_session"], first["sessions"][0]["label"]) == (1, "claude-bakery-1")
+    assert {key for line in others for key in ("blob", "step") if key in line} == {"blob", "step"}
+    assert last["steps"] == len(steps_of(ledger, "claude-bakery-1"))
+    assert is_export(exported(ledger, "claude-bakery-1"))
+
+
+def test_a_session_of_ones_own_comes_back_with_its_prompt_and_tools(
+    ledger: MemoryLedger, open_nexus: OpenNexus
+) -> None:
+    from tests.session.support import TOOLS  # noqa: PLC0415 - what a model is offered
+
+    session = open_nexus().session("s", model="claude-sonnet-4", tools=TOOLS)
+    session.ask("Why?")
+    session.record(calls("t1"))
+
+    target = brought(exported(ledger, "s"))
+
+    other = open_nexus(ledger=target).session("s")
+    (call,) = other.pending
+    other.record(call.result("found"))
+    assert [tool.name for tool in other.next().tools] == ["look"]
+    assert other.record(says("Because.", name="msg_2")).done
+
+
+def test_pictures_and_naughty_texts_come_back(ledger: MemoryLedger) -> None:
+    spoken = Message("user", (Image(mime="image/png", data=PICTURE), Text("a\0b\u202e\x1b[31m\u2028\ud800 é 漢 🎉")))
+    ledger.create("s", steps=[NewStep(kind="turn", closes=True, messages=(spoken,), data={"x": "\x9b\r\n"})])
+
+    text = exported(ledger, "s")
+    target = brought(text)
+
+    assert steps_of(target, "s") == steps_of(ledger, "s")
+    assert not any(sign in text for sign in "\x1b\u202e\u2028\x9b\r\0")
+    assert exported(target, "s") == text
+
+
+def test_a_branch_is_written_once(ledger: MemoryLedger) -> None:
+    turns = add_turns(ledger, "s", "1", "2", "3")
+    ledger.create("fork", head=turns[1].id, origin="s", steps=[NewStep(kind="turn", closes=True)])
+
+    lines = [json.loads(line) for line in exported(ledger, "s", forks=True).splitlines()]
+
+    assert len([line for line in lines if "step" in line]) == 4
+    assert [each["label"] for each in lines[0]["sessions"]] == ["s", "fork"]
+    assert len(exported(ledger, "fork").splitlines()) == 1 + 3 + 1
+
+
+def test_forks_of_forks_go_with_it_under_whatever_name(ledger: MemoryLedger) -> None:
+    (turn,) = add_turns(ledger, "s", "1")
+    ledger.create("a", head=turn.id, origin="s")
+    ledger.create("b", head=turn.id, origin="a")
+    ledger.rename("a", "c")
+
+    (first, *_) = exported(ledger, "s", forks=True).splitlines()
+
+    assert [each["label"] for each in json.loads(first)["sessions"]] == ["s", "c", "b"]
+
+
+# ---- importing ----------------------------------------------------------------------------------------------------
+
+
+def test_importing_it_again_changes_nothing(ledger: MemoryLedger) -> None:
+    add_turns(ledger, "s", "1", "2")
+    target = brought(exported(ledger, "s"))
+    before = [target.sessions(), list(target.steps())]
+
+    brought(exported(ledger, "s"), target)
+
+    assert [target.sessions(), list(target.steps())] == before
+
+
+def test_importing_it_where_it_came_from_changes_nothing(ledger: MemoryLedger) -> None:
+    add_turns(ledger, "s", "1", "2")
+    before = [ledger.sessions(), list(ledger.steps())]
+
+    brought(exported(ledger, "s"), ledger)
+
+    assert [ledger.sessions(), list(ledger.steps())] == before
+
+
+def test_a_session_that_went_on_brings_what_is_new(ledger: MemoryLedger) -> None:
+    add_turns(ledger, "s", "1", "2")
+    target = brought(exported(ledger, "s"))
+    add_turns(ledger, "s", "3")
+
+    brought(exported(ledger, "s"), target)
+
+    assert steps_of(target, "s") == steps_of(ledger, "s")
+    assert list(target.verify()) == []
+
+
+def test_an_older_export_takes_nothing_back(ledger: MemoryLedger) -> None:
+    add_turns(ledger, "s", "1", "2")
+    older = exported(ledger, "s")
+    add_turns(ledger, "s", "3")
+    before = steps_of(ledger, "s")
+
+    brought(older, ledger)
+
+    assert steps_of(ledger, "s") == before
+
+
+def test_two_that_went_on_differently_are_not_mixed(ledger: MemoryLedger) -> None:
+    add_turns(ledger, "s", "1")
+    target = brought(exported(ledger, "s"))
+    add_turns(ledger, "s", "2")
+    add_turns(target, "s", "another 2")
+    before = [target.sessions(), list(target.steps())]
+
+    with pytest.raises(ExistsError, match="'s' is another conversation, or has gone on otherwise") as caught:
+        brought(exported(ledger, "s"), target)
+
+    assert "--label" in str(caught.value)
+    assert [target.sessions(), list(target.steps())] == before
+    brought(exported(ledger, "s"), target, label="theirs")
+    assert [step.messages[0].content for step in steps_of(target, "theirs")] == ["1", "2"]
+    assert list(target.verify()) == []
+
+
+def test_it_may_be_called_something_else_with_what_is_named_after_it(ledger: MemoryLedger) -> None:
+    bring_sample(ledger, "claude.jsonl")
+
+    target = brought(exported(ledger, "claude-bakery-1", forks=True), label="shop")
+
+    assert sorted(record.label for record in target.sessions()) == ["shop", "shop/agent-agent-7", "shop/fork-1"]
+    assert {record.origin for record in target.sessions()} == {"", "shop"}
+    content = (SAMPLES / "claude.jsonl").read_bytes()
+    assert find_imported(target, content) == "shop"
+    record = target.session("shop")
+    assert record is not None
+    assert read_source(target, about_import(record)["source"]) == content
+
+
+def test_an_open_turn_has_one_session(ledger: MemoryLedger) -> None:
+    ledger.create("s", steps=[NewStep(kind="input", messages=(Message("user", "Why?"),))])
+
+    with pytest.raises(ExistsError, match="the turn that is open in 'other' is there already"):
+        brought(exported(ledger, "s"), ledger, label="other")
+
+
+def test_an_archived_session_stays_so(ledger: MemoryLedger) -> None:
+    add_turns(ledger, "s", "1")
+    ledger.update("s", status="archived")
+
+    target = brought(exported(ledger, "s"))
+
+    record = target.session("s")
+    assert record is not None
+    assert record.status == "archived"
+
+
+def test_a_session_before_its_first_turn_comes_back(ledger: MemoryLedger) -> None:
+    ledger.create("s", data={"model": "m"})
+
+    target = brought(exported(ledger, "s"))
+
+    assert [(record.label, record.tip, record.data) for record in target.sessions()] == [("s", None, {"model": "m"})]
+
+
+def test_what_is_missing_is_not_exported_as_if_it_were_there(ledger: MemoryLedger) -> None:
+    ledger.create("s", steps=[NewStep(kind="sealed", data={"epoch": "0" * 64})])
+
+    with pytest.raises(LedgerError, match="there is no blob 0000"):
+        exported(ledger, "s")
+
+
+def test_it_comes_back_from_a_file_and_into_one(tmp_path: Any) -> None:
+    source = open_sqlite(f"sqlite:///{tmp_path / 'a.db'}")
+    target = open_sqlite(f"sqlite:///{tmp_path / 'b.db'}")
+    bring_sample(source, "codex.jsonl")
+
+    brought(exported(source, "codex-0199-wea", forks=True), target)
+
+    assert list(target.verify()) == []
+    assert {step.chain for step in source.steps()} == {step.chain for step in target.steps()}
+    source.close()
+    target.close()
+
+
+WORDS = st.text(max_size=20)
+CALLS = st.builds(ToolCall, WORDS, WORDS, st.dictionaries(WORDS, WORDS | st.floats() | st.none(), max_size=2))
+PARTS = WORDS.map(Text) | CALLS | st.builds(ToolResult, WORDS, st.lists(WORDS.map(Text), max_size=2))
+STEPS = st.builds(
+    NewStep,
+    kind=st.sampled_from(["input", "reply", "result", "turn", "interrupted"]),
+    closes=st.booleans(),
+    messages=st.lists(
+        st.builds(Message, st.sampled_from(["user", "assistant", "tool"]), st.tuples(PARTS)), max_size=2
+    ).map(tuple),
+    tokens=st.integers(0, 1 << 40),
+    counter=WORDS,
+    data=st.dictionaries(WORDS, WORDS | st.integers() | st.floats() | st.lists(WORDS, max_size=2), max_size=3),
+)
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.lists(STEPS, max_size=6), WORDS.map(lambda label: f"s{label}"))
+def test_any_session_comes_back(steps: list[NewStep], label: str) -> None:
+    ledger = MemoryLedger()
+    made = ledger.create(
+        label, steps=[step for step in steps if "epoch" not in step.data and "restores" not in step.data]
+    )
+
+    text = exported(ledger, made.label)
+    target = brought(text)
+
+    assert list(target.steps()) == list(ledger.steps())
+    assert exported(target, made.label) == text
+    assert list(target.verify()) == []
+
+
+# ---- messages -----------------------------------------------------------------------------------------------------
+
+
+def test_only_what_was_said_is_written_for_an_api(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+    bring_sample(ledger, "claude.jsonl")
+    session = open_nexus().session("claude-bakery-1")
+
+    for api in ("openai", "responses", "anthropic", "gemini", "neutral"):
+        listed = write_messages(session.messages, api)
+        assert "Summary: the user wants the rye loaf" in json.dumps(listed[0])
+
+
+def test_what_was_compacted_is_there_as_well(ledger: MemoryLedger) -> None:
+    bring_sample(ledger, "claude.jsonl")
+    record = ledger.session("claude-bakery-1")
+    assert record is not None
+
+    said = everything_said(ledger, record.tip)
+
+    assert said[0].content == "Which loaves cost more than four francs?"
+    assert everything_said(ledger, None) == ()
