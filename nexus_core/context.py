@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    from nexus_core.compaction.prompts import build_summarize_prompt
+    from nexus_core.compaction.selection import CompactionResult, select_messages_for_compaction
+    from nexus_core.compaction.summary import create_summary_message
     from nexus_core.config.merging import deep_merge
     from nexus_core.config.schema import Config, ContextConfig
     from nexus_core.history.manager import ContextManager
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AgentResult",
     "AssembledContext",
+    "CompactionResult",
     "Config",
     "ContextConfig",
     "ContextLayer",
@@ -68,9 +72,12 @@ __all__ = [
     "TokenCounter",
     "ToolCall",
     "ToolResult",
+    "build_summarize_prompt",
+    "create_summary_message",
     "deep_merge",
     "get_system_info",
     "get_token_counter",
+    "select_messages_for_compaction",
 ]
 
 
@@ -78,6 +85,7 @@ __all__ = [
 _ELSEWHERE = {
     "AgentResult": "nexus_core.values.assembled",
     "AssembledContext": "nexus_core.values.assembled",
+    "CompactionResult": "nexus_core.compaction.selection",
     "Config": "nexus_core.config.schema",
     "ContextConfig": "nexus_core.config.schema",
     "ContextLayer": "nexus_core.layers.context_layer",
@@ -99,8 +107,11 @@ _ELSEWHERE = {
     "TokenCounter": "nexus_core.values.counting",
     "ToolCall": "nexus_core.values.parts",
     "ToolResult": "nexus_core.values.parts",
+    "build_summarize_prompt": "nexus_core.compaction.prompts",
+    "create_summary_message": "nexus_core.compaction.summary",
     "deep_merge": "nexus_core.config.merging",
     "get_token_counter": "nexus_core.tokens.counters",
+    "select_messages_for_compaction": "nexus_core.compaction.selection",
 }
 
 

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
     from nexus_core.values.budget import Truncation
     from nexus_core.values.command import Command
+    from nexus_core.values.compaction import CompactionBudget, CompactionPlan, Summariser, ThreadOutline
     from nexus_core.values.conversation import Tool
-    from nexus_core.values.counting import Model, ModelCounter
+    from nexus_core.values.counting import Model, ModelCounter, TokenCounter
     from nexus_core.values.declarations import InitFile, InitScope, MergePolicy, PluginSettings
     from nexus_core.values.finding import Finding
     from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
@@ -354,6 +355,48 @@ def nexus_truncations() -> Iterable[Truncation]:
         @hookimpl
         def nexus_truncations():
             return [Truncation("newest_only", lambda groups, budget: [slice(-groups.newest(budget), None)])]
+    """
+
+
+@hookspec(firstresult=True)
+def nexus_compaction_plan(
+    thread: ThreadOutline, budget: CompactionBudget, counter: TokenCounter
+) -> CompactionPlan | None:
+    """Say which part of a conversation stays as it is when the rest is summarised.
+
+    First answer wins. Asked once per compaction. Where nobody answers, the newest turns stay that fit.
+
+    Args:
+        thread: The turns since the latest summary, each in groups of messages that live or die together.
+        budget: What there is room for, and what it should come down to.
+        counter: Who counts.
+
+    Returns:
+        Where the part begins that stays, at the beginning of a turn or of a group of the open turn; None to leave it to
+        others. A plan that keeps more than fits, or begins elsewhere, is refused.
+
+    Example:
+        @hookimpl
+        def nexus_compaction_plan(thread):
+            return CompactionPlan(first_kept=thread.turns[-1].first) if len(thread.turns) > 1 else None
+    """
+
+
+@hookspec
+def nexus_summarisers() -> Iterable[Summariser]:
+    """Offer ways to summarise a conversation.
+
+    Collects. Asked once per Nexus. `compaction.summarisers` says who is asked, in which order. Of two with one name, the
+    bundled one is used; `given` and `extractive` are Nexus's own.
+
+    Returns:
+        Summarisers by name. Each is given a `SummaryRequest` and answers with a text, at once or awaited. It may raise
+        anything: then the next one is asked.
+
+    Example:
+        @hookimpl
+        def nexus_summarisers():
+            return [Summariser(name="local", summarise=ask_local_model, window=32_000)]
     """
 
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from nexus_core.values.budget import GroupSizes as GroupSizes  # noqa: PLC0414 - for annotations of plugins
     from nexus_core.values.budget import Truncation
     from nexus_core.values.command import Command
+    from nexus_core.values.compaction import CompactionBudget, CompactionPlan, Summariser, SummaryRequest, ThreadOutline
     from nexus_core.values.counting import Model
     from nexus_core.values.declarations import InitFile, MergePolicy, PluginSettings
     from nexus_core.values.declarations import InitScope as InitScope  # noqa: PLC0414 - for annotations of plugins
@@ -68,6 +69,8 @@ _HOMES = {
     "Arrangement": "values.rendering",
     "BranchRow": "history.ledger.rows",
     "Command": "values.command",
+    "CompactionBudget": "values.compaction",
+    "CompactionPlan": "values.compaction",
     "ConflictError": "errors",
     "Console": "text.console",
     "ExistsError": "errors",
@@ -103,8 +106,11 @@ _HOMES = {
     "StepRow": "history.ledger.rows",
     "StoreLedger": "history.ledger.ledger",
     "Strict": "config.schema",
+    "Summariser": "values.compaction",
+    "SummaryRequest": "values.compaction",
     "Text": "values.parts",
     "TextCounter": "tokens.counter",
+    "ThreadOutline": "values.compaction",
     "ToolCall": "values.parts",
     "Truncation": "values.budget",
     "count_messages": "tokens.messages",
@@ -150,6 +156,8 @@ __all__ = [
     "Arrangement",
     "BranchRow",
     "Command",
+    "CompactionBudget",
+    "CompactionPlan",
     "ConflictError",
     "Console",
     "ExistsError",
@@ -186,8 +194,11 @@ __all__ = [
     "StepRow",
     "StoreLedger",
     "Strict",
+    "Summariser",
+    "SummaryRequest",
     "Text",
     "TextCounter",
+    "ThreadOutline",
     "ToolCall",
     "Truncation",
     "count_messages",

@@ -1,6 +1,6 @@
 """What one call of a model is put together from; nothing here writes or waits.
 
-freshness.py       whether files have changed; surroundings.py, standing.py: what stands around a conversation until then
+freshness.py       whether files have changed; surroundings.py, standing.py: what holds around a conversation until then
 tools.py           the caller's and the plugins', without what role and settings forbid
 epoch.py           what is frozen, as it is stored; system_context.py: what it was put together from
 notices.py         what has changed since the model was told; memories.py: what is told while there is room

@@ -32,7 +32,9 @@ def notice_of(told: Sequence[Section], now: Sequence[Section]) -> Section | None
     if not changes:
         return None
     text = f"The instructions at the beginning have changed; from now on this counts:\n\n{changes}"
-    return Section(NOTICE, title=TITLE, text=text, kind="event", order=_ORDER, source=Source(uri="plugin:nexus"))
+    is_own = all(section.source is None or section.source.trust == "user" for section in (*told, *now))
+    source = Source(uri="plugin:nexus", trust="user" if is_own else "project")
+    return Section(NOTICE, title=TITLE, text=text, kind="event", order=_ORDER, source=source)
 
 
 def changed_sections(

@@ -30,6 +30,29 @@ def model_names(ctx: typer.Context) -> list[str]:
         return sorted(name.rstrip("*") for name in nexus.host.models())
 
 
+def renderer_names(ctx: typer.Context) -> list[str]:
+    """The renderers there are, for completion."""
+    from nexus_core.rendering.core import LABELLED  # noqa: PLC0415 - only while somebody is typing
+
+    with _shell(ctx).nexus() as nexus:
+        return list(nexus.host.renderers([LABELLED]))
+
+
+def role_names(ctx: typer.Context) -> list[str]:
+    """The roles there are, for completion."""
+    from nexus_core.rendering.core import UNIFIED  # noqa: PLC0415 - as above
+
+    with _shell(ctx).nexus() as nexus:
+        return list(nexus.host.roles([UNIFIED]))
+
+
+def dialect_names() -> list[str]:
+    """The dialects there are, for completion."""
+    from nexus_core.dialects.finding import NAMES  # noqa: PLC0415 - as above
+
+    return list(NAMES)
+
+
 def shared_options(*, hidden: bool) -> list[TyperOption]:
     """`-C`, `--home`, `--debug` and `--trace-hooks`, for every command; hidden where they would repeat the root's."""
     return [

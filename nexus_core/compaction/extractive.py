@@ -33,13 +33,14 @@ _ASKED, _OUTCOME, _LINE = 240, 400, 200
 """Characters of what is shown of a question, of an answer, and of anything else."""
 _EARLIER = 3
 """This fraction of the room is for what was summarised before."""
-_SENTENCE = re.compile(r"[^.!?\n]{1,600}[.!?]{0,3}")
+_BETWEEN = re.compile(r"(?<=[.!?])\s+|\n+")  # a dot inside a name ends no sentence
 _TERM = re.compile(r"\w{4,40}")
 _COMMON = frozenset(
     "about after again also because been before being could does done each even first from have having here into just like"
     " make many more most much must need only other over please same should since some such than that their them then there"
     " these they this those through under until very want well were what when where which while will with would your".split()
 )
+_LEFT_OUT = "- (left out: "
 _FOCUSED = 16
 _OFTEN = 64
 
@@ -89,7 +90,7 @@ class _Terms:
 
     def best(self, text: str, most: int) -> str:
         """The best sentences of a text, in their order, in so many characters; its first and last count more."""
-        sentences = [each for match in _SENTENCE.findall(_ends(text)) if (each := " ".join(match.split()).strip("-*# "))]
+        sentences = [each for part in _BETWEEN.split(_ends(text)) if (each := " ".join(part.split()).strip("-*# "))]
         last = len(sentences) - 1
         ranked = sorted(
             range(len(sentences)),
@@ -155,7 +156,7 @@ def _deeds(turn: Sequence[Message]) -> Iterable[str]:
 
 def _earlier(previous: str, terms: _Terms, room: int, count: Callable[[str], int]) -> str:
     """The best lines of the summary before, in their order."""
-    lines = [line for line in previous.splitlines() if line.strip()]
+    lines = [line for line in previous.splitlines() if line.strip() and not line.startswith(_LEFT_OUT)]
     ranked = sorted(range(len(lines)), key=lambda place: (-terms.score(lines[place]), -place))
     chosen = []
     for place in ranked:
@@ -188,7 +189,7 @@ def _fill(entries: Sequence[_Entry], room: int, count: Callable[[str], int]) -> 
         chosen[place] = short
         room -= tokens
     left = sum(place not in chosen for place in range(len(entries)))
-    note = [f"- ({left} earlier turns are left out)"] if left else []
+    note = [f"{_LEFT_OUT}{left} turns)"] if left else []
     return [*note, *(chosen[place] for place in sorted(chosen))]
 
 

@@ -44,15 +44,13 @@ def cut_pieces(
     if sum(sizes) > room * (MOST_PIECES - 1) // 2:
         return _chunks(write_transcript(messages), room, count)
     readable = [
-        each if size <= room else _as_text(write_transcript(each), room, count) 
+        each if size <= room else _as_text(write_transcript(each), room, count)
         for each, size in zip(whole, sizes, strict=True)
     ]
     return _packed(readable, sizes, room)
 
 
-def _packed(
-    whole: Sequence[tuple[Message, ...]], sizes: Sequence[int], room: int
-) -> list[tuple[Message, ...]]:
+def _packed(whole: Sequence[tuple[Message, ...]], sizes: Sequence[int], room: int) -> list[tuple[Message, ...]]:
     pieces: list[list[Message]] = []
     left = 0
     for group, size in zip(whole, sizes, strict=True):

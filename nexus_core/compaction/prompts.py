@@ -59,7 +59,9 @@ def build_instruction(*, has_previous: bool = False, focus: str = "", max_tokens
         _EXACT,
     ]
     if has_previous:
-        parts.append("Take over from the earlier summary whatever still holds; where the record says otherwise, it wins.")
+        parts.append(
+            "Take over from the earlier summary whatever still holds; where the record says otherwise, it wins."
+        )
     if focus:
         parts.append(f"Keep above all what is about this: {focus}")
     parts.append(

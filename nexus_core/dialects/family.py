@@ -18,6 +18,7 @@ _SHARED = frozenset(
         "model",
         "parallel_tool_calls",
         "prompt_cache_key",
+        "prompt_cache_options",
         "prompt_cache_retention",
         "safety_identifier",
         "service_tier",

@@ -129,13 +129,38 @@ class ContextManager:
 
     def add_message(self, message: Message) -> None:
         """Add a message as it is, with everything it holds: what `dialect(…).read_reply(reply).messages` gives."""
-        if not isinstance(message, Message):
-            raise UsageError("expected a Message", hint='dialect("anthropic").read(item) makes one of what an API has')
+        _require_message(message)
         self._add(message)
 
     def clear_messages(self) -> None:
         """Forget the messages; system prompt and tools stay."""
         self._history = GrowingHistory()
+
+    def apply_compaction(
+        self,
+        summary_message: Message,
+        preserved_messages: Iterable[Message],
+        new_system_prompt: str | None = None,
+    ) -> None:
+        """Put a summary in the place of all messages but those that are preserved.
+
+        Args:
+            summary_message: What `create_summary_message` gave.
+            preserved_messages: What stays; `select_messages_for_compaction` keeps calls and their results together.
+            new_system_prompt: Replaces the system prompt, which may have changed on disk; None leaves it as it is.
+        """
+        preserved = list(preserved_messages)
+        for message in (summary_message, *preserved):
+            _require_message(message)
+        known = {
+            id(message): tokens for message, tokens in zip(self._history.messages, self._history.tokens, strict=True)
+        }
+        self._history = GrowingHistory()
+        self._add(summary_message)
+        for message in preserved:
+            self._keep(message, known.get(id(message)))
+        if new_system_prompt is not None:
+            self.set_system_prompt(new_system_prompt)
 
     # ---- what it takes --------------------------------------------------------------------------------------
 
@@ -214,10 +239,13 @@ class ContextManager:
         return self.config.max_tokens - self.config.reserve_tokens
 
     def _add(self, message: Message) -> None:
-        self._history.append(message, self._size(message))
-        self._history.sound = self._history.sound and is_sound_alone(message, NEUTRAL)
+        self._keep(message)
         if self._logger:
             self._logger.log_message(message)
+
+    def _keep(self, message: Message, tokens: int | None = None) -> None:
+        self._history.append(message, self._size(message) if tokens is None else tokens)
+        self._history.sound = self._history.sound and is_sound_alone(message, NEUTRAL)
 
     def _size(self, message: Message) -> int:
         return self._counter.count_messages([message])
@@ -230,6 +258,11 @@ class ContextManager:
             return ([self._system] if self._system else []), self._system_tokens
         message = Message("system", (Text("\n\n".join(filter(None, (self.system_prompt, self._clock())))),))
         return [message], self._size(message)
+
+
+def _require_message(message: object) -> None:
+    if not isinstance(message, Message):
+        raise UsageError("expected a Message", hint='dialect("anthropic").read(item) makes one of what an API has')
 
 
 def _parts_of(content: object) -> tuple[Part, ...]:

@@ -95,6 +95,8 @@ CHECKS: dict[str, Callable[[object], tuple[object, ...] | None]] = {
     "nexus_models": items_of("counting:Model"),
     "nexus_token_counter": one("counting:ModelCounter"),
     "nexus_truncations": items_of("budget:Truncation"),
+    "nexus_compaction_plan": one("compaction:CompactionPlan"),
+    "nexus_summarisers": items_of("compaction:Summariser"),
     "nexus_ledger": one("ledger:Ledger"),
     "nexus_diagnose": items_of("finding:Finding"),
 }

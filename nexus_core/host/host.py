@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from nexus_core.host.policy import PluginPolicy
     from nexus_core.values.budget import Truncation
     from nexus_core.values.command import Command
+    from nexus_core.values.compaction import CompactionBudget, CompactionPlan, Summariser, ThreadOutline
     from nexus_core.values.conversation import Tool
-    from nexus_core.values.counting import Model, ModelCounter
+    from nexus_core.values.counting import Model, ModelCounter, TokenCounter
     from nexus_core.values.declarations import InitScope, ListPolicy, PluginSettings
     from nexus_core.values.events import HookCall, Problem
     from nexus_core.values.finding import Finding
@@ -97,7 +98,9 @@ class Host:
 
     def protected_settings(self) -> tuple[str, ...]:
         """The settings of plugins that no project decides, as dotted names."""
-        return tuple(f"plugins.{name}.{key}" for name, declared in self.settings().items() for key in declared.protected)
+        return tuple(
+            f"plugins.{name}.{key}" for name, declared in self.settings().items() for key in declared.protected
+        )
 
     def merge_policies(self) -> dict[str, ListPolicy]:
         """Ask `nexus_merge_policies`: policies by JSON pointer."""
@@ -165,6 +168,21 @@ class Host:
         """Ask `nexus_truncations`."""
         registry: Registry[Truncation] = Registry("truncation")
         self._fill(registry, "nexus_truncations")
+        return registry
+
+    def compaction_plan(
+        self, thread: ThreadOutline, budget: CompactionBudget, counter: TokenCounter
+    ) -> tuple[CompactionPlan, str] | None:
+        """Ask `nexus_compaction_plan`: a plan with the plugin it comes from."""
+        answer: Answer[CompactionPlan] | None = self._manager.hook.nexus_compaction_plan(
+            thread=thread, budget=budget, counter=counter
+        )
+        return (answer.items[0], answer.plugin) if answer else None
+
+    def summarisers(self, core: Iterable[Summariser] = ()) -> Registry[Summariser]:
+        """Ask `nexus_summarisers`; the names of `core` are taken already."""
+        registry: Registry[Summariser] = Registry("summariser")
+        self._fill(registry, "nexus_summarisers", core)
         return registry
 
     def ledger(self, url: str) -> Ledger | None:

@@ -2,7 +2,7 @@
 
 session.py       Session: ask, record, next; async_session.py: the same, awaited; drivers.py: how both run one pipeline
 pipeline.py      what each verb does, written once
-thread.py        the steps of a session and how it gets on; state.py: where it stands; options.py: what the caller says of it
+thread.py        the steps of a session and how it gets on; state.py: where it stands; options.py: what the caller says
 place.py         what all sessions of a Nexus have in common; epochs.py: what is frozen, by its address in the ledger
 tail.py          the newest steps, each read once; spending.py: what they cost; numbering.py: how many turns they are
 turns.py         what an open turn waits for; recorded.py: what the caller gets of a step

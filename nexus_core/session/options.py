@@ -67,8 +67,8 @@ def options(**said: Unpack[Saying]) -> Options:
     Raises:
         UsageError: One word is given in place of a list.
     """
-    lists = ("tools", "permissions", "skills")
-    for name in lists:
+    lists = ("tools", "permissions", "skills")  # what is no tool is named when they are read
+    for name in lists[1:]:
         if isinstance(said.get(name), str):
             raise UsageError(f"{name} must be a list, not {said.get(name)!r}", hint=f"{name}=[{said.get(name)!r}]")
     kept: dict[str, Any] = {

@@ -93,7 +93,8 @@ class Pipeline:
                 context = yield from wait(assemble, plan.call)
                 self._sent_from, self._sent = turn.steps[-1].id, context.token_budget.total
                 return context
-            # Somebody else may have sealed it meanwhile; then theirs counts.
+            # A step in between, such as a compaction, would have its place here. Somebody else may have sealed the turn
+            # meanwhile; then theirs counts.
             with suppress(ConflictError):
                 yield from wait(self._thread.seal, plan.seal, state)
         raise _never_still(self.label)

@@ -151,7 +151,7 @@ class Thread:
         Raises:
             ConflictError: It stands elsewhere by now.
         """
-        record = self.create() if state.record is None or state.open_turn is None else state.record
+        record = self.create() if state.record is None or self._says_more(state.record) else state.record
         new = self._weighed(step, state)
         data = carried(state.tip) | turns_with(state.tip, step) | spent_with(state.tip, step) | dict(new.data)
         new = replace(new, data={name: value for name, value in data.items() if name != "cut" or value is not None})
@@ -168,7 +168,7 @@ class Thread:
         """The session, made if it is not there; it remembers what the caller says about it."""
         record, said = self._ledger.session(self.label), self.options.said
         if record is not None:
-            if any(record.data.get(name) != value for name, value in said.items()):
+            if self._says_more(record):
                 return self._ledger.update(self.label, data={**record.data, **said})
             return record
         try:
@@ -236,6 +236,10 @@ class Thread:
         if api not in self._known_tools:
             self._known_tools[api] = read_tools(self.options.tools, api)
         return self._known_tools[api]
+
+    def _says_more(self, record: SessionRecord) -> bool:
+        """Whether the caller says something about it that it does not remember."""
+        return any(record.data.get(name) != value for name, value in self.options.said.items())
 
     def _weighed(self, step: NewStep, state: State) -> NewStep:
         """A step with what its messages take; long results are cut once and for all."""

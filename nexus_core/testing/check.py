@@ -15,8 +15,11 @@ from nexus_core.host.implementation import describe
 from nexus_core.host.inspection import NO_HOOK, faults, implementations, unmarked
 from nexus_core.host.policy import PluginPolicy
 from nexus_core.testing.trees import write_files
+from nexus_core.tokens.estimator import SimpleTokenCounter
+from nexus_core.values.compaction import CompactionBudget, ThreadGroup, ThreadMessage, ThreadOutline, ThreadTurn
 from nexus_core.values.layer import Layer
 from nexus_core.values.loaded import Loaded
+from nexus_core.values.message import Message
 from nexus_core.values.request import Request
 
 if TYPE_CHECKING:
@@ -96,9 +99,28 @@ def ask_every_hook(host: Host, request: Request) -> dict[str, object]:
         "nexus_models": host.models(),
         "nexus_token_counter": [_describe_counter(host, model) for model in ("", "gpt-4o")],
         "nexus_truncations": list(host.truncations()),
+        "nexus_compaction_plan": host.compaction_plan(*_sample_thread()),
+        "nexus_summarisers": list(host.summarisers()),
         "nexus_ledger": _describe_ledger(host, f"sqlite:///{request.home / 'ledger.db'}"),
         "nexus_diagnose": host.diagnose(request, loaded),
     }
+
+
+def _sample_thread() -> tuple[ThreadOutline, CompactionBudget, SimpleTokenCounter]:
+    """A thread of five short turns, of which four should go."""
+    said = [(Message("user", "Why?"), True), (Message("assistant", "Because."), False)]
+    turns = [
+        ThreadTurn(
+            f"turn-{number}",
+            tuple(
+                ThreadGroup((ThreadMessage(message, f"turn-{number}" if first else f"reply-{number}", tokens=100),))
+                for message, first in said
+            ),
+            f"turn-{number}",
+        )
+        for number in range(5)
+    ]
+    return ThreadOutline(tuple(turns)), CompactionBudget(available=900, target=500, summary=200), SimpleTokenCounter()
 
 
 def _describe_counter(host: Host, model: str) -> tuple[str, bool] | None:

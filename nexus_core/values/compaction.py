@@ -73,12 +73,15 @@ class ThreadTurn(NamedTuple):
 
     Attributes:
         id: Its first step.
-        groups: What was said in it. The first group of an open turn is what the turn is about.
+        groups: What was said in it, as far as it is not summarised yet. Its first group is what the turn is about.
+        first: The step from which on it has to be kept to stay as it is here: its own first step, or where the latest
+            compaction began inside of it.
         is_open: Whether it goes on.
     """
 
     id: str
     groups: tuple[ThreadGroup, ...]
+    first: str
     is_open: bool = False
 
     @property
@@ -92,10 +95,12 @@ class ThreadOutline(NamedTuple):
 
     Attributes:
         turns: Oldest first; only the last may be open.
-        summary_tokens: What the summary takes that stands before them; 0 where there is none.
+        carried: Messages from before, which were pinned when the rest was summarised.
+        summary_tokens: What the summary takes that stands before all of them; 0 where there is none.
     """
 
     turns: tuple[ThreadTurn, ...]
+    carried: tuple[ThreadGroup, ...] = ()
     summary_tokens: int = 0
 
 
@@ -123,8 +128,9 @@ class CompactionPlan:
     """Where the part of a thread begins that stays as it is.
 
     Attributes:
-        first_kept: The first step that stays: the first of a turn, or of a group of the open turn; None where nothing
-            stays of what there is. What the open turn is about stays in any case, and so do pinned messages.
+        first_kept: The first step that stays: `first` of a turn, or the first step of a group of the open turn; None
+            where nothing stays of what there is. What the open turn is about stays in any case, and so do pinned
+            messages.
         summary_tokens: How long the summary may be; None for as long as the budget allows.
     """
 

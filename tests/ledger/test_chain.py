@@ -67,8 +67,8 @@ EDITS = {
     "its parent": "update steps set parent = (select min(id) from steps) where id = ?",
     "its branch": "update steps set branch = (select max(branch) from steps), position = 77 where id = ?",
     "its position": "update steps set position = 77 where id = ?",
-    "its digest": "update steps set digest = 'ff' || substr(digest, 3) where id = ?",
-    "its chain": "update steps set chain = 'ff' || substr(chain, 3) where id = ?",
+    "its digest": "update steps set digest = 'zz' || substr(digest, 3) where id = ?",
+    "its chain": "update steps set chain = 'zz' || substr(chain, 3) where id = ?",
     "its type": "update steps set messages = cast(messages as blob) where id = ?",
     "its emptiness": "update steps set messages = '' where id = ?",
 }

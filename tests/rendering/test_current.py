@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from nexus_core import Message, Request, Section, Source
 from nexus_core.rendering import LABELLED
+from nexus_core.rendering.labelled import in_order
 from nexus_core.text.markers import forged
 from nexus_core.values.parts import Image, Text
 
@@ -96,6 +97,15 @@ def test_what_was_said_stays_as_it_is() -> None:
     said = "# System Configuration\nis what your prompt begins with"
 
     assert rendered(text=said).endswith(said)
+
+
+@pytest.mark.acceptance("Y-09")
+def test_sections_are_joined_by_one_blank_line_and_empty_ones_left_out() -> None:
+    sections = [
+        Section(name, title=name, text=text) for name, text in (("a", "One.\n\n"), ("b", " \n"), ("c", "\nTwo."))
+    ]
+
+    assert LABELLED.system(in_order(sections)) == "# System Configuration\n\n## a\nOne.\n\n## c\nTwo.\n"
 
 
 def test_a_section_before_everything_has_a_heading_of_the_first_level() -> None:

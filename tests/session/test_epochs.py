@@ -199,6 +199,16 @@ def test_a_session_remembers_role_permissions_and_the_callers_tools(open_nexus: 
     assert (after.role, after.permissions_granted) == ("manager", ("trusted", "read"))
 
 
+def test_what_is_said_about_a_session_inside_a_turn_is_remembered(open_session: OpenSession) -> None:
+    open_session().ask("Why?")
+    changed = open_session(role="manager", model="gpt-4o").next()
+
+    again = open_session(model=None).next()
+
+    assert (again.role, again.model) == ("manager", "gpt-4o")
+    assert again == changed
+
+
 def test_a_plugin_that_offers_another_tool_begins_another_epoch(open_nexus: OpenNexus, ledger: StoreLedger) -> None:
     moody = Moody()
     open_nexus(plugins=[moody]).session("s", model="gpt-4o").ask("Why?")

@@ -330,6 +330,22 @@ def test_plugins_are_asked_once_in_a_turn_with_all_circumstances(open_nexus: Ope
     assert "## Git\nClean." in first.current_message.content  # type: ignore[union-attr]
 
 
+def test_a_plugin_may_write_to_the_ledger_while_it_is_asked(open_nexus: OpenNexus, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+
+    class Writing(Extras):
+        @hookimpl
+        def nexus_current_sections(self, request: Request) -> list[Section]:  # noqa: ARG002 - the hook's
+            open_nexus(ledger=url).ledger.create("by a plugin")
+            return []
+
+    nexus = open_nexus(ledger=url, plugins=[Writing()])
+
+    nexus.session("s", model="gpt-4o").ask("Why?")
+
+    assert {record.label for record in nexus.ledger.sessions()} == {"s", "by a plugin"}
+
+
 def test_a_program_that_died_before_the_seal_is_followed_by_one_that_asks(
     open_nexus: OpenNexus, ledger: StoreLedger, clock: Clock
 ) -> None:
@@ -373,6 +389,17 @@ def test_memories_stay_within_their_budget(open_nexus: OpenNexus, nexus_home: Pa
     assert placed["rain"].decision.rule == "budget.memory"
     assert placed["tea"].decision.action == "kept"
     assert 0 < context.token_budget.used["memory"] <= 60 + 15
+
+
+@pytest.mark.acceptance("D-01", "D-03")
+def test_what_is_kept_free_can_be_set(open_nexus: OpenNexus, nexus_home: Path) -> None:
+    write_files(nexus_home, {"config.json": json.dumps({"budget": {"reserve_response": 4000, "reserve_tools": 16000}})})
+
+    budget = open_nexus().session("s", model="gpt-4o").ask("Why?").token_budget
+
+    assert (budget.reserve_response, budget.reserve_tools) == (4000, 16_000)
+    assert budget.available == 128_000 - 20_000
+    assert budget.remaining == budget.available - sum(budget.used.values())
 
 
 # ---- tools ----------------------------------------------------------------------------------------------------------

@@ -66,10 +66,15 @@ def tell_step(step: Step, *, full: bool) -> Iterator[Line]:
         yield Line("interrupted", is_heading=True)
     for message in step.messages:
         yield Line(_heading(step, message), is_heading=True)
-        for part in message.parts:
-            yield from map(Line, _indented(_told(part, full=full)))
+        yield from tell_words(message, full=full)
     if error := step.data.get("error"):
         yield Line(f"{INDENT}failed: {error}")
+
+
+def tell_words(message: Message, *, full: bool) -> Iterator[Line]:
+    """What a message says, indented."""
+    for part in message.parts:
+        yield from map(Line, _indented(_told(part, full=full)))
 
 
 def cost(usage: Usage) -> str:

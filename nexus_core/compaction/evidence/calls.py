@@ -24,8 +24,12 @@ _SHELL = re.compile(r"bash|shell|exec|terminal|command|\bsh\b|\brun\b|run_?cmd|p
 _CHANGES = re.compile(
     r"edit|writ|creat|replac|patch|insert|append|delet|remov|renam|mov|updat|save|modif|overwrit", re.IGNORECASE
 )
-_READS = re.compile(r"read|view|open|cat|grep|glob|search|list|\bls\b|find|head|tail|show|load|fetch|get", re.IGNORECASE)
-_PATCHED = re.compile(r"^(?:\*\*\* (?:Update|Add|Delete) File: |\*\*\* Move to: |\+\+\+ b/)(\S[^\n\t]{0,259})", re.MULTILINE)
+_READS = re.compile(
+    r"read|view|open|cat|grep|glob|search|list|\bls\b|find|head|tail|show|load|fetch|get", re.IGNORECASE
+)
+_PATCHED = re.compile(
+    r"^(?:\*\*\* (?:Update|Add|Delete) File: |\*\*\* Move to: |\+\+\+ b/)(\S[^\n\t]{0,259})", re.MULTILINE
+)
 _EXIT = re.compile(
     r"(?:\bexit(?:ed)?[ _-]?(?:with )?(?:code|status)?|\breturn ?code|\bexit_code|\bstatus code)\"?[ ]{0,2}[:=]?[ ]{0,2}"
     r"(?:of )?(-?\d{1,5})\b",

@@ -157,9 +157,7 @@ def _called(call: ToolCall, collected: _Collected) -> Iterator[Found]:
 def _joined(earlier: Fact, later: Fact) -> Fact:
     if later.position < earlier.position:
         earlier, later = later, earlier
-    return Fact(
-        later.kind, later.text, _note(earlier, later), later.step, earlier.uses + later.uses, later.position
-    )
+    return Fact(later.kind, later.text, _note(earlier, later), later.step, earlier.uses + later.uses, later.position)
 
 
 def _note(earlier: Fact, later: Fact) -> str:

@@ -19,7 +19,9 @@ MOST = 50
 LONGEST = 300
 """Characters of a fact."""
 
-_URL = re.compile(r"\b(?:https?|wss?|ftp|ssh|git|s3|gs|file|postgresql|postgres|mysql|redis|mongodb)://[^\s\"'`<>\\^{}|]++")
+_URL = re.compile(
+    r"\b(?:https?|wss?|ftp|ssh|git|s3|gs|file|postgresql|postgres|mysql|redis|mongodb)://[^\s\"'`<>\\^{}|]++"
+)
 _WORD = re.compile(r"[^\s\"'`<>|(){}\[\],;=]{3,}+")
 _LINE_NUMBER = re.compile(r"(?::\d{1,7}){1,2}$")
 _ENDS = ".,:;!?*"
@@ -35,7 +37,9 @@ _NUMBER = re.compile(
 )
 
 # Where an error may be, and whether a line is one.
-_HINT = re.compile(r"[Ee]rror|ERR|Exception|FAILED|[Ff]atal|FATAL|[Pp]anic|CRITICAL|denied|not found|No such|fault|undefined")
+_HINT = re.compile(
+    r"[Ee]rror|ERR|Exception|FAILED|[Ff]atal|FATAL|[Pp]anic|CRITICAL|denied|not found|No such|fault|undefined"
+)
 _ERROR = re.compile(
     r"^[\s>|E]{0,12}(?:[\w.$/]{1,120}:\s)?(?:Uncaught )?[\w.$]{0,120}(?:Error|Exception|Failure)\b(?:[:(\[]|\s*$)"
     r"|\b(?:error|fatal|panic|Error|Fatal|ERROR|FATAL|CRITICAL)\b(?:\[\w{1,12}\]| [A-Z]{1,5}\d{1,6})?:"

@@ -12,10 +12,12 @@ all of it goes; there is nothing yet that does.
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+from nexus_core.assembly.epoch import read_epoch
 from nexus_core.dialects.neutral import to_json
 from nexus_core.dialects.transcripts.nexus import MARK
 from nexus_core.errors import LedgerError
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 SCHEMA = 1
 """Raised when a reader of the version before could misread what is written."""
 SESSION = ("label", "head", "tip", "status", "origin", "data")
+EPOCH, VIEW = "epoch", "view"
+"""What steps name by its address: system prompt and tools, and what the model was told since."""
+_ADDRESS = re.compile(r"[0-9a-f]{64}")
 STEP = ("parent", "kind", "closes", "messages", "tokens", "counter", "data", "created", "digest", "chain")
 
 
@@ -62,11 +67,7 @@ def _bodies(ledger: Ledger, records: Sequence[SessionRecord]) -> Iterator[dict[s
     yield {MARK: SCHEMA, "sessions": sessions}
     steps = _steps(ledger, records)
     for digest in _referred(ledger, records, steps):
-        content = ledger.blob(digest)
-        if content is None:
-            hint = "`nexus session verify` says what else is missing"
-            raise LedgerError(f"something that belongs to it is missing: there is no blob {digest}", hint=hint)
-        yield {"blob": digest, "base64": b64encode(content).decode()}
+        yield {"blob": digest, "base64": b64encode(_blob(ledger, digest)).decode()}
     for step in steps:
         facts = {name: getattr(step, name) for name in STEP}
         yield {"step": step.id, **facts, "messages": [to_json(message) for message in step.messages]}
@@ -79,7 +80,7 @@ def _related(ledger: Ledger, label: str, *, forks: bool) -> list[SessionRecord]:
         raise LedgerError(f"there is no session {label!r}")
     if not forks:
         return [record]
-    others = sorted(ledger.sessions(status=None), key=lambda each: (each.created, each.label))
+    others = sorted(ledger.sessions(status=None), key=lambda each: each.label)
     found = {record.label: record}
     while True:
         more = [each for each in others if each.label not in found and _origin(ledger, each) in found]
@@ -110,11 +111,25 @@ def _referred(ledger: Ledger, records: Iterable[SessionRecord], steps: Iterable[
         source = about_import(record).get("source")
         if isinstance(source, str):
             digests.update(dict.fromkeys([source, *source_pieces(ledger, source)]))
-    for step in steps:
-        epoch = step.data.get("epoch")
-        if isinstance(epoch, str):
-            digests[epoch] = None
+    named = {str(value): name for step in steps for name, value in step.data.items() if _is_address(name, value)}
+    for digest, name in named.items():
+        if name == EPOCH:
+            digests.update(dict.fromkeys(filter(None, (digest, read_epoch(_blob(ledger, digest)).view))))
+        elif name == VIEW or ledger.blob(digest) is not None:
+            digests[digest] = None
     return list(digests)
+
+
+def _is_address(name: str, value: object) -> bool:
+    return name != "digest" and isinstance(value, str) and _ADDRESS.fullmatch(value) is not None
+
+
+def _blob(ledger: Ledger, digest: str) -> bytes:
+    content = ledger.blob(digest)
+    if content is None:
+        hint = "`nexus session verify` says what else is missing"
+        raise LedgerError(f"something that belongs to it is missing: there is no blob {digest}", hint=hint)
+    return content
 
 
 def _line(body: dict[str, Any], *, ascii_only: bool) -> str:

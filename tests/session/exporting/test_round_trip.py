@@ -95,9 +95,12 @@ def test_a_session_of_ones_own_comes_back_with_its_prompt_and_tools(
     target = brought(exported(ledger, "s"))
 
     other = open_nexus(ledger=target).session("s")
-    (call,) = other.pending
-    other.record(call.result("found"))
+    for each in (session, other):
+        (call,) = each.pending
+        each.record(call.result("found"))
     assert [tool.name for tool in other.next().tools] == ["look"]
+    assert other.next().to("anthropic") == session.next().to("anthropic")
+    assert len(target.store.salvage().blobs) == len(ledger.store.salvage().blobs) == 2  # type: ignore[arg-type]
     assert other.record(says("Because.", name="msg_2")).done
 
 

@@ -1,0 +1,110 @@
+"""A call as a row of pieces that can be compared with those of another."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from nexus_core.assembly.difference import Piece, Side
+from nexus_core.dialects.neutral.json_form import encode
+from nexus_core.dialects.rules import RULES
+from nexus_core.history.ledger.texts import canonical, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from nexus_core.values.assembled import AssembledContext
+    from nexus_core.values.conversation import Tool
+    from nexus_core.values.message import Message
+    from nexus_core.values.placement import Placement
+
+_UNSENT = ("nexus", "api", "scope")
+"""What no model reads: the version of our own form, who read something, what a tool reaches."""
+_MARKS = frozenset(filter(None, (rules.cache_mark for rules in RULES.values())))
+_STEP, _CALLER = "step:", "caller:"
+
+
+def side_of(context: AssembledContext) -> Side:
+    """A call, as one side of a comparison."""
+    used, placed = context.token_budget.used, context.placements
+    sections = [each for each in placed if each.zone == "static" and each.kind != "tool"]
+    system = Piece(
+        "system",
+        f"system prompt, as {context.renderer} puts it",
+        _digest("system", context.system_prompt),
+        used.get("system", 0),
+        text=context.system_prompt,
+    )
+    return Side(
+        model=Piece("model", context.model, _digest("model", context.model), text=context.model),
+        tools=tuple(_tools(context)),
+        system=system,
+        sections=tuple(map(_section, sections)),
+        messages=tuple(_messages(context)),
+    )
+
+
+def _tools(context: AssembledContext) -> Iterator[Piece]:
+    placed = {each.name: each for each in context.placements if each.kind == "tool" and each.tokens}
+    for tool in context.tools:
+        found = placed.get(tool.name)
+        written = write_json(_sent(encode(tool)), "a tool")  # a model reads its parameters in their order
+        tokens, source = (found.tokens, found.source) if found else (0, None)
+        yield Piece("tool", tool.name, _digest("tool", written), tokens, tool.name, source, _told(tool))
+
+
+def _section(placed: Placement) -> Piece:
+    key = placed.source.uri if placed.source.is_file else placed.name
+    written = canonical([placed.title, placed.source.uri, placed.digest])
+    return Piece(
+        "section", placed.title, _digest("section", written), placed.tokens, f"{key} {placed.title}", placed.source
+    )
+
+
+def _messages(context: AssembledContext) -> Iterator[Piece]:
+    messages, sizes = context.messages, context.message_tokens or (0,) * len(context.messages)
+    placed = [each for each in context.placements if _is_message(each)]
+    sources = [each.source for each in placed] if len(placed) == len(messages) else [None] * len(messages)
+    before = dict[str, int]()
+    for place, (message, tokens, source) in enumerate(zip(messages, sizes, sources, strict=True)):
+        step = source.uri.removeprefix(_STEP) if source is not None and source.uri.startswith(_STEP) else ""
+        before[step] = before.get(step, 0) + 1
+        yield Piece(
+            "message",
+            f"message {place} ({message.role})",
+            digest_of(message),
+            tokens,
+            f"{step} {before[step]}" if step else "",
+            source if step else None,
+            message.content,
+        )
+
+
+def digest_of(message: Message) -> str:
+    """The address of what a provider reads of a message."""
+    return _digest("message", canonical(_sent(encode(message))))
+
+
+def _is_message(placed: Placement) -> bool:
+    if placed.decision.action == "dropped":
+        return False
+    return placed.zone == "history" or (placed.zone == "current" and placed.source.uri.startswith((_STEP, _CALLER)))
+
+
+def _sent(block: Mapping[str, Any]) -> dict[str, Any]:
+    """Something in Nexus's own form without what is no part of what is said: marks for caches, notes."""
+    sent = {name: value for name, value in block.items() if name not in _UNSENT}
+    for name in ("extra", "block"):
+        if name in sent:
+            sent[name] = {key: value for key, value in sent[name].items() if key not in _MARKS and key[:1] != "_"}
+    if "parts" in sent:
+        sent["parts"] = [_sent(part) for part in sent["parts"]]
+    return {name: value for name, value in sent.items() if name != "extra" or value}
+
+
+def _told(tool: Tool) -> str:
+    return f"{tool.description}\n{write_json(dict(tool.parameters), 'a tool')}"
+
+
+def _digest(kind: str, text: str) -> str:
+    return blake2b(f"{kind}:{text}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

@@ -1,0 +1,67 @@
+"""Anthropic's messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nexus_plugins.providers._reading import CUT_OFF, NoSummary, find, find_text, joined_texts, whole
+
+if TYPE_CHECKING:
+    from nexus_core.plugin import SummaryRequest
+    from nexus_plugins.providers._secrets import Secret
+
+ADDRESS = "https://api.anthropic.com"
+HEADERS = {"anthropic-version": "2023-06-01"}
+
+_KEPT = ("model", "system", "messages", "tools", "thinking", "metadata", "service_tier")  # as for chat completions
+
+
+def url(base_url: str) -> str:
+    """Where requests go; the SDK's addresses end before the version, and others are understood too."""
+    return f"{base_url.rstrip('/').removesuffix('/v1')}/v1/messages"
+
+
+def authorise(key: Secret) -> tuple[str, Secret]:
+    """The header with the key."""
+    return "x-api-key", key
+
+
+def write(request: SummaryRequest, model: str, base_url: str) -> dict[str, Any]:  # noqa: ARG001 - as for others
+    """The body of a request for a summary."""
+    asked = {"role": "user", "content": request.prompt}
+    if request.context is None:
+        return {"model": model, "messages": [asked], "max_tokens": request.max_tokens}
+    call = request.context.to("anthropic", model=model)
+    body = {name: call[name] for name in _KEPT if name in call}
+    # To think otherwise than before would leave the messages out of the cache.
+    thought = find(body, "thinking", "budget_tokens")
+    return {
+        **body,
+        "messages": [*call["messages"], {"role": "user", "content": request.instruction}],
+        "max_tokens": request.max_tokens + (thought if isinstance(thought, int) else 0),
+    }
+
+
+def read(reply: object) -> str:
+    """The summary in an answer.
+
+    Raises:
+        NoSummary: There is none.
+    """
+    if said := find_text(reply, "error", "message"):
+        raise NoSummary(f"reported an error: {said}")
+    blocks, ended = find(reply, "content"), find_text(reply, "stop_reason")
+    text = whole(joined_texts(blocks)).strip()
+    if ended == "refusal":
+        raise NoSummary(f"refused: {text}" if text else "refused")
+    if not text:
+        raise NoSummary(_why_empty(blocks, ended))
+    return f"{text}\n{CUT_OFF}" if ended == "max_tokens" else text
+
+
+def _why_empty(blocks: object, ended: str) -> str:
+    if not isinstance(blocks, list):
+        return "answered JSON that is no message"
+    if ended == "tool_use":
+        return "called a tool instead of writing a summary"
+    return "came to the end of its tokens before it wrote anything" if ended == "max_tokens" else "wrote nothing"

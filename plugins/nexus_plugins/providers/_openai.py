@@ -1,0 +1,76 @@
+"""Chat completions, as OpenAI made them and most servers know them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from nexus_plugins.providers._addresses import host_of
+from nexus_plugins.providers._reading import CUT_OFF, NoSummary, find, find_text, joined_texts, whole
+from nexus_plugins.providers._secrets import Secret
+
+if TYPE_CHECKING:
+    from nexus_core.plugin import SummaryRequest
+
+ADDRESS = "https://api.openai.com/v1"
+HEADERS: dict[str, str] = {}
+
+# What makes a provider find the conversation in its cache, and nothing that would make an answer other than a text.
+_KEPT = ("model", "messages", "tools", "reasoning_effort", "service_tier", "store") + (
+    *("prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "safety_identifier", "user"),
+)
+# Local servers have models that think aloud.
+_THOUGHTS = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
+
+
+def url(base_url: str) -> str:
+    """Where requests go."""
+    return f"{base_url.rstrip('/')}/chat/completions"
+
+
+def authorise(key: Secret) -> tuple[str, Secret]:
+    """The header with the key."""
+    return "Authorization", Secret(f"Bearer {key.reveal()}")
+
+
+def write(request: SummaryRequest, model: str, base_url: str) -> dict[str, Any]:
+    """The body of a request for a summary."""
+    # OpenAI's newer models refuse the old name, and most other servers do not know the new one.
+    limit = "max_completion_tokens" if host_of(base_url) == host_of(ADDRESS) else "max_tokens"
+    asked = {"role": "user", "content": request.prompt}
+    body: dict[str, Any] = {"model": model, "messages": [asked]}
+    if request.context is not None:
+        call = request.context.to("openai", model=model)
+        body = {name: call[name] for name in _KEPT if name in call}
+        body["messages"] = [*call["messages"], {"role": "user", "content": request.instruction}]
+    return {**body, limit: request.max_tokens}
+
+
+def read(reply: object) -> str:
+    """The summary in an answer.
+
+    Raises:
+        NoSummary: There is none.
+    """
+    choice, message = find(reply, "choices", 0), find(reply, "choices", 0, "message")
+    if said := find_text(reply, "error", "message") or find_text(choice, "error", "message"):
+        raise NoSummary(f"reported an error: {said}")
+    if refusal := find_text(message, "refusal"):
+        raise NoSummary(f"refused: {refusal}")
+    ended = find_text(choice, "finish_reason")
+    if ended == "content_filter":
+        raise NoSummary("withheld its answer (content_filter)")
+    content = find(message, "content")
+    text = whole(content if isinstance(content, str) else joined_texts(content))
+    text = _THOUGHTS.sub("", text, count=1).strip() if text.lstrip().startswith("<think>") else text.strip()
+    if not text:
+        raise NoSummary(_why_empty(message, ended))
+    return f"{text}\n{CUT_OFF}" if ended == "length" else text
+
+
+def _why_empty(message: object, ended: str) -> str:
+    if message is None:
+        return "answered JSON that is no chat completion"
+    if find(message, "tool_calls"):
+        return "called a tool instead of writing a summary"
+    return "came to the end of its tokens before it wrote anything" if ended == "length" else "wrote nothing"
