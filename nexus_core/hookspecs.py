@@ -383,11 +383,14 @@ def nexus_compaction_plan(
 
 
 @hookspec
-def nexus_summarisers() -> Iterable[Summariser]:
+def nexus_summarisers(loaded: Loaded) -> Iterable[Summariser]:
     """Offer ways to summarise a conversation.
 
-    Collects. Asked once per Nexus. `compaction.summarisers` says who is asked, in which order. Of two with one name, the
-    bundled one is used; `given` and `extractive` are Nexus's own.
+    Collects. Asked before each compaction. `compaction.summarisers` says who is asked, in which order. Of two with one
+    name, the bundled one is used; `given` and `extractive` are Nexus's own.
+
+    Args:
+        loaded: The layers that were found and their settings.
 
     Returns:
         Summarisers by name. Each is given a `SummaryRequest` and answers with a text, at once or awaited. It may raise

@@ -256,11 +256,15 @@ class Nexus:
 
         return AsyncSession(self._pipeline(label, options(**said)))
 
-    def assemble(self, request: Request) -> AssembledContext:
+    def assemble(self, request: Request, *, must_fit: bool = True) -> AssembledContext:
         """Everything that one call is made of, for a request; nothing is written, and no model is called.
 
         With `request.session`, the history of that session is read, and what was said before about its model, role and
         tools counts where the request says nothing.
+
+        Args:
+            request: The circumstances, and what is said.
+            must_fit: False for whoever wants to look at what does not fit.
 
         Raises:
             UnknownNameError: There is no such session, role or renderer.
@@ -269,13 +273,13 @@ class Nexus:
         """
         from nexus_core.session.drivers import run  # noqa: PLC0415 - as above
 
-        return run(self._assembling(request))
+        return run(self._assembling(request, must_fit=must_fit))
 
-    async def async_assemble(self, request: Request) -> AssembledContext:
+    async def async_assemble(self, request: Request, *, must_fit: bool = True) -> AssembledContext:
         """The same, awaited; what has to wait for a disk or a server waits in another thread."""
         from nexus_core.session.drivers import run_async  # noqa: PLC0415 - as above
 
-        return await run_async(self._assembling(request))
+        return await run_async(self._assembling(request, must_fit=must_fit))
 
     def replay(self, step: str) -> AssembledContext:
         """What was sent before a reply, byte for byte, from what is kept alone; of any session.
@@ -292,12 +296,13 @@ class Nexus:
 
         return run(self._pipeline("", Options()).replay(step))
 
-    def _assembling(self, request: Request) -> Work[AssembledContext]:
+    def _assembling(self, request: Request, *, must_fit: bool) -> Work[AssembledContext]:
         from nexus_core.session.requesting import event_of, options_of  # noqa: PLC0415 - as above
 
         if request.cwd != self.cwd:
             raise UsageError(f"this Nexus is about {self.cwd}, not {request.cwd}", hint=f"Nexus({str(request.cwd)!r})")
-        return self._pipeline(request.session, options_of(request), request.mode).assemble(event_of(request))
+        pipeline = self._pipeline(request.session, options_of(request), request.mode)
+        return pipeline.assemble(event_of(request), must_fit=must_fit)
 
     def _pipeline(self, label: str, options: Options, mode: Mode = "repl") -> Pipeline:
         from nexus_core.session.pipeline import Pipeline  # noqa: PLC0415 - as above

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from nexus_core.text.markers import escape as escape_markers
     from nexus_core.text.markers import neutralise
     from nexus_core.text.markers import unescape as unescape_markers
+    from nexus_core.text.redaction import redact
     from nexus_core.text.visible import visible, visible_line
     from nexus_core.tokens.counter import TextCounter
     from nexus_core.tokens.estimator import estimate
@@ -131,6 +132,7 @@ _HOMES = {
     "read_layer_json": "config.documents",
     "read_text": "files.reading",
     "real_path": "files.admission",
+    "redact": "text.redaction",
     "render_system": "rendering.labelled",
     "repository_of": "files.repository",
     "repository_root": "files.repository",
@@ -219,6 +221,7 @@ __all__ = [
     "read_layer_json",
     "read_text",
     "real_path",
+    "redact",
     "render_system",
     "repository_of",
     "repository_root",

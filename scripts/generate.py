@@ -84,8 +84,8 @@ def _row(name: str, module: str) -> str:
     if "nexus_settings" in functions:
         (declared,) = plugin.nexus_settings()
         lines.append(f"        settings={_quote(declared.model)},")
-        for name in ("active", "protected"):
-            lines += _tuple(name, list(words)) if (words := getattr(declared, name)) else []
+        for kind, keys in (("active", declared.active), ("protected", declared.protected)):
+            lines += _tuple(kind, list(keys)) if keys else []
     if needs := getattr(plugin, "NEEDS", None):
         modules = "".join(f"{_quote(each)}, " for each in needs.modules)
         lines.append(f"        needs=Extra({_quote(needs.name)}, modules=({modules.rstrip()})),")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nexus_core.rendering.labelled import render_section
 from nexus_core.tokens.messages import count_tools
 from nexus_core.values.budget import Decision
 from nexus_core.values.placement import Placement
@@ -93,7 +94,7 @@ def place_static(
             name=section.id,
             title=section.title,
             source=section.source or Source(uri="plugin:nexus"),
-            tokens=counter.count(section.text),
+            tokens=counter.count(render_section(section)),
             digest=section.digest,
             decision=_kept(ALWAYS, place),
         )

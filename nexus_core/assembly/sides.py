@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.assembly.difference import Piece, Side
 from nexus_core.dialects.neutral.json_form import encode
@@ -24,29 +24,61 @@ _MARKS = frozenset(filter(None, (rules.cache_mark for rules in RULES.values())))
 _STEP, _CALLER = "step:", "caller:"
 
 
-def side_of(context: AssembledContext) -> Side:
+class Sendable(NamedTuple):
+    """What goes to a model, whoever put it together.
+
+    Attributes:
+        model: Whom it goes to.
+        system_prompt: What is read first.
+        tools: What may be asked for.
+        messages: What is said.
+        message_tokens: What each of these takes.
+        system_tokens: What the system prompt takes.
+        renderer: What put it into words; "" where nobody knows.
+        placements: Where the pieces come from, as far as somebody knows.
+    """
+
+    model: str
+    system_prompt: str
+    tools: tuple[Tool, ...]
+    messages: tuple[Message, ...]
+    message_tokens: tuple[int, ...]
+    system_tokens: int
+    renderer: str = ""
+    placements: tuple[Placement, ...] = ()
+
+
+def sendable_of(context: AssembledContext) -> Sendable:
+    """What goes to a model of what was put together for it."""
+    return Sendable(
+        model=context.model,
+        system_prompt=context.system_prompt,
+        tools=context.tools,
+        messages=context.messages,
+        message_tokens=context.message_tokens,
+        system_tokens=context.token_budget.used.get("system", 0),
+        renderer=context.renderer,
+        placements=context.placements,
+    )
+
+
+def side_of(sendable: Sendable) -> Side:
     """A call, as one side of a comparison."""
-    used, placed = context.token_budget.used, context.placements
-    sections = [each for each in placed if each.zone == "static" and each.kind != "tool"]
-    system = Piece(
-        "system",
-        f"system prompt, as {context.renderer} puts it",
-        _digest("system", context.system_prompt),
-        used.get("system", 0),
-        text=context.system_prompt,
-    )
+    placed = [each for each in sendable.placements if each.zone == "static" and each.kind != "tool"]
+    words = sendable.system_prompt
+    name = f"system prompt, as {sendable.renderer} puts it" if sendable.renderer else "system prompt"
     return Side(
-        model=Piece("model", context.model, _digest("model", context.model), text=context.model),
-        tools=tuple(_tools(context)),
-        system=system,
-        sections=tuple(map(_section, sections)),
-        messages=tuple(_messages(context)),
+        model=Piece("model", sendable.model, _digest("model", sendable.model), text=sendable.model),
+        tools=tuple(_tools(sendable)),
+        system=Piece("system", name, _digest("system", words), sendable.system_tokens, text=words),
+        sections=tuple(map(_section, placed)),
+        messages=tuple(_messages(sendable)),
     )
 
 
-def _tools(context: AssembledContext) -> Iterator[Piece]:
-    placed = {each.name: each for each in context.placements if each.kind == "tool" and each.tokens}
-    for tool in context.tools:
+def _tools(sendable: Sendable) -> Iterator[Piece]:
+    placed = {each.name: each for each in sendable.placements if each.kind == "tool" and each.tokens}
+    for tool in sendable.tools:
         found = placed.get(tool.name)
         written = write_json(_sent(encode(tool)), "a tool")  # a model reads its parameters in their order
         tokens, source = (found.tokens, found.source) if found else (0, None)
@@ -61,9 +93,9 @@ def _section(placed: Placement) -> Piece:
     )
 
 
-def _messages(context: AssembledContext) -> Iterator[Piece]:
-    messages, sizes = context.messages, context.message_tokens or (0,) * len(context.messages)
-    placed = [each for each in context.placements if _is_message(each)]
+def _messages(sendable: Sendable) -> Iterator[Piece]:
+    messages, sizes = sendable.messages, sendable.message_tokens or (0,) * len(sendable.messages)
+    placed = [each for each in sendable.placements if _is_message(each)]
     sources = [each.source for each in placed] if len(placed) == len(messages) else [None] * len(messages)
     before = dict[str, int]()
     for place, (message, tokens, source) in enumerate(zip(messages, sizes, sources, strict=True)):

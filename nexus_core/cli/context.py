@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nexus_core.cli.options import Json, RequireTrusted, model_names
+from nexus_core.cli.options import Json, Profile, RequireTrusted, model_names
+from nexus_core.cli.session.group import LedgerUrl, session_labels
+from nexus_core.errors import UsageError
 
 if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
@@ -29,12 +31,22 @@ ModelName = Annotated[
     ),
 ]
 Top = Annotated[int, typer.Option("--top", metavar="N", min=0, help="How many tools and messages to list.")]
+Session = Annotated[
+    str,
+    typer.Option(
+        "--session",
+        metavar="LABEL",
+        help="What a session would send now, instead of a file.",
+        autocompletion=session_labels,
+    ),
+]
+Tree = Annotated[bool, typer.Option("--tree", help="From zones to single sections, instead of bars; not of a FILE.")]
 Everything = Annotated[bool, typer.Option("--all", help="Count also what was compacted away.")]
 
 EXAMPLES = """
 \b
 Examples:
-  nexus context                          the prompt of this directory, section by section
+  nexus context                          what goes to a model here, by zone, kind, layer and section
   nexus context session.jsonl -m gpt-4o  a transcript, counted for another model
 """
 
@@ -44,23 +56,34 @@ def context(
     ctx: typer.Context,
     file: File = None,
     *,
+    session: Session = "",
     model: ModelName = "",
     top: Top = 10,
+    tree: Tree = False,
     everything: Everything = False,
+    profile: Profile = "nexus",
+    ledger: LedgerUrl = "",
     json: Json = False,
     require_trusted: RequireTrusted = False,
 ) -> None:
-    """Show where the tokens go: in a transcript by role, kind, tool and message, else in the prompt of this directory.
+    """Show where the tokens go: in a transcript by role, kind, tool and message, else in what goes to a model here.
 
     FILE may be a session of Claude Code, Codex or pi, an export of ChatGPT, or messages or a request of any API.
-    It is only read. Exits with 1 if it does not fit into the model's window.
+    It is only read. Without it, the request of this directory or of a session is shown by zone, kind, layer, section
+    and tool, with what is free and what was left out. Exits with 1 if it does not fit into the model's window.
     """
     shell: CommandShell = ctx.obj
     if file is None:
-        from nexus_core.cli.context_prompt import show_prompt  # noqa: PLC0415 - either this or the next
+        from nexus_core.cli.context_prompt import Wanted, show_prompt  # noqa: PLC0415 - either this or the next
 
-        show_prompt(shell, model, json=json, require_trusted=require_trusted)
-    else:
-        from nexus_core.cli.context_file import show_file  # noqa: PLC0415 - as above
+        if everything:
+            raise UsageError("--all is about a transcript", hint="name the FILE")
+        if session and profile != "nexus":
+            raise UsageError("a session is Nexus's own; no other agent reads it", hint="leave out --session or --as")
+        show_prompt(ctx, Wanted(model, session, ledger, profile, top, tree, json, require_trusted))
+        return
+    if session or tree or profile != "nexus" or ledger:
+        raise UsageError("--session, --tree, --as and --ledger are not about a FILE", hint="leave out FILE, or them")
+    from nexus_core.cli.context_file import show_file  # noqa: PLC0415 - as above
 
-        show_file(shell, file, model, top=top, everything=everything, json=json)
+    show_file(shell, file, model, top=top, everything=everything, json=json)

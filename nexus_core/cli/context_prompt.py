@@ -1,4 +1,4 @@
-"""`nexus context` without a file: where the tokens of this directory's prompt go."""
+"""`nexus context` without a file: where the tokens of a request go, that of this directory or of a session."""
 
 from __future__ import annotations
 
@@ -7,50 +7,195 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 
 from nexus_core.cli.bars import Row, print_bars
+from nexus_core.cli.context_shares import shares_of, shares_of_prompt
 from nexus_core.cli.exits import FINDINGS
 from nexus_core.cli.measure import open_measure
+from nexus_core.cli.session.group import open_nexus
+from nexus_core.nexus import OWN_PROFILE
 from nexus_core.rendering.labelled import render_section
 from nexus_core.text.console import counted
+from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from nexus_core.cli.context_shares import Shares
+    from nexus_core.cli.measure import Measure
     from nexus_core.cli.shell import CommandShell
-    from nexus_core.values.section import Section
+    from nexus_core.nexus import Nexus
+    from nexus_core.values.message import Message
+    from nexus_core.values.settings import Settings
 
 
-class _Sized(NamedTuple):
-    section: Section
-    tokens: int
+class Wanted(NamedTuple):
+    """What was said on the command line."""
+
+    model: str
+    session: str
+    ledger: str
+    profile: str
+    top: int
+    tree: bool
+    json: bool
+    require_trusted: bool
+
+
+class Looked(NamedTuple):
+    """What was found.
+
+    Attributes:
+        name: What it is about.
+        shares: Where the tokens go.
+        measure: Who counted, and for whom.
+        messages: What is said, with what each message takes.
+        directory: Where the agent works.
+        session: The session, "" for none.
+    """
+
+    name: str
+    shares: Shares
+    measure: Measure
+    messages: Sequence[tuple[Message, int]]
+    directory: str
+    session: str
 
     @property
-    def source(self) -> str:
-        return self.section.source.uri if self.section.source else ""
+    def fits(self) -> bool:
+        """Whether a model can be sent it."""
+        budget = self.shares.budget
+        return self.shares.total <= self.measure.window if budget is None else budget.remaining >= 0
 
 
-def show_prompt(shell: CommandShell, model: str, *, json: bool, require_trusted: bool) -> None:
-    """Print the sections of the prompt with their tokens and sources."""
-    with shell.nexus() as nexus:
-        context = nexus.context()
-        measure = open_measure(nexus, context.loaded.settings, model)
-        sections = [_Sized(each, measure.counter.count(render_section(each))) for each in context.sections]
-        total = measure.counter.count(context.system_prompt)
-    shell.review(context.loaded, require_trusted=require_trusted)
-    if json:
-        facts = {"schema": 1, "directory": str(context.cwd), **measure.facts(total)}
-        shell.console.json({**facts, "sections": [_described(each) for each in sections]})
+def show_prompt(ctx: typer.Context, wanted: Wanted) -> None:
+    """Print where the tokens of a request go."""
+    shell: CommandShell = ctx.obj
+    with open_nexus(ctx, wanted.ledger) as nexus:
+        if wanted.profile == OWN_PROFILE:
+            loaded = nexus.load()
+            shell.review(loaded, require_trusted=wanted.require_trusted)
+            found = _look(nexus, loaded.settings, wanted)
+        else:
+            found = _look_as(nexus, shell, wanted)
+    if wanted.json:
+        shell.console.json(_facts(found, tree=wanted.tree))
     else:
-        shell.console.text(f"{context.cwd}: {counted(len(sections), 'section')} of the system prompt")
-        shell.console.text(measure.sentence(total))
-        rows = [Row(each.section.title, each.tokens, remark=each.source) for each in sections]
-        print_bars(shell.console, ("SECTION", "SOURCE"), rows, total)
-    if measure.is_exceeded_by(total):
+        _print(shell, found, wanted)
+    if not found.fits and not found.measure.is_assumed:
         raise typer.Exit(FINDINGS)
 
 
-def _described(sized: _Sized) -> dict[str, object]:
-    source = sized.section.source
-    return {
-        "id": sized.section.id,
-        "title": sized.section.title,
-        "tokens": sized.tokens,
-        "source": source and {"uri": source.uri, "layer": source.layer, "plugin": source.plugin},
+def _look(nexus: Nexus, settings: Settings, wanted: Wanted) -> Looked:
+    request = nexus.request(model=wanted.model, session=wanted.session)
+    context = nexus.assemble(request, must_fit=False)
+    measure = open_measure(nexus, settings, context.model)
+    messages = list(zip(context.messages, context.message_tokens, strict=True))
+    name = f"session {wanted.session}" if wanted.session else str(nexus.cwd)
+    return Looked(name, shares_of(context), measure, messages, str(nexus.cwd), wanted.session)
+
+
+def _look_as(nexus: Nexus, shell: CommandShell, wanted: Wanted) -> Looked:
+    context = nexus.context(profile=wanted.profile)
+    shell.review(context.loaded, require_trusted=wanted.require_trusted)
+    measure = open_measure(nexus, nexus.load().settings, wanted.model)
+    count = measure.counter.count
+    total = count(context.system_prompt) if context.sections else 0
+    shares = shares_of_prompt(context, lambda section: count(render_section(section)), total)
+    return Looked(f"{context.cwd}, as {wanted.profile} reads it", shares, measure, [], str(context.cwd), "")
+
+
+# ---- printing -------------------------------------------------------------------------------------------------------
+
+
+def _print(shell: CommandShell, found: Looked, wanted: Wanted) -> None:
+    shares, total = found.shares, found.shares.total
+    facts = [f"{counted(len(shares.sections), 'section')} of the system prompt"]
+    facts += [counted(len(shares.tools), "tool")] if shares.tools else []
+    facts += [counted(len(found.messages), "message")] if found.messages else []
+    shell.console.text(visible_line(f"{found.name}: {', '.join(facts)}"))
+    shell.console.text(found.measure.sentence(total))
+    if wanted.tree:
+        _print_tree(shell, shares)
+    else:
+        _print_tables(shell, found, wanted.top)
+    if shares.left_out:
+        rows = [(each.what, "-" if each.tokens is None else f"{each.tokens:,}", each.rule) for each in shares.left_out]
+        shell.console.text("")
+        shell.console.table([("LEFT OUT", "TOKENS", "BY"), *rows], styles=["bold"])
+
+
+def _print_tables(shell: CommandShell, found: Looked, top: int) -> None:
+    from nexus_core.cli.context_file import excerpt  # noqa: PLC0415 - not for a tree
+
+    console, shares, total = shell.console, found.shares, found.shares.total
+    if shares.budget is not None:
+        print_bars(console, ("ZONE",), _rows(_window(shares)), shares.budget.limit)
+        print_bars(console, ("KIND",), _rows(shares.kinds()), total)
+        print_bars(console, ("LAYER",), _rows(shares.layers()), total)
+    sections = [Row(each.name, each.tokens, remark=each.uri) for each in shares.sections]
+    print_bars(console, ("SECTION", "SOURCE"), sections, total)
+    tools = sorted(shares.tools, key=lambda each: -each.tokens)[:top]
+    print_bars(console, ("TOOL", "SOURCE"), [Row(each.name, each.tokens, remark=each.uri) for each in tools], total)
+    largest = sorted(enumerate(found.messages), key=lambda each: -each[1][1])[:top]
+    rows = [
+        Row(f"message {place}", tokens, remark=f"{message.role}: {excerpt(message)}")
+        for place, (message, tokens) in largest
+    ]
+    print_bars(console, ("LARGEST", "SAYS"), rows, total)
+
+
+def _window(shares: Shares) -> dict[str, int]:
+    """The model's window, with what is free in it."""
+    assert shares.budget is not None  # noqa: S101 - asked before
+    kept = {"for the answer": shares.budget.reserve_response, "for tools": shares.budget.reserve_tools}
+    return {**shares.zones(), **kept, "free": max(shares.budget.remaining, 0)}
+
+
+def _print_tree(shell: CommandShell, shares: Shares) -> None:
+    from nexus_core.cli.context_tree import tree_lines, tree_of  # noqa: PLC0415 - only for a tree
+    from nexus_core.cli.session.tables import right_aligned  # noqa: PLC0415 - as above
+
+    rows = [("TOKENS", "SHARE", "WHAT", "SOURCE"), *tree_lines(tree_of(shares), shares.total)]
+    shell.console.text("")
+    shell.console.table(right_aligned(rows, {0, 1}), styles=["bold"])
+
+
+def _rows(sums: Mapping[str, int]) -> list[Row]:
+    return [Row(name, tokens) for name, tokens in sums.items() if tokens]
+
+
+# ---- for programs ---------------------------------------------------------------------------------------------------
+
+
+def _facts(found: Looked, *, tree: bool) -> dict[str, object]:
+    shares, budget = found.shares, found.shares.budget
+    facts: dict[str, object] = {
+        "schema": 1,
+        "directory": found.directory,
+        "session": found.session,
+        **found.measure.facts(shares.total),
+        "fits": found.fits,
+        "zones": shares.zones(),
+        "kinds": shares.kinds(),
+        "layers": shares.layers(),
+        "files": shares.files(),
+        "sections": [
+            {
+                "id": each.id,
+                "title": each.name,
+                "kind": each.kind,
+                "tokens": each.tokens,
+                "source": {"uri": each.uri, "layer": each.layer, "plugin": each.plugin},
+            }
+            for each in shares.sections
+        ],
+        "tools": [{"name": each.name, "tokens": each.tokens, "source": each.uri} for each in shares.tools],
+        "messages": [{"role": message.role, "tokens": tokens} for message, tokens in found.messages],
+        "left_out": [each._asdict() for each in shares.left_out],
+        "reserved": 0 if budget is None else budget.reserve_response + budget.reserve_tools,
+        "free": found.measure.window - shares.total if budget is None else budget.remaining,
     }
+    if tree:
+        from nexus_core.cli.context_tree import tree_of  # noqa: PLC0415 - only for a tree
+
+        facts["tree"] = tree_of(shares).facts()
+    return facts

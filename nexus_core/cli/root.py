@@ -32,7 +32,13 @@ class RootGroup(LazyGroup):
             Command("status", "This directory in ten lines.", "nexus_core.cli.status:app"),
             Command("show", "Print the labelled system prompt.", "nexus_core.cli.show:app"),
             Command("layers", "List the layers that were found.", "nexus_core.cli.layers:app"),
+            Command("assemble", "Print what would go to a model in a call.", "nexus_core.cli.request.assemble:app"),
             Command("context", "Show where the tokens go.", "nexus_core.cli.context:app"),
+            Command(
+                "diff",
+                "Say by what two requests differ, and where the cache breaks.",
+                "nexus_core.cli.request.diff:app",
+            ),
             Command("tokens", "Count the tokens of files.", "nexus_core.cli.tokens:app"),
             Command("explain", "Say where something comes from, or why it is not there.", "nexus_core.cli.explain:app"),
             Command("check", "Say what an API would refuse in a list of messages.", "nexus_core.cli.check:app"),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.compaction.calling import SummariserError, call_summariser
@@ -77,7 +78,7 @@ class Summary(NamedTuple):
     summariser: str
     calls: int
     failures: tuple[tuple[str, str], ...] = ()
-    redacted: Counter[str] = Counter()
+    redacted: Mapping[str, int] = MappingProxyType({})
 
 
 def ask_summarisers(task: SummaryTask, chain: Sequence[Summariser], count: Callable[[str], int]) -> Asking:

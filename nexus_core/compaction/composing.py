@@ -59,7 +59,9 @@ def share_out(room: int, *, facts: int, words: int, prose: int) -> Shares:
 
     Args:
         room: All of it.
-        facts, words, prose: What each takes at most, however much room there is.
+        facts: What facts take at most, however much room there is.
+        words: The same of what the user said.
+        prose: The same of the prose.
     """
     left = max(room - _FRAME, 0)
     facts, words = min(facts, left // 4), min(words, left // 4)

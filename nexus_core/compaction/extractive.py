@@ -36,9 +36,12 @@ _EARLIER = 3
 _BETWEEN = re.compile(r"(?<=[.!?])\s+|\n+")  # a dot inside a name ends no sentence
 _TERM = re.compile(r"\w{4,40}")
 _COMMON = frozenset(
-    "about after again also because been before being could does done each even first from have having here into just like"
-    " make many more most much must need only other over please same should since some such than that their them then there"
-    " these they this those through under until very want well were what when where which while will with would your".split()
+    _TERM.findall(
+        "about after again also because been before being could does done each even first from have having here into"
+        " just like make many more most much must need only other over please same should since some such than that"
+        " their them then there these they this those through under until very want well were what when where which"
+        " while will with would your"
+    )
 )
 _LEFT_OUT = "- (left out: "
 _FOCUSED = 16
@@ -89,12 +92,12 @@ class _Terms:
         return (weight + _FOCUSED * len(words & self.focus)) * 100 // (len(words) + 6)
 
     def best(self, text: str, most: int) -> str:
-        """The best sentences of a text, in their order, in so many characters; its first and last count more."""
+        """The best sentences of a text, in their order, in so many characters: the first in any case, and the last rather than others."""
         sentences = [each for part in _BETWEEN.split(_ends(text)) if (each := " ".join(part.split()).strip("-*# "))]
         last = len(sentences) - 1
         ranked = sorted(
             range(len(sentences)),
-            key=lambda place: (-self.score(sentences[place]) * (3 if place in (0, last) else 2), place),
+            key=lambda place: (place > 0, -self.score(sentences[place]) * (3 if place == last else 2), place),
         )
         chosen: list[int] = []
         for place in ranked:
@@ -146,7 +149,7 @@ def _deeds(turn: Sequence[Message]) -> Iterable[str]:
                     error = next(find_errors(part.text), "")
                     failed[": ".join(filter(None, [f"{command or part.name or 'a tool'} ({ended})", error]))] = None
     if tools:
-        used = ", ".join(f"{name} ×{times}" if times > 1 else name for name, times in sorted(tools.items()))
+        used = ", ".join(f"{name} ({times} times)" if times > 1 else name for name, times in sorted(tools.items()))
         yield f"  Did: {used}"[:_LINE]
     if changed:
         yield f"  Changed: {', '.join(changed)}"[:_LINE]

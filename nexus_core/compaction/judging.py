@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 SHORT = 400
 """A refusal is no longer than that; a summary that begins so says more."""
 _REFUSAL = re.compile(
-    r"(?:i['’]?m sorry|i am sorry|sorry[,.]|i apologi[sz]e|i can(?:no|['’])t|i am unable|i['’]?m unable|i['’]?m not able|i am not able"
-    r"|i won['’]?t|i will not|as an ai\b|unfortunately,? i|i must decline|i['’]?m afraid)",
+    r"sorry[,.]|as an ai\b|unfortunately,? i\b|i(?:'m| am) (?:sorry|unable|not able|afraid)|i apologi[sz]e"
+    r"|i (?:cannot|can't|won't|will not|must decline)",
     re.IGNORECASE,
 )
 _GARBAGE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffd\ufffe\uffff]")
@@ -41,7 +41,7 @@ def judge_summary(answer: object, request: SummaryRequest, original: int, count:
     text = _text_of(answer)
     if " ".join(text.split()) in _known_texts(request):
         raise SummariserError("gave back what it was given")
-    if len(text) <= SHORT and _REFUSAL.match(text):
+    if len(text) <= SHORT and _REFUSAL.match(text.replace("\u2019", "'")):
         raise SummariserError(f"refused: {text.splitlines()[0][:80]}")
     tokens = count(text)
     if tokens >= original:

@@ -40,5 +40,9 @@ def compaction_options(settings: Settings) -> CompactionOptions:
     """What merged settings say, with defaults where they say nothing."""
     group = settings.get("compaction")
     given = cast("dict[str, Any]", group if isinstance(group, dict) else {})
-    known = {name: value for name, value in given.items() if name in CompactionOptions._fields}
-    return CompactionOptions(**{name: tuple(each) if isinstance(each, list) else each for name, each in known.items()})
+    known: dict[str, Any] = {
+        name: tuple(each) if isinstance(each, list) else each
+        for name, each in given.items()
+        if name in CompactionOptions._fields
+    }
+    return CompactionOptions(**known)

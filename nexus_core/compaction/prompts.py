@@ -20,6 +20,11 @@ RESULT = 4000
 MOST_TOKENS = 2000
 """How long a summary is asked to be where nobody says it."""
 
+_WRITE = (
+    "Write a summary from which somebody can go on with the work who has not read the record. Use these headings, and "
+    "leave out those under which there is nothing to say:"
+)
+_ONLY = "Write nothing but the summary: no greeting, no questions, no calls of tools."
 _HEADINGS = """\
 ## Goal: what the user wants, and why
 ## Instructions: what the user asked to do or not to do, in the user's words where they matter
@@ -53,21 +58,14 @@ def build_summarize_prompt(
 
 def build_instruction(*, has_previous: bool = False, focus: str = "", max_tokens: int = MOST_TOKENS) -> str:
     """What to make of a conversation, for the end of a prompt."""
-    parts = [
-        "Write a summary from which somebody can go on with the work who has not read the record. Use these headings, and "
-        f"leave out those under which there is nothing to say:\n\n{_HEADINGS}",
-        _EXACT,
-    ]
+    parts = [f"{_WRITE}\n\n{_HEADINGS}", _EXACT]
     if has_previous:
         parts.append(
             "Take over from the earlier summary whatever still holds; where the record says otherwise, it wins."
         )
     if focus:
         parts.append(f"Keep above all what is about this: {focus}")
-    parts.append(
-        f"Write in the language of the user, no more than {max_tokens:,} tokens, and nothing but the summary: no greeting, "
-        "no questions, no calls of tools."
-    )
+    parts.append(f"Write in the language of the user, and no more than {max_tokens:,} tokens. {_ONLY}")
     return "\n\n".join(parts)
 
 

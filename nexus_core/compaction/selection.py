@@ -59,7 +59,7 @@ def select_messages_for_compaction(
     room = int(max(available_budget, 0) * recent_preserve_ratio)
     first = len(messages)
     for group in newest_groups(messages.__getitem__, len(messages)):
-        room -= token_counter.count_messages(messages[group.first : group.last + 1])
+        room -= token_counter.count_messages(list(messages[group.first : group.last + 1]))
         if room < 0 and first < len(messages):
             break
         first = group.first

@@ -60,4 +60,5 @@ def trust_of(messages: Iterable[Message], previous: Trust = "user") -> Trust:
         messages: What is summarised.
         previous: Whose word the summary is that they begin with.
     """
-    return lowest_trust([previous, *("foreign" for message in messages if message.tool_results)])
+    said: list[Trust] = ["foreign" if message.tool_results else "user" for message in messages]
+    return lowest_trust([previous, *said])

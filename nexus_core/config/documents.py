@@ -55,7 +55,7 @@ def setting_error(
 ) -> ConfigError:
     """The error for something wrong at a position of a file; its report shows the lines around it.
 
-    Lines about MCP servers are never shown, because they may hold passwords.
+    Lines that may hold a password or a key are never shown.
 
     Args:
         path: The file.
@@ -67,13 +67,13 @@ def setting_error(
     """
     from nexus_core.config.excerpt import render_excerpt  # noqa: PLC0415 - only when something is wrong
     from nexus_core.config.lines import Position  # noqa: PLC0415 - as above
-    from nexus_core.config.secrecy import secret_lines  # noqa: PLC0415 - as above
+    from nexus_core.config.secrecy import secret_lines_around  # noqa: PLC0415 - as above
 
-    line, column = position
+    line, column = place = Position(*position)
     parts = (
         f"Configuration Error: {visible_line(title)}",
         f"  Line {line}, Column {column}: {visible_line(message)}",
-        render_excerpt(lines, Position(line, column), secret_lines(lines)) if lines else "",
+        render_excerpt(lines, place, secret_lines_around(lines, place)) if lines else "",
         closing,
     )
     report = "\n\n".join(filter(None, parts))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from nexus_core.config.lines import Lines, Position
 
@@ -17,7 +17,7 @@ MAX_CELLS = 100
 """How much of a line is shown; longer ones are cut around the place that is meant."""
 
 
-def render_excerpt(lines: Lines, position: Position, withheld: range = range(0)) -> str:
+def render_excerpt(lines: Lines, position: Position, withheld: Collection[int] = ()) -> str:
     """The numbered lines around a position, with a caret below its column; none if its line is among those withheld."""
     if position.line in withheld:
         return ""

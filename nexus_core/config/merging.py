@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 REPLACE = "$replace"
 REMOVE = "$remove"
 
+OWN_POLICIES: Mapping[str, ListPolicy] = {"/compaction/command": "replace", "/compaction/summarisers": "replace"}
+"""Lists whose order says something, so that those of two layers do not make one."""
+
 Value = object
 
 
@@ -43,9 +46,9 @@ def merge_configs(configs: Iterable[LayerConfig], policies: Mapping[str, ListPol
 
     Args:
         configs: In order of precedence, the most local last.
-        policies: By JSON pointer, how lists under that key are merged; they are joined otherwise.
+        policies: By JSON pointer, how lists under that key are merged; others are joined, but for `OWN_POLICIES`.
     """
-    merge = _Merge(policies or {})
+    merge = _Merge({**(policies or {}), **OWN_POLICIES})
     for config in configs:
         merge.add(config)
     return Settings(merge.value, _Origins(merge.notes))

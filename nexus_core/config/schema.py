@@ -102,7 +102,7 @@ class TruncationConfig(Strict):
 
 
 class CompactionConfig(Strict):
-    """When earlier turns are summarised, and how much stays."""
+    """When earlier turns are summarised, by whom, and how much stays."""
 
     enabled: bool = Field(default=True, description="Whether to summarise at all.")
     trigger_ratio: Ratio = Field(default=1.0, description="Summarise above this share of the available window.")
@@ -110,20 +110,45 @@ class CompactionConfig(Strict):
     trigger_turns: Annotated[int, Field(gt=0)] | None = Field(default=None, description="Or after this many turns.")
     target_ratio: Ratio = Field(default=0.6, description="The share to come down to.")
     overflow_ratio: Ratio = Field(default=0.4, description="The share to come down to after a provider refused.")
-    keep_turns: Annotated[int, Field(ge=1)] = Field(default=3, description="Turns that are never summarised.")
-    recent_preserve_ratio: Ratio = Field(default=0.25, description="Share of the budget for recent messages.")
-    summary_budget_ratio: Ratio = Field(default=0.25, description="Share of the budget for the summary.")
-    redact_secrets: bool = Field(default=True, description="Mask secrets in what a summariser reads.")
-    fidelity: Literal["warn", "reinject", "off"] = Field(default="warn", description="What to do about lost facts.")
-
-
-class SummaryConfig(Strict):
-    """Who writes summaries."""
-
-    chain: list[str] = Field(default_factory=list, description="Summarisers by name, in the order they are tried.")
-    command: list[str] | None = Field(default=None, description="A program that reads a prompt and prints a summary.")
+    keep_turns: Annotated[int, Field(ge=1)] = Field(
+        default=3, description="Turns that stay as they are, as long as that many fit at all."
+    )
+    recent_preserve_ratio: Ratio = Field(
+        default=0.25, description="Share of the budget for recent messages, where a conversation is in memory only."
+    )
+    summary_budget_ratio: Ratio = Field(
+        default=0.25,
+        description="Share of the available window that the summary may take, with all that belongs to it.",
+    )
+    redact_secrets: bool = Field(
+        default=True, description="Take secrets out of what is summarised. Only in your own config."
+    )
+    evidence: bool = Field(
+        default=True, description="Put facts and what the user said, word for word, beside the summary."
+    )
+    evidence_tokens: Tokens = Field(default=4000, description="What the facts may take.")
+    user_tokens: Tokens = Field(default=4000, description="What the user's words may take.")
+    fidelity: Literal["warn", "reinject", "off"] = Field(
+        default="reinject",
+        description="Of the facts: report those that a summary leaves out, show those first, or do not look.",
+    )
+    summarisers: list[str] = Field(
+        default_factory=lambda: ["given", "extractive"],
+        description="Who summarises, by name; each is asked if those before could not.",
+    )
+    form: Literal["standalone", "cached"] = Field(
+        default="standalone",
+        description="Ask with the conversation as one text, or go on from the conversation in the provider's cache.",
+    )
     model: str | None = Field(default=None, description="The model that summarises; the session's own otherwise.")
-    timeout_seconds: Annotated[float, Field(gt=0)] = Field(default=120.0, description="How long one may take.")
+    command: list[str] | None = Field(default=None, description="A program that reads a prompt and prints a summary.")
+    timeout: Annotated[float, Field(gt=0)] = Field(default=120.0, description="Seconds that a summariser may take.")
+
+    @model_validator(mode="after")
+    def _asks_somebody(self) -> Self:
+        if self.enabled and not self.summarisers:
+            raise ValueError("summarisers must name somebody; 'extractive' needs no model")
+        return self
 
 
 class CacheConfig(Strict):
@@ -174,7 +199,6 @@ class Config(Strict):
     budget: BudgetConfig = Field(default_factory=BudgetConfig)
     truncation: TruncationConfig = Field(default_factory=TruncationConfig)
     compaction: CompactionConfig = Field(default_factory=CompactionConfig)
-    summary: SummaryConfig = Field(default_factory=SummaryConfig)
     cache: CacheConfig = Field(default_factory=CacheConfig)
     ledger: LedgerConfig = Field(default_factory=LedgerConfig)
     skills: SkillsConfig = Field(default_factory=SkillsConfig)

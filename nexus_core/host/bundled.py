@@ -55,6 +55,20 @@ BUNDLED = (
         hooks=("nexus_models",),
     ),
     bundled(
+        "providers",
+        "nexus_plugins.providers",
+        hooks=(
+            "nexus_settings",
+            "nexus_summarisers",
+            "nexus_diagnose",
+        ),
+        settings="nexus_plugins.providers._settings:ProvidersSettings",
+        protected=(
+            "endpoints",
+            "command_variables",
+        ),
+    ),
+    bundled(
         "readme_fallback",
         "nexus_plugins.readme_fallback",
         hooks=("nexus_layer_texts",),

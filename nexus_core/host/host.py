@@ -179,10 +179,10 @@ class Host:
         )
         return (answer.items[0], answer.plugin) if answer else None
 
-    def summarisers(self, core: Iterable[Summariser] = ()) -> Registry[Summariser]:
+    def summarisers(self, loaded: Loaded, core: Iterable[Summariser] = ()) -> Registry[Summariser]:
         """Ask `nexus_summarisers`; the names of `core` are taken already."""
         registry: Registry[Summariser] = Registry("summariser")
-        self._fill(registry, "nexus_summarisers", core)
+        self._fill(registry, "nexus_summarisers", core, loaded=loaded)
         return registry
 
     def ledger(self, url: str) -> Ledger | None:
@@ -233,20 +233,21 @@ class Host:
                     _stamp(section, "kind", "workspace" if zone == "static" else "event")
         return tuple(section for answer in answers for section in answer.items)
 
-    def _fill(self, registry: Registry[Any], hook: str, core: Iterable[Any] = ()) -> None:
+    def _fill(self, registry: Registry[Any], hook: str, core: Iterable[Any] = (), **arguments: object) -> None:
         """Add what a hook offers, each under its name; Nexus itself and the bundled plugins keep theirs."""
         # Installing a package must not change what a name of ours means.
         for item in core:
             registry.add(item.name, item, "Nexus itself")
-        for answer in self._bundled_first(hook):
+        for answer in self._bundled_first(hook, **arguments):
             for item in answer.items:
                 if owner := registry.add(item.name, item, f"plugin {answer.plugin!r}"):
                     message = f"the {registry.kind} {item.name!r} is taken by {owner}; it is left out"
                     self._blame.note(answer.plugin, message, hook=hook)
 
-    def _bundled_first(self, hook: str) -> list[Answer[Any]]:
+    def _bundled_first(self, hook: str, **arguments: object) -> list[Answer[Any]]:
         bundled = {plugin.name for plugin in self.plugins if plugin.bundled}
-        return sorted(self._ask_once(hook), key=lambda answer: answer.plugin not in bundled)
+        answers = self._ask(hook, **arguments) if arguments else self._ask_once(hook)
+        return sorted(answers, key=lambda answer: answer.plugin not in bundled)
 
     def _ask_once(self, hook: str) -> list[Answer[Any]]:
         """The answers to a hook that asks what a plugin is like, which does not change while it is loaded."""

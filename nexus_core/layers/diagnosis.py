@@ -17,12 +17,13 @@ from nexus_core.trust.fingerprint import effect, one_line
 from nexus_core.values.finding import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from nexus_core.values.layer import Layer, LayerText
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.request import Request
+    from nexus_core.values.section import Section
 
 LONG_TEXT = 20_000
 CODEX_BYTES = 32 * 1024
@@ -46,6 +47,32 @@ def diagnose(loaded: Loaded, request: Request) -> list[Finding]:  # noqa: ARG001
     case = _Case(loaded, uses, files)
     found = (check.find(case) for check in CHECKS.values() if check.find)
     return list(dict.fromkeys(chain(loaded.findings, *found)))
+
+
+def find_volatile_sections(first: Iterable[Section], second: Iterable[Section]) -> list[Finding]:
+    """The sections of plugins that keep a prompt from being cached.
+
+    Args:
+        first: What plugins brought when they were asked.
+        second: What they brought when they were asked once more.
+    """
+    before, after = ({_known_by(section): section.text for section in each} for each in (first, second))
+    found = []
+    for plugin, name in dict.fromkeys([*before, *after]):
+        was, is_now = before.get((plugin, name)), after.get((plugin, name))
+        dated = next(filter(None, (_find_volatile(line) for _, line in _prose(is_now or ""))), None)
+        if was != is_now:
+            message = f"plugin {plugin!r} brings another section {name!r} each time it is asked"
+        elif dated is not None:
+            message = f"plugin {plugin!r} has {dated[0]!r} in its section {name!r}, which changes from day to day"
+        else:
+            continue
+        found.append(Finding("volatile-section", f"{message}, and each change costs the prompt cache"))
+    return found
+
+
+def _known_by(section: Section) -> tuple[str, str]:
+    return section.source.plugin if section.source else "", section.id
 
 
 class _File(NamedTuple):
@@ -261,5 +288,6 @@ CHECKS = {  # every code of the core
     "protected-setting": Check("A project sets what only you decide"),
     "trust-store": Check("Your approvals cannot be relied upon, so that nothing is trusted"),
     "unapproved": Check("A setting would do something, and waits for your approval", _unapproved),
+    "volatile-section": Check("What a plugin adds to the prompt is another text each time, or tells the time"),
     "volatile-text": Check("A date or a counter in a text keeps prompts from being cached", _volatile_text),
 }

@@ -27,6 +27,7 @@ LEVELS = ("yolo", "trusted", "sandboxed")
 """Permission levels from the loosest to the tightest."""
 
 PROTECTED = (
+    "compaction.redact_secrets",
     "home",
     "ledger",
     "plugins.disabled",
@@ -44,7 +45,7 @@ ALLOWED, DENIED = "permissions.tools.allow", "permissions.tools.deny"
 DEPTH = "context.ancestor_depth"
 """What a project decides for itself, but not for what lies below it."""
 
-ACTIVE = ("summary.command",)
+ACTIVE = ("compaction.command", "compaction.summarisers")
 """What takes effect in a project only after approval; servers and the settings of plugins come on top."""
 
 

@@ -107,21 +107,21 @@ class Pipeline:
             _open(state)
         return (yield from self._try(state, said))
 
-    def assemble(self, said: Said | None) -> Work[AssembledContext]:
+    def assemble(self, said: Said | None, *, must_fit: bool = True) -> Work[AssembledContext]:
         """The same for a session that has to be there; without a message also where no turn is open."""
         state = yield from wait(self._thread.read)
         if self.label and state.record is None:
             known = yield from wait(self._thread.labels)
             raise UnknownNameError("session", self.label, known)
-        return (yield from self._try(state, said))
+        return (yield from self._try(state, said, must_fit=must_fit))
 
-    def _try(self, state: State, said: Said | None) -> Work[AssembledContext]:
+    def _try(self, state: State, said: Said | None, *, must_fit: bool = True) -> Work[AssembledContext]:
         if said is not None:
             _ensure_in_use(state)
             if state.open_turn is not None:
                 raise _already_open(self.label, state.open_turn)
         plan = yield from wait(self._thread.plan, state, said)
-        return (yield from wait(assemble, plan.call))
+        return (yield from wait(assemble, plan.call._replace(must_fit=must_fit)))
 
     def replay(self, step: str) -> Work[AssembledContext]:
         """What was sent before a reply."""

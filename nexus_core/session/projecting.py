@@ -26,12 +26,16 @@ def project(steps: Iterable[Step], scales: Weighs) -> list[Sent]:
     """The messages of steps in the order in which a model reads them.
 
     An input that was sealed stands as it was sent. Results stand in the order of their calls, however they came.
-    Compactions say nothing by themselves.
+    Compactions say nothing by themselves. A step that takes back the newest messages (`popped`) leaves them out.
     """
     sent: list[Sent] = []
     results: list[tuple[int, Sent]] = []
     for step in steps:
         if step.kind in _SILENT:
+            popped = step.data.get("popped")
+            if isinstance(popped, int) and popped > 0:
+                _flush(results, sent)
+                del sent[-popped:]
             continue
         messages = _sent(step, scales)
         if not messages:
@@ -90,11 +94,11 @@ def summary_messages(compaction: Step, scales: Weighs) -> list[Sent]:
 def _places(step: Step) -> list[int]:
     """Where the messages of a step with results belong among the results of a reply: each by the first it brings."""
     places = [key.place for key in answered_by(step)]
-    found = []
+    found, at = [], 0
     for message in step.messages:
-        brought = max(len(message.tool_results), 1)
-        found.append(min(places[:brought], default=0))
-        del places[:brought]
+        end = at + max(len(message.tool_results), 1)
+        found.append(min(places[at:end], default=0))
+        at = end
     return found
 
 

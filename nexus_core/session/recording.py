@@ -12,6 +12,7 @@ What a step knows besides its messages (`step.data`):
     interrupted, error           about a reply that was cut off, a turn that failed
     answers, clamp               about results: the calls they answer; where long texts are cut when they are sent
     sizes                        what each message takes, where there are several
+    imported, time, kinds        about what was imported: the lines of each message, when it was said, whose word it was
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def ask_every_hook(host: Host, request: Request) -> dict[str, object]:
         "nexus_token_counter": [_describe_counter(host, model) for model in ("", "gpt-4o")],
         "nexus_truncations": list(host.truncations()),
         "nexus_compaction_plan": host.compaction_plan(*_sample_thread()),
-        "nexus_summarisers": list(host.summarisers()),
+        "nexus_summarisers": list(host.summarisers(loaded)),
         "nexus_ledger": _describe_ledger(host, f"sqlite:///{request.home / 'ledger.db'}"),
         "nexus_diagnose": host.diagnose(request, loaded),
     }

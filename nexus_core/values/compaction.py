@@ -22,8 +22,8 @@ FactClass = Literal["path", "command", "identifier", "url", "number", "error"]
 FACT_CLASSES: tuple[FactClass, ...] = get_args(FactClass)
 
 SummaryForm = Literal["standalone", "cached"]
-"""How a model is asked: with the conversation as one text, or with the conversation itself and an instruction behind it,
-so that the provider's cache is used."""
+"""How a model is asked: with the conversation as one text, or with the conversation itself and an instruction behind
+it, so that the provider's cache is used."""
 
 
 class ThreadMessage(NamedTuple):  # of which there are many

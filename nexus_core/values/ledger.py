@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 StepKind = Literal["input", "sealed", "reply", "result", "interrupted", "turn", "compaction", "revert"]
 """What a step adds to a turn.
 
-`input` opens a turn with what was said, or says more in it; `sealed` is the same as it was sent; `reply` and `result` are what the model
-answered and what tools brought; `interrupted` ends a turn that nobody will finish; `turn` is a whole turn that was made
-elsewhere; `compaction` summarises what came before, and `revert` takes a compaction back.
+`input` opens a turn with what was said, or says more in it; `sealed` is what opened it as it was sent; `reply` and
+`result` are what the model answered and what tools brought; `interrupted` ends a turn that nobody will finish; `turn` is
+a whole turn that was made elsewhere; `compaction` summarises what came before, and `revert` takes a compaction back.
 """
 
 SessionStatus = Literal["active", "archived"]

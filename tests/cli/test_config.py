@@ -80,7 +80,7 @@ def test_a_file_is_made_where_there_is_none(cli: Cli, nexus_home: Path) -> None:
         ("provider.base_url", "https://example.com", "is your own decision, not a project's; it is ignored"),
         ("provider", '{"base_url": "https://example.com"}', "is your own decision, not a project's; it is ignored"),
         ("permissions.level", "yolo", "a project may only tighten it; it is ignored"),
-        ("summary.command", '["summarise"]', "It takes effect after `nexus trust allow`."),
+        ("compaction.command", '["summarise"]', "It takes effect after `nexus trust allow`."),
     ],
 )
 def test_a_setting_that_has_no_effect_is_written_and_said_to_have_none(

@@ -142,7 +142,7 @@ _ACTIVE = {
         ("T1", "T5"), {".git/HEAD": "", SERVERS: {"servers": [_SERVER]}, "a/b/x": ""}, cwd="a/b", says=_WAITS
     ),
     "a program that writes summaries": Repository(
-        ("T1", "T5"), {SETTINGS: {"summary": {"command": _COMMAND}}}, says=("pending", "/summary/command")
+        ("T1", "T5"), {SETTINGS: {"compaction": {"command": _COMMAND}}}, says=("pending", "/compaction/command")
     ),
     "servers of other tools": Repository(
         ("T1",),

@@ -75,7 +75,7 @@ def test_a_terminal_changes_nothing_but_colours(visit: Visit, name: str) -> None
 def test_what_was_left_out_is_listed_for_programs(visit: Visit) -> None:
     files = {
         ".nexus3/mcp.json": {"servers": [{"name": name, "command": ["true"]} for name in "abc"]},
-        ".nexus3/config.json": {"summary": {"command": ["true"]}},
+        ".nexus3/config.json": {"compaction": {"command": ["true"]}},
     }
 
     skipped = json.loads(visit(Repository(("T5",), files)).command("show --json").out)["skipped"]
@@ -84,7 +84,7 @@ def test_what_was_left_out_is_listed_for_programs(visit: Visit) -> None:
         ("/mcp_servers/a", "pending"),
         ("/mcp_servers/b", "pending"),
         ("/mcp_servers/c", "pending"),
-        ("/summary/command", "pending"),
+        ("/compaction/command", "pending"),
     }
 
 

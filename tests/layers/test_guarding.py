@@ -167,25 +167,25 @@ def test_without_a_list_to_widen_null_is_what_holds_anyway() -> None:
 
 @pytest.mark.parametrize("decision", ["pending", "denied", "changed"])
 def test_an_active_setting_waits_for_approval(decision: Decision) -> None:
-    guarded = guard(config(LOCAL, '{"summary": {"command": ["llm"], "model": "x"}}'), decision=decision)
+    guarded = guard(config(LOCAL, '{"compaction": {"command": ["llm"], "model": "x"}}'), decision=decision)
 
     settings = merge_configs(guarded.configs)
-    assert settings.get("summary.command") is None
-    assert settings.get("summary.model") == "x"
-    assert [(part.pointer, part.decision) for part in guarded.active] == [("/summary/command", decision)]
+    assert settings.get("compaction.command") is None
+    assert settings.get("compaction.model") == "x"
+    assert [(part.pointer, part.decision) for part in guarded.active] == [("/compaction/command", decision)]
 
 
 def test_an_approved_setting_takes_effect() -> None:
-    guarded = guard(config(LOCAL, '{"summary": {"command": ["llm"]}}'), decision="allowed")
+    guarded = guard(config(LOCAL, '{"compaction": {"command": ["llm"]}}'), decision="allowed")
 
-    assert merge_configs(guarded.configs).get("summary.command") == ["llm"]
+    assert merge_configs(guarded.configs).get("compaction.command") == ["llm"]
 
 
 def test_the_users_own_active_settings_need_no_approval() -> None:
-    guarded = guard(config(OWN, '{"summary": {"command": ["llm"]}}'))
+    guarded = guard(config(OWN, '{"compaction": {"command": ["llm"]}}'))
 
     assert guarded.active == []
-    assert merge_configs(guarded.configs).get("summary.command") == ["llm"]
+    assert merge_configs(guarded.configs).get("compaction.command") == ["llm"]
 
 
 def test_a_plugin_says_which_of_its_settings_are_active() -> None:

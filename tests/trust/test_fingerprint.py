@@ -242,7 +242,7 @@ def test_a_setting_keeps_its_structure_and_hides_its_texts() -> None:
     }
 
 
-@pytest.mark.parametrize("pointer", ["summary.command", "/summary/command"])
+@pytest.mark.parametrize("pointer", ["compaction.command", "/compaction/command"])
 def test_a_setting_that_is_a_command_can_be_read(pointer: str) -> None:
     assert json.loads(setting_content(pointer, ["llm", "-m", "x"]))["value"] == ["llm", "-m", "x"]
 
@@ -253,10 +253,10 @@ def test_a_setting_with_another_value_has_another_content(value: object) -> None
 
 
 def test_a_setting_with_a_root_covers_the_scripts_it_names(project: Path) -> None:
-    before = setting_content("summary.command", ["node", "tools/server.js"], root=project)
+    before = setting_content("compaction.command", ["node", "tools/server.js"], root=project)
     (project / "tools/server.js").write_text("evil();\n")
 
-    after = setting_content("summary.command", ["node", "tools/server.js"], root=project)
+    after = setting_content("compaction.command", ["node", "tools/server.js"], root=project)
 
     assert before != after
 
@@ -303,7 +303,7 @@ def test_a_directory_that_is_named_does_not_make_its_other_files_part_of_an_appr
         ('{"kind":"server","command":["node"],"url":null}', "run"),
         ('{"kind":"server","command":["node"],"url":"https://x"}', "run"),
         ('{"kind":"server","command":null,"url":"https://x"}', "connect to"),
-        (setting_content("summary.command", "llm"), "run"),
+        (setting_content("compaction.command", "llm"), "run"),
         (setting_content("/plugins/x/url", "https://x"), "connect to"),
         (setting_content("/plugins/x", 1), "set"),
         ("not JSON", "set"),

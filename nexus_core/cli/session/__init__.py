@@ -8,6 +8,7 @@ tree.py           tree; branches.py: what grew from one step; drawing.py: that a
 stats.py          stats; sums.py: what steps add up to; sums_shown.py: that as tables
 changing.py       fork, rename, archive
 recording.py      record; recorded.py: what it does; given_items.py, items.py: what it is given; keeping.py: how
+replaying.py      replay
 mending.py        verify, repair
 importing.py      import; imported.py, import_report.py: what it does and prints; exporting.py: export
 reading.py        turns from the newest back; tables.py: columns of numbers

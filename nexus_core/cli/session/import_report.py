@@ -80,6 +80,7 @@ class Outcome(NamedTuple):
         repaired: What is put right whenever it is sent, by its code.
         form: What kind of file it is, where there is no transcript.
         lines: How many lines it has, as above.
+        left_out: How many branches are no sessions, because there are too many.
     """
 
     file: str
@@ -89,6 +90,7 @@ class Outcome(NamedTuple):
     repaired: Mapping[str, int] = {}
     form: str = ""
     lines: int = 0
+    left_out: int = 0
 
 
 def print_outcomes(console: Console, outcomes: Sequence[Outcome], *, dry_run: bool) -> None:
@@ -146,11 +148,13 @@ def _warnings(outcome: Outcome) -> Iterator[str]:
     for row in outcome.rows:
         if row.note:
             yield f"{row.note}; what is new is in {row.label!r}"
+    if outcome.left_out:
+        yield f"{outcome.file}: {outcome.left_out:,} of its branches became no sessions: there are too many"
     notes = outcome.transcript.report.notes if outcome.transcript else ()
     for note in notes[:_NOTES]:
         yield f"{outcome.file}:{note.line}: {note.text}"
     if len(notes) > _NOTES:
-        yield f"{outcome.file}: {len(notes) - _NOTES:,} more notes; --json has all of them"
+        yield f"{outcome.file}: {counted(len(notes) - _NOTES, 'more note')}; --json has all of them"
 
 
 def _facts(outcome: Outcome) -> dict[str, object]:
@@ -165,5 +169,6 @@ def _facts(outcome: Outcome) -> dict[str, object]:
         "outcomes": {name: len(numbers) for name, numbers in report.outcomes.items()} if report else {},
         "notes": [note._asdict() for note in report.notes] if report else [],
         "repaired": dict(outcome.repaired),
+        "left_out": outcome.left_out,
         "sessions": [row._asdict() for row in outcome.rows],
     }

@@ -129,7 +129,8 @@ def _import(shell: CommandShell, ledger: Ledger, task: _Task, progress: Progress
         for each in imported.growths
         if each.path.items
     ]
-    return Outcome(task.name, imported.label if rows else "", rows, transcript, _repaired(transcript))
+    label = imported.label if rows else ""
+    return Outcome(task.name, label, rows, transcript, _repaired(transcript), left_out=imported.left_out)
 
 
 def _restore(ledger: Ledger, task: _Task, text: str, progress: Progress) -> Outcome:

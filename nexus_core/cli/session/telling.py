@@ -104,6 +104,10 @@ def _heading(step: Step, message: Message) -> str:
 
 
 def _tell_summary(step: Step, *, full: bool) -> Iterator[Line]:
+    if step.kind == "revert" and (popped := step.data.get("popped")):
+        newest = "the newest item was" if popped == 1 else f"the newest {popped} items were"
+        yield Line(f"revert: {newest} taken back", is_heading=True)
+        return
     if step.kind == "revert":
         restored = step.data.get("restores")
         yield Line(

@@ -16,9 +16,9 @@ Effect = Literal["changed", "read", ""]
 
 _PATHS = re.compile(r"(?:\w{0,20}_)?(?:paths?|files?|file_?names?|filepaths?|director(?:y|ies)|dir)", re.IGNORECASE)
 _COMMANDS = frozenset({"command", "cmd", "script", "commands"})
-_BODIES = frozenset(
-    "content contents text body data file_text new_string old_string new_str old_str insert_text new_source code patch"
-    " diff input edits".split()
+_BODIES = re.compile(
+    r"contents?|text|body|data|file_text|(?:new|old)_str(?:ing)?|insert_text|new_source|code|patch|diff|input|edits",
+    re.IGNORECASE,
 )
 _SHELL = re.compile(r"bash|shell|exec|terminal|command|\bsh\b|\brun\b|run_?cmd|powershell", re.IGNORECASE)
 _CHANGES = re.compile(
@@ -31,8 +31,8 @@ _PATCHED = re.compile(
     r"^(?:\*\*\* (?:Update|Add|Delete) File: |\*\*\* Move to: |\+\+\+ b/)(\S[^\n\t]{0,259})", re.MULTILINE
 )
 _EXIT = re.compile(
-    r"(?:\bexit(?:ed)?[ _-]?(?:with )?(?:code|status)?|\breturn ?code|\bexit_code|\bstatus code)\"?[ ]{0,2}[:=]?[ ]{0,2}"
-    r"(?:of )?(-?\d{1,5})\b",
+    r"\b(?:exit(?:ed)?[ _-]?(?:with )?(?:code|status)?|return ?code|status code)\"?[ ]{0,2}[:=]?[ ]{0,2}(?:of )?"
+    r"(-?\d{1,5})\b",
     re.IGNORECASE,
 )
 _ENDS = 2000
@@ -71,7 +71,7 @@ def command_of(call: ToolCall) -> str:
 
 def other_words(call: ToolCall) -> str:
     """What else a call says, but for the content of files."""
-    return "\n".join(_strings({name: value for name, value in call.arguments.items() if name.lower() not in _BODIES}))
+    return "\n".join(_strings({name: value for name, value in call.arguments.items() if not _BODIES.fullmatch(name)}))
 
 
 def exit_of(result: ToolResult) -> str:

@@ -32,7 +32,7 @@ _UNITS = (
     "|users?|items?|records?|workers?|threads?|connections?|retries|attempts?|tests?|failed|passed|errors?|USD|EUR|GBP|x"
 )
 _NUMBER = re.compile(
-    r"(?<![\w.,/:#-])(?:[$€£][ ]?\d[\d,]{0,15}(?:\.\d{1,6})?(?:[kKMB]\b)?"
+    r"(?<![\w.,/:#-])(?:[$€£][ ]?\d(?:[\d,]{0,14}\d)?(?:\.\d{1,6})?(?:[kKMB]\b)?"
     rf"|[-+]?\d[\d,_]{{0,15}}(?:\.\d{{1,9}})?[ \u00a0]?(?:{_UNITS})(?![\w/%])|[Pp]ort[ ]\d{{2,5}}\b)"
 )
 
@@ -47,6 +47,9 @@ _ERROR = re.compile(
     r"|\b(?:Segmentation fault|undefined reference)"
 )
 
+# Code that deals with errors is none.
+_NO_ERROR = re.compile(r"(?:\d{1,7}[:|]?\s*)?(?:[-+]\s*)?(?:except|catch|raise|throw|class|def|import|from|return|if|//|#)\b")
+
 _IDENTIFIER = re.compile(
     r"[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}"  # a UUID
     r"|(?:CVE|GHSA)-[0-9A-Za-z]{4}-[0-9A-Za-z]{4,7}(?:-[0-9a-z]{4})?"
@@ -55,7 +58,9 @@ _IDENTIFIER = re.compile(
 )
 _ADDRESS = re.compile(r"[\w.+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,4}")
 _TICKET = re.compile(r"([A-Z][A-Z0-9]{1,9})-\d{1,7}")
-_NO_TICKETS = frozenset("UTF SHA ISO MD AES RSA HTTP RFC IEEE COVID GPT USB UTC GMT BASE X86 ARM64 PY".split())
+_NO_TICKETS = frozenset(
+    re.findall(r"\w+", "UTF SHA ISO MD AES RSA HTTP RFC IEEE COVID GPT USB UTC GMT BASE X86 ARM64 PY")
+)
 _HEXADECIMAL = re.compile(r"(?:sha\d{1,3}:)?[0-9a-f]{7,64}")
 _DIGESTS = frozenset({*range(7, 13), 32, 40, 64})
 _NAMED = re.compile(r"[A-Za-z0-9]{1,40}(?:[_-][A-Za-z0-9]{1,40}){1,6}")
@@ -66,13 +71,14 @@ _CODE = re.compile(r"`([A-Za-z_$][\w$]{0,60}(?:(?:\.|::)[A-Za-z_$][\w$]{0,60}){0
 _ROOTED = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:|\$\w{1,40})?[/\\]")
 _PATH = re.compile(r"[\w.~@+$%:/\\-]{3,260}")
 _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,9}$")
-_FILES = frozenset(
-    "py pyi ipynb js jsx mjs cjs ts tsx vue svelte go rs rb java kt swift c cc cpp h hpp cs php pl lua r jl ex exs erl hs ml"
-    " clj scala dart sh bash zsh fish ps1 bat sql md mdx rst txt html htm css scss sass less xml svg json jsonl json5 yaml yml"
-    " toml ini cfg conf env lock log csv tsv parquet proto graphql tf hcl gradle patch diff png jpg jpeg gif webp pdf docx xlsx"
-    " zip gz tar whl so dll exe bin db sqlite pem crt key".split()
+_FILES = re.compile(
+    r"py|pyi|ipynb|jsx?|mjs|cjs|tsx?|vue|svelte|go|rs|rb|java|kt|swift|c|cc|cpp|h|hpp|cs|php|pl|lua|r|jl|exs?|erl|hs|ml|clj"
+    r"|scala|dart|sh|bash|zsh|fish|ps1|bat|sql|mdx?|rst|txt|html?|css|scss|sass|less|xml|svg|json[l5]?|ya?ml|toml|ini|cfg"
+    r"|conf|env|lock|log|csv|tsv|parquet|proto|graphql|tf|hcl|gradle|patch|diff|png|jpe?g|gif|webp|pdf|docx|xlsx|zip|gz|tar"
+    r"|whl|so|dll|exe|bin|db|sqlite|pem|crt|key",
+    re.IGNORECASE,
 )
-_NO_FILES = frozenset("node.js next.js vue.js react.js express.js nuxt.js d3.js three.js asp.net".split())
+_NO_FILES = re.compile(r"(?:node|next|vue|react|express|nuxt|d3|three)\.js", re.IGNORECASE)
 _PLAIN_FILES = frozenset({"Dockerfile", "Makefile", "Jenkinsfile", "Procfile", "LICENSE"})
 
 
@@ -115,7 +121,7 @@ def find_errors(text: str) -> Iterator[str]:
         start, end = text.rfind("\n", place, found.start()) + 1 or place, text.find("\n", found.end())
         place = len(text) if end < 0 else end + 1
         line = text[max(start, found.start() - LONGEST) : place].strip()[:LONGEST]
-        if _ERROR.search(line):
+        if _ERROR.search(line) and not _NO_ERROR.match(line):
             yield line.rstrip()
 
 
@@ -123,7 +129,8 @@ def find_code(text: str) -> Iterator[str]:
     """Names of functions, classes and variables that stand between backticks."""
     for match in _CODE.finditer(text):
         name = match[1]
-        if len(name) > 2 and (name.endswith("()") or _is_code(name)):  # noqa: PLR2004 - shorter ones name nothing
+        # Shorter ones name nothing.
+        if len(name) > 2 and (name.endswith("()") or _is_code(name)) and as_path(name) is None:  # noqa: PLR2004 - as said
             yield name
 
 
@@ -138,10 +145,12 @@ def as_path(word: str) -> str | None:
     if not _PATH.fullmatch(path) or "//" in path or ":" in path[2:]:
         return None
     names = path.replace("\\", "/").split("/")
+    if names[0] in ("a", "b") and len(names) > 2:  # noqa: PLR2004 - as git writes both sides of a difference
+        path, names = path[2:], names[1:]
     last = names[-1] or names[-2] if len(names) > 1 else path
     if len(names) == 1:
-        extension = path.rpartition(".")[2].lower()
-        is_file = "." in path[1:] and extension in _FILES and path.lower() not in _NO_FILES
+        extension = path[1:].rpartition(".")[2] if "." in path[1:] else ""
+        is_file = _FILES.fullmatch(extension) and not _NO_FILES.fullmatch(path)
         return path if is_file or path in _PLAIN_FILES else None
     if not any(character.isalpha() for character in path) or all(name.isdigit() for name in names if name):
         return None
@@ -155,22 +164,25 @@ def as_identifier(word: str) -> str | None:
     """A word as an identifier; None where it is none."""
     if "@" in word and _ADDRESS.fullmatch(word):
         return word
-    if not any(character.isdigit() for character in word):
+    digits = sum(character.isdigit() for character in word)
+    if not digits:
         return None
     ticket = _TICKET.fullmatch(word)
     if ticket is not None:
         return None if ticket[1] in _NO_TICKETS else word
-    if _IDENTIFIER.fullmatch(word):
-        return word
-    digits = sum(character.isdigit() for character in word)
+    return word if _IDENTIFIER.fullmatch(word) or _is_opaque(word, digits) else None
+
+
+def _is_opaque(word: str, digits: int) -> bool:
+    """Whether a word is a digest, or a name that a program made up."""
     letters = sum(character.isalpha() for character in word)
     if _HEXADECIMAL.fullmatch(word):
-        return word if letters and len(word.rpartition(":")[2]) in _DIGESTS else None
-    is_named = _NAMED.fullmatch(word) and len(word) > 7 and digits > 2 and letters  # noqa: PLR2004 - not `utf-8` or `x86_64`
-    is_opaque = _OPAQUE.fullmatch(word) and min(digits, letters) > 3  # noqa: PLR2004 - words with a number behind
-    if (is_named or is_opaque) and not _DATE.match(word) and not word.startswith("x86"):
-        return word
-    return None
+        return letters > 0 and len(word.rpartition(":")[2]) in _DIGESTS
+    if _DATE.match(word) or word.startswith("x86"):
+        return False
+    if _NAMED.fullmatch(word):
+        return len(word) > 7 and digits > 2 and letters > 0  # noqa: PLR2004 - more than `utf-8`
+    return bool(_OPAQUE.fullmatch(word)) and min(digits, letters) > 3  # noqa: PLR2004 - no word with a number behind it
 
 
 def _find_words(text: str) -> Iterator[tuple[FactClass, str]]:

@@ -9,6 +9,7 @@ from nexus_core.session.importing.marks import START, compaction_mark, message_m
 from nexus_core.session.importing.paths import Summed, backwards, in_order
 from nexus_core.session.importing.threads import Fork, Thread
 from nexus_core.session.importing.weaving import Standing, Sums, Weaver, replacements
+from nexus_core.session.importing.weights import Weights
 from nexus_core.session.turns import Turn, read_usage
 from nexus_core.values.conversation import Usage
 
@@ -61,6 +62,7 @@ class Planner:
         self._known = known
         self._label = label
         self._api = api
+        self._weights = Weights(paths)
         self._marks: list[list[Mark]] = [[] for _ in paths]
         self._threads: dict[Mark, Thread] = {}  # who has an item first
         self._sums: dict[str, Sums] = {}
@@ -72,11 +74,17 @@ class Planner:
 
     def plan(self) -> list[Growth]:
         """What is added, path by path, each behind the one it leaves."""
-        return [self._grow(number) for number in in_order(self._paths)]
+        growths: list[Growth] = []
+        order = in_order(self._paths)
+        worthy = self._weights.worthy(order)
+        for number in order:
+            self._mark(number)
+            if number in worthy:
+                growths.append(self._grow(number))
+        return growths
 
     def _grow(self, number: int) -> Growth:
-        path = self._paths[number]
-        marks = self._mark(number)
+        path, marks = self._paths[number], self._marks[number]
         there = next((place for place, mark in enumerate(marks) if mark not in self._threads), len(marks))
         if there == len(marks):
             return Growth(path, self._threads[marks[-1]].label if marks else self._label)
@@ -115,7 +123,7 @@ class Planner:
             place = thread.find(self._marks[key[0]][key[1]])
             return place.step if place else None
 
-        weaver = Weaver(standing, self._api, kept)
+        weaver = Weaver(standing, self._api, self._weights.of, kept)
         woven = weaver.weave([(key, self._paths[key[0]].items[key[1]]) for key in keys])
         for each in woven:
             self._note(each, thread)
@@ -131,12 +139,12 @@ class Planner:
 
     # ---- what there is --------------------------------------------------------------------------------------
 
-    def _mark(self, number: int) -> list[Mark]:
-        """The marks of a path; where nothing was imported before, any that differ will do."""
+    def _mark(self, number: int) -> None:
+        """Mark the items of a path; where nothing was imported before, any marks that differ will do."""
         path, found = self._paths[number], self._marks[number]
         if not self._known:
             found += [b"%d.%d" % (number, place) for place in range(len(path.items))]
-            return found
+            return
         before = self._mark_before(path)
         for item in path.items:
             if isinstance(item, Summed):
@@ -144,7 +152,6 @@ class Planner:
             else:
                 before = message_mark(before, item.message)
             found.append(before)
-        return found
 
     def _mark_before(self, path: Path) -> Mark:
         return START if path.leaves is None or not path.at else self._marks[path.leaves][path.at - 1]

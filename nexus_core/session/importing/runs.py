@@ -48,7 +48,7 @@ def find_runs(items: Sequence[Placed]) -> list[Run]:
     start = 0
     while start < len(items):
         end = _end(items, kinds, start, kept)
-        prompt = next((place for place in range(start, end) if _is_prompt(items[place][1])), end)
+        prompt = next((place for place in range(start, end) if is_prompt(items[place][1])), end)
         runs.append(Run(kinds[start], items[start:end], prompt - start))
         start = end
     return _looked_ahead(runs)
@@ -87,7 +87,8 @@ def _kind(item: Entry | Summed) -> RunKind:
     return "result" if any(type(part) is ToolResult for part in message.parts) else "said"
 
 
-def _is_prompt(item: Entry | Summed) -> bool:
+def is_prompt(item: Entry | Summed) -> bool:
+    """Whether it is something that the user said."""
     return not isinstance(item, Summed) and item.kind == "said" and item.message.role == "user"
 
 

@@ -49,11 +49,13 @@ class Imported(NamedTuple):
         label: The main session.
         growths: What was added to which session, path by path.
         origin: The session that the main one belongs to: that of which it is a subagent.
+        left_out: How many branches are no sessions, because there are too many.
     """
 
     label: str
     growths: tuple[Growth, ...] = ()
     origin: str = ""
+    left_out: int = 0
 
 
 def import_transcript(ledger: Ledger, given: Given, *, dry_run: bool = False) -> Imported:
@@ -162,8 +164,9 @@ def _plan(ledger: Ledger, given: Given) -> Imported:
     known, origin = known_sessions(ledger, given), _parent(ledger, given.transcript)
     label = _label(ledger, given, known, origin)
     threads = Threads(ledger, known).threads
-    planner = Planner(ledger, read_paths(given.transcript), threads, label, given.transcript.api)
-    return Imported(label, tuple(planner.plan()), origin)
+    paths = read_paths(given.transcript)
+    growths = tuple(Planner(ledger, paths, threads, label, given.transcript.api).plan())
+    return Imported(label, growths, origin, len(paths) - len(growths))
 
 
 def _write(ledger: Ledger, given: Given, planned: Imported) -> None:

@@ -14,9 +14,9 @@ from nexus_core.history.ledger.ids import new_ids
 from nexus_core.session.importing.calls import OpenCalls
 from nexus_core.session.importing.paths import Summed
 from nexus_core.session.importing.runs import find_runs
+from nexus_core.session.importing.weights import ESTIMATE
 from nexus_core.session.numbering import UNCOUNTED
 from nexus_core.session.spending import added, written
-from nexus_core.tokens.estimator import SimpleTokenCounter
 from nexus_core.values.conversation import Usage
 from nexus_core.values.ledger import NewStep
 
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from nexus_core.session.recorded import RecordedCall
     from nexus_core.values.ledger import StepKind
     from nexus_core.values.message import Message
-
-ESTIMATE = SimpleTokenCounter()
-"""Counting as a model does takes longer than all the rest; whoever asks a session counts what it sends, once."""
 
 
 class Sums(NamedTuple):
@@ -70,14 +67,18 @@ class Weaver:
     Args:
         standing: Where the thread stands.
         api: The dialect of the messages.
+        weigh: What an item takes.
         kept: The step that has an item, which the model still read after a compaction.
     """
 
-    def __init__(self, standing: Standing, api: str, kept: Callable[[Key], str | None]) -> None:
+    def __init__(
+        self, standing: Standing, api: str, weigh: Callable[[Key], int], kept: Callable[[Key], str | None]
+    ) -> None:
         self._is_open, self._has_begun = standing.is_open, standing.has_begun
         self._calls = OpenCalls(standing.pending)
         self._spent, self._turns = standing.sums
         self._api = api
+        self._weigh = weigh
         self._find_kept = kept
         self._woven: list[Woven] = []
         self._steps: dict[Key, str] = {}
@@ -188,7 +189,9 @@ class Weaver:
         is_last: bool = False,
         name: str = "",
     ) -> None:
-        sizes = [ESTIMATE.count_messages((message,)) for message in messages]
+        sizes = [self._weigh(key) for key in keys]
+        if kind == "compaction":
+            sizes = [ESTIMATE.count_messages((message,)) for message in messages]
         if len(sizes) > 1:
             data["sizes"] = sizes
         self._turns += not self._is_open and kind not in UNCOUNTED

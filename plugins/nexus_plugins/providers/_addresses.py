@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import ip_address
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
+
+_SCHEMES = ("https", "http")
+_STRANGE = re.compile(r"[\x00-\x20\x7f\\]")
 
 
 def fault_of(url: str, *, allow_http: bool = False) -> str:
     """What is wrong with an address, for a sentence that begins with it; "" if nothing is. Never repeats any of it."""
-    if any(sign <= " " or sign == "\x7f" or sign == "\\" for sign in url):
-        return "has a character in it that no address has"
     try:
         parts = urlsplit(url)
         _ = parts.port  # raises where it is none
     except ValueError:
         return "is no address"
-    if parts.scheme not in ("https", "http") or not parts.hostname:
-        return "must begin with https:// and the name of a server"
-    if parts.username is not None or parts.password is not None:
-        return "must have no password in it; name an environment variable in key_env or headers"
-    if parts.query or parts.fragment:
-        return "must have nothing behind a ? or #"
-    if parts.scheme == "http" and not (allow_http or _is_here(parts)):
-        return "must begin with https://, or everybody on the way could read the key (allow_http says that you know)"
-    return ""
+    is_read_by_others = parts.scheme == "http" and not allow_http and not _is_here(parts.hostname or "")
+    faults = {
+        "has a character in it that no address has": _STRANGE.search(url),
+        "must begin with https:// and the name of a server": parts.scheme not in _SCHEMES or not parts.hostname,
+        "must have no password in it; name an environment variable in key_env or headers": "@" in parts.netloc,
+        "must have nothing behind a ? or #": "?" in url or "#" in url,
+        "must begin with https://, or others could read the key; allow_http says that they may": is_read_by_others,
+    }
+    return next((fault for fault, is_so in faults.items() if is_so), "")
 
 
 def is_encrypted(url: str) -> bool:
@@ -36,9 +38,8 @@ def host_of(url: str) -> str:
     return urlsplit(url).hostname or ""
 
 
-def _is_here(parts: SplitResult) -> bool:
+def _is_here(host: str) -> bool:
     """Whether what is sent there stays on this machine."""
-    host = parts.hostname or ""
     if host == "localhost":
         return True
     try:

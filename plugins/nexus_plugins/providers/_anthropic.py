@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nexus_plugins.providers._continuing import continue_with
 from nexus_plugins.providers._reading import CUT_OFF, NoSummary, find, find_text, joined_texts, whole
 
 if TYPE_CHECKING:
@@ -21,25 +22,20 @@ def url(base_url: str) -> str:
     return f"{base_url.rstrip('/').removesuffix('/v1')}/v1/messages"
 
 
-def authorise(key: Secret) -> tuple[str, Secret]:
+def authorise(key: Secret) -> dict[str, Secret]:
     """The header with the key."""
-    return "x-api-key", key
+    return {"x-api-key": key}
 
 
 def write(request: SummaryRequest, model: str, base_url: str) -> dict[str, Any]:  # noqa: ARG001 - as for others
     """The body of a request for a summary."""
-    asked = {"role": "user", "content": request.prompt}
     if request.context is None:
-        return {"model": model, "messages": [asked], "max_tokens": request.max_tokens}
-    call = request.context.to("anthropic", model=model)
-    body = {name: call[name] for name in _KEPT if name in call}
-    # To think otherwise than before would leave the messages out of the cache.
-    thought = find(body, "thinking", "budget_tokens")
-    return {
-        **body,
-        "messages": [*call["messages"], {"role": "user", "content": request.instruction}],
-        "max_tokens": request.max_tokens + (thought if isinstance(thought, int) else 0),
-    }
+        messages = [{"role": "user", "content": request.prompt}]
+        return {"model": model, "messages": messages, "max_tokens": request.max_tokens}
+    body = continue_with(request.context, request.instruction, "anthropic", model, _KEPT)
+    # To think otherwise than before would leave the messages out of the cache, and thoughts count too.
+    thoughts = find(body, "thinking", "budget_tokens")
+    return {**body, "max_tokens": request.max_tokens + (thoughts if isinstance(thoughts, int) else 0)}
 
 
 def read(reply: object) -> str:

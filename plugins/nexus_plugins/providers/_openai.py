@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from nexus_plugins.providers._addresses import host_of
+from nexus_plugins.providers._continuing import continue_with
 from nexus_plugins.providers._reading import CUT_OFF, NoSummary, find, find_text, joined_texts, whole
 from nexus_plugins.providers._secrets import Secret
 
@@ -16,8 +17,9 @@ ADDRESS = "https://api.openai.com/v1"
 HEADERS: dict[str, str] = {}
 
 # What makes a provider find the conversation in its cache, and nothing that would make an answer other than a text.
-_KEPT = ("model", "messages", "tools", "reasoning_effort", "service_tier", "store") + (
-    *("prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "safety_identifier", "user"),
+_KEPT = (
+    *("model", "messages", "tools", "reasoning_effort", "service_tier", "store", "safety_identifier", "user"),
+    *("prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"),
 )
 # Local servers have models that think aloud.
 _THOUGHTS = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
@@ -28,21 +30,19 @@ def url(base_url: str) -> str:
     return f"{base_url.rstrip('/')}/chat/completions"
 
 
-def authorise(key: Secret) -> tuple[str, Secret]:
+def authorise(key: Secret) -> dict[str, Secret]:
     """The header with the key."""
-    return "Authorization", Secret(f"Bearer {key.reveal()}")
+    return {"authorization": Secret(f"Bearer {key.reveal()}")}
 
 
 def write(request: SummaryRequest, model: str, base_url: str) -> dict[str, Any]:
     """The body of a request for a summary."""
     # OpenAI's newer models refuse the old name, and most other servers do not know the new one.
     limit = "max_completion_tokens" if host_of(base_url) == host_of(ADDRESS) else "max_tokens"
-    asked = {"role": "user", "content": request.prompt}
-    body: dict[str, Any] = {"model": model, "messages": [asked]}
-    if request.context is not None:
-        call = request.context.to("openai", model=model)
-        body = {name: call[name] for name in _KEPT if name in call}
-        body["messages"] = [*call["messages"], {"role": "user", "content": request.instruction}]
+    if request.context is None:
+        body: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": request.prompt}]}
+    else:
+        body = continue_with(request.context, request.instruction, "openai", model, _KEPT)
     return {**body, limit: request.max_tokens}
 
 

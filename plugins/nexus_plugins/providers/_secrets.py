@@ -57,7 +57,7 @@ class Secrets(NamedTuple):
         return line if len(line) <= LONGEST_SAYING else f"{line[:LONGEST_SAYING]}…"
 
 
-class UnusableVariable(Exception):
+class VariableError(Exception):
     """Raised when an environment variable is not set, or holds what cannot be sent; says which, never what it holds."""
 
 
@@ -65,9 +65,14 @@ def read_secrets(names: Iterable[str]) -> Secrets:
     """What environment variables hold.
 
     Raises:
-        UnusableVariable: One of them holds no key.
+        VariableError: One of them holds no key.
     """
     return Secrets({name: _read(name) for name in names})
+
+
+def read_set(names: Iterable[str]) -> Secrets:
+    """What those environment variables hold that are set."""
+    return Secrets({name: Secret(os.environ[name]) for name in names if name in os.environ})
 
 
 def is_set(name: str) -> bool:
@@ -77,9 +82,9 @@ def is_set(name: str) -> bool:
 
 def _read(name: str) -> Secret:
     if not is_set(name):
-        raise UnusableVariable(f"the environment variable {name} is not set")
+        raise VariableError(f"the environment variable {name} is not set")
     # Files end with a line break, and keys often come from files.
     secret = Secret(os.environ[name].strip())
     if not (secret.reveal().isascii() and secret.reveal().isprintable()):
-        raise UnusableVariable(f"the environment variable {name} holds characters that no key has")
+        raise VariableError(f"the environment variable {name} holds characters that no key has")
     return secret

@@ -62,8 +62,8 @@ class Outgoing(NamedTuple):
 def send(outgoing: Outgoing, seconds: float) -> Reply | Silence:
     """What comes back within so many seconds.
 
-    Redirects are not followed, because they would carry the key elsewhere. Certificates are always checked. A proxy from
-    the environment is used for encrypted connections only: it could read along with any other.
+    Redirects are not followed, because they would carry the key elsewhere. Certificates are always checked. A proxy
+    from the environment is used for encrypted connections only: it could read along with any other.
     """
     import httpx2  # noqa: PLC0415 - only who asks a model pays for it
 

@@ -32,7 +32,7 @@ class Endpoint(Strict):
     """Somebody who serves a model."""
 
     api: Literal["openai", "anthropic"] = Field(
-        description="How it is spoken to: `openai` (chat completions, as most servers know them) or `anthropic` (messages)."
+        description="How it is spoken to: `openai` (chat completions; most know them) or `anthropic` (messages)."
     )
     model: str | None = Field(
         default=None, min_length=1, description="The model's name there; `compaction.model` or the session's otherwise."

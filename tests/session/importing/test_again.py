@@ -345,3 +345,35 @@ def test_a_step_of_somebody_else_is_never_taken_for_an_imported_one(ledger: Memo
 
     assert imported.growths[0].is_new
     assert told(ledger, imported.growths[0].label)[-1] == "input: u"
+
+
+def test_more_branches_than_anybody_makes_are_not_all_sessions(
+    ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nexus_core.session.importing.weights.MOST_BRANCHES", 3)
+    lines = [user("u", None), assistant("a", "u")]
+    lines += [line for each in range(9) for line in (user(f"x{each}", "a"), user(f"y{each}", f"x{each}"))]
+
+    imported = bring(ledger, lines)
+    again = bring(ledger, lines)
+
+    assert imported.left_out == again.left_out == 5
+    assert len(ledger.sessions()) == 4
+    assert list(ledger.verify()) == []
+
+
+def test_branches_inside_of_a_long_turn_do_not_make_a_ledger_of_a_file_a_thousand_times_as_large(
+    ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nexus_core.session.importing.weights.LEAST_ROOM", 1)
+    lines = [user("u", None, "many words " * 100), calls("a", "u", "t")]
+    lines += [result(f"r{each}", "a", f"nobody {each}") for each in range(50)]
+
+    imported = bring(ledger, lines)
+    before = [ledger.sessions(), list(ledger.steps())]
+    bring(ledger, lines)
+
+    tokens = sum(step.tokens for step in ledger.steps())
+    assert imported.left_out > 40
+    assert tokens < 3 * sum(step.tokens for step in steps_of(ledger, LABEL))
+    assert [ledger.sessions(), list(ledger.steps())] == before

@@ -1,0 +1,68 @@
+"""Two requests, or one that is made several times, held against each other."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.assembly.difference import Difference, Side, compare
+from nexus_core.assembly.sides import side_of
+from nexus_core.cli.request.operands import Operand, call_before, find_operand
+from nexus_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from nexus_core.assembly.sides import Sendable
+    from nexus_core.nexus import Nexus
+
+
+class Compared(NamedTuple):
+    """Two requests.
+
+    Attributes:
+        names: What they are called.
+        sides: What they are made of.
+        difference: By what they differ.
+    """
+
+    names: tuple[str, str]
+    sides: tuple[Side, Side]
+    difference: Difference
+
+
+def compare_two(nexus: Nexus, a: str, b: str | None) -> Compared:
+    """By what B differs from A; without B, by what the last call of A differs from the one before."""
+    first = find_operand(nexus, a)
+    before, after = call_before(nexus, first) if b is None else (first, find_operand(nexus, b))
+    sides = side_of(before.read(nexus)), side_of(after.read(nexus))
+    return Compared((str(before), str(after)), sides, compare(*sides))
+
+
+def compare_again(nexus: Nexus, a: str | None, ledger: str, reopened: AbstractContextManager[Nexus]) -> Compared:
+    """By what A, or what goes to a model here, differs from itself, made again.
+
+    Args:
+        nexus: Who makes it first.
+        a: What to make; None for this directory.
+        ledger: What `--ledger` says.
+        reopened: A second Nexus of the same kind.
+    """
+    from nexus_core.cli.request.twice import made_again  # noqa: PLC0415 - only with --check
+
+    operand = Operand("", "") if a is None else find_operand(nexus, a)
+    if operand.kind == "file":
+        raise UsageError("a file is the same each time it is read", hint="nexus diff A B --check")
+    name, first = str(operand), _steady(operand, operand.read(nexus))
+    last = first
+    with closing(made_again(operand, nexus, ledger, reopened)) as again:
+        for name, made in again:  # noqa: B007 - the last name counts
+            last = _steady(operand, made)
+            if compare(first, last).first is not None:
+                break
+    return Compared((str(operand), name), (first, last), compare(first, last))
+
+
+def _steady(operand: Operand, made: Sendable) -> Side:
+    """What must be the same each time: of what would be sent now, the last message tells the time."""
+    return side_of(made if operand.kind == "step" else made._replace(messages=(), message_tokens=()))

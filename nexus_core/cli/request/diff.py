@@ -1,0 +1,73 @@
+"""`nexus diff`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nexus_core.cli.exits import FINDINGS
+from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.cli.session.group import LedgerUrl, open_nexus, session_labels
+from nexus_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from nexus_core.cli.shell import CommandShell
+
+app = typer.Typer()
+
+A = Annotated[
+    str | None,
+    typer.Argument(metavar="[A]", help="A step, a session, a file, or model:NAME.", autocompletion=session_labels),
+]
+B = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[B]", help="What came after it; the last call of A by default.", autocompletion=session_labels
+    ),
+]
+Check = Annotated[
+    bool,
+    typer.Option("--check", help="Exit with 1 if there is a difference; without B, A or this directory is made again."),
+]
+
+EXAMPLES = """
+\b
+Examples:
+  nexus diff auth-bug         the last two calls of a session: why the cache broke
+  nexus diff --check          whether everything here is the same each time it is put together
+"""
+
+
+@app.command(epilog=EXAMPLES)
+def diff(
+    ctx: typer.Context,
+    a: A = None,
+    b: B = None,
+    *,
+    check: Check = False,
+    ledger: LedgerUrl = "",
+    json: Json = False,
+) -> None:
+    """Say by what two requests differ first, which file or plugin is to blame, and how many tokens are billed again.
+
+    A step is what was sent before that reply; a session, or a model (model:NAME), what would be sent now; a file what
+    `nexus assemble` has printed, or any API's request. Nothing is written.
+    """
+    from nexus_core.cli.request.compared import facts_of, print_compared  # noqa: PLC0415 - not for completion
+    from nexus_core.cli.request.comparing import compare_again, compare_two  # noqa: PLC0415 - as above
+
+    shell: CommandShell = ctx.obj
+    with open_nexus(ctx, ledger) as nexus:
+        if check and b is None:
+            compared = compare_again(nexus, a, ledger, open_nexus(ctx, ledger))
+        elif a is not None:
+            compared = compare_two(nexus, a, b)
+        else:
+            raise UsageError("there is nothing to compare", hint="nexus diff A B, nexus diff LABEL, nexus diff --check")
+    if json:
+        shell.console.json(facts_of(compared))
+    else:
+        print_compared(shell, compared)
+    if check and compared.difference.first is not None:
+        raise typer.Exit(FINDINGS)

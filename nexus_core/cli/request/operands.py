@@ -1,0 +1,95 @@
+"""What `nexus diff` is given: steps, sessions, models, files."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nexus_core.assembly.sides import Sendable, sendable_of
+from nexus_core.errors import UnknownNameError, UsageError
+from nexus_core.session.walking import walk_back
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nexus_core.nexus import Nexus
+    from nexus_core.values.ledger import Step
+
+KINDS = ("file", "session", "step", "model")
+"""What may be said before the name of something, where the name alone does not tell: `session:auth-bug`."""
+
+
+class Operand(NamedTuple):
+    """Something that can be compared.
+
+    Attributes:
+        kind: One of `KINDS`; "" for this directory.
+        name: Its name.
+    """
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}" if self.kind else "what goes to a model here"
+
+    def read(self, nexus: Nexus) -> Sendable:
+        """The request that it stands for: that of a session, a model or a directory is what would be sent now."""
+        if self.kind == "file":
+            from nexus_core.cli.request.written import read_written  # noqa: PLC0415 - only for files
+
+            return read_written(nexus, nexus.cwd, self.name)
+        if self.kind == "step":
+            return sendable_of(nexus.replay(self.name))
+        fields: dict[str, Any] = {self.kind: self.name} if self.kind else {}
+        return sendable_of(nexus.assemble(nexus.request(**fields), must_fit=False))
+
+    @property
+    def command(self) -> list[str]:
+        """The command that prints it, with everything that is known of it."""
+        if self.kind == "step":
+            return ["session", "replay", self.name, "--json"]
+        return ["assemble", *([f"--{self.kind}", self.name] if self.kind else []), "--json"]
+
+
+def find_operand(nexus: Nexus, given: str) -> Operand:
+    """What somebody means: a file goes before a session, a session before a step.
+
+    Raises:
+        UnknownNameError: There is nothing of that name.
+    """
+    kind, found, name = given.partition(":")
+    if found and kind in KINDS:
+        return Operand(kind, name)
+    if os.path.isfile(nexus.cwd / given):  # noqa: PTH113 - Path.is_file raises where a name is none
+        return Operand("file", given)
+    ledger = nexus.ledger
+    if ledger.session(given) is not None:
+        return Operand("session", given)
+    if ledger.step(given) is not None:
+        return Operand("step", given)
+    raise UnknownNameError("file, session or step", given, [each.label for each in ledger.sessions(status=None)])
+
+
+def call_before(nexus: Nexus, operand: Operand) -> tuple[Operand, Operand]:
+    """The last call of a session and the one before it; of a reply, its call and the one before.
+
+    Raises:
+        UsageError: There is no call before, or it is neither a session nor a step.
+    """
+    ledger = nexus.ledger
+    if operand.kind == "session":
+        record = ledger.session(operand.name)
+        last = _newest(nexus, record.tip if record else None, lambda step: step.kind == "reply")
+    elif operand.kind == "step":
+        last = ledger.step(operand.name)
+    else:
+        raise UsageError(f"there is nothing to compare {operand} with", hint="nexus diff A B, nexus diff --check A")
+    before = _newest(nexus, last.parent if last else None, lambda step: step.kind == "reply")
+    if last is None or before is None:
+        raise UsageError(f"there is no call before that of {operand}", hint="nexus diff A B compares any two")
+    return Operand("step", before.id), Operand("step", last.id)
+
+
+def _newest(nexus: Nexus, tip: str | None, is_wanted: Callable[[Step], bool]) -> Step | None:
+    return next(filter(is_wanted, walk_back(nexus.ledger, tip, at_once=50)), None)

@@ -1,0 +1,105 @@
+"""A request on a terminal: for a reader, as the body of an API's call, or with everything that is known of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nexus_core.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nexus_core.cli.shell import CommandShell
+    from nexus_core.nexus import Nexus
+    from nexus_core.values.assembled import AssembledContext
+    from nexus_core.values.conversation import Tool
+    from nexus_core.values.message import Message
+    from nexus_core.values.settings import Settings
+
+
+def require_dialect(name: str) -> None:
+    """Refuse an API that nobody knows.
+
+    Raises:
+        UnknownNameError: There is none of that name.
+    """
+    if name:
+        from nexus_core.dialects.finding import dialect  # noqa: PLC0415 - most want to read it
+
+        dialect(name)
+
+
+def print_request(
+    shell: CommandShell, nexus: Nexus, settings: Settings, context: AssembledContext, dialect: str, *, json: bool
+) -> None:
+    """Print a request; what a person should know about it goes to standard error.
+
+    Args:
+        shell: Where to print.
+        nexus: Who put it together.
+        settings: What knows models.
+        context: The request.
+        dialect: The API whose call is printed; "" for a reader.
+        json: Whether everything is printed that is known.
+    """
+    for finding in context.findings:
+        shell.console.warning(visible_line(str(finding)))
+    if json:
+        from nexus_core.cli.request.facts import facts_of  # noqa: PLC0415 - only with --json
+
+        shell.console.json(facts_of(context, dialect))
+        return
+    if dialect:
+        shell.console.json(context.to(dialect))
+    else:
+        _print(shell, context)
+    _print_budget(shell, nexus, settings, context)
+
+
+def _print(shell: CommandShell, context: AssembledContext) -> None:
+    from nexus_core.cli.session.telling import tell_words  # noqa: PLC0415 - only for readers
+
+    used, first = context.token_budget.used, True
+    for heading, lines in _blocks(context, used.get("system", 0), used.get("tools", 0)):
+        if not first:
+            shell.console.text("")
+        first = False
+        shell.console.table([(heading,)], styles=["bold"])
+        if isinstance(lines, list):
+            shell.console.text("\n".join(f"  {line}".rstrip() for line in lines))
+        else:
+            for line in tell_words(lines, full=True):
+                shell.console.text(line.text)
+
+
+def _blocks(context: AssembledContext, system: int, tools: int) -> Iterator[tuple[str, list[str] | Message]]:
+    if context.system_prompt:
+        yield f"system · {system:,} tokens", context.system_prompt.rstrip("\n").split("\n")
+    if context.tools:
+        yield f"tools · {tools:,} tokens", [_signature(tool) for tool in context.tools]
+    sizes = context.message_tokens or (0,) * len(context.messages)
+    for message, tokens in zip(context.messages, sizes, strict=True):
+        yield f"{message.role} · {tokens:,} tokens", message
+
+
+def _signature(tool: Tool) -> str:
+    properties = tool.parameters.get("properties")
+    names = ", ".join(properties) if isinstance(properties, dict) else ""
+    about = " ".join(tool.description.split())
+    return visible_line(f"{tool.name}({names})" + (f": {about}" if about else ""))
+
+
+def _print_budget(shell: CommandShell, nexus: Nexus, settings: Settings, context: AssembledContext) -> None:
+    from nexus_core.cli.measure import open_measure  # noqa: PLC0415 - not for whoever wants JSON
+    from nexus_core.cli.request.left_out import left_out  # noqa: PLC0415 - as above
+
+    budget = context.token_budget
+    measure = open_measure(nexus, settings, context.model)
+    parts = ", ".join(f"{name} {tokens:,}" for name, tokens in budget.used.items() if tokens)
+    shell.console.message(f"{measure.sentence(budget.total)}{f': {parts}' if parts else ''}")
+    if budget.calibration is not None:
+        shell.console.message(f"As its provider counts, that is {budget.low:,} to {budget.high:,}.")
+    kept_free = budget.reserve_response + budget.reserve_tools
+    shell.console.message(f"{kept_free:,} tokens are kept free for the answer, {budget.remaining:,} are left.")
+    for each in left_out(context):
+        shell.console.message(visible_line(f"left out: {each}"))

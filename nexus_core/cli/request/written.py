@@ -1,0 +1,93 @@
+"""Requests that were written into files: by `nexus assemble`, or by anybody else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nexus_core.assembly.sides import Sendable
+from nexus_core.cli.given_file import read_given
+from nexus_core.cli.given_json import parse_json
+from nexus_core.dialects.neutral.json_form import decode
+from nexus_core.dialects.transcripts.reading import read_transcript
+from nexus_core.errors import FileError, MessageError
+from nexus_core.files.reading import decode_text
+from nexus_core.tokens.counters import open_counter
+from nexus_core.tokens.messages import count_tools
+from nexus_core.values.budget import Decision
+from nexus_core.values.conversation import Tool
+from nexus_core.values.message import Message
+from nexus_core.values.placement import Placement
+from nexus_core.values.source import Source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nexus_core.nexus import Nexus
+
+_OWN = {"schema", "system_prompt", "placements"}
+
+
+def read_written(nexus: Nexus, directory: Path, name: str) -> Sendable:
+    """The request in a file: what `nexus assemble` has printed, or a request of any API.
+
+    Args:
+        nexus: Whose counters count, where the file does not say.
+        directory: Where names begin.
+        name: The file.
+
+    Raises:
+        ConfigError: It is not JSON; shows where.
+        FileError: It cannot be read, or is something else.
+        MessageError: Something in it is in no shape that is known.
+    """
+    path = directory / name
+    text = decode_text(path, read_given(directory, name))
+    value = parse_json(path, text, text) if text.lstrip().startswith("{") and "\n{" not in text else None
+    if isinstance(value, dict) and value.keys() >= _OWN:
+        return read_own(value, name)
+    return _read_body(nexus, text, name, value)
+
+
+def read_own(value: dict[str, Any], name: str) -> Sendable:
+    """What `nexus assemble --json` has printed."""
+    try:
+        current = value["current_message"]
+        messages = [*value["history"], *([] if current is None else [current]), *value["progress"]]
+        return Sendable(
+            model=value["model"],
+            system_prompt=value["system_prompt"],
+            tools=tuple(decode(Tool, tool) for tool in value["tools"]),
+            messages=tuple(decode(Message, message) for message in messages),
+            message_tokens=tuple(value["message_tokens"]),
+            system_tokens=value["budget"]["used"]["system"],
+            renderer=value["renderer"],
+            placements=tuple(map(_placement, value["placements"])),
+        )
+    except (KeyError, TypeError, ValueError, MessageError) as error:
+        raise FileError(
+            "not as `nexus assemble --json` writes it", where=name, hint=f"something is wrong with {error}"
+        ) from None
+
+
+def _placement(value: dict[str, Any]) -> Placement:
+    lines = value["source"]["lines"]
+    source = Source(**{**value["source"], "lines": tuple(lines) if lines else None})
+    return Placement(**{**value, "source": source, "decision": Decision(**value["decision"])})
+
+
+def _read_body(nexus: Nexus, text: str, name: str, value: object) -> Sendable:
+    transcript = read_transcript(text, name)
+    spoken = [*transcript.system, *(entry.message for entry in transcript.context)]
+    first = next((place for place, message in enumerate(spoken) if message.role != "system"), len(spoken))
+    system = "\n".join(message.content for message in spoken[:first])
+    named = value.get("model") if isinstance(value, dict) else None
+    model = named if isinstance(named, str) else transcript.model
+    counter = open_counter(model, host=nexus.host, settings=nexus.load().settings)
+    return Sendable(
+        model=model,
+        system_prompt=system,
+        tools=transcript.tools,
+        messages=tuple(spoken[first:]),
+        message_tokens=tuple(counter.count_messages([message]) for message in spoken[first:]),
+        system_tokens=counter.count_messages([Message("system", system)]) + count_tools(counter, transcript.tools),
+    )

@@ -1,0 +1,99 @@
+"""However hostile a text is, looking for facts in it and summarising it take time in proportion to its length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import process_time
+
+import pytest
+
+from nexus_core.compaction.composing import Shares, compose_summary
+from nexus_core.compaction.evidence.facts import extract_facts, merge_facts
+from nexus_core.compaction.evidence.shapes import find_code, find_dates, find_facts
+from nexus_core.compaction.extractive import summarise
+from nexus_core.compaction.prompts import build_summarize_prompt
+from nexus_core.values.compaction import SummaryRequest, ThreadMessage
+from tests.compaction.threads import conversation, said, words
+
+PUMPS = {
+    "prose": "the quick brown fox jumps over 12 ms src/a.py. ",
+    "slashes": "/",
+    "short names": "a/",
+    "errors": "Error",
+    "errors with colons": "error: ",
+    "error lines": "error: x\n",
+    "digits": "1",
+    "grouped digits": "1,",
+    "links": "http://",
+    "named": "1a-",
+    "dotted": "1.",
+    "addresses": "a@",
+    "backticks": "`",
+    "code": "`a.",
+    "dates": "2024-",
+    "signs": " E>|",
+    "hexadecimal": "ab0",
+    "backslashes": "\\",
+    "colons": "::",
+}
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = process_time()
+    work()
+    return process_time() - start
+
+
+def grows(short: Callable[[], object], long: Callable[[], object]) -> float:
+    """How much longer the long one takes, of three tries the best; what is not measurable counts as a millisecond."""
+    quick = min(seconds(short) for _ in range(3))
+    return min(seconds(long) for _ in range(3)) / max(quick, 0.001)
+
+
+@pytest.mark.acceptance("T18")
+@pytest.mark.parametrize("pump", PUMPS)
+def test_eight_times_the_text_takes_about_eight_times_as_long(pump: str) -> None:
+    text = PUMPS[pump] * (200_000 // len(PUMPS[pump]))
+
+    def find(given: str) -> list[object]:
+        return [*find_facts(given), *find_code(given), *find_dates(given)]
+
+    assert grows(lambda: find(text[: len(text) // 8]), lambda: find(text)) < 40
+
+
+def thread(turns: int) -> list[ThreadMessage]:
+    return [ThreadMessage(message, f"s{place}", position=place) for place, message in enumerate(conversation(turns))]
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda messages: extract_facts(messages),
+        lambda messages: merge_facts(extract_facts(messages), extract_facts(messages)),
+        lambda messages: compose_summary(
+            "prose", covered=messages, kept=messages[-20:], shares=Shares(100, 400, 200), count=words
+        ),
+        lambda messages: build_summarize_prompt([each.message for each in messages]),
+        lambda messages: summarise(request(messages), words),
+    ],
+    ids=["extract", "merge", "compose", "prompt", "summarise"],
+)
+def test_eight_times_the_turns_take_about_eight_times_as_long(work: Callable[[list[ThreadMessage]], object]) -> None:
+    short, long = thread(50), thread(400)
+
+    assert grows(lambda: work(short), lambda: work(long)) < 40
+
+
+def test_one_id_for_all_calls_costs_no_more() -> None:
+    def repeated(count: int) -> list[ThreadMessage]:
+        from tests.compaction.threads import called  # noqa: PLC0415 - beside its use
+
+        asked = [called("bash", {"command": f"make {n}"})[0] for n in range(count)]
+        return [*asked, *(called("bash", {"command": "x"})[1] for _ in range(count)), said("done")]
+
+    assert grows(lambda: extract_facts(repeated(300)), lambda: extract_facts(repeated(2400))) < 40
+
+
+def request(messages: list[ThreadMessage]) -> SummaryRequest:
+    said = tuple(each.message for each in messages)
+    return SummaryRequest(prompt="", messages=said, instruction="", max_tokens=300)

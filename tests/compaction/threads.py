@@ -1,0 +1,136 @@
+"""Threads for tests: messages in steps and turns, and a counter that can be followed by eye."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, TypeVar
+
+from hypothesis import strategies as st
+
+from nexus_core.compaction.calling import settle
+from nexus_core.values.compaction import Summariser, SummaryRequest, ThreadMessage
+from nexus_core.values.message import Message
+from nexus_core.values.parts import Text, ToolCall, ToolResult
+from tests.history.conversations import tool_turn
+
+T = TypeVar("T")
+
+
+def words(text: str) -> int:
+    """One token a word."""
+    return len(text.split())
+
+
+def said(text: str, step: str = "s1", position: int = 0) -> ThreadMessage:
+    return ThreadMessage(Message("user", text), step, step, position, words(text), is_input=True)
+
+
+def answered(text: str, step: str = "s2", position: int = 1) -> ThreadMessage:
+    return ThreadMessage(Message("assistant", text), step, "s1", position, words(text))
+
+
+def called(
+    name: str, arguments: dict[str, Any], result: str = "ok", position: int = 2, **more: Any
+) -> list[ThreadMessage]:
+    """A call in one step and its result in the next."""
+    call = Message("assistant", (ToolCall(f"c{position}", name, arguments),))
+    brought = Message("tool", (ToolResult(f"c{position}", result, name, **more),))
+    return [
+        ThreadMessage(call, f"s{position}", "s1", position, 10),
+        ThreadMessage(brought, f"s{position + 1}", "s1", position + 1, words(result)),
+    ]
+
+
+def turns(*sizes: Sequence[int], open_last: bool = False) -> list[ThreadMessage]:
+    """Turns t0, t1, …: of each the tokens of its input, and of its groups, which are calls with their results.
+
+    The last group of a closed turn is an answer.
+    """
+    messages: list[ThreadMessage] = []
+    for number, (event, *groups) in enumerate(sizes):
+        turn = f"t{number}"
+        messages.append(ThreadMessage(Message("user", turn), turn, turn, len(messages), event, is_input=True))
+        for place, tokens in enumerate(groups):
+            is_answer = place == len(groups) - 1 and not (open_last and number == len(sizes) - 1)
+            if is_answer:
+                answer = Message("assistant", f"done {turn}")
+                messages.append(ThreadMessage(answer, f"{turn}.{place}", turn, len(messages), tokens))
+                continue
+            name = f"{turn}-{place}"
+            call = Message("assistant", (ToolCall(name, "bash", {}),))
+            result = Message("tool", (ToolResult(name, "ok", "bash"),))
+            messages.append(ThreadMessage(call, f"{turn}.{place}", turn, len(messages), tokens - 1))
+            messages.append(ThreadMessage(result, f"{turn}.{place}r", turn, len(messages), 1))
+    return messages
+
+
+@st.composite
+def threads(draw: st.DrawFn) -> tuple[list[ThreadMessage], str]:
+    """A thread with calls of tools, each message in a step of its own or several in one; and its open turn, or ""."""
+    messages: list[ThreadMessage] = []
+    count = draw(st.integers(1, 7))
+    is_open = draw(st.booleans())
+    for number in range(count):
+        turn = f"t{number}"
+        messages.append(ThreadMessage(Message("user", turn), turn, turn, len(messages), draw(st.integers(1, 40)), True))
+        for step in range(draw(st.integers(0, 4))):
+            name = f"{turn}.{step}"
+            said = draw(tool_turn(number * 10 + step))
+            together = draw(st.booleans())
+            for place, message in enumerate(said):
+                owner = name if together or place == 0 else f"{name}.{place}"
+                messages.append(ThreadMessage(message, owner, turn, len(messages), draw(st.integers(1, 60))))
+        if number < count - 1 or not is_open:
+            messages.append(ThreadMessage(Message("assistant", (Text("done"),)), f"{turn}.end", turn, len(messages), 3))
+    return messages, f"t{count - 1}" if is_open else ""
+
+
+def drive(work: Generator[Callable[[], Any], Any, T]) -> T:
+    """Run a pipeline here and now."""
+    try:
+        todo = next(work)
+        while True:
+            try:
+                value = settle(todo())
+            except Exception as error:  # noqa: BLE001 - as the drivers of sessions do
+                todo = work.throw(error)
+            else:
+                todo = work.send(value)
+    except StopIteration as ended:
+        result: T = ended.value
+        return result
+
+
+class Fake:
+    """A summariser that answers what it is told to and remembers what it was asked."""
+
+    def __init__(self, *answers: Any, name: str = "fake", window: int = 0, asks_model: bool = True) -> None:
+        self.answers = list(answers)
+        self.asked: list[SummaryRequest] = []
+        self.summariser = Summariser(name=name, summarise=self, window=window, asks_model=asks_model)
+
+    def __call__(self, request: SummaryRequest) -> Any:
+        self.asked.append(request)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer(request) if callable(answer) else answer
+
+
+def conversation(turns: int = 12) -> list[Message]:
+    """A conversation of some length about login, with tools."""
+    messages: list[Message] = []
+    for number in range(turns):
+        messages.append(
+            Message("user", f"Please look at src/part{number}.py, the login is slow there again. Why is that?")
+        )
+        call = ToolCall(f"c{number}", "bash", {"command": f"pytest tests/test_part{number}.py"})
+        messages.append(Message("assistant", (Text("I run the tests of that part first."), call)))
+        output = (
+            f"collected 3 items\nFAILED tests/test_part{number}.py::test_login\nKeyError: 'user{number}'\nexit code: 1"
+        )
+        messages.append(Message("tool", (ToolResult(f"c{number}", output, "bash"),)))
+        messages.append(
+            Message("assistant", f"The session is read twice in part {number}. I cache it now, and login is fast.")
+        )
+    return messages

@@ -1,0 +1,87 @@
+"""The pages about importing and exporting are true."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nexus_core import Nexus
+from nexus_core.history.ledger.media import address_of
+from nexus_core.session.exporting.lines import SESSION, STEP
+from tests.conftest import ROOT, Cli
+from tests.dialects.transcripts.support import SAMPLES
+from tests.session.importing.support import assistant, user, written
+
+HOW_TO = (ROOT / "docs/how-to/import-transcripts.md").read_text(encoding="utf-8")
+TRANSCRIPTS = (ROOT / "docs/reference/transcripts.md").read_text(encoding="utf-8")
+EXPORTS = (ROOT / "docs/reference/session-exports.md").read_text(encoding="utf-8")
+
+
+def shape(value: Any) -> Any:
+    """The names of the fields, all the way down."""
+    if isinstance(value, dict):
+        return {key: shape(item) for key, item in value.items() if key not in ("outcomes", "repaired")}
+    return [shape(value[0])] if isinstance(value, list) and value else type(value).__name__
+
+
+def test_the_program_of_the_page_runs(
+    cli: Cli, work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (work / "s.jsonl").write_text(written(user("u", None), assistant("a", "u")), encoding="utf-8")
+    cli("session", "import", "s.jsonl", "--label", "claude-2b4ed4c0")
+    monkeypatch.chdir(work)
+    (program,) = re.findall(r"```python\n(.*?)```", HOW_TO, re.DOTALL)
+
+    exec(program, {})  # noqa: S102 - our own page
+
+    assert capsys.readouterr().out == "2 messages of history\n"
+
+
+def test_the_report_has_the_fields_of_the_page(cli: Cli, work: Path) -> None:
+    (*_, page) = re.findall(r"```json\n(.*?)```", TRANSCRIPTS, re.DOTALL)
+    (work / "s.jsonl").write_text(written(user("u", None), "{broken", assistant("a", "u")), encoding="utf-8")
+
+    told = json.loads(cli("session", "import", "s.jsonl", "--json").out)
+
+    assert shape(told) == shape(json.loads(page))
+
+
+def test_an_export_has_the_lines_of_the_page(cli: Cli) -> None:
+    cli("session", "import", str(SAMPLES / "claude.jsonl"))
+    (page,) = re.findall(r"```text\n(.*?)```", EXPORTS, re.DOTALL)
+
+    lines = cli("session", "export", "claude-bakery-1").out.splitlines()
+
+    assert [re.findall(r'"(\w+)":', line)[0] for line in page.splitlines()] == ["nexus_session", "blob", "step", "end"]
+    for name in (*SESSION, *STEP):
+        assert f'"{name}":' in page
+    assert list(json.loads(lines[-1])) == ["end", "blobs", "steps"]
+    assert json.loads(lines[-1])["end"] == address_of("".join(f"{line}\n" for line in lines[:-1]).encode())
+
+
+def test_the_digest_of_a_step_is_made_as_the_page_says(cli: Cli, work: Path, nexus_home: Path) -> None:
+    cli("session", "import", str(SAMPLES / "claude.jsonl"))
+    chain = ""
+    with Nexus(work, home=nexus_home) as nexus:
+        record = nexus.ledger.session("claude-bakery-1")
+        assert record is not None
+        steps = nexus.ledger.thread(str(record.tip))
+    for step in steps:
+        facts = [step.id, step.parent, step.turn, step.kind, int(step.closes), step.tokens, step.counter, step.created]
+        row = step.row  # type: ignore[attr-defined]
+        text = "\n".join([json.dumps(facts, separators=(",", ":")), row.messages, row.data])
+
+        assert address_of(text.encode()) == step.digest
+        chain = address_of(f"{chain}{step.digest}".encode())
+        assert chain == step.chain
+
+
+def test_every_option_is_on_a_page() -> None:
+    for option in ("--from", "--list", "--label", "--dry-run", "--json"):
+        assert option in TRANSCRIPTS + HOW_TO
+    for option in ("-o FILE", "--format", "--all", "--force"):
+        assert option in EXPORTS
