@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from nexus_core.values.source import Source
 
+_HEADINGS = "headings"
+"""What stands around sections is not told apart."""
 PieceKind = Literal["model", "tool", "section", "system", "message"]
 Fate = Literal["changed", "new", "gone", "moved"]
 
@@ -139,7 +141,7 @@ def _in_order(side: Side, *, by_section: bool) -> Iterator[Piece]:
     if by_section:
         yield from side.sections
         left = side.system.tokens - sum(piece.tokens for piece in side.sections)
-        yield side.system._replace(name="headings of the system prompt", tokens=max(left, 0))
+        yield Piece("system", "headings", digest=_HEADINGS, tokens=max(left, 0))
     else:
         yield side.system
     yield from side.messages

@@ -8,12 +8,14 @@ import typer
 
 from nexus_core.cli.exits import FINDINGS
 from nexus_core.cli.options import Json, Profile, RequireTrusted  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.cli.session.group import LedgerUrl, find_session, open_nexus, session_labels
 from nexus_core.errors import UsageError, did_you_mean
 from nexus_core.layers.explaining import Explanation
 from nexus_core.layers.explaining import explain as find_explanations
 
 if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
+    from nexus_core.nexus import Nexus
 
 app = typer.Typer()
 
@@ -22,21 +24,39 @@ Query = Annotated[
 ]
 
 
+Session = Annotated[
+    str,
+    typer.Option(
+        "--session",
+        metavar="LABEL",
+        help="Look into a session: X is a step, or a piece of what was said.",
+        autocompletion=session_labels,
+    ),
+]
+
+
 @app.command(epilog='\b\nExamples:\n  nexus explain provider.model\n  nexus explain "Never log a token"')
 def explain(
     ctx: typer.Context,
     query: Query,
+    *,
+    session: Session = "",
     profile: Profile = "nexus",
+    ledger: LedgerUrl = "",
     json: Json = False,
     require_trusted: RequireTrusted = False,
 ) -> None:
-    """Say where something comes from and what it overrode, or why it is not there."""
+    """Say where something comes from and what it overrode, or why it is not there.
+
+    With --session, say which section or step of a session a sentence stands in, and why a step is not sent.
+    """
     shell: CommandShell = ctx.obj
     if not query.strip():
         raise UsageError("there is nothing to explain", hint="name a setting, a file, or a piece of the prompt")
-    with shell.nexus() as nexus:
+    with open_nexus(ctx, ledger) as nexus:
+        found = _look_into(nexus, session, query) if session else []
         context = nexus.context(profile=profile)
-        found = find_explanations(context, query)
+        found = found or find_explanations(context, query)
     shell.review(context.loaded, require_trusted=require_trusted, warn=False)
     found = found or _default(query)
     if json:
@@ -46,6 +66,14 @@ def explain(
     if not found:
         shell.console.message(f"Nothing in the prompt or the settings here has to do with {query!r}.{_nearest(query)}")
         raise typer.Exit(FINDINGS)
+
+
+def _look_into(nexus: Nexus, session: str, query: str) -> list[Explanation]:
+    from nexus_core.session.explaining import explain_in_session  # noqa: PLC0415 - only with --session
+
+    record = find_session(nexus.ledger, session)
+    context = nexus.assemble(nexus.request(session=record.label), must_fit=False)
+    return explain_in_session(nexus.ledger, record, context, query)
 
 
 def _nearest(query: str) -> str:

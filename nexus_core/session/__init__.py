@@ -14,6 +14,7 @@ projecting.py    steps become the messages that are sent; reading.py: no more of
 planning.py      what is to be sent, and what has to be written down before; wording.py: what was said, in words
 requesting.py    a request as a caller makes it
 replaying.py     what was sent before a reply; caching.py: what became of the provider's cache
+explaining.py    where a sentence comes from, and why a step is not sent
 spawning.py      workers, and what they bring back
 importing/       transcripts of other programs as sessions; exporting/: sessions as files
 """

@@ -31,7 +31,7 @@ def print_compared(shell: CommandShell, compared: Compared) -> None:
         console.text("They are the same.")
         return
     if difference.goes_on:
-        console.text(f"B begins with all of A, and goes on: {counted(len(difference.changes), 'new piece')}.")
+        console.text(f"B begins with all of A, and goes on with {counted(len(difference.changes), 'message')}.")
     else:
         console.text(visible_line(f"First difference: {_sentence(difference.first)}"))
         for line in _lines(compared):

@@ -13,6 +13,7 @@ import typer
 from nexus_core.cli.exits import CONFIGURATION
 from nexus_core.cli.given_file import STANDARD_INPUT, read_given
 from nexus_core.cli.session.import_report import Outcome, SessionRow, print_outcomes, print_outcomes_json
+from nexus_core.cli.session.tables import right_aligned
 from nexus_core.dialects.rules import RULES
 from nexus_core.dialects.transcripts.reading import read_transcript
 from nexus_core.errors import ExistsError, FileError, MessageError
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from nexus_core.cli.shell import CommandShell
     from nexus_core.dialects.transcripts.transcript import Transcript
+    from nexus_core.session.importing.finding import Found
     from nexus_core.text.progress import Progress
     from nexus_core.values.ledger import Ledger
 
@@ -51,26 +53,26 @@ class _Task(NamedTuple):
     dry_run: bool
 
 
-def find_files(shell: CommandShell, program: str) -> list[str]:
+def find_files(shell: CommandShell, program: str) -> list[Found]:
     """The files of a program that are about this directory; says so when there are none."""
-    found = [str(each.path) for each in find_transcripts(program, shell.cwd)]
+    found = find_transcripts(program, shell.cwd)
     if not found:
         where = visible_line(str(transcripts_directory(program)))
         shell.console.message(f"{program} keeps no session of this directory in {where}.")
     return found
 
 
-def list_files(shell: CommandShell, program: str, names: Sequence[str], *, json: bool) -> None:
+def list_files(shell: CommandShell, program: str, found: Sequence[Found], *, json: bool) -> None:
     """Print which files there are."""
     from nexus_core.cli.session.overview import moment  # noqa: PLC0415 - only with --list
 
-    facts = [(name, os.stat(name)) for name in names]  # noqa: PTH116 - they are names
+    facts = [(str(each.path), each.size, int(each.changed * 1000)) for each in found]
     if json:
-        files = [{"file": name, "bytes": each.st_size, "changed": int(each.st_mtime * 1000)} for name, each in facts]
+        files = [{"file": name, "bytes": size, "changed": changed} for name, size, changed in facts]
         shell.console.json({"schema": 1, "program": program, "files": files})
     elif facts:
-        rows = [(f"{each.st_size:,}", moment(int(each.st_mtime * 1000)), name) for name, each in facts]
-        shell.console.table([("BYTES", "CHANGED", "FILE"), *rows], styles=["bold"])
+        rows = [(f"{size:,}", moment(changed), name) for name, size, changed in facts]
+        shell.console.table(right_aligned([("BYTES", "CHANGED", "FILE"), *rows], {0}), styles=["bold"])
 
 
 def import_files(

@@ -61,12 +61,13 @@ def import_sessions(
 
     shell: CommandShell = ctx.obj
     _require_sense(files, program, only_list=only_list)
-    names = files or find_files(shell, program)
+    found = find_files(shell, program) if program else []
+    if only_list:
+        list_files(shell, program, found, json=json)
+        return
+    names = files or [str(each.path) for each in found]
     if label and len(names) > 1:
         raise UsageError(f"{len(names)} files cannot have one name", hint="leave out --label, or name one FILE")
-    if only_list:
-        list_files(shell, program, names, json=json)
-        return
     with open_nexus(ctx, ledger, writes=True) as nexus:
         import_files(shell, nexus.ledger, names, label=label, dry_run=dry_run, json=json)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nexus_plugins.providers._continuing import continue_with
-from nexus_plugins.providers._reading import CUT_OFF, NoSummary, find, find_text, joined_texts, whole
+from nexus_plugins.providers._reading import CUT_OFF, THOUGHTS, NoSummary, find, find_text, joined_texts, whole
 
 if TYPE_CHECKING:
     from nexus_core.plugin import SummaryRequest
@@ -33,9 +33,11 @@ def write(request: SummaryRequest, model: str, base_url: str) -> dict[str, Any]:
         messages = [{"role": "user", "content": request.prompt}]
         return {"model": model, "messages": messages, "max_tokens": request.max_tokens}
     body = continue_with(request.context, request.instruction, "anthropic", model, _KEPT)
-    # To think otherwise than before would leave the messages out of the cache, and thoughts count too.
-    thoughts = find(body, "thinking", "budget_tokens")
-    return {**body, "max_tokens": request.max_tokens + (thoughts if isinstance(thoughts, int) else 0)}
+    # To think otherwise than before would leave the messages out of the cache; and thoughts count too.
+    thinks = find_text(body, "thinking", "type") not in ("", "disabled")
+    budget = find(body, "thinking", "budget_tokens")
+    thoughts = (budget if isinstance(budget, int) else THOUGHTS) if thinks else 0
+    return {**body, "max_tokens": request.max_tokens + thoughts}
 
 
 def read(reply: object) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_plugins.providers._addresses import host_of
 from nexus_plugins.providers._continuing import continue_with
-from nexus_plugins.providers._reading import CUT_OFF, NoSummary, find, find_text, joined_texts, whole
+from nexus_plugins.providers._reading import CUT_OFF, THOUGHTS, NoSummary, find, find_text, joined_texts, whole
 from nexus_plugins.providers._secrets import Secret
 
 if TYPE_CHECKING:
@@ -37,13 +37,15 @@ def authorise(key: Secret) -> dict[str, Secret]:
 
 def write(request: SummaryRequest, model: str, base_url: str) -> dict[str, Any]:
     """The body of a request for a summary."""
-    # OpenAI's newer models refuse the old name, and most other servers do not know the new one.
-    limit = "max_completion_tokens" if host_of(base_url) == host_of(ADDRESS) else "max_tokens"
     if request.context is None:
         body: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": request.prompt}]}
     else:
         body = continue_with(request.context, request.instruction, "openai", model, _KEPT)
-    return {**body, limit: request.max_tokens}
+    # OpenAI's newer models refuse the old name, and count their thoughts. Most other servers do not know the new one,
+    # and many refuse what does not fit beside the prompt.
+    if host_of(base_url) == host_of(ADDRESS):
+        return {**body, "max_completion_tokens": request.max_tokens + THOUGHTS}
+    return {**body, "max_tokens": request.max_tokens}
 
 
 def read(reply: object) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 CUT_OFF = "[The summary was cut off here.]"
+THOUGHTS = 8000
+"""Tokens for what a model thinks before it writes, where that counts as written. The prompt says how long it may be."""
 
 
 class NoSummary(Exception):  # noqa: N818 - it says what there is

@@ -375,5 +375,5 @@ def test_branches_inside_of_a_long_turn_do_not_make_a_ledger_of_a_file_a_thousan
 
     tokens = sum(step.tokens for step in ledger.steps())
     assert imported.left_out > 40
-    assert tokens < 3 * sum(step.tokens for step in steps_of(ledger, LABEL))
+    assert tokens <= 3 * sum(step.tokens for step in steps_of(ledger, LABEL))
     assert [ledger.sessions(), list(ledger.steps())] == before

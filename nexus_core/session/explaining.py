@@ -1,0 +1,120 @@
+"""Where a sentence in a session comes from, and why a step of it is not sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.assembly.epoch import read_epoch, read_view
+from nexus_core.assembly.placements import read_mentions
+from nexus_core.layers.explaining import Explanation
+from nexus_core.session.walking import is_in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from nexus_core.values.assembled import AssembledContext
+    from nexus_core.values.ledger import Ledger, SessionRecord, Step
+
+MOST = 20
+"""So many steps are told in which a sentence stands, the newest."""
+
+
+def explain_in_session(
+    ledger: Ledger, record: SessionRecord, context: AssembledContext, query: str
+) -> list[Explanation]:
+    """Everything that is known about a step, or about a piece of what was said.
+
+    Args:
+        ledger: Where the session is.
+        record: The session.
+        context: What it would send now.
+        query: The id of a step, or some words.
+    """
+    tip = None if record.tip is None else ledger.step(record.tip)
+    if tip is None:
+        return []
+    look = _Look(ledger, tip, context)
+    step = ledger.step(query)
+    if step is not None and is_in_thread(ledger, step, tip):
+        return [Explanation(f"step {step.id}", _kind(step), look.fate(step))]
+    found = ledger.scan(tip.id, query, limit=2 * MOST)
+    told = [each for each in found if not _is_repeated(each, found)][:MOST]
+    return [*look.sections(query), *(look.explain(each, found, query) for each in told)]
+
+
+class _Look(NamedTuple):
+    """A session as it stands.
+
+    Attributes:
+        ledger: Where it is.
+        tip: Its newest step.
+        context: What it would send now.
+    """
+
+    ledger: Ledger
+    tip: Step
+    context: AssembledContext
+
+    def sections(self, query: str) -> Iterator[Explanation]:
+        """The sections of the system prompt, as the session sends it, that some words stand in."""
+        address = self.tip.data.get("epoch")
+        content = self.ledger.blob(address) if isinstance(address, str) else None
+        view = None if content is None else self.ledger.blob(read_epoch(content).view)
+        for section in () if view is None else read_view(view):
+            if query in section.text:
+                uri = section.source.uri if section.source else ""
+                yield Explanation(section.title, uri, "in the system prompt of the session")
+
+    def explain(self, step: Step, found: Sequence[Step], query: str) -> Explanation:
+        """A step that some words stand in; where nobody said them, the section they are of."""
+        subject, place = _kind(step), f"step {step.id}"
+        if step.kind == "sealed" and not any(each.kind == "input" and each.turn == step.turn for each in found):
+            subject, place = _mentioned(step, query) or (subject, place)
+        return Explanation(subject, place, self.fate(step))
+
+    def fate(self, step: Step) -> str:
+        """Whether a step is sent, and if not, why."""
+        for placed in self.context.placements:
+            if placed.name == step.id and placed.zone != "static" and placed.decision.action != "dropped":
+                return "sent" if placed.decision.action == "kept" else f"sent in part, by {placed.decision.rule}"
+        if step.kind in ("compaction", "revert"):
+            return "stands for what came before" if step.id == self.tip.compaction else "says nothing by itself"
+        if step.position < self._first_kept():
+            return f"not sent: compaction {self.tip.compaction} stands for it"
+        for decision in self.context.decisions:
+            if decision.first <= step.position <= decision.last:
+                return f"not sent: left out by {decision.rule}, so that the rest fits"
+        return "not sent by itself: it was put into words first" if step.kind == "input" else "not sent"
+
+    def _first_kept(self) -> int:
+        """The position of the first step that is still there in full."""
+        compaction = None if self.tip.compaction is None else self.ledger.step(self.tip.compaction)
+        if compaction is None:
+            return 0
+        kept = compaction.data.get("first_kept")
+        first = self.ledger.step(kept) if isinstance(kept, str) else None
+        return compaction.position if first is None else first.position
+
+
+def _mentioned(step: Step, query: str) -> tuple[str, str] | None:
+    """The section in a message that some words stand in, by the last heading before them."""
+    mentions = {each.title: each for each in read_mentions(step.data.get("told")) if not each.refusal}
+    for message in step.messages:
+        before, found, _ = message.content.partition(query)
+        titles = [line.removeprefix("## ") for line in before.split("\n") if line.startswith("## ")]
+        title = next((title for title in reversed(titles) if title in mentions), None)
+        if found and title is not None:
+            return title, f"{mentions[title].source.uri}, told in step {step.id}"
+    return None
+
+
+def _is_repeated(step: Step, found: Sequence[Step]) -> bool:
+    """Whether what a step says stands in another one too, as it was sent."""
+    return step.kind == "input" and any(each.kind == "sealed" and each.turn == step.turn for each in found)
+
+
+def _kind(step: Step) -> str:
+    if step.kind in ("input", "sealed"):
+        return "said to the agent"
+    roles = dict.fromkeys(message.role for message in step.messages)
+    return f"{step.kind}: {', '.join(roles)}" if roles else step.kind

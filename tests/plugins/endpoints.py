@@ -1,0 +1,149 @@
+"""A server on this machine that answers as it is told, well or badly, and writes down what it was sent."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email.message import Message as Headers
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+from typing import Any
+
+from nexus_core.plugin import SummaryRequest
+from nexus_core.values.assembled import AssembledContext
+from nexus_plugins.providers._asking import EndpointSummariser
+from nexus_plugins.providers._settings import Endpoint
+from nexus_plugins.providers._waiting import Pace
+
+KEY = "sk-test-4f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c"
+SUMMARY = "The user fixed login.py."
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the server does with one request.
+
+    Attributes:
+        body: What it sends: JSON, or bytes as they are.
+        raw: Whether the bytes are all it sends, without status and headers.
+        pause: Seconds between two bytes; forever, if there is nothing to send.
+    """
+
+    body: object = b""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    raw: bool = False
+    pause: float = 0
+
+
+@dataclass
+class Server:
+    """Where it listens, what it was sent, and what it answers: one after the other, the last one ever again."""
+
+    url: str = ""
+    answers: list[Answer] = field(default_factory=list)
+    bodies: list[Any] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    headers: list[Headers] = field(default_factory=list)
+    closing: Event = field(default_factory=Event)
+
+    @property
+    def body(self) -> Any:
+        """The only request so far."""
+        (only,) = self.bodies
+        return only
+
+    def next(self) -> Answer:
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+@contextmanager
+def serving(*answers: Answer) -> Iterator[Server]:
+    """A server on the loopback interface, for as long as it is needed."""
+    server = Server(answers=list(answers))
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            server.paths.append(self.path)
+            server.headers.append(self.headers)
+            server.bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            answer = server.next()
+            sent = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
+            if not answer.raw:
+                self.send_response(answer.status)
+                for name, value in ({"Content-Length": str(len(sent))} | dict(answer.headers)).items():
+                    self.send_header(name, value)
+                self.end_headers()
+            self._send(sent, answer.pause)
+
+        def _send(self, sent: bytes, pause: float) -> None:
+            try:
+                for part in [sent] if not pause else [bytes([each]) for each in sent]:
+                    self.wfile.write(part)
+                    if pause and server.closing.wait(pause):
+                        return
+            except OSError:  # whoever asked has gone
+                return
+            if pause and not sent:
+                server.closing.wait()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    listening.daemon_threads = True
+    server.url = f"http://127.0.0.1:{listening.server_port}"
+    thread = Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.closing.set()
+        listening.shutdown()
+        thread.join()
+        listening.server_close()
+
+
+def chat(content: object = SUMMARY, *, ended: str = "stop", **fields: Any) -> dict[str, Any]:
+    """An answer in the form of chat completions."""
+    message = {"role": "assistant", "content": content, **fields}
+    choices = [{"index": 0, "message": message, "finish_reason": ended, "logprobs": None}]
+    return {"id": "c1", "object": "chat.completion", "created": 1, "model": "m", "choices": choices}
+
+
+def message(text: str | None = SUMMARY, *, ended: str = "end_turn") -> dict[str, Any]:
+    """An answer in the form of Anthropic's messages."""
+    content = [] if text is None else [{"type": "text", "text": text}]
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    return {"id": "m1", "type": "message", "role": "assistant", "model": "m", "content": content} | {
+        "stop_reason": ended,
+        "stop_sequence": None,
+        "usage": usage,
+    }
+
+
+GOOD = {"openai": Answer(chat()), "anthropic": Answer(message())}
+
+
+def request(
+    prompt: str = "Summarise: he fixed login.py.", *, context: AssembledContext | None = None, timeout: float = 30.0
+) -> SummaryRequest:
+    return SummaryRequest(
+        prompt=prompt, messages=(), instruction="Summarise.", max_tokens=500, context=context, timeout=timeout
+    )
+
+
+def summariser(
+    url: str, api: str = "openai", waits: list[float] | None = None, *, chance: float = 1.0, **fields: Any
+) -> EndpointSummariser:
+    """An endpoint at that address, which does not really wait: `waits` has how long it would have."""
+    endpoint = Endpoint.model_validate({"api": api, "model": "m", "base_url": url, **fields})
+    pause = waits.append if waits is not None else lambda _seconds: None
+    return EndpointSummariser("fast", endpoint, "", Pace(pause, lambda: chance))
+
+
+def seconds_of(start: float) -> float:
+    return time.monotonic() - start
