@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "plugins")]
 
 from benchmarks.transcripts import CODE, RESULTS, claude, medians, parse_all, written  # noqa: E402 - after the path is set
-from nexus_core.cli.session.imported import without_collecting  # noqa: E402 - as above
+from nexus_core.cli.session.imported import find_repaired, without_collecting  # noqa: E402 - as above
 from nexus_core.dialects.transcripts.reading import read_transcript  # noqa: E402 - as above
 from nexus_core.session.importing.transcripts import Given, find_imported, import_transcript  # noqa: E402 - as above
 from nexus_plugins.ledger.sqlite import open_sqlite  # noqa: E402 - as above
@@ -67,7 +67,9 @@ def bring(path: Path, data: bytes, *, begun: Path | None = None) -> None:
             shutil.copy(begun, path)
     with closing(open_sqlite(f"sqlite:///{path}")) as ledger, without_collecting():
         if find_imported(ledger, data) is None:
-            import_transcript(ledger, Given(read_transcript(data.decode()), data, "session.jsonl"))
+            transcript = read_transcript(data.decode())
+            import_transcript(ledger, Given(transcript, data, "session.jsonl"))
+            find_repaired(transcript)
 
 
 if __name__ == "__main__":

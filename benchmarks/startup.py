@@ -30,6 +30,8 @@ BARE_HELP = "bare Typer app --help"
 VERSION = "nexus --version"
 HELP = "nexus --help"
 SHOW = "nexus show"
+ASSEMBLE = "nexus assemble"
+ASSEMBLE_MESSAGE = "nexus assemble MSG"
 PLUGINS = "nexus plugins list"
 LLM = "llm plugins"
 
@@ -120,6 +122,8 @@ COMPARISONS = (
     Comparison(IMPORT, PYTHON, Goal("<=", 5)),
     Comparison(SHOW, BARE, Goal("<=", 1.4)),
     Comparison(PLUGINS, BARE, Goal("<=", 1.4)),
+    Comparison(ASSEMBLE, BARE, Goal("<=", 2)),
+    Comparison(ASSEMBLE_MESSAGE, BARE),
     Comparison(LLM, PLUGINS, Goal(">=", 4)),
     Comparison(LLM, SHOW, Goal(">=", 4)),
     Comparison(VERSION, PYTHON),
@@ -255,6 +259,10 @@ def list_commands(nexus: Venv, llm: Venv | None, bare: str, empty: Path) -> list
     def command(name: str, *argv: str) -> Command:
         return Command(name, argv, work, environment)
 
+    def acme(name: str, *argv: str) -> Command:
+        found = command(name, python, script, *argv, "--home", str(ACME / "home" / ".nexus3"))
+        return found._replace(directory=ACME / "company" / "backend" / "auth-service")
+
     # What is compared stands side by side, to meet the same noise. A program that follows a big one finds the
     # processor's caches cold, so Nexus goes before what it is measured by: never to its own advantage.
     commands = [
@@ -263,9 +271,9 @@ def list_commands(nexus: Venv, llm: Venv | None, bare: str, empty: Path) -> list
         command(VERSION, python, script, "--version"),
         command(IMPORT, python, "-c", "import nexus_core"),
         command(PYTHON, python, "-c", "pass"),
-        command(SHOW, python, script, "show", "--home", str(ACME / "home" / ".nexus3"))._replace(
-            directory=ACME / "company" / "backend" / "auth-service"
-        ),
+        acme(ASSEMBLE_MESSAGE, "assemble", "Why does login fail?"),
+        acme(ASSEMBLE, "assemble"),
+        acme(SHOW, "show"),
         command(PLUGINS, python, script, "plugins", "list"),
         command(BARE, python, bare),
     ]

@@ -297,12 +297,14 @@ class Nexus:
         return run(self._pipeline("", Options()).replay(step))
 
     def _assembling(self, request: Request, *, must_fit: bool) -> Work[AssembledContext]:
+        from nexus_core.session.assembling import assemble_for  # noqa: PLC0415 - as above
         from nexus_core.session.requesting import event_of, options_of  # noqa: PLC0415 - as above
+        from nexus_core.session.thread_reader import ThreadReader  # noqa: PLC0415 - as above
 
         if request.cwd != self.cwd:
             raise UsageError(f"this Nexus is about {self.cwd}, not {request.cwd}", hint=f"Nexus({str(request.cwd)!r})")
-        pipeline = self._pipeline(request.session, options_of(request), request.mode)
-        return pipeline.assemble(event_of(request), must_fit=must_fit)
+        thread = ThreadReader(self._place_of(self.host), request.session, options_of(request), request.mode)
+        return assemble_for(thread, event_of(request), must_fit=must_fit)
 
     def _pipeline(self, label: str, options: Options, mode: Mode = "repl") -> Pipeline:
         from nexus_core.session.pipeline import Pipeline  # noqa: PLC0415 - as above

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.values.budget import Calibration
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 REMEMBERED = 8
 """The newest calls of a model that count."""
@@ -48,4 +47,10 @@ def calibration_of(known: Mapping[str, Any], model: str) -> Calibration | None:
     ratios = known.get(model) or []
     if len(ratios) < ENOUGH:
         return None
-    return Calibration(len(ratios), min(ratios), median(ratios), max(ratios))
+    return Calibration(len(ratios), min(ratios), _middle(sorted(ratios)), max(ratios))
+
+
+def _middle(numbers: Sequence[float]) -> float:
+    """The median, without the modules that Python's own needs."""
+    half = len(numbers) // 2
+    return (numbers[half] + numbers[-half - 1]) / 2

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.rendering.labelled import render_section
 from nexus_core.tokens.messages import count_tools
 from nexus_core.values.budget import Decision
+from nexus_core.values.hashing import blake2b
 from nexus_core.values.placement import Placement
 from nexus_core.values.source import Source
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.assembly.difference import Piece, Side
 from nexus_core.dialects.neutral.json_form import encode
 from nexus_core.dialects.rules import RULES
 from nexus_core.history.ledger.texts import canonical, write_json
+from nexus_core.values.hashing import blake2b
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,8 +32,9 @@ class Sendable(NamedTuple):
         system_prompt: What is read first.
         tools: What may be asked for.
         messages: What is said.
-        message_tokens: What each of these takes.
+        tool_tokens, message_tokens: What each of these takes.
         system_tokens: What the system prompt takes.
+        api: The dialect that its messages were read by; "" for those that were put together here.
         renderer: What put it into words; "" where nobody knows.
         placements: Where the pieces come from, as far as somebody knows.
     """
@@ -42,19 +43,23 @@ class Sendable(NamedTuple):
     system_prompt: str
     tools: tuple[Tool, ...]
     messages: tuple[Message, ...]
+    tool_tokens: tuple[int, ...]
     message_tokens: tuple[int, ...]
     system_tokens: int
+    api: str = ""
     renderer: str = ""
     placements: tuple[Placement, ...] = ()
 
 
 def sendable_of(context: AssembledContext) -> Sendable:
     """What goes to a model of what was put together for it."""
+    placed = {each.name: each.tokens for each in context.placements if each.kind == "tool" and each.tokens}
     return Sendable(
         model=context.model,
         system_prompt=context.system_prompt,
         tools=context.tools,
         messages=context.messages,
+        tool_tokens=tuple(placed.get(tool.name, 0) for tool in context.tools),
         message_tokens=context.message_tokens,
         system_tokens=context.token_budget.used.get("system", 0),
         renderer=context.renderer,
@@ -77,12 +82,10 @@ def side_of(sendable: Sendable) -> Side:
 
 
 def _tools(sendable: Sendable) -> Iterator[Piece]:
-    placed = {each.name: each for each in sendable.placements if each.kind == "tool" and each.tokens}
-    for tool in sendable.tools:
-        found = placed.get(tool.name)
+    sources = {each.name: each.source for each in sendable.placements if each.kind == "tool" and each.tokens}
+    for tool, tokens in zip(sendable.tools, sendable.tool_tokens, strict=True):
         written = write_json(_sent(encode(tool)), "a tool")  # a model reads its parameters in their order
-        tokens, source = (found.tokens, found.source) if found else (0, None)
-        yield Piece("tool", tool.name, _digest("tool", written), tokens, tool.name, source, _told(tool))
+        yield Piece("tool", tool.name, _digest("tool", written), tokens, tool.name, sources.get(tool.name), _told(tool))
 
 
 def _section(placed: Placement) -> Piece:
@@ -94,7 +97,7 @@ def _section(placed: Placement) -> Piece:
 
 
 def _messages(sendable: Sendable) -> Iterator[Piece]:
-    messages, sizes = sendable.messages, sendable.message_tokens or (0,) * len(sendable.messages)
+    messages, sizes = sendable.messages, sendable.message_tokens
     placed = [each for each in sendable.placements if _is_message(each)]
     sources = [each.source for each in placed] if len(placed) == len(messages) else [None] * len(messages)
     before = dict[str, int]()

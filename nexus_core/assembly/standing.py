@@ -43,10 +43,11 @@ class Standing:
         self.request = request
         self.loaded = loaded
         self._host = host
-        self.role: AgentRole = host.roles([UNIFIED]).get(request.role)
+        # Nobody else may have the names of Nexus's own, so that those who want no other need not be looked for.
+        self.role: AgentRole = UNIFIED if request.role == UNIFIED.name else host.roles([UNIFIED]).get(request.role)
         configured = loaded.settings.get("renderer")
         name = request.renderer or (configured if isinstance(configured, str) else LABELLED.name)
-        offered = host.renderers([LABELLED]).get(name)
+        offered = LABELLED if name == LABELLED.name else host.renderers([LABELLED]).get(name)
         self.renderer: Renderer = offered if offered.configure is None else offered.configure(loaded)
         self.sections = tuple(in_order((*sections, *self.renderer.sections)))
 

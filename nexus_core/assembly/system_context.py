@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from nexus_core.values.hashing import blake2b
 from nexus_core.values.section import gather_data
 
 if TYPE_CHECKING:

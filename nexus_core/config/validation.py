@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from nexus_core.config.documents import setting_error
 from nexus_core.config.lines import Lines
@@ -135,8 +135,11 @@ def _message(dotted: str, model: type[BaseModel], fault: ErrorDetails) -> str:
 def _known_keys(model: type[BaseModel], path: list[int | str]) -> list[str]:
     current: Any = model
     for key in path:
-        field = getattr(current, "model_fields", {}).get(key)
-        current = field.annotation if field else None
+        if get_origin(current) is dict:  # by names of the user's own
+            current = get_args(current)[1]
+        else:
+            field = getattr(current, "model_fields", {}).get(key)
+            current = field.annotation if field else None
     return list(getattr(current, "model_fields", {}))
 
 

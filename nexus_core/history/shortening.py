@@ -49,7 +49,7 @@ def find_cut(text: str, limit: int, count: Callable[[str], int], line: Callable[
     Returns:
         None where the text fits as it is; two zeros where only the line is left.
     """
-    tokens = count(text)
+    tokens, limit = count(text), max(limit, 0)
     if tokens <= limit:
         return None
     keep = int(len(text) * limit / tokens)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nexus_core.session.pipeline import Pipeline
     from nexus_core.session.recorded import RecordedCall, RecordedStep
     from nexus_core.values.assembled import AssembledContext
+    from nexus_core.values.cache import CacheReport
     from nexus_core.values.conversation import Usage
     from nexus_core.values.message import Message
 
@@ -52,6 +53,10 @@ class AsyncSession:
     async def replay(self, step: str) -> AssembledContext:
         """What was sent before a reply, byte for byte, from what is kept alone."""
         return await run_async(self._pipeline.replay(step))
+
+    async def cache(self, step: str) -> CacheReport:
+        """What became of the provider's cache in the call that a reply answers; what `record` said about it."""
+        return await run_async(self._pipeline.cache(step))
 
     async def spawn(
         self,

@@ -84,7 +84,9 @@ class _Look(NamedTuple):
         for decision in self.context.decisions:
             if decision.first <= step.position <= decision.last:
                 return f"not sent: left out by {decision.rule}, so that the rest fits"
-        return "not sent by itself: it was put into words first" if step.kind == "input" else "not sent"
+        since = self.ledger.thread(self.tip.id, first=step.id) if step.kind == "input" else []
+        sealed = next((each for each in since if each.kind == "sealed" and each.turn == step.turn), None)
+        return "not sent" if sealed is None else f"{self.fate(sealed)}, as step {sealed.id} has it"
 
     def _first_kept(self) -> int:
         """The position of the first step that is still there in full."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from shlex import quote
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from nexus_core.assembly.calibration import learn
 from nexus_core.assembly.call import assemble
-from nexus_core.errors import ConflictError, PendingCalls, TurnError, UnknownNameError
+from nexus_core.errors import ConflictError, PendingCalls, TurnError
+from nexus_core.session.assembling import already_open, ensure_in_use, try_out
 from nexus_core.session.drivers import wait
 from nexus_core.session.inputs import read_input
 from nexus_core.session.options import Options
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from nexus_core.session.drivers import Work
-    from nexus_core.session.inputs import Said
     from nexus_core.session.recorded import RecordedCall, RecordedStep
     from nexus_core.session.spawning import Orders
     from nexus_core.session.state import State
     from nexus_core.session.turns import Turn
     from nexus_core.values.assembled import AssembledContext
+    from nexus_core.values.cache import CacheReport
     from nexus_core.values.ledger import Step
     from nexus_core.values.message import Message
 
@@ -67,13 +67,13 @@ class Pipeline:
         said = read_input(message, event)
 
         def decide(state: State) -> NewStep:
-            _ensure_in_use(state)
+            ensure_in_use(state)
             if state.open_turn is None:
                 standing = self._thread.standing(state)  # what nobody could send must not open a turn
                 return input_step(said, self._thread.model(state, standing.settings), self._thread.place.now())
             if interrupt:
                 return interrupted_step(state.open_turn)
-            raise _already_open(self.label, state.open_turn)
+            raise already_open(self.label, state.open_turn)
 
         while True:
             step = yield from self._append(decide)
@@ -105,28 +105,16 @@ class Pipeline:
         state = yield from wait(self._thread.read)
         if said is None:
             _open(state)
-        return (yield from self._try(state, said))
-
-    def assemble(self, said: Said | None, *, must_fit: bool = True) -> Work[AssembledContext]:
-        """The same for a session that has to be there; without a message also where no turn is open."""
-        state = yield from wait(self._thread.read)
-        if self.label and state.record is None:
-            known = yield from wait(self._thread.labels)
-            raise UnknownNameError("session", self.label, known)
-        return (yield from self._try(state, said, must_fit=must_fit))
-
-    def _try(self, state: State, said: Said | None, *, must_fit: bool = True) -> Work[AssembledContext]:
-        if said is not None:
-            _ensure_in_use(state)
-            if state.open_turn is not None:
-                raise _already_open(self.label, state.open_turn)
-        plan = yield from wait(self._thread.plan, state, said)
-        return (yield from wait(assemble, plan.call._replace(must_fit=must_fit)))
+        return (yield from try_out(self._thread, state, said))
 
     def replay(self, step: str) -> Work[AssembledContext]:
         """What was sent before a reply."""
         call = yield from wait(self._thread.replay, step)
         return (yield from wait(assemble, call))
+
+    def cache(self, step: str) -> Work[CacheReport]:
+        """What became of the provider's cache in the call that a reply answers."""
+        return (yield from wait(self._thread.cache, step))
 
     def reload(self) -> Work[None]:
         """Have the next call begin with everything as it is then."""
@@ -254,7 +242,7 @@ class Pipeline:
         newest = self._thread.newest(state) if given.id else ()
         decided = agent_step(state.turn, given, newest)
         if isinstance(decided, NewStep) and decided.kind == "turn":
-            _ensure_in_use(state)
+            ensure_in_use(state)
         return decided
 
     def _ensure_unmoved(self, state: State) -> None:
@@ -278,25 +266,7 @@ def _never_still(label: str) -> ConflictError:
     )
 
 
-def _ensure_in_use(state: State) -> None:
-    """An archived session opens no turn; one that is open may be finished."""
-    if state.record is not None and state.record.status == "archived":
-        undo = f"nexus session archive --undo {quote(state.record.label)}"
-        raise TurnError(
-            f"session {state.record.label!r} is archived",
-            hint=f"`{undo}` takes it back into use; it can be read and forked as it is",
-        )
-
-
 def _open(state: State) -> Turn:
     if state.open_turn is None:
         raise TurnError("no turn is open", hint="ask(…) opens one")
     return state.open_turn
-
-
-def _already_open(label: str, turn: Turn) -> TurnError:
-    waiting = f", and waits for {', '.join(map(str, turn.pending))}" if turn.pending else ""
-    return TurnError(
-        f"a turn is open in session {label!r} already{waiting}",
-        hint="next() goes on with it, interrupt=True gives it up; if another program works on it, fork the session",
-    )

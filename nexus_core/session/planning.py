@@ -12,12 +12,10 @@ from nexus_core.assembly.cut import fit
 from nexus_core.assembly.notices import notice_of
 from nexus_core.assembly.placements import Pieces, place_all, read_mentions
 from nexus_core.assembly.sent import TRIED, Sent
-from nexus_core.assembly.writing import writer_for
+from nexus_core.assembly.writing_later import LaterWriter
 from nexus_core.session.inputs import with_event
-from nexus_core.session.reading import Bounds, left_out, read_cut_thread, read_thread
 from nexus_core.session.window import Window
 from nexus_core.session.wording import Wording
-from nexus_core.values.ledger import NewStep
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +30,8 @@ if TYPE_CHECKING:
     from nexus_core.session.tail import Tail
     from nexus_core.session.turns import Turn
     from nexus_core.session.wording import Worded
+    from nexus_core.values.budget import Decision
+    from nexus_core.values.ledger import NewStep
     from nexus_core.values.placement import Placement
     from nexus_core.values.request import Request
     from nexus_core.values.section import Section
@@ -112,6 +112,8 @@ class Planner:
         tip = self._state.tip
         if tip is None or self._tail is None:
             return []
+        from nexus_core.session.reading import Bounds, read_cut_thread, read_thread  # noqa: PLC0415 - nothing was said
+
         scales = self._window.scales
         if cut is not None:
             return read_cut_thread(self._tail, tip, scales, cut, turn)
@@ -139,7 +141,7 @@ class Planner:
     def _call(self, request: Request, draft: Draft, kept: Kept, turn: str, mentions: Sequence[Mention]) -> Call:
         settings, window = self._standing.settings, self._window
         options = settings.get("provider.options")
-        dropped = tuple(left_out(self._tail, kept.cut, self._state.tip, window.scales.name)) if self._tail else ()
+        dropped = self._left_out(kept.cut)
         return Call(
             request=request,
             epoch=draft.epoch,
@@ -160,8 +162,15 @@ class Planner:
                 place_all,
                 Pieces(partial(self._static, draft), kept.sent, dropped, turn, mentions, window.scales.placed),
             ),
-            writer=writer_for(window.model, partial(self._place.model, settings=settings), settings),
+            writer=LaterWriter(window.model, partial(self._place.model, settings=settings), settings),
         )
+
+    def _left_out(self, cut: Cut | None) -> tuple[Decision, ...]:
+        if cut is None or self._tail is None:
+            return ()
+        from nexus_core.session.reading import left_out  # noqa: PLC0415 - as above
+
+        return tuple(left_out(self._tail, cut, self._state.tip, self._window.scales.name))
 
     def _static(self, draft: Draft) -> tuple[Placement, ...]:
         sections = self._standing.sections if draft.blobs else self._place.epochs.view(draft.epoch.view)
@@ -174,6 +183,8 @@ class Planner:
 
     def _seal(self, turn: Turn, draft: Draft, cut: Cut | None, worded: Worded | None) -> Seal | None:
         """The step that says what is sent from now on; None where the steps there are say it already."""
+        from nexus_core.values.ledger import NewStep  # noqa: PLC0415 - only for what is kept
+
         state, written = self._state, None if cut is None else cut.to_json()
         is_told = state.epoch == draft.epoch.digest and turn.sealed("model") == self._model
         if worded is None and is_told and (state.tip is None or state.tip.data.get("cut") == written):

@@ -10,7 +10,7 @@ from nexus_core.assembly.call import Call
 from nexus_core.assembly.cut import apply_cut
 from nexus_core.assembly.placements import Pieces, place_all, read_mentions
 from nexus_core.assembly.tools import CALLER, Offered
-from nexus_core.assembly.writing import writer_for
+from nexus_core.assembly.writing_later import LaterWriter
 from nexus_core.errors import LedgerError, TurnError, UsageError
 from nexus_core.rendering.core import LABELLED
 from nexus_core.session.inputs import with_event
@@ -32,6 +32,19 @@ if TYPE_CHECKING:
 _ANSWERS = ("reply", "interrupted")
 
 
+def find_step(ledger: Ledger, name: str) -> Step:
+    """The step of that name.
+
+    Raises:
+        UsageError: There is none.
+    """
+    step = ledger.step(name)
+    if step is None:
+        hint = "`nexus session show LABEL --json` names the steps of a session"
+        raise UsageError(f"there is no step {name!r}", hint=hint)
+    return step
+
+
 def sent_before(ledger: Ledger, name: str) -> Step:
     """The newest step when a call was made: the one before a reply; for any other step of a turn, that step.
 
@@ -39,9 +52,7 @@ def sent_before(ledger: Ledger, name: str) -> Step:
         UsageError: There is no such step.
         TurnError: It was made elsewhere, or nothing was sent yet.
     """
-    step = ledger.step(name)
-    if step is None:
-        raise UsageError(f"there is no step {name!r}", hint="`nexus session show` lists the steps of a session")
+    step = find_step(ledger, name)
     tip = ledger.step(step.parent) if step.kind in _ANSWERS and step.parent else step
     if tip is None or tip.turn != step.turn or tip.kind not in ("sealed", "result", "reply"):
         raise TurnError(
@@ -97,7 +108,7 @@ def replay(place: Place, tail: Tail, tip: Step, settings: Settings, label: str) 
             place_all,
             Pieces(partial(_static, place, window, epoch), sent, dropped, tip.turn, mentions, window.scales.placed),
         ),
-        writer=writer_for(window.model, partial(place.model, settings=settings), settings),
+        writer=LaterWriter(window.model, partial(place.model, settings=settings), settings),
         must_fit=False,
     )
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nexus_core.session.pipeline import Pipeline
     from nexus_core.session.recorded import RecordedCall, RecordedStep
     from nexus_core.values.assembled import AssembledContext
+    from nexus_core.values.cache import CacheReport
     from nexus_core.values.conversation import Usage
     from nexus_core.values.message import Message
 
@@ -91,6 +92,17 @@ class Session:
             TurnError: Nothing was sent by Nexus there.
         """
         return run(self._pipeline.replay(step))
+
+    def cache(self, step: str) -> CacheReport:
+        """What became of the provider's cache in the call that a reply answers; what `record` said about it.
+
+        Args:
+            step: The reply, by the id of its step.
+
+        Raises:
+            UsageError: There is no such step.
+        """
+        return run(self._pipeline.cache(step))
 
     def spawn(
         self,

@@ -1,25 +1,23 @@
-"""Where a session stands in its ledger, and how it gets on. Every method may take its time."""
+"""How a session gets on in its ledger. Every method may take its time."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.assembly.call import assemble
-from nexus_core.assembly.tools import read_tools
 from nexus_core.errors import ExistsError, NexusError
 from nexus_core.session.caching import cache_of
 from nexus_core.session.clamping import SOME_STEP, apply_clamps, find_clamps
 from nexus_core.session.numbering import turns_with
 from nexus_core.session.place import RESULT_TOKENS, number
-from nexus_core.session.planning import Planner
 from nexus_core.session.reading import Bounds, read_thread
-from nexus_core.session.replaying import replay, sent_before
+from nexus_core.session.replaying import find_step, replay, sent_before
 from nexus_core.session.spawning import hire, worker_options
 from nexus_core.session.spending import spent_until, spent_with
 from nexus_core.session.state import State, carried
 from nexus_core.session.tail import Tail
+from nexus_core.session.thread_reader import ThreadReader
 from nexus_core.session.turns import Turn
 from nexus_core.session.walking import end_of_turn
 from nexus_core.session.weighing import Weightless
@@ -31,49 +29,20 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nexus_core.assembly.call import Call
-    from nexus_core.assembly.standing import Standing
-    from nexus_core.assembly.surroundings import Seen
-    from nexus_core.session.inputs import Said
-    from nexus_core.session.options import Options
-    from nexus_core.session.place import Place
-    from nexus_core.session.planning import Plan, Seal
+    from nexus_core.session.planning import Seal
     from nexus_core.session.spawning import Orders
-    from nexus_core.values.conversation import Tool, Usage
-    from nexus_core.values.ledger import Ledger, NewStep, Step
+    from nexus_core.values.conversation import Usage
+    from nexus_core.values.ledger import NewStep, Step
     from nexus_core.values.message import Message
-    from nexus_core.values.request import Mode
 
 INHERITED = ("renderer", "permissions")
 """What a worker has from the session that made it, besides its model."""
 
 
-class Thread:
-    """The steps of one session.
-
-    Args:
-        place: Where it lives.
-        label: Its name; "" for a conversation that is not kept.
-        options: What the caller says about it.
-        mode: How the agent is driven.
-    """
-
-    def __init__(self, place: Place, label: str, options: Options, mode: Mode = "repl") -> None:
-        self.label = label
-        self.place = place
-        self.options = options
-        self._mode = mode
-        self._known_tools: dict[str, tuple[Tool, ...]] = {}
-        self._settings: Settings | None = None
+class Thread(ThreadReader):
+    """The steps of one session, to which others are added; arguments as for `ThreadReader`."""
 
     # ---- reading --------------------------------------------------------------------------------------------
-
-    def read(self) -> State:
-        """Where it stands now."""
-        record = self._ledger.session(self.label) if self.label else None
-        if record is None or record.tip is None:
-            return State(record, None, None)
-        turn = Turn(self._tail.turn(record.tip))
-        return State(record, turn.steps[-1], turn)
 
     def turn(self, step: Step) -> Turn:
         """The turn of a step, up to that step."""
@@ -91,36 +60,7 @@ class Thread:
         """What it has cost, from its first turn on."""
         return spent_until(self._tail, tip)
 
-    def labels(self) -> list[str]:
-        """The names of all sessions."""
-        return [record.label for record in self._ledger.sessions(status=None)]
-
-    # ---- putting together -----------------------------------------------------------------------------------
-
-    def standing(self, state: State) -> Standing:
-        """What stands around it now.
-
-        Raises:
-            UnknownNameError: Nobody offers its role or renderer.
-            MessageError: Something among its tools is no definition of a tool.
-        """
-        found = self._look(state)
-        settings = found[-1][1].settings
-        fields = self.options.over(state.kept)
-        fields.pop("model", None)
-        fields |= {"tools": self._given_tools(state, settings), "session": self.label}
-        return self.place.surroundings.stand(found, fields)
-
-    def model(self, state: State, settings: Settings) -> str:
-        """Whom to ask."""
-        known = self.options.model or state.kept.get("model")
-        return str(known or settings.get("provider.model") or "")
-
-    def plan(self, state: State, said: Said | None = None) -> Plan:
-        """What goes into a call of the open turn, or of one that is only tried out with something said."""
-        standing = self.standing(state)
-        tail = self._tail if state.tip is not None else None
-        return Planner(self.place, tail, state, standing, self.model(state, standing.settings)).plan(said)
+    # ---- what was sent --------------------------------------------------------------------------------------
 
     def replay(self, name: str) -> Call:
         """What was sent before a reply."""
@@ -142,6 +82,14 @@ class Thread:
             return cache_of(self.place, self._tail, step, self._settings_known(State(None, None, None)))
         except NexusError:
             return CacheReport()
+
+    def cache(self, name: str) -> CacheReport:
+        """The same by the name of the step.
+
+        Raises:
+            UsageError: There is no such step.
+        """
+        return self.cache_of(find_step(self._ledger, name))
 
     # ---- adding ---------------------------------------------------------------------------------------------
 
@@ -204,21 +152,6 @@ class Thread:
 
     # ---- what it goes by ------------------------------------------------------------------------------------
 
-    @property
-    def _ledger(self) -> Ledger:
-        return self.place.ledger
-
-    @property
-    def _tail(self) -> Tail:
-        return self.place.tail(self.label)
-
-    def _look(self, state: State) -> list[Seen]:
-        inherited = state.kept.get("inherits")
-        places = [Path(each) for each in inherited] if isinstance(inherited, list) else [self.place.cwd]
-        found = self.place.surroundings.look(places, self._mode)
-        self._settings = found[-1][1].settings
-        return found
-
     def _settings_known(self, state: State) -> Settings:
         """The settings as they were last seen: what was said must be kept, whatever became of a file meanwhile."""
         if self._settings is None:
@@ -227,15 +160,6 @@ class Thread:
             except NexusError:
                 return Settings()
         return self._settings or Settings()
-
-    def _given_tools(self, state: State, settings: Settings) -> tuple[Tool, ...]:
-        """What the caller offers, else what was offered before."""
-        if self.options.tools is None:
-            return (self.place.epochs.read(state.epoch).given or ()) if state.epoch else ()
-        api = self.place.model(self.model(state, settings), settings).api
-        if api not in self._known_tools:
-            self._known_tools[api] = read_tools(self.options.tools, api)
-        return self._known_tools[api]
 
     def _says_more(self, record: SessionRecord) -> bool:
         """Whether the caller says something about it that it does not remember."""

@@ -14,10 +14,10 @@ import os
 import stat
 from binascii import crc32
 from functools import cache
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from nexus_core.files.places import cache_directory
+from nexus_core.values.hashing import blake2b
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -48,12 +48,13 @@ def open_counter(model: str = "", *, host: Host | None = None, settings: Setting
 def open_model(name: str, *, host: Host | None = None, settings: Settings | None = None) -> Model:
     """What is known of a model; arguments as for `open_counter`."""
     host = host or default_host()
-    return find_model(name, _answers(host).models(host), settings)
+    # Of a model without a name nobody knows anything, and the table takes longer to read than a prompt to count.
+    return find_model(name, _answers(host).models(host) if name else {}, settings)
 
 
 def find_unknown(name: str, *, host: Host, settings: Settings) -> Finding | None:
     """What to know about a model that nobody knows; None for one that somebody does."""
-    return find_unknown_model(name, _answers(host).models(host), settings)
+    return find_unknown_model(name, _answers(host).models(host), settings) if name else None
 
 
 class _Answers:

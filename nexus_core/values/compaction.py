@@ -185,6 +185,61 @@ class Fidelity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionReport:
+    """What a compaction of a session did, or would do.
+
+    Attributes:
+        step: The compaction, by its id; None where nothing was written.
+        trigger: Why.
+        turns: How many turns are summarised, or parts of them.
+        messages: How many messages are summarised.
+        first_kept: The step from which on everything stays as it is; None where nothing stays.
+        pinned: Steps before that which stay all the same.
+        tokens_before: What the next call would have taken.
+        tokens_after: What it takes now; where nobody has summarised, what it takes at most.
+        available: What a call may take.
+        summary: The summary as it is sent, with all that belongs to it; "" where nobody has summarised.
+        summariser: Who wrote it.
+        calls: How often somebody was asked for it.
+        failures: Who was asked in vain, and what went wrong.
+        fidelity: What became of the facts, by class.
+        redacted: How many secrets of which kind were taken out before.
+        planner: The plugin that decided what stays, "" for Nexus itself.
+    """
+
+    step: str | None
+    trigger: Trigger
+    turns: int
+    messages: int
+    first_kept: str | None
+    pinned: tuple[str, ...] = ()
+    tokens_before: int
+    tokens_after: int
+    available: int
+    summary: str = ""
+    summariser: str = ""
+    calls: int = 0
+    failures: tuple[tuple[str, str], ...] = ()
+    fidelity: Mapping[FactClass, Fidelity] = field(default_factory=dict)
+    redacted: Mapping[str, int] = field(default_factory=dict)
+    planner: str = ""
+
+
+class Reverted(NamedTuple):
+    """A compaction that was taken back.
+
+    Attributes:
+        step: The step that says so.
+        compaction: The compaction.
+        restored: The one before it, which counts again; None where everything is there in full.
+    """
+
+    step: str
+    compaction: str
+    restored: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryRequest:
     """What a summariser is asked for.
 

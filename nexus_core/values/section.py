@@ -81,7 +81,7 @@ class Section:
     @property
     def digest(self) -> str:
         """A content address of the text: equal texts have equal digests."""
-        from hashlib import blake2b  # noqa: PLC0415 - OpenSSL takes longer to load than a prompt to print
+        from nexus_core.values.hashing import blake2b  # noqa: PLC0415 - a prompt is printed without it
 
         return blake2b(self.text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from random import Random
 from typing import Any, TypeVar
 
 from hypothesis import strategies as st
@@ -10,8 +11,7 @@ from hypothesis import strategies as st
 from nexus_core.compaction.calling import settle
 from nexus_core.values.compaction import Summariser, SummaryRequest, ThreadMessage
 from nexus_core.values.message import Message
-from nexus_core.values.parts import Text, ToolCall, ToolResult
-from tests.history.conversations import tool_turn
+from nexus_core.values.parts import Part, Reasoning, Text, ToolCall, ToolResult
 
 T = TypeVar("T")
 
@@ -64,25 +64,41 @@ def turns(*sizes: Sequence[int], open_last: bool = False) -> list[ThreadMessage]
     return messages
 
 
-@st.composite
-def threads(draw: st.DrawFn) -> tuple[list[ThreadMessage], str]:
+def make_thread(seed: int) -> tuple[list[ThreadMessage], str]:
     """A thread with calls of tools, each message in a step of its own or several in one; and its open turn, or ""."""
+    dice = Random(seed)  # noqa: S311 - a conversation, not a secret
     messages: list[ThreadMessage] = []
-    count = draw(st.integers(1, 7))
-    is_open = draw(st.booleans())
+
+    def add(message: Message, step: str, *, is_input: bool = False) -> None:
+        messages.append(ThreadMessage(message, step, turn, len(messages), dice.randint(1, 60), is_input))
+
+    count, is_open = dice.randint(1, 7), dice.random() < 0.5
     for number in range(count):
         turn = f"t{number}"
-        messages.append(ThreadMessage(Message("user", turn), turn, turn, len(messages), draw(st.integers(1, 40)), True))
-        for step in range(draw(st.integers(0, 4))):
-            name = f"{turn}.{step}"
-            said = draw(tool_turn(number * 10 + step))
-            together = draw(st.booleans())
-            for place, message in enumerate(said):
-                owner = name if together or place == 0 else f"{name}.{place}"
-                messages.append(ThreadMessage(message, owner, turn, len(messages), draw(st.integers(1, 60))))
+        add(Message("user", turn), turn, is_input=True)
+        for step in range(dice.randint(0, 4)):
+            name, together = f"{turn}.{step}", dice.random() < 0.3
+            for place, message in enumerate(_tool_turn(dice, name)):
+                add(message, name if together or place == 0 else f"{name}.{place}")
         if number < count - 1 or not is_open:
-            messages.append(ThreadMessage(Message("assistant", (Text("done"),)), f"{turn}.end", turn, len(messages), 3))
+            add(Message("assistant", "done"), f"{turn}.end")
     return messages, f"t{count - 1}" if is_open else ""
+
+
+def _tool_turn(dice: Random, name: str) -> list[Message]:
+    """Some calls with all their results, in any order, in one message or several; maybe with a thought and words."""
+    ids = [f"{name}-{place}" for place in range(dice.randint(1, 3))]
+    before: list[Part] = [Reasoning(text="hm")] * dice.randint(0, 1) + [Text("I look.")] * dice.randint(0, 1)
+    asked = [Message("assistant", (*before, *(ToolCall(each, "bash", {}) for each in ids)))]
+    if dice.random() < 0.2:  # an answer in several items
+        asked = [Message("assistant", (part,)) for part in asked[0].parts]
+    results = [ToolResult(each, "ok", "bash") for each in dice.sample(ids, len(ids))]
+    together = dice.random() < 0.5
+    return [*asked, *([Message("tool", results)] if together else [Message("tool", (each,)) for each in results])]
+
+
+threads = st.integers(0, 2**32).map(make_thread)
+"""Any of them."""
 
 
 def drive(work: Generator[Callable[[], Any], Any, T]) -> T:

@@ -55,6 +55,7 @@ def test_settings_take_the_place_of_defaults(tmp_path: Path) -> None:
     [
         ('{"provder": {}}', "1:2", "unknown setting 'provder'; did you mean 'provider'?"),
         ('{"provider": {\n"modle": 1}}', "2:1", "unknown setting 'provider.modle'; did you mean 'model'?"),
+        ('{"models": {"acme": {"windw": 1}}}', "1:22", "unknown setting 'models.acme.windw'; did you mean 'window'?"),
         ('{"provider": {"zzz": 1}}', "1:15", "known here: api_key_env, base_url, context_window"),
         ('{"permissions": {"level": "yollo"}}', "1:18", "must be one of 'yolo', 'trusted', 'sandboxed'"),
         ('{"context": {"ancestor_depth": 11}}', "1:14", "less than or equal to 10"),

@@ -172,12 +172,18 @@ def _bare(hint: Any, known: dict[Any, Any]) -> Any:
 
 @dataclass
 class Loopback:
-    """A server on this machine that writes down what it is sent and answers what it was told to."""
+    """A server on this machine that writes down what it is sent and answers what it was told to.
+
+    Attributes:
+        answer: What it says, as often as it is asked.
+        answers: What it says before that, one after the other.
+    """
 
     url: str = ""
     bodies: list[Any] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     answer: object = None
+    answers: list[object] = field(default_factory=list)
 
     @property
     def body(self) -> Any:
@@ -195,8 +201,9 @@ def listening() -> Iterator[Loopback]:
         def do_POST(self) -> None:
             heard.paths.append(self.path)
             heard.bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            streamed = isinstance(heard.answer, str)
-            sent = heard.answer.encode() if isinstance(heard.answer, str) else json.dumps(heard.answer).encode()
+            answer = heard.answers.pop(0) if heard.answers else heard.answer
+            streamed = isinstance(answer, str)
+            sent = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream" if streamed else "application/json")
             self.send_header("Content-Length", str(len(sent)))

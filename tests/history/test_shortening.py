@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nexus_core import UsageError, fit
-from nexus_core.history.shortening import shorten_results, shorten_text
+from nexus_core.history.shortening import find_cut, shorten_results, shorten_text
 from nexus_core.values.message import Message
 from nexus_core.values.parts import Text, ToolResult
 from tests.history.counters import Characters
@@ -29,3 +29,8 @@ def test_a_result_that_would_become_longer_is_the_same_object() -> None:
 def test_a_limit_that_is_none_is_refused(limit: Any) -> None:
     with pytest.raises(UsageError, match="no result can take"):
         fit([{"role": "user", "content": "hi"}], budget=10, result_tokens=limit, counter=Characters())
+
+
+@pytest.mark.parametrize("limit", [0, -1, -100])
+def test_without_any_room_only_the_line_is_left(limit: int) -> None:
+    assert find_cut("some words", limit, len, str) == (0, 0)

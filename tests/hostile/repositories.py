@@ -179,6 +179,9 @@ _PROTECTED = {
     "home": {"home": f"/tmp/{EVIL}"},  # noqa: S108 - never used
     "telemetry": {"telemetry": {"endpoint": f"https://{EVIL}"}},
     "plugins.disabled": {"plugins": {"disabled": ["file_layers", EVIL]}},
+    "plugins.providers.endpoints": {
+        "plugins": {"providers": {"endpoints": {"evil": {"api": "openai", "base_url": f"https://{EVIL}"}}}}
+    },
 }
 
 

@@ -23,11 +23,16 @@ def config(layer: Layer, text: str) -> LayerConfig:
     return LayerConfig(layer.directory / "config.json", value, document.position, layer=layer)
 
 
-def guard(*configs: LayerConfig, decision: Decision = "pending", active: tuple[str, ...] = ()) -> Guarded:
+def guard(
+    *configs: LayerConfig,
+    decision: Decision = "pending",
+    active: tuple[str, ...] = (),
+    protected: tuple[str, ...] = (),
+) -> Guarded:
     def decide(_part: ActivePart) -> Decision:
         return decision
 
-    return guard_configs(configs, decide, active)
+    return guard_configs(configs, decide, active, protected)
 
 
 def nested(dotted: str, value: str = '"x"') -> str:
@@ -48,6 +53,18 @@ def test_a_project_cannot_set_what_is_protected(dotted: str, layer: Layer) -> No
     assert merge_configs(guarded.configs).get(dotted) is None
     assert (finding.code, finding.path, finding.line) == ("protected-setting", layer.directory / "config.json", 2)
     assert dotted in finding.message
+
+
+@pytest.mark.acceptance("T3")
+def test_nor_what_a_plugin_declares_as_the_users_own() -> None:
+    text = '{"plugins": {"git": {"remote": "https://evil.example", "color": true}}}'
+
+    guarded = guard(config(LOCAL, text), decision="allowed", protected=("plugins.git.remote",))
+
+    (finding,) = guarded.findings
+    assert merge_configs(guarded.configs).get("plugins.git") == {"color": True}
+    assert (finding.code, "plugins.git.remote" in finding.message) == ("protected-setting", True)
+    assert guarded.active == []
 
 
 @pytest.mark.parametrize("dotted", PROTECTED)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
+import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.message import Message as Headers
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
@@ -60,11 +61,7 @@ class Server:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
-@contextmanager
-def serving(*answers: Answer) -> Iterator[Server]:
-    """A server on the loopback interface, for as long as it is needed."""
-    server = Server(answers=list(answers))
-
+def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             server.paths.append(self.path)
@@ -93,9 +90,22 @@ def serving(*answers: Answer) -> Iterator[Server]:
         def log_message(self, *_: object) -> None:
             pass
 
-    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    return Handler
+
+
+@contextmanager
+def serving(*answers: Answer, certificate: Path | None = None) -> Iterator[Server]:
+    """A server on the loopback interface, for as long as it is needed; with a certificate, an encrypted one."""
+    server = Server(answers=list(answers))
+
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), _handler(server))
     listening.daemon_threads = True
     server.url = f"http://127.0.0.1:{listening.server_port}"
+    if certificate is not None:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(certificate)
+        listening.socket = tls.wrap_socket(listening.socket, server_side=True)
+        server.url = f"https://127.0.0.1:{listening.server_port}"
     thread = Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
@@ -143,7 +153,3 @@ def summariser(
     endpoint = Endpoint.model_validate({"api": api, "model": "m", "base_url": url, **fields})
     pause = waits.append if waits is not None else lambda _seconds: None
     return EndpointSummariser("fast", endpoint, "", Pace(pause, lambda: chance))
-
-
-def seconds_of(start: float) -> float:
-    return time.monotonic() - start

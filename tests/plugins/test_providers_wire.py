@@ -152,8 +152,15 @@ def test_what_is_still_waited_for_does_not_make_the_call_invalid() -> None:
 @pytest.mark.parametrize("api", ["openai", "anthropic"])
 def test_options_of_the_session_that_make_something_else_of_an_answer_are_left_out(api: str) -> None:
     options = {
-        **{"stream": True, "tool_choice": "required", "response_format": {"type": "json_object"}, "n": 3, "stop": "#"},
-        **{"stop_sequences": ["#"], "timeout": 5, "extra_headers": {"a": "b"}, "extra_body": {"c": 1}},
+        "stream": True,
+        "tool_choice": "required",
+        "response_format": {"type": "json_object"},
+        "n": 3,
+        "stop": "#",
+        "stop_sequences": ["#"],
+        "timeout": 5,
+        "extra_headers": {"a": "b"},
+        "extra_body": {"c": 1},
     }
 
     body = sent(api, request=request(context=context_of(TALK, past=4, model_config=options)))

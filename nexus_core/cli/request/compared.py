@@ -72,7 +72,7 @@ def _sentence(change: Change) -> str:
 
 
 def _what(piece: Piece) -> str:
-    return f"{piece.kind} {piece.name!r}" if piece.kind in ("section", "tool") else piece.name
+    return f"{piece.kind} {piece.name!r}" if piece.kind in ("section", "tool", "model") else piece.name
 
 
 def _origin(piece: Piece) -> str:

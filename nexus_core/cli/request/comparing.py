@@ -35,7 +35,13 @@ def compare_two(nexus: Nexus, a: str, b: str | None) -> Compared:
     """By what B differs from A; without B, by what the last call of A differs from the one before."""
     first = find_operand(nexus, a)
     before, after = call_before(nexus, first) if b is None else (first, find_operand(nexus, b))
-    sides = side_of(before.read(nexus)), side_of(after.read(nexus))
+    made = before.read(nexus), after.read(nexus)
+    if made[0].api != made[1].api:
+        from nexus_core.cli.request.written import translated  # noqa: PLC0415 - only for files
+
+        api = made[1].api or made[0].api
+        made = translated(nexus, made[0], api), translated(nexus, made[1], api)
+    sides = side_of(made[0]), side_of(made[1])
     return Compared((str(before), str(after)), sides, compare(*sides))
 
 

@@ -57,8 +57,6 @@ def print_request(
 
 
 def _print(shell: CommandShell, context: AssembledContext) -> None:
-    from nexus_core.cli.session.telling import tell_words  # noqa: PLC0415 - only for readers
-
     used, first = context.token_budget.used, True
     for heading, lines in _blocks(context, used.get("system", 0), used.get("tools", 0)):
         if not first:
@@ -68,6 +66,8 @@ def _print(shell: CommandShell, context: AssembledContext) -> None:
         if isinstance(lines, list):
             shell.console.text("\n".join(f"  {line}".rstrip() for line in lines))
         else:
+            from nexus_core.cli.session.telling import tell_words  # noqa: PLC0415 - a prompt alone is text
+
             for line in tell_words(lines, full=True):
                 shell.console.text(line.text)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nexus_core.assembly.sides import Sendable
 from nexus_core.cli.given_file import read_given
 from nexus_core.cli.given_json import parse_json
+from nexus_core.dialects.finding import dialect, read_messages
 from nexus_core.dialects.neutral.json_form import decode
 from nexus_core.dialects.transcripts.reading import read_transcript
 from nexus_core.errors import FileError, MessageError
@@ -58,6 +59,7 @@ def read_own(value: dict[str, Any], name: str) -> Sendable:
             system_prompt=value["system_prompt"],
             tools=tuple(decode(Tool, tool) for tool in value["tools"]),
             messages=tuple(decode(Message, message) for message in messages),
+            tool_tokens=tuple(_size_of(tool["name"], value["placements"]) for tool in value["tools"]),
             message_tokens=tuple(value["message_tokens"]),
             system_tokens=value["budget"]["used"]["system"],
             renderer=value["renderer"],
@@ -67,6 +69,10 @@ def read_own(value: dict[str, Any], name: str) -> Sendable:
         raise FileError(
             "not as `nexus assemble --json` writes it", where=name, hint=f"something is wrong with {error}"
         ) from None
+
+
+def _size_of(tool: str, placements: list[dict[str, Any]]) -> int:
+    return next((each["tokens"] for each in placements if each["kind"] == "tool" and each["name"] == tool), 0)
 
 
 def _placement(value: dict[str, Any]) -> Placement:
@@ -82,12 +88,26 @@ def _read_body(nexus: Nexus, text: str, name: str, value: object) -> Sendable:
     system = "\n".join(message.content for message in spoken[:first])
     named = value.get("model") if isinstance(value, dict) else None
     model = named if isinstance(named, str) else transcript.model
-    counter = open_counter(model, host=nexus.host, settings=nexus.load().settings)
-    return Sendable(
-        model=model,
-        system_prompt=system,
-        tools=transcript.tools,
-        messages=tuple(spoken[first:]),
-        message_tokens=tuple(counter.count_messages([message]) for message in spoken[first:]),
-        system_tokens=counter.count_messages([Message("system", system)]) + count_tools(counter, transcript.tools),
+    return _counted(nexus, Sendable(model, system, transcript.tools, tuple(spoken[first:]), (), (), 0, transcript.api))
+
+
+def translated(nexus: Nexus, sendable: Sendable, api: str) -> Sendable:
+    """A request as it comes back when an API's words for it are read; only what is said alike can be compared."""
+    if sendable.api == api or not api:
+        return sendable
+    speaking = dialect(api)
+    messages = read_messages(speaking, speaking.write(sendable.messages))
+    tools = speaking.read_tools(speaking.write_tools(sendable.tools))
+    again = sendable._replace(messages=messages, tools=tools, api=api)
+    return again if len(messages) == len(sendable.messages) else _counted(nexus, again)
+
+
+def _counted(nexus: Nexus, sendable: Sendable) -> Sendable:
+    """A request with what its pieces take."""
+    counter = open_counter(sendable.model, host=nexus.host, settings=nexus.load().settings)
+    words = sendable.system_prompt
+    return sendable._replace(
+        tool_tokens=tuple(count_tools(counter, [tool]) for tool in sendable.tools),
+        message_tokens=tuple(counter.count_messages([message]) for message in sendable.messages),
+        system_tokens=counter.count_messages([Message("system", words)]) if words else 0,
     )

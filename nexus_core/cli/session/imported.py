@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from nexus_core.text.progress import Progress
     from nexus_core.values.ledger import Ledger
 
+_LOOKED_AT = 1000
+"""So many of the newest messages are looked through for what has to be put right: seldom more are sent."""
 _READ, _WRITTEN = 0.6, 0.4
 """How the time that a file takes is divided, for the bar."""
 
@@ -132,7 +134,7 @@ def _import(shell: CommandShell, ledger: Ledger, task: _Task, progress: Progress
         if each.path.items
     ]
     label = imported.label if rows else ""
-    return Outcome(task.name, label, rows, transcript, _repaired(transcript), left_out=imported.left_out)
+    return Outcome(task.name, label, rows, transcript, find_repaired(transcript), left_out=imported.left_out)
 
 
 def _restore(ledger: Ledger, task: _Task, text: str, progress: Progress) -> Outcome:
@@ -147,10 +149,13 @@ def _restore(ledger: Ledger, task: _Task, text: str, progress: Progress) -> Outc
     return Outcome(task.name, rows[0].label, rows, form="nexus", lines=text.count("\n"))
 
 
-def _repaired(transcript: Transcript) -> dict[str, int]:
+def find_repaired(transcript: Transcript) -> dict[str, int]:
     """What is put right whenever it is sent, by its code; nothing of it is changed in the ledger."""
-    rules = RULES[transcript.api or "neutral"]
-    mended = mend([entry.message for entry in transcript.context], rules)
+    context = transcript.context
+    begin = max(len(context) - _LOOKED_AT, 0)
+    while 0 < begin < len(context) and (context[begin].kind != "said" or context[begin].message.role != "user"):
+        begin += 1  # only what the user said can be a beginning
+    mended = mend([entry.message for entry in context[begin:]], RULES[transcript.api or "neutral"])
     return dict(sorted(Counter(finding.code for finding in mended.findings).items()))
 
 

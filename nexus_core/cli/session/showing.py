@@ -47,7 +47,7 @@ def show(
     with open_nexus(ctx, ledger) as nexus:
         record = find_session(nexus.ledger, label)
         if step:
-            show_step(shell, nexus.ledger, record, step, json=json)
+            show_step(shell, nexus, record, step, json=json)
         else:
             wanted = None if everything else _TURNS if turns is None else turns
-            show_turns(shell, nexus.ledger, record, wanted, full=full, json=json)
+            show_turns(shell, nexus, record, wanted, full=full, json=json)

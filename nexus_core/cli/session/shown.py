@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from functools import partial
 from json import dumps
 from typing import TYPE_CHECKING
 
@@ -21,23 +23,30 @@ if TYPE_CHECKING:
     from nexus_core.cli.session.overview import Overview
     from nexus_core.cli.session.telling import Line
     from nexus_core.cli.shell import CommandShell
+    from nexus_core.nexus import Nexus
+    from nexus_core.session.session import Session
     from nexus_core.session.turns import Turn
     from nexus_core.values.ledger import Ledger, SessionRecord, Step
 
 
+_NO_NEWS = ("first", "short", "unknown")
+"""Why a call finds nothing in a cache although nobody has changed anything."""
+
+
 def show_turns(
-    shell: CommandShell, ledger: Ledger, record: SessionRecord, wanted: int | None, *, full: bool, json: bool
+    shell: CommandShell, nexus: Nexus, record: SessionRecord, wanted: int | None, *, full: bool, json: bool
 ) -> None:
     """Print a session and its newest turns.
 
     Args:
         shell: Where to print.
-        ledger: Where the session is.
+        nexus: Whose session it is.
         record: The session.
         wanted: How many turns; None for all.
         full: Whether long texts are printed whole.
         json: Whether as JSON.
     """
+    ledger = nexus.ledger
     session, aliases = look_over(ledger, record), ledger.aliases(record.label)
     # The newest is read in any case: it says what is waited for.
     turns = newest_turns(ledger, record, None if wanted is None else max(wanted, 1))
@@ -55,12 +64,16 @@ def show_turns(
         shell.console.message(f"({counted(earlier, 'earlier turn')}; --all shows all)", style="dim")
     for turn in shown:
         shell.console.text("")
-        _print(shell, tell_turn(turn, full=full))
+        _print(shell, tell_turn(turn, full=full, remark=partial(_missed, nexus.session(record.label))))
 
 
-def show_step(shell: CommandShell, ledger: Ledger, record: SessionRecord, name: str, *, json: bool) -> None:
+def show_step(shell: CommandShell, nexus: Nexus, record: SessionRecord, name: str, *, json: bool) -> None:
     """Print one step of a session, with all that is known of it."""
-    facts = step_facts(step := _step_of(ledger, record, name))
+    step = _step_of(nexus.ledger, record, name)
+    facts = step_facts(step)
+    if step.kind == "reply":
+        report = nexus.session(record.label).cache(step.id)
+        facts["cache"] = asdict(report) | {"verdict": report.verdict} if json else str(report)
     if json:
         shell.console.json({"schema": 1, "step": facts})
         return
@@ -68,6 +81,12 @@ def show_step(shell: CommandShell, ledger: Ledger, record: SessionRecord, name: 
     shell.console.table([(name, value if isinstance(value, str) else _written(value)) for name, value in facts.items()])
     shell.console.text("")
     _print(shell, tell_step(step, full=True))
+
+
+def _missed(session: Session, step: Step) -> str:
+    """What kept a call from finding its beginning in the cache, where something did that can be told."""
+    blame = session.cache(step.id).blame if step.kind == "reply" else None
+    return "" if blame is None or blame.cause in _NO_NEWS else f"cache: {blame}"
 
 
 def _heading(session: Overview, aliases: list[str], pending: list[str]) -> list[str]:

@@ -11,13 +11,15 @@ from nexus_core.text.console import counted
 from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from nexus_core.session.turns import Turn
     from nexus_core.values.conversation import Usage
     from nexus_core.values.ledger import Step
     from nexus_core.values.message import Message
     from nexus_core.values.parts import Part
+
+    Remark = Callable[[Step], str]
 
 INDENT = "  "
 """Before everything that somebody said, so that nothing said can pass for a heading."""
@@ -43,29 +45,35 @@ class Line(NamedTuple):
     is_heading: bool = False
 
 
-def tell_turn(turn: Turn, *, full: bool) -> Iterator[Line]:
+def nothing(step: Step) -> str:  # noqa: ARG001 - whichever it is
+    """No remark."""
+    return ""
+
+
+def tell_turn(turn: Turn, *, full: bool, remark: Remark = nothing) -> Iterator[Line]:
     """A turn, from its first step on.
 
     Args:
         turn: The turn.
         full: Whether long texts are told whole.
+        remark: What else is to be said about a reply.
     """
     first = turn.steps[0]
     yield Line(f"Turn {first.turn}, {moment(first.created)}{', open' if turn.is_open else ''}", is_heading=True)
     for step in turn.steps:
         if step.kind != "sealed":  # it says what the input said, as it was sent
-            yield from tell_step(step, full=full)
+            yield from tell_step(step, full=full, remark=remark)
 
 
-def tell_step(step: Step, *, full: bool) -> Iterator[Line]:
-    """What a step added."""
+def tell_step(step: Step, *, full: bool, remark: Remark = nothing) -> Iterator[Line]:
+    """What a step added; arguments as above."""
     if step.kind in ("compaction", "revert"):
         yield from _tell_summary(step, full=full)
         return
     if step.kind == "interrupted":
         yield Line("interrupted", is_heading=True)
     for message in step.messages:
-        yield Line(_heading(step, message), is_heading=True)
+        yield Line(_heading(step, message, remark), is_heading=True)
         yield from tell_words(message, full=full)
     if error := step.data.get("error"):
         yield Line(f"{INDENT}failed: {error}")
@@ -87,7 +95,7 @@ def cost(usage: Usage) -> str:
     return ", ".join(words)
 
 
-def _heading(step: Step, message: Message) -> str:
+def _heading(step: Step, message: Message, remark: Remark) -> str:
     if message.role == "tool":
         called = [
             " ".join(filter(None, (each.name, each.call_id and f"({each.call_id})"))) for each in message.tool_results
@@ -100,6 +108,7 @@ def _heading(step: Step, message: Message) -> str:
     facts = [cost(usage)] if usage else []
     facts += [str(step.data["stop_reason"])] if step.data.get("stop_reason") else []
     facts += ["cut off"] if step.data.get("interrupted") else []
+    facts += filter(None, [remark(step)])
     return " ".join(filter(None, words)) + "".join(f" · {fact}" for fact in facts)
 
 

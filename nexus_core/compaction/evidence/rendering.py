@@ -18,6 +18,8 @@ SHORT = 6
 _AHEAD = 8
 """Tokens that a line takes besides its facts."""
 _ROUNDS = 4
+_MISSES = 8
+"""So many facts may be too long before no more are tried."""
 
 # What is shown under which heading, in this order. Commands and errors have a line each.
 _HEADINGS = ("Files changed", "Commands", "Errors", "Files", "Identifiers", "Links", "Numbers")
@@ -74,29 +76,36 @@ def short_step(step: str) -> str:
 
 
 def _choose(facts: Sequence[Fact], limit: int, count: Callable[[str], int]) -> list[Fact]:
-    headings = list(dict.fromkeys(map(_heading, facts)))
-    room = limit - sum(count(f"{heading}:\n") for heading in headings)
-    share = room // max(len(headings), 1)
-    taken = dict.fromkeys(headings, 0)
+    places: dict[str, list[int]] = {}
+    for place, fact in enumerate(facts):
+        places.setdefault(_heading(fact), []).append(place)
+    room = limit - sum(count(f"{heading}:\n") for heading in places)
+    share = room // max(len(places), 1)
     chosen: set[int] = set()
-    for place, fact, tokens in _sized(facts, room, count):
-        heading = _heading(fact)
-        if taken[heading] + tokens <= share:
-            taken[heading] += tokens
-            chosen.add(place)
-    left = room - sum(taken.values())
-    for place, _, tokens in _sized(facts, left, count):
-        if place not in chosen and tokens <= left:
-            left -= tokens
-            chosen.add(place)
-    return [facts[place] for place in sorted(chosen)]
+    for each in places.values():
+        found, taken = _within(facts, each, share, count)
+        chosen.update(found)
+        room -= taken
+    found, _ = _within(facts, (place for place in range(len(facts)) if place not in chosen), room, count)
+    return [facts[place] for place in sorted(chosen.union(found))]
 
 
-def _sized(facts: Sequence[Fact], room: int, count: Callable[[str], int]) -> Iterable[tuple[int, Fact, int]]:
-    """Facts with what they take; no more of them than could fit if each took as little as any can."""
-    least = 2
-    for place, fact in enumerate(facts[: max(room // least, 0)]):
-        yield place, fact, count(_words(fact)) + _AHEAD
+def _within(
+    facts: Sequence[Fact], places: Iterable[int], room: int, count: Callable[[str], int]
+) -> tuple[list[int], int]:
+    """The places of the first facts that there is room for, and what they take."""
+    found: list[int] = []
+    taken = misses = 0
+    for place in places:
+        tokens = count(_words(facts[place])) + _AHEAD
+        if taken + tokens <= room:
+            taken += tokens
+            found.append(place)
+        else:
+            misses += 1
+        if misses > _MISSES or room - taken < _AHEAD:
+            break
+    return found, taken
 
 
 def _render(facts: Sequence[Fact]) -> str:

@@ -48,7 +48,9 @@ _ERROR = re.compile(
 )
 
 # Code that deals with errors is none.
-_NO_ERROR = re.compile(r"(?:\d{1,7}[:|]?\s*)?(?:[-+]\s*)?(?:except|catch|raise|throw|class|def|import|from|return|if|//|#)\b")
+_NO_ERROR = re.compile(
+    r"(?:\d{1,7}[:|]?\s*)?(?:[-+]\s*)?(?:except|catch|raise|throw|class|def|import|from|return|if|//|#)\b"
+)
 
 _IDENTIFIER = re.compile(
     r"[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}"  # a UUID

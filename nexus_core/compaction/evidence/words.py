@@ -92,6 +92,8 @@ def _quote(words: Words, limit: int, count: Callable[[str], int]) -> str:
         where = f"; all of it is in step {words.step}" if words.step else ""
         return f"[… {left_out:,} characters left out{where} …]"
 
+    if room <= 0:
+        return ""
     cut = find_cut(text, room, count, line)
     if cut is None:
         return lead + text

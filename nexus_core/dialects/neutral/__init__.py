@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 from nexus_core.dialects.neutral.json_form import decode, encode, is_marked
 from nexus_core.dialects.plain import plain_mapping
 from nexus_core.dialects.requests import read_each
-from nexus_core.dialects.rules import NEUTRAL
-from nexus_core.dialects.tools import read_tools
 from nexus_core.values.conversation import Conversation, Reply, Tool
 from nexus_core.values.message import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from nexus_core.values.api import Dialect, Marks
+    from nexus_core.values.api import ApiRules, Dialect, Marks
 
 _TOOL_FIELDS = frozenset(field.name for field in fields(Tool))
 
@@ -42,7 +40,13 @@ class NeutralDialect:
     """Message objects as they are, and their form in JSON."""
 
     name = "neutral"
-    rules = NEUTRAL
+
+    @property
+    def rules(self) -> ApiRules:
+        """Everything is allowed."""
+        from nexus_core.dialects.rules import NEUTRAL  # noqa: PLC0415 - most want our form in JSON, and no API
+
+        return NEUTRAL
 
     def recognises(self, item: Mapping[str, Any]) -> bool:
         """Whether it says so itself."""
@@ -83,6 +87,8 @@ def _read_tool(item: object) -> tuple[Tool, ...]:
     block = plain_mapping(item)
     if block.keys() <= _TOOL_FIELDS:
         return (decode(Tool, block),)
+    from nexus_core.dialects.tools import read_tools  # noqa: PLC0415 - as above
+
     return read_tools([block], "openai")
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
+
+from nexus_core.values.hashing import blake2b
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

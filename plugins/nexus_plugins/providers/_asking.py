@@ -74,7 +74,7 @@ class EndpointSummariser:
         while True:
             attempt += 1
             left = max(deadline - time.monotonic(), 0.001)
-            answer = send(outgoing, min(left, self.endpoint.timeout))
+            answer = send(outgoing, min(left, self.endpoint.timeout)).masked(secrets)
             if isinstance(answer, Reply) and _OK <= answer.status < _ELSEWHERE:
                 return self._read(answer, secrets, attempt)
             wait = wait_after(answer, attempt, self.pace)
@@ -84,7 +84,7 @@ class EndpointSummariser:
 
     def _read(self, reply: Reply, secrets: Secrets, attempts: int) -> str:
         try:
-            return secrets.mask(self._format.read(parse(reply.body)))
+            return secrets.mask(self._format.read(parse(reply.body)))  # some write it in escapes
         except NoSummary as error:
             what = secrets.tell(str(error))
         raise EndpointError(f"the endpoint {what}", endpoint=self.name, status=reply.status, attempts=attempts)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import httpx2
 
-    from nexus_plugins.providers._secrets import Secret
+    from nexus_plugins.providers._secrets import Secret, Secrets
 
 LARGEST = 8 * 1024 * 1024
 """Bytes of an answer; the longest summary has a tenth of that."""
@@ -32,6 +32,12 @@ class Reply(NamedTuple):
     headers: Mapping[str, str]
     body: bytes
 
+    def masked(self, secrets: Secrets) -> Reply:
+        """The same without what was sent in secret, because some send it back."""
+        headers = {name: secrets.mask(value) for name, value in self.headers.items()}
+        # Latin-1 is the one encoding in which every byte is a character.
+        return Reply(self.status, headers, secrets.mask(self.body.decode("latin-1")).encode("latin-1"))
+
 
 class Silence(NamedTuple):
     """That nothing came back which could be read.
@@ -43,6 +49,10 @@ class Silence(NamedTuple):
 
     why: str
     again: bool
+
+    def masked(self, secrets: Secrets) -> Silence:
+        """As for an answer."""
+        return Silence(secrets.mask(self.why), self.again)
 
 
 class Outgoing(NamedTuple):

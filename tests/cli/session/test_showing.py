@@ -99,7 +99,7 @@ def test_only_the_newest_steps_are_read_for_the_newest_turns(
     monkeypatch.setattr(StoreLedger, "thread", counting)
     cli("session", "show", "s", "--turns", "2")
 
-    assert 0 < sum(read) < 100
+    assert 0 < sum(read) < 150  # of 240; some are read a second time, to tell what became of the cache
 
 
 def test_long_results_are_cut_unless_they_are_wanted_whole(cli: Cli, talk: Talk) -> None:

@@ -1,0 +1,62 @@
+"""What would be sent, for whoever only wants to look: nothing is written."""
+
+from __future__ import annotations
+
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from nexus_core.assembly.call import assemble
+from nexus_core.errors import TurnError, UnknownNameError
+from nexus_core.session.drivers import wait
+
+if TYPE_CHECKING:
+    from nexus_core.session.drivers import Work
+    from nexus_core.session.inputs import Said
+    from nexus_core.session.state import State
+    from nexus_core.session.thread_reader import ThreadReader
+    from nexus_core.session.turns import Turn
+    from nexus_core.values.assembled import AssembledContext
+
+
+def assemble_for(thread: ThreadReader, said: Said | None, *, must_fit: bool) -> Work[AssembledContext]:
+    """What a session that has to be there would send; without a message also where no turn is open.
+
+    Args:
+        thread: The session.
+        said: What is said; None for nothing.
+        must_fit: Whether it is an error if it does not fit.
+    """
+    state = yield from wait(thread.read)
+    if thread.label and state.record is None:
+        known = yield from wait(thread.labels)
+        raise UnknownNameError("session", thread.label, known)
+    return (yield from try_out(thread, state, said, must_fit=must_fit))
+
+
+def try_out(thread: ThreadReader, state: State, said: Said | None, *, must_fit: bool = True) -> Work[AssembledContext]:
+    """What a session would send from where it stands; arguments as above."""
+    if said is not None:
+        ensure_in_use(state)
+        if state.open_turn is not None:
+            raise already_open(thread.label, state.open_turn)
+    plan = yield from wait(thread.plan, state, said)
+    return (yield from wait(assemble, plan.call._replace(must_fit=must_fit)))
+
+
+def ensure_in_use(state: State) -> None:
+    """An archived session opens no turn; one that is open may be finished."""
+    if state.record is not None and state.record.status == "archived":
+        undo = f"nexus session archive --undo {quote(state.record.label)}"
+        raise TurnError(
+            f"session {state.record.label!r} is archived",
+            hint=f"`{undo}` takes it back into use; it can be read and forked as it is",
+        )
+
+
+def already_open(label: str, turn: Turn) -> TurnError:
+    """Why nothing can be said now."""
+    waiting = f", and waits for {', '.join(map(str, turn.pending))}" if turn.pending else ""
+    return TurnError(
+        f"a turn is open in session {label!r} already{waiting}",
+        hint="next() goes on with it, interrupt=True gives it up; if another program works on it, fork the session",
+    )

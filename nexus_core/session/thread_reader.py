@@ -1,0 +1,105 @@
+"""Where a session stands in its ledger, and what it would send. Every method may take its time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nexus_core.assembly.tools import read_tools
+from nexus_core.session.planning import Planner
+from nexus_core.session.state import State
+
+if TYPE_CHECKING:
+    from nexus_core.assembly.standing import Standing
+    from nexus_core.assembly.surroundings import Seen
+    from nexus_core.session.inputs import Said
+    from nexus_core.session.options import Options
+    from nexus_core.session.place import Place
+    from nexus_core.session.planning import Plan
+    from nexus_core.session.tail import Tail
+    from nexus_core.values.conversation import Tool
+    from nexus_core.values.ledger import Ledger
+    from nexus_core.values.request import Mode
+    from nexus_core.values.settings import Settings
+
+
+class ThreadReader:
+    """What can be known of a session without adding to it.
+
+    Args:
+        place: Where it lives.
+        label: Its name; "" for a conversation that is not kept.
+        options: What the caller says about it.
+        mode: How the agent is driven.
+    """
+
+    def __init__(self, place: Place, label: str, options: Options, mode: Mode = "repl") -> None:
+        self.label = label
+        self.place = place
+        self.options = options
+        self._mode = mode
+        self._known_tools: dict[str, tuple[Tool, ...]] = {}
+        self._settings: Settings | None = None
+
+    def read(self) -> State:
+        """Where it stands now."""
+        record = self._ledger.session(self.label) if self.label else None
+        if record is None or record.tip is None:
+            return State(record, None, None)
+        from nexus_core.session.turns import Turn  # noqa: PLC0415 - not for what is not kept
+
+        turn = Turn(self._tail.turn(record.tip))
+        return State(record, turn.steps[-1], turn)
+
+    def labels(self) -> list[str]:
+        """The names of all sessions."""
+        return [record.label for record in self._ledger.sessions(status=None)]
+
+    def standing(self, state: State) -> Standing:
+        """What stands around it now.
+
+        Raises:
+            UnknownNameError: Nobody offers its role or renderer.
+            MessageError: Something among its tools is no definition of a tool.
+        """
+        found = self._look(state)
+        settings = found[-1][1].settings
+        fields = self.options.over(state.kept)
+        fields.pop("model", None)
+        fields |= {"tools": self._given_tools(state, settings), "session": self.label}
+        return self.place.surroundings.stand(found, fields)
+
+    def model(self, state: State, settings: Settings) -> str:
+        """Whom to ask."""
+        known = self.options.model or state.kept.get("model")
+        return str(known or settings.get("provider.model") or "")
+
+    def plan(self, state: State, said: Said | None = None) -> Plan:
+        """What goes into a call of the open turn, or of one that is only tried out with something said."""
+        standing = self.standing(state)
+        tail = self._tail if state.tip is not None else None
+        return Planner(self.place, tail, state, standing, self.model(state, standing.settings)).plan(said)
+
+    @property
+    def _ledger(self) -> Ledger:
+        return self.place.ledger
+
+    @property
+    def _tail(self) -> Tail:
+        return self.place.tail(self.label)
+
+    def _look(self, state: State) -> list[Seen]:
+        inherited = state.kept.get("inherits")
+        places = [Path(each) for each in inherited] if isinstance(inherited, list) else [self.place.cwd]
+        found = self.place.surroundings.look(places, self._mode)
+        self._settings = found[-1][1].settings
+        return found
+
+    def _given_tools(self, state: State, settings: Settings) -> tuple[Tool, ...]:
+        """What the caller offers, else what was offered before."""
+        if self.options.tools is None:
+            return (self.place.epochs.read(state.epoch).given or ()) if state.epoch else ()
+        api = self.place.model(self.model(state, settings), settings).api
+        if api not in self._known_tools:
+            self._known_tools[api] = read_tools(self.options.tools, api)
+        return self._known_tools[api]
