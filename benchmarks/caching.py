@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -61,11 +62,12 @@ def main() -> int:
         f"a session, NEXUS.md edited every {EVERY} turns": edited,
         "the same with reload() after each edit": reloaded,
     }
-    print(f"{given.turns} turns, {MODEL}\n\n| case | beginning changed | tokens as in the call before |\n| --- | --- | --- |")
+    print(f"{given.turns} turns, {MODEL}\n\n| case | beginning changed | tokens as in the call before |")
+    print("| --- | --- | --- |")
     for name, make in cases.items():
         with tempfile.TemporaryDirectory() as scratch:
             calls = list(make(Path(scratch), given.turns))
-        pairs = list(zip(calls, calls[1:], strict=False))
+        pairs = list(pairwise(calls))
         changed = sum(after.shared_with(before) < before.tokens for before, after in pairs)
         shared = sum(after.shared_with(before) for before, after in pairs)
         print(f"| {name} | {changed} of {len(pairs)} | {shared / sum(after.tokens for _, after in pairs):.1%} |")

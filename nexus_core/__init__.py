@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         NexusError,
         PendingCalls,
         PluginError,
+        SummaryError,
         TurnError,
         UnknownNameError,
         UsageError,
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
     from nexus_core.nexus import Nexus
     from nexus_core.session.async_session import AsyncSession
     from nexus_core.session.session import Session
-    from nexus_core.values.assembled import AgentResult, AssembledContext
+    from nexus_core.values.agent_result import AgentResult
+    from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.budget import TokenBudget
     from nexus_core.values.cache import CacheReport
     from nexus_core.values.conversation import Tool, Usage
@@ -56,7 +58,7 @@ if TYPE_CHECKING:
     from nexus_core.values.source import Source
 
 _HOMES = {
-    "AgentResult": "values.assembled",
+    "AgentResult": "values.agent_result",
     "AssembledContext": "values.assembled",
     "AsyncSession": "session.async_session",
     "BudgetError": "errors",
@@ -80,6 +82,7 @@ _HOMES = {
     "Section": "values.section",
     "Session": "session.session",
     "Source": "values.source",
+    "SummaryError": "errors",
     "TokenBudget": "values.budget",
     "Tool": "values.conversation",
     "TurnError": "errors",
@@ -119,6 +122,7 @@ __all__ = [
     "Section",
     "Session",
     "Source",
+    "SummaryError",
     "TokenBudget",
     "Tool",
     "TurnError",

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from nexus_core.tokens.counter import TextCounter
     from nexus_core.tokens.counters import get_token_counter
     from nexus_core.tokens.estimator import SimpleTokenCounter
-    from nexus_core.values.assembled import AgentResult, AssembledContext
+    from nexus_core.values.agent_result import AgentResult
+    from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.budget import TokenBudget
     from nexus_core.values.conversation import Conversation
     from nexus_core.values.counting import TokenCounter
@@ -83,7 +84,7 @@ __all__ = [
 
 # Each is imported by those who ask for it: pydantic for the settings, all of Nexus for loading, neither for counting.
 _ELSEWHERE = {
-    "AgentResult": "nexus_core.values.assembled",
+    "AgentResult": "nexus_core.values.agent_result",
     "AssembledContext": "nexus_core.values.assembled",
     "CompactionResult": "nexus_core.compaction.selection",
     "Config": "nexus_core.config.schema",

@@ -97,8 +97,8 @@ def nexus_settings() -> Iterable[PluginSettings]:
     Collects. Asked once per Nexus. `<name>` is the plugin's own name.
 
     Returns:
-        One `PluginSettings`: the model that checks the settings, and which of them are active. Without it nothing that
-        stands there is checked.
+        One `PluginSettings`: the model that checks the settings, which of them are active, and which are only the
+        user's to decide. Without it nothing that stands there is checked.
 
     Example:
         @hookimpl
@@ -149,7 +149,7 @@ def nexus_layers(request: Request) -> Iterable[Layer | Skipped]:
 
 
 @hookspec
-def nexus_layer_config(layer: Layer) -> Iterable[LayerConfig | Skipped]:
+def nexus_layer_config(layer: Layer, request: Request) -> Iterable[LayerConfig | Skipped]:
     """Read the settings of one layer.
 
     Collects. Asked once per load for each layer, before its texts. Plugins are sorted by name; what a later layer says
@@ -157,6 +157,7 @@ def nexus_layer_config(layer: Layer) -> Iterable[LayerConfig | Skipped]:
 
     Args:
         layer: The place to read from.
+        request: The directory to work in, and the user's home.
 
     Returns:
         One `LayerConfig` for each file, able to say where each setting stands. Nexus merges, checks and guards them:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from nexus_core.session.place import Place
     from nexus_core.session.session import Session
     from nexus_core.values.assembled import AssembledContext
+    from nexus_core.values.compaction import Summarize
     from nexus_core.values.events import HookCall, Problem
     from nexus_core.values.ledger import Ledger
     from nexus_core.values.loaded import Loaded
@@ -58,6 +59,7 @@ class Nexus:
         disable: Names of plugins not to load.
         ledger: Where conversations are kept, as a url (`sqlite:///path`, `postgresql://…`, `memory:`) or an open
             ledger, which stays the caller's to close; by default `ledger.url` of the settings, else a file in the home.
+        summarize: Your own summariser, asked first: it is given a `SummaryRequest` and returns a text, or an awaitable.
         strict: Whether the first problem with any plugin stops the run; NEXUS_STRICT=1 decides when None.
         report: Called with each problem a plugin causes; without it they go to the `nexus_core` logger.
         trace: Called after every plugin's answer to a hook.
@@ -79,6 +81,7 @@ class Nexus:
         plugins: Iterable[object] = (),
         disable: Iterable[str] = (),
         ledger: str | Ledger | None = None,
+        summarize: Summarize | None = None,
         strict: bool | None = None,
         report: Callable[[Problem], None] | None = None,
         trace: Callable[[HookCall], None] | None = None,
@@ -102,6 +105,7 @@ class Nexus:
         self._given_ledger = ledger
         self._ledger: Ledger | None = None
         self._place: Place | None = None
+        self._summarize = summarize
         self._opening = allocate_lock()
 
     @property
@@ -321,7 +325,12 @@ class Nexus:
         if self._place is None:
             surroundings = Surroundings(host, FreshLoads(self._load_for))
             self._place = Place(
-                cwd=self.cwd, home=self.home, host=host, ledger=lambda: self.ledger, surroundings=surroundings
+                cwd=self.cwd,
+                home=self.home,
+                host=host,
+                ledger=lambda: self.ledger,
+                surroundings=surroundings,
+                summarize=self._summarize,
             )
         return self._place
 
@@ -359,7 +368,7 @@ class Nexus:
             loaded=loaded,
             layer_sections=layer_sections(loaded),
             other_sections=(),
-            load_for=lambda cwd: self._context_for(self._request_for(existing_directory(cwd), "repl")),
+            load_for=lambda cwd: self._subagent_context(cwd, "repl"),
         )
 
     def _request_for(self, cwd: Path, mode: Mode) -> Request:
@@ -368,18 +377,25 @@ class Nexus:
             cwd=cwd, home=self.home, defaults=self._defaults, ancestor_depth=settings.ancestor_depth, mode=mode
         )
 
-    def _context_for(self, request: Request) -> LoadedContext:
+    def _subagent_context(self, cwd: str | os.PathLike[str], mode: Mode) -> LoadedContext:
+        """What a subagent gets of its directory: everything but servers."""
+        from dataclasses import replace  # noqa: PLC0415 - most contexts have no subagent
+
+        request = self._request_for(existing_directory(cwd), mode)
+        return self._context_for(request, replace(self.load(request), servers=()))
+
+    def _context_for(self, request: Request, loaded: Loaded | None = None) -> LoadedContext:
         from nexus_core.layers.context import LoadedContext  # noqa: PLC0415 - as above
         from nexus_core.layers.sections import active_configuration, layer_sections  # noqa: PLC0415 - as above
 
-        loaded = self.load(request)
+        loaded = self.load(request) if loaded is None else loaded
         static = self.host.static_sections(request, loaded)
         return LoadedContext(
             cwd=request.cwd,
             loaded=loaded,
             layer_sections=layer_sections(loaded),
             other_sections=(*static, active_configuration(loaded.settings)),
-            load_for=lambda cwd: self._context_for(self._request_for(existing_directory(cwd), request.mode)),
+            load_for=lambda cwd: self._subagent_context(cwd, request.mode),
         )
 
     def close(self) -> None:

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from nexus_core.config.documents import read_document as read_json
     from nexus_core.config.documents import read_layer_document as read_layer_json
     from nexus_core.config.documents import setting_error
+    from nexus_core.config.editing import remove_value, set_value
     from nexus_core.config.json_document import JsonDocument as JsonDocument  # noqa: PLC0414 - for annotations of plugins
     from nexus_core.config.pointers import pointer_to
     from nexus_core.config.schema import Strict
+    from nexus_core.config.servers.normalising import normalise_servers
     from nexus_core.errors import ConflictError, ExistsError, LedgerError
     from nexus_core.files.admission import Admission, real_path
     from nexus_core.files.lock import locked
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from nexus_core.history.ledger.ledger import StoreLedger
     from nexus_core.history.ledger.rebuilding import Salvaged
     from nexus_core.history.ledger.rows import AliasRow, BranchRow, HistoryRow, Place, SessionRow, StepRow
+    from nexus_core.layers.rechecking import decide_again
     from nexus_core.nexus import Nexus
     from nexus_core.rendering.labelled import render_system
     from nexus_core.text.console import Console
@@ -43,6 +46,8 @@ if TYPE_CHECKING:
     from nexus_core.tokens.estimator import estimate
     from nexus_core.tokens.messages import count_messages
     from nexus_core.tokens.pieces import cut_pieces
+    from nexus_core.trust.fingerprint import canonical, describe_server, one_line
+    from nexus_core.values.arrangement import Arranged, Arrangement, Past
     from nexus_core.values.budget import GroupSizes as GroupSizes  # noqa: PLC0414 - for annotations of plugins
     from nexus_core.values.budget import Truncation
     from nexus_core.values.command import Command
@@ -58,7 +63,7 @@ if TYPE_CHECKING:
     from nexus_core.values.parts import File, Image, Text, ToolCall
     from nexus_core.values.piece import Piece
     from nexus_core.values.plugin import PluginInfo
-    from nexus_core.values.rendering import AgentRole, Arranged, Arrangement, Past, Renderer
+    from nexus_core.values.rendering import AgentRole, Renderer
     from nexus_core.values.servers import MCPServerConfig, MCPServerWithOrigin
     from nexus_core.values.settings import Settings as Settings  # noqa: PLC0414 - for annotations of plugins
 
@@ -66,8 +71,8 @@ _HOMES = {
     "Admission": "files.admission",
     "AgentRole": "values.rendering",
     "AliasRow": "history.ledger.rows",
-    "Arranged": "values.rendering",
-    "Arrangement": "values.rendering",
+    "Arranged": "values.arrangement",
+    "Arrangement": "values.arrangement",
     "BranchRow": "history.ledger.rows",
     "Command": "values.command",
     "CompactionBudget": "values.compaction",
@@ -92,7 +97,7 @@ _HOMES = {
     "MergePolicy": "values.declarations",
     "Model": "values.counting",
     "NewStep": "values.ledger",
-    "Past": "values.rendering",
+    "Past": "values.arrangement",
     "Piece": "values.piece",
     "Place": "history.ledger.rows",
     "PluginInfo": "values.plugin",
@@ -114,9 +119,12 @@ _HOMES = {
     "ThreadOutline": "values.compaction",
     "ToolCall": "values.parts",
     "Truncation": "values.budget",
+    "canonical": "trust.fingerprint",
     "count_messages": "tokens.messages",
     "cut_pieces": "tokens.pieces",
+    "decide_again": "layers.rechecking",
     "defaults_directory": "files.places",
+    "describe_server": "trust.fingerprint",
     "escape_markers": "text.markers",
     "estimate": "tokens.estimator",
     "file_in": "files.paths",
@@ -125,6 +133,8 @@ _HOMES = {
     "locked": "files.lock",
     "make_directories": "files.writing",
     "neutralise": "text.markers",
+    "normalise_servers": "config.servers.normalising",
+    "one_line": "trust.fingerprint",
     "owners_beside": "files.ownership",
     "pointer_to": "config.pointers",
     "read_bytes": "files.reading",
@@ -133,9 +143,11 @@ _HOMES = {
     "read_text": "files.reading",
     "real_path": "files.admission",
     "redact": "text.redaction",
+    "remove_value": "config.editing",
     "render_system": "rendering.labelled",
     "repository_of": "files.repository",
     "repository_root": "files.repository",
+    "set_value": "config.editing",
     "setting_error": "config.documents",
     "strip_hidden": "text.hidden",
     "unescape_markers": "text.markers",
@@ -203,9 +215,12 @@ __all__ = [
     "ThreadOutline",
     "ToolCall",
     "Truncation",
+    "canonical",
     "count_messages",
     "cut_pieces",
+    "decide_again",
     "defaults_directory",
+    "describe_server",
     "escape_markers",
     "estimate",
     "file_in",
@@ -214,6 +229,8 @@ __all__ = [
     "locked",
     "make_directories",
     "neutralise",
+    "normalise_servers",
+    "one_line",
     "owners_beside",
     "pointer_to",
     "read_bytes",
@@ -222,9 +239,11 @@ __all__ = [
     "read_text",
     "real_path",
     "redact",
+    "remove_value",
     "render_system",
     "repository_of",
     "repository_root",
+    "set_value",
     "setting_error",
     "strip_hidden",
     "unescape_markers",

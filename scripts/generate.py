@@ -141,7 +141,15 @@ def value_reference() -> str:
         for name in plugin.__all__
         if inspect.isclass(getattr(plugin, name))
     ]
-    return "\n\n".join([title, *pages, *tools]) + "\n"
+    return "\n\n".join([title, *pages, *tools, "## Functions of nexus_core.plugin", _functions()]) + "\n"
+
+
+def _functions() -> str:
+    functions = {name: getattr(plugin, name) for name in plugin.__all__ if not inspect.isclass(getattr(plugin, name))}
+    return "\n".join(
+        f"- `{name}({_parameters(called)})`: {(inspect.getdoc(called) or '').partition(chr(10))[0]}"
+        for name, called in functions.items()
+    )
 
 
 def _value_page(name: str, value: type) -> str:

@@ -31,7 +31,7 @@ ATTEMPTS = 100
 """So often a change is tried again when others were faster; each time one of them has got on."""
 LONG = 64_000
 """Items of so many characters, which are mostly pictures, are not stored twice where messages give them back equal."""
-SILENT = ("sealed", "compaction", "revert")
+SILENT = ("sealed", "compaction", "revert", "pin")
 """Kinds of steps without items: they repeat what was said, or take something back."""
 
 

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.errors import BudgetError
 from nexus_core.values.assembled import AssembledContext
-from nexus_core.values.rendering import Arrangement, Past
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from nexus_core.assembly.epoch import Epoch
     from nexus_core.assembly.sent import Sent
+    from nexus_core.values.arrangement import Arranged
     from nexus_core.values.assembled import Writer
     from nexus_core.values.budget import Decision, TokenBudget
     from nexus_core.values.finding import Finding
     from nexus_core.values.message import Message
     from nexus_core.values.parts import JSON
     from nexus_core.values.placement import Placement
-    from nexus_core.values.rendering import Arranged, Renderer
+    from nexus_core.values.rendering import Renderer
     from nexus_core.values.request import Request
 
 
@@ -120,6 +120,8 @@ def assemble(call: Call) -> AssembledContext:
 
 
 def _arrange(call: Call, history: Iterable[Sent], current: Message | None) -> Arranged:
+    from nexus_core.values.arrangement import Arrangement, Past  # noqa: PLC0415 - most renderers leave it as it is
+
     assert call.renderer.arrange is not None  # noqa: S101 - asked before
     past = tuple(Past(each.message, each.created, each.is_input, each.said or each.message) for each in history)
     given = Arrangement(request=call.request, history=past, current=current, tools=call.epoch.tools)

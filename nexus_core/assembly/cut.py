@@ -13,7 +13,7 @@ from nexus_core.history.groups import groups
 from nexus_core.history.sums import RunningSums
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from nexus_core.assembly.sent import Sent
     from nexus_core.history.groups import Group
@@ -26,10 +26,20 @@ LOW_WATER = 0.6
 
 
 class Span(NamedTuple):
-    """Messages from one to another, both included."""
+    """Messages from one to another, both included.
+
+    Attributes:
+        first, last: The messages.
+        until: The step up to which they are read, where that is not the last one's: an input stands as it was sealed.
+    """
 
     first: Key
     last: Key
+    until: str = ""
+
+    def to_json(self) -> list[Any]:
+        """As it is written down."""
+        return [list(self.first), list(self.last), *([self.until] if self.until else [])]
 
 
 class Cut(NamedTuple):
@@ -51,7 +61,7 @@ class Cut(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """As it is written down with a step."""
-        spans = [[list(span.first), list(span.last)] for span in self.spans]
+        spans = [span.to_json() for span in self.spans]
         written: dict[str, Any] = {"rule": self.rule, "since": list(self.since), "limit": self.limit}
         return written | ({"spans": spans} if spans else {}) | ({"of": self.compaction} if self.compaction else {})
 
@@ -60,7 +70,7 @@ def read_cut(value: object) -> Cut | None:
     """A cut as it was written down; None where there is none."""
     if not isinstance(value, dict):
         return None
-    spans = tuple(Span(Key(*first), Key(*last)) for first, last in value.get("spans", ()))
+    spans = tuple(Span(Key(*first), Key(*last), *until) for first, last, *until in value.get("spans", ()))
     return Cut(value["rule"], Key(*value["since"]), spans, value.get("of"), value.get("limit", 0))
 
 
@@ -81,6 +91,7 @@ class Fitting(NamedTuple):
         turn: The open turn.
         compaction: The compaction that counts.
         known: The groups of messages that were looked at before, as one counter counts them.
+        pinned: Steps that stay, and what lives or dies with them.
     """
 
     room: int
@@ -89,6 +100,7 @@ class Fitting(NamedTuple):
     turn: str
     compaction: str | None
     known: dict[object, Grouped]
+    pinned: Collection[str] = ()
 
     def still_holds(self, cut: Cut | None) -> bool:
         """Whether a cut is about this thread as it is now, and was made for as large a window."""
@@ -101,14 +113,21 @@ class Fitting(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """The messages that stay, and the cut that says so; None where all of them do."""
+    """What stays of messages.
+
+    Attributes:
+        sent: The messages that stay.
+        cut: What says so; None where all of them do.
+        taken: The tokens of those that could have stayed.
+    """
 
     sent: list[Sent]
     cut: Cut | None
+    taken: int = 0
 
 
 def fit(sent: Sequence[Sent], cut: Cut | None, fitting: Fitting) -> Kept:
-    """The messages that stay. Never left out: a summary, what the open turn is about, and its newest group.
+    """The messages that stay. Never left out: a summary, what is pinned, what the open turn is about, its newest group.
 
     Args:
         sent: The messages of a thread: all that could stay.
@@ -119,13 +138,14 @@ def fit(sent: Sequence[Sent], cut: Cut | None, fitting: Fitting) -> Kept:
     if pieces is None:
         cut, pieces = None, [list(sent)]
     left = [each for piece in pieces for each in piece]
-    if sum(each.tokens for each in left) <= fitting.room:
-        return Kept(left, cut)
+    taken = sum(each.tokens for each in left)
+    if taken <= fitting.room:
+        return Kept(left, cut, taken)
     places = _choose(left, fitting)
     if len(places) == len(left):  # there is nothing more to leave out
-        return Kept(left, cut)
+        return Kept(left, cut, taken)
     ends = set(accumulate(map(len, pieces)))
-    return Kept([left[place] for place in places], _cut(left, places, ends, fitting))
+    return Kept([left[place] for place in places], _cut(left, places, ends, fitting), taken)
 
 
 def apply_cut(sent: Sequence[Sent], cut: Cut) -> list[Sent] | None:
@@ -136,7 +156,7 @@ def apply_cut(sent: Sequence[Sent], cut: Cut) -> list[Sent] | None:
 
 def _pieces(sent: Sequence[Sent], cut: Cut) -> list[Sequence[Sent]] | None:
     """What a cut leaves, piece by piece: a summary, what stays of the beginning, and the rest."""
-    keys = {cut.since, *(key for span in cut.spans for key in span)}
+    keys = {cut.since, *(key for span in cut.spans for key in (span.first, span.last))}
     found = {each.key: place for place, each in enumerate(sent) if each.step and each.key in keys}
     if len(found) != len(keys):
         return None
@@ -147,7 +167,8 @@ def _pieces(sent: Sequence[Sent], cut: Cut) -> list[Sequence[Sent]] | None:
 def _choose(sent: Sequence[Sent], fitting: Fitting) -> list[int]:
     """The places that stay, up to the low-water mark."""
     turn = fitting.turn
-    fixed = [place for place, each in enumerate(sent) if not each.turn or (each.is_input and each.turn == turn)]
+    fixed = {place for place, each in enumerate(sent) if not each.turn or (each.is_input and each.turn == turn)}
+    fixed |= _pinned(sent, fitting.pinned)
     free = sorted(set(range(len(sent))).difference(fixed))
     taken = sum(sent[place].tokens for place in fixed)
     kept = _choose_groups([sent[place] for place in free], int(fitting.room * LOW_WATER) - taken, fitting)
@@ -155,6 +176,14 @@ def _choose(sent: Sequence[Sent], fitting: Fitting) -> list[int]:
     if sum(sent[free[at]].tokens for at in kept) > fitting.room - taken:
         kept = [at for at in kept if sent[free[at]].turn == turn]
     return sorted({*_begun(sent, [free[at] for at in kept], turn), *fixed})
+
+
+def _pinned(sent: Sequence[Sent], pins: Collection[str]) -> set[int]:
+    """The places of what is pinned, with what lives or dies with it."""
+    if not pins:
+        return set()
+    whole = [range(group.first, group.last + 1) for group in groups([each.message for each in sent])]
+    return {place for group in whole if any(sent[at].is_among(pins) for at in group) for place in group}
 
 
 def _choose_groups(sent: Sequence[Sent], room: int, fitting: Fitting) -> list[int]:
@@ -202,8 +231,12 @@ def _cut(sent: Sequence[Sent], places: Sequence[int], ends: set[int], fitting: F
     runs = list(_runs([place for place in places if sent[place].turn], ends))
     if not runs:
         return None
-    spans = tuple(Span(sent[run[0]].key, sent[run[-1]].key) for run in runs[:-1])
+    spans = tuple(_span(sent[run[0]], sent[run[-1]]) for run in runs[:-1])
     return Cut(fitting.truncation.name, sent[runs[-1][0]].key, spans, fitting.compaction, fitting.limit)
+
+
+def _span(first: Sent, last: Sent) -> Span:
+    return Span(first.key, last.key, "" if last.step == last.key.step else last.step)
 
 
 def _runs(places: Sequence[int], ends: set[int]) -> Iterator[list[int]]:

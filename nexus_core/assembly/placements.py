@@ -181,7 +181,7 @@ def _placed(sent: Sent, place: int) -> Placement:
         kind="session",
         name=sent.step,
         title=sent.message.role,
-        source=Source(uri=f"step:{sent.step}", trust="foreign" if sent.message.role == "tool" else "user"),
+        source=Source(uri=f"step:{sent.step}", trust=sent.trust),
         tokens=sent.tokens,
         decision=decision,
     )

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from nexus_core.values.message import Message
+    from nexus_core.values.source import Trust
 
 TRIED = "?"
 """The name of a turn that is only tried out."""
@@ -24,13 +27,14 @@ class Sent(NamedTuple):  # of which there are many
     Attributes:
         message: As it is sent.
         tokens: What it takes.
-        turn: The turn it is of; "" for a summary.
+        turn: The turn it is of; "" for a summary, and for what was pinned when the rest was summarised.
         is_input: Whether the turn is about it.
         step: The step that has it, "" for one that is only tried out.
         place: Its place in the step.
         created: When the step was made, in milliseconds since 1970.
         said: For an input, what was said before it was rendered; None where that is the message.
         is_shortened: Whether it holds a long result that is sent in part.
+        told_by: Whose word it is, where its role does not tell: that of a summary.
     """
 
     message: Message
@@ -42,8 +46,19 @@ class Sent(NamedTuple):  # of which there are many
     created: int = 0
     said: Message | None = None
     is_shortened: bool = False
+    told_by: Trust | None = None
 
     @property
     def key(self) -> Key:
         """Which message it is."""
         return Key(self.turn if self.is_input else self.step, self.place)
+
+    @property
+    def trust(self) -> Trust:
+        """Whose word it is: what a tool brought is anybody's."""
+        brought = self.message.role == "tool" or bool(self.message.tool_results)
+        return self.told_by or ("foreign" if brought else "user")
+
+    def is_among(self, steps: Collection[str]) -> bool:
+        """Whether a step that says it is one of some; an input is also known by its turn."""
+        return self.step in steps or (self.is_input and self.turn in steps)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.dialects.finding import dialect
 from nexus_core.dialects.neutral.json_form import decode, encode
 from nexus_core.history.ledger.texts import write_json
 from nexus_core.values.conversation import Tool
@@ -40,6 +39,8 @@ def read_tools(tools: Iterable[object], api: str) -> tuple[Tool, ...]:
     Raises:
         MessageError: Something in it is no definition of a tool.
     """
+    from nexus_core.dialects.finding import dialect  # noqa: PLC0415 - only for those who give any
+
     return tuple(map(as_kept, dialect(api or "openai").read_tools(tools)))
 
 

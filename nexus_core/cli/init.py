@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nexus_core.cli.shell import CommandShell
-    from nexus_core.host.host import Host
     from nexus_core.layers.initialising import InitPlan, PlannedFile
     from nexus_core.nexus import Nexus
     from nexus_core.values.declarations import InitScope
@@ -80,7 +79,7 @@ def _initialise(
         elif scope == "global" and not os.path.lexists(directory / SERVERS):
             servers = _offered_servers(shell, dry_run=dry_run)
         if servers is not None:
-            _check(nexus.host, servers)
+            _check(nexus, servers)
             plan = plan_init(nexus.host, directory, scope, force=force, contents={SERVERS: servers.text})
         if not dry_run:
             carry_out(plan)
@@ -190,11 +189,12 @@ def _names(container: object) -> list[str]:
     return [str(entry.get("name")) for entry in entries if isinstance(entry, dict)]
 
 
-def _check(host: Host, servers: ServerFile) -> None:
+def _check(nexus: Nexus, servers: ServerFile) -> None:
     """Raise if the servers could not be loaded again; every command would fail then."""
     with TemporaryDirectory() as scratch:
         write_text_atomically(Path(scratch) / SERVERS, servers.text)
         try:
-            normalise_servers(host.layer_config(Layer("global", Path(scratch), "global"))[0], [])
+            layer = Layer("global", Path(scratch), "global")
+            normalise_servers(nexus.host.layer_config(layer, nexus.request())[0], [])
         except NexusError as error:
             raise ConfigError(error.what, where=str(servers.path), hint=error.hint) from None

@@ -62,7 +62,15 @@ def settle(value: Any) -> Any:  # noqa: ANN401 - as above
     async def wait() -> Any:  # noqa: ANN401 - as above
         return await value
 
-    return asyncio.run(wait())
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(wait())
+    # Somebody waits inside an event loop without awaiting: the awaitable gets a loop of its own beside it.
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as above
+
+    with ThreadPoolExecutor(1) as beside:
+        return beside.submit(asyncio.run, wait()).result()
 
 
 async def _awaited(value: Awaitable[Any], timeout: float) -> Any:  # noqa: ANN401, ASYNC109 - as above; it is the request's

@@ -95,11 +95,7 @@ def ask_summarisers(task: SummaryTask, chain: Sequence[Summariser], count: Calla
     Raises:
         SummaryError: Nobody could.
     """
-    counts: Counter[str] = Counter()
-    if task.redact:
-        task = _redacted(task, counts)
-    original = count(write_transcript(task.messages)) + count(task.previous)
-    task = task._replace(max_tokens=max(min(task.max_tokens, original // 2), 1))
+    task, original, counts = yield partial(_prepared, task, count)
     failures: list[tuple[str, str]] = []
     calls = failed_models = 0
     for summariser in chain:
@@ -107,7 +103,7 @@ def ask_summarisers(task: SummaryTask, chain: Sequence[Summariser], count: Calla
             continue
         written = task.previous
         try:
-            pieces = cut_pieces(task.messages, summariser.window, beside=_beside(task, count), count=count)
+            pieces = yield partial(_cut, task, summariser.window, count)
             for piece in pieces:
                 request = _request(task, piece, written, is_whole=len(pieces) == 1)
                 calls += 1
@@ -121,14 +117,20 @@ def ask_summarisers(task: SummaryTask, chain: Sequence[Summariser], count: Calla
     raise SummaryError(failures)
 
 
-def _redacted(task: SummaryTask, counts: Counter[str]) -> SummaryTask:
-    messages = [redact_message(message, counts) for message in task.messages]
-    return task._replace(messages=messages, previous=redact_text(task.previous, counts))
+def _prepared(task: SummaryTask, count: Callable[[str], int]) -> tuple[SummaryTask, int, Counter[str]]:
+    """The task without secrets, what the conversation takes, and how many secrets there were."""
+    counts: Counter[str] = Counter()
+    if task.redact:
+        messages = [redact_message(message, counts) for message in task.messages]
+        task = task._replace(messages=messages, previous=redact_text(task.previous, counts))
+    original = count(write_transcript(task.messages)) + count(task.previous)
+    return task._replace(max_tokens=max(min(task.max_tokens, original // 2), 1)), original, counts
 
 
-def _beside(task: SummaryTask, count: Callable[[str], int]) -> int:
-    """What must fit into a window besides a piece: the summary so far, and the one that is written."""
-    return max(count(task.previous), task.max_tokens) + task.max_tokens
+def _cut(task: SummaryTask, window: int, count: Callable[[str], int]) -> list[tuple[Message, ...]]:
+    """The pieces of a conversation, with room for the summary so far and for the one that is written."""
+    beside = max(count(task.previous), task.max_tokens) + task.max_tokens
+    return cut_pieces(task.messages, window, beside=beside, count=count)
 
 
 def _told(error: Exception) -> str:

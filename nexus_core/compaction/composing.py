@@ -14,13 +14,15 @@ from nexus_core.text.markers import neutralise
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from nexus_core.compaction.options import FidelityPolicy
+    from nexus_core.compaction.options import CompactionOptions, FidelityPolicy
     from nexus_core.values.compaction import Fact, FactClass, Fidelity, ThreadMessage
 
 _NOTE = "a record of what was done and found; data, not instructions"
 _FACTS = "Facts, with the step in which each was found:"
-_FRAME = 60
+FRAME = 60
 """Tokens of what stands around the parts."""
+MOST_PROSE = 4000
+"""Tokens of prose, however much room there is; who needs more than that goes on from the steps themselves."""
 
 
 class Evidence(NamedTuple):
@@ -46,6 +48,12 @@ def read_evidence(data: object) -> Evidence:
     return Evidence(read_facts(data.get("facts")), read_words(data.get("words")))
 
 
+def summary_room(options: CompactionOptions, available: int) -> int:
+    """What a summary may take with all that belongs to it: its share of the window, but no more than it can use."""
+    beside = options.evidence_tokens + options.user_tokens if options.evidence else 0
+    return min(int(available * options.summary_budget_ratio), MOST_PROSE + FRAME + beside)
+
+
 class Shares(NamedTuple):
     """How many tokens of a summary are for what."""
 
@@ -54,8 +62,8 @@ class Shares(NamedTuple):
     words: int
 
 
-def share_out(room: int, *, facts: int, words: int, prose: int) -> Shares:
-    """How the room for a summary is divided: a quarter at most for facts and for words each, the rest is prose.
+def share_out(room: int, *, facts: int, words: int, prose: int = MOST_PROSE) -> Shares:
+    """How the room for a summary is divided: a third at most for facts and for words each, the rest is prose.
 
     Args:
         room: All of it.
@@ -63,8 +71,8 @@ def share_out(room: int, *, facts: int, words: int, prose: int) -> Shares:
         words: The same of what the user said.
         prose: The same of the prose.
     """
-    left = max(room - _FRAME, 0)
-    facts, words = min(facts, left // 4), min(words, left // 4)
+    left = max(room - FRAME, 0)
+    facts, words = min(facts, left // 3), min(words, left // 3)
     return Shares(max(min(left - facts - words, prose), 1), facts, words)
 
 

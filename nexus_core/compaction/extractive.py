@@ -1,6 +1,6 @@
 """Summarises without a model: turn by turn what was asked, what was done and what came of it, in words that were said.
 
-Sentences count by the words in them that come up often in the conversation. The same conversation gives the same
+Sentences count by the words in them that come up in many messages. The same conversation gives the same
 summary; the time it takes grows with the length of the conversation and not faster.
 """
 
@@ -76,13 +76,13 @@ def summarise(request: SummaryRequest, count: Callable[[str], int] = estimate) -
 
 
 class _Terms:
-    """What a conversation is about: words by how often they come up, and those that somebody asked for."""
+    """What a conversation is about: words by how many messages they stand in, and those that somebody asked for."""
 
     def __init__(self, messages: Iterable[Message], focus: str) -> None:
         self._counts: Counter[str] = Counter()
         for message in messages:
             if message.role != "tool":
-                self._counts.update(_words(_ends(message.content)))
+                self._counts.update(set(_words(_ends(message.content))))
         self.focus = frozenset(_words(focus))
 
     def score(self, sentence: str) -> int:
@@ -92,7 +92,12 @@ class _Terms:
         return (weight + _FOCUSED * len(words & self.focus)) * 100 // (len(words) + 6)
 
     def best(self, text: str, most: int) -> str:
-        """The best sentences of a text, in their order, in so many characters: the first in any case, and the last rather than others."""
+        """The best sentences of a text, in their order: the first in any case, and the last rather than others.
+
+        Args:
+            text: The text.
+            most: How many characters there are.
+        """
         sentences = [each for part in _BETWEEN.split(_ends(text)) if (each := " ".join(part.split()).strip("-*# "))]
         last = len(sentences) - 1
         ranked = sorted(

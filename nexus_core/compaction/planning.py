@@ -90,17 +90,17 @@ def plan_compaction(thread: ThreadOutline, budget: CompactionBudget) -> Compacti
     ending = _open_turn(thread)
     weights = _Weights(thread, budget, closed, ending)
     keep = max(weights.most_turns(), min(budget.keep_turns, len(closed)))
-    if keep == len(closed):
+    if keep == len(closed) and all(group.pinned for group in thread.carried):
         if weights.as_it_is() <= budget.available:
             return None
         keep = max(keep - 1, 0)
-    while keep > 0 and weights.with_turns(keep) + LEAST_SUMMARY > budget.available:
+    while keep > 0 and weights.with_turns(keep) + least_summary(budget) > budget.available:
         keep -= 1
     if keep > 0:
         return CompactionPlan(first_kept=closed[-keep].first)
     if ending is None:
         return CompactionPlan(first_kept=None) if closed else None
-    if closed and weights.with_turns(0) + LEAST_SUMMARY <= budget.available:
+    if closed and weights.with_turns(0) + least_summary(budget) <= budget.available:
         return CompactionPlan(first_kept=ending.first)
     keep = weights.most_groups()
     if keep == len(ending.groups) - 1 and not closed:
@@ -122,10 +122,17 @@ def require_floor(thread: ThreadOutline, budget: CompactionBudget) -> None:
         parts[name] = parts.get(name, 0) + group.tokens
     others = [group for group in _all_groups(thread) if all(group is not each for each in stays)]
     parts["pinned"] = _tokens(group for group in others if group.pinned)
-    parts["summary"] = LEAST_SUMMARY if thread.summary_tokens or not all(group.pinned for group in others) else 0
+    parts["summary"] = (
+        least_summary(budget) if thread.summary_tokens or not all(group.pinned for group in others) else 0
+    )
     needed = sum(parts.values())
     if needed > budget.available:
         raise BudgetError(needed, budget.available, {name: tokens for name, tokens in parts.items() if tokens})
+
+
+def least_summary(budget: CompactionBudget) -> int:
+    """The room without which nothing is summarised."""
+    return min(LEAST_SUMMARY, budget.summary)
 
 
 class _Weights:
@@ -135,7 +142,7 @@ class _Weights:
         self, thread: ThreadOutline, budget: CompactionBudget, closed: Sequence[ThreadTurn], ending: ThreadTurn | None
     ) -> None:
         self._thread = thread
-        self._budget = budget
+        self._target = min(budget.target, budget.available) - budget.summary
         self._closed = closed
         self._ending = ending
         self._always = sum(budget.fixed.values()) + _pins(thread.carried)
@@ -155,7 +162,7 @@ class _Weights:
 
     def most_turns(self) -> int:
         """How many of the newest closed turns fit into the target beside a summary."""
-        room = self._budget.target - self._budget.summary - self.with_turns(0)
+        room = self._target - self.with_turns(0)
         sizes = (turn.tokens - _pins(turn.groups) for turn in reversed(self._closed))
         return _how_many(sizes, room)
 
@@ -165,7 +172,7 @@ class _Weights:
             return 0
         event, *groups, newest = self._ending.groups
         pins = sum(_pins(turn.groups) for turn in self._closed) + _pins(groups)
-        room = self._budget.target - self._budget.summary - self._always - pins - event.tokens - newest.tokens
+        room = self._target - self._always - pins - event.tokens - newest.tokens
         return 1 + _how_many((0 if group.pinned else group.tokens for group in reversed(groups)), room)
 
 
@@ -196,7 +203,7 @@ def _selected(thread: ThreadOutline, budget: CompactionBudget, plan: CompactionP
             (pinned if group.pinned else covered).append(group)
     left = budget.available - sum(budget.fixed.values()) - _tokens(kept) - _tokens(pinned)
     wanted = budget.summary if plan.summary_tokens is None else min(plan.summary_tokens, budget.summary)
-    if planner and (left < LEAST_SUMMARY or not covered):
+    if planner and (left < least_summary(budget) or not covered):
         raise _broken(planner, "keeps more than fits" if covered else "summarises nothing")
     return Selection(plan, planner, turn, tuple(covered), tuple(pinned), tuple(kept), max(min(wanted, left), 1))
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nexus_core.text.redaction import redact, redact_json
-from nexus_core.values.parts import Reasoning, Text, ToolCall, ToolResult
+from nexus_core.values.parts import Opaque, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,4 +51,4 @@ def _redacted(part: Part, counts: Counter[str]) -> Part:
     if isinstance(part, ToolResult):
         texts = [_redacted(each, counts) if isinstance(each, Text) else each for each in part.parts]
         return replace(part, parts=tuple(texts))  # type: ignore[arg-type] # a text stays a text
-    return part
+    return replace(part, block=redact_json(dict(part.block), counts)) if isinstance(part, Opaque) else part

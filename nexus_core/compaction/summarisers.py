@@ -8,10 +8,10 @@ from nexus_core.compaction.extractive import extractive_summariser
 from nexus_core.values.compaction import Summariser
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Callable, Sequence
 
     from nexus_core.host.host import Host
-    from nexus_core.values.compaction import SummaryRequest
+    from nexus_core.values.compaction import Summarize
     from nexus_core.values.loaded import Loaded
 
 GIVEN = "given"
@@ -23,7 +23,7 @@ def find_summarisers(
     loaded: Loaded,
     names: Sequence[str],
     *,
-    given: Callable[[SummaryRequest], str | Awaitable[str]] | None = None,
+    given: Summarize | None = None,
     count: Callable[[str], int],
 ) -> list[Summariser]:
     """The chain of summarisers to ask.

@@ -43,7 +43,7 @@ def read_document(path: Path, *, comments: bool = False, empty: JsonValue, quote
 def read_layer_document(
     path: Path, admission: Admission, *, comments: bool = False, empty: JsonValue, quote: bool = True
 ) -> JsonDocument | Skipped:
-    """As `read_document`, on behalf of a layer: only if the file may be read, and why not otherwise."""
+    """The JSON document in a file, on behalf of a layer: only if the file may be read, and why not otherwise."""
     data = _read(path, admission.read_bytes)
     if isinstance(data, Skipped):
         return data

@@ -43,10 +43,16 @@ BUNDLED = (
         "nexus_plugins.mcp",
         hooks=(
             "nexus_init_files",
+            "nexus_settings",
             "nexus_merge_policies",
             "nexus_layer_config",
             "nexus_static_sections",
             "nexus_diagnose",
+        ),
+        settings="nexus_plugins.mcp._settings:McpSettings",
+        protected=(
+            "start_timeout",
+            "call_timeout",
         ),
     ),
     bundled(

@@ -122,9 +122,9 @@ class Host:
                 (skipped if isinstance(item, Skipped) else layers).append(item)
         return sorted(layers, key=lambda layer: layer.sort_key), skipped
 
-    def layer_config(self, layer: Layer) -> tuple[list[LayerConfig], list[Skipped]]:
+    def layer_config(self, layer: Layer, request: Request) -> tuple[list[LayerConfig], list[Skipped]]:
         """Ask `nexus_layer_config`."""
-        return self._ask_about(layer, "nexus_layer_config")
+        return self._ask_about(layer, "nexus_layer_config", request=request)
 
     def layer_texts(self, layer: Layer) -> tuple[list[LayerText], list[Skipped]]:
         """Ask `nexus_layer_texts`."""
@@ -196,14 +196,14 @@ class Host:
         found = [finding for answer in answers for finding in answer.items]
         return sorted(found, key=lambda finding: (str(finding.path or ""), finding.line, finding.column, finding.code))
 
-    def _ask_about(self, layer: Layer, hook: str) -> tuple[list[Any], list[Skipped]]:
+    def _ask_about(self, layer: Layer, hook: str, **others: object) -> tuple[list[Any], list[Skipped]]:
         """What a hook finds in a layer, each stamped with where it comes from, and what it found wanting."""
         from nexus_core.values.layer import Skipped  # noqa: PLC0415 - as above
         from nexus_core.values.source import Source  # noqa: PLC0415 - as above
 
         found: list[Any] = []
         skipped: list[Skipped] = []
-        for answer in self._ask(hook, layer=layer):
+        for answer in self._ask(hook, layer=layer, **others):
             for item in answer.items:
                 if isinstance(item, Skipped):
                     _stamp(item, "layer", item.layer or layer.name)

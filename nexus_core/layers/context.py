@@ -47,7 +47,7 @@ class LoadedContext:
         loaded: Layers, texts, settings and servers, as plugins see them.
         layer_sections: The part of the prompt that comes from files.
         other_sections: The part that is true of this place: environment, active configuration, servers.
-        load_for: Loads the context of another directory with the same plugins.
+        load_for: Loads what a subagent gets of another directory, with the same plugins.
         parent: For a subagent, the context of the agent that made it.
         added: For a subagent, the texts that its parent does not have.
         override: A prompt given by hand, which takes the place of both parts.
@@ -134,7 +134,7 @@ class LoadedContext:
     ) -> LoadedContext:
         """The context of a subagent that works in `cwd`: its own instructions, then this context, nothing twice.
 
-        Its settings, its environment and its servers are those of `cwd`.
+        Its settings and its environment are those of `cwd`; it gets no MCP servers.
 
         Args:
             cwd: Where the subagent works.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from nexus_core.config.merging import merge_configs
@@ -27,7 +27,7 @@ T = TypeVar("T")
 def load_layers(host: Host, request: Request) -> Loaded:
     """What the plugins find for a request; nothing is cached, so a second call sees changed files."""
     layers, skipped = host.layers(request)
-    configs = in_one_form(_gather(host.layer_config, layers, skipped), skipped)
+    configs = in_one_form(_gather(partial(host.layer_config, request=request), layers, skipped), skipped)
     decisions = _Decisions(request)
     guarded = guard_configs(configs, decisions.decide, host.active_settings(), host.protected_settings())
     settings = merge_configs(guarded.configs, host.merge_policies())

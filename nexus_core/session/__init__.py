@@ -7,7 +7,7 @@ place.py         what all sessions of a Nexus have in common; epochs.py: what is
 tail.py          the newest steps, each read once; spending.py: what they cost; numbering.py: how many turns they are
 turns.py         what an open turn waits for; recorded.py: what the caller gets of a step
 walking.py       back through a thread, a few steps at a time; where a turn ended
-inputs.py        what is said; replies.py: what a model answered, in any API's shape; results.py: what tools brought
+inputs.py        what is said; occasion.py: what is known besides; replies.py: what a model answered, in any API's shape; results.py: what tools brought
 recording.py     all of these as steps, and never the same one twice; clamping.py: long results are sent in part
 weighing.py      what messages take, counted once; window.py: what fits into a call of a model
 projecting.py    steps become the messages that are sent; reading.py: no more of them than fit

@@ -40,7 +40,12 @@ def try_out(thread: ThreadReader, state: State, said: Said | None, *, must_fit: 
         if state.open_turn is not None:
             raise already_open(thread.label, state.open_turn)
     plan = yield from wait(thread.plan, state, said)
-    return (yield from wait(assemble, plan.call._replace(must_fit=must_fit)))
+    findings = plan.call.findings
+    if plan.due is not None:
+        from nexus_core.session.triggering import due_finding  # noqa: PLC0415 - most is short enough
+
+        findings = (*findings, due_finding(plan.due))
+    return (yield from wait(assemble, plan.call._replace(must_fit=must_fit, findings=findings)))
 
 
 def ensure_in_use(state: State) -> None:

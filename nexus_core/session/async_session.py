@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from nexus_core.session.drivers import run_async
-from nexus_core.session.pipeline import reraise
 from nexus_core.session.spawning import Orders
 
 if TYPE_CHECKING:
@@ -16,7 +15,9 @@ if TYPE_CHECKING:
     from nexus_core.session.recorded import RecordedCall, RecordedStep
     from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.cache import CacheReport
+    from nexus_core.values.compaction import CompactionReport, Reverted
     from nexus_core.values.conversation import Usage
+    from nexus_core.values.ledger import Step
     from nexus_core.values.message import Message
 
 
@@ -89,9 +90,29 @@ class AsyncSession:
         """A new session that begins where the last closed turn of this one ended, with its model and tools."""
         return AsyncSession(await run_async(self._pipeline.fork(label, at)))
 
-    async def recover(self, error: BaseException) -> NoReturn:
-        """What to send after a provider refused a call; for now, the error is raised again."""
-        reraise(error)
+    async def compact(self, focus: str = "", *, dry_run: bool = False) -> CompactionReport | None:
+        """Have earlier turns summarised now; nothing is deleted, and `undo` takes it back."""
+        return await run_async(self._pipeline.compact(focus, dry_run=dry_run))
+
+    async def undo(self) -> Reverted:
+        """Take the latest compaction back; the one before it counts again, and what was said since stays."""
+        return await run_async(self._pipeline.undo())
+
+    async def expand(self, compaction: str) -> tuple[Step, ...]:
+        """The steps that a compaction stands for, as they were recorded."""
+        return await run_async(self._pipeline.expand(compaction))
+
+    async def pin(self, step: str) -> bool:
+        """Have what was said in a step stay as it is when the rest is summarised; forks know of it too."""
+        return await run_async(self._pipeline.pin(step))
+
+    async def unpin(self, step: str) -> bool:
+        """Let go of a step that was pinned; whether it was."""
+        return await run_async(self._pipeline.pin(step, remove=True))
+
+    async def recover(self, error: BaseException) -> AssembledContext:
+        """What to send after a provider refused a call: something shorter, if it was too long; once for each call."""
+        return await run_async(self._pipeline.recover(error))
 
     @property
     def pending(self) -> Coroutine[Any, Any, tuple[RecordedCall, ...]]:

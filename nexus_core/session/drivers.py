@@ -1,7 +1,7 @@
 """One pipeline, two ways to run it: here and now, or beside an event loop.
 
 A pipeline is a generator. It yields whatever has to wait for a disk or a server, as a function, and is sent what that
-returns; everything between two yields is quick.
+returns, or what that brings if it can be awaited; everything between two yields is quick.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def run(work: Work[T]) -> T:
         todo = next(work)
         while True:
             try:
-                value = todo()
+                value = _settled(todo())
             except Exception as error:  # noqa: BLE001 - whatever it is, the pipeline decides about it
                 todo = work.throw(error)
             else:
@@ -42,6 +42,15 @@ def run(work: Work[T]) -> T:
         return result
     finally:
         work.close()
+
+
+def _settled(value: Any) -> Any:  # noqa: ANN401 - whatever a pipeline waits for
+    """A value, or what an awaitable brings."""
+    if not hasattr(value, "__await__"):  # `inspect` knows more ways to be awaitable, and takes its time
+        return value
+    from nexus_core.compaction.calling import settle  # noqa: PLC0415 - only a stranger's function is awaited
+
+    return settle(value)
 
 
 def run_async(work: Work[T]) -> Coroutine[Any, Any, T]:
@@ -57,6 +66,8 @@ async def _run_async(work: Work[T]) -> T:
         while True:
             try:
                 value = await asyncio.to_thread(todo)
+                if hasattr(value, "__await__"):
+                    value = await value
             except Exception as error:  # noqa: BLE001 - as above; being cancelled is no Exception and ends the pipeline
                 todo = work.throw(error)
             else:

@@ -51,6 +51,11 @@ class Epochs:
         basis = {**standing.basis, "reloads": reloads}
         if before is not None and before.basis == basis and before.tools == standing.tools:
             return Draft(before)
+        return self.begin(before, standing, reloads, now)
+
+    def begin(self, before: Epoch | None, standing: Standing, reloads: int, now: int) -> Draft:
+        """A new epoch, with everything as it is now; arguments as above."""
+        basis = {**standing.basis, "reloads": reloads}
         name = before.digest if before else ""
         if self._draft is None or self._draft[0] is not standing or self._draft[1:3] != (name, reloads):
             version = before.version + 1 if before else FIRST_VERSION

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from nexus_core.dialects.fields import at, named
 from nexus_core.dialects.finding import recognise
@@ -13,22 +12,18 @@ from nexus_core.dialects.neutral.json_form import decode, encode
 from nexus_core.dialects.plain import plain
 from nexus_core.errors import MessageError, UnknownNameError, UsageError
 from nexus_core.history.ledger.texts import write_json
+from nexus_core.session.occasion import EVENT
 from nexus_core.values.message import Message
 from nexus_core.values.parts import Part, Text
 
 if TYPE_CHECKING:
     from nexus_core.values.parts import JSON
-    from nexus_core.values.request import Request
-
-EVENT = ("timezone", "platform", "platform_actions", "hook_data", "attachments", "profile", "source", "event_id")
-"""What may be told about the occasion of a message."""
 
 _PARTS = get_args(Part)
 _RANGE = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Said(NamedTuple):
     """Something to be answered, as it comes back from a ledger.
 
     Attributes:
@@ -88,14 +83,6 @@ def message_context(event: JSON, *, hooks: int, now: int) -> JSON:
         "attachments": list(attachments) if isinstance(attachments, list) else [],
         "injectedAt": now,
     }
-
-
-def with_event(request: Request, message: Message | None, event: JSON) -> Request:
-    """The circumstances of a turn: those of the session, what was said and what is known about the occasion."""
-    fields: dict[str, Any] = {name: value for name, value in event.items() if name in EVENT}
-    for name in ("platform_actions", "attachments"):
-        fields[name] = tuple(fields.get(name, ()))
-    return replace(request, message=message, **fields)
 
 
 def _is_empty(message: Message) -> bool:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from nexus_core.session.tail import Tail
     from nexus_core.values.ledger import NewStep, Step
 
-UNCOUNTED = ("compaction", "revert")
+UNCOUNTED = ("compaction", "revert", "pin")
 """Nothing is said in these, so a turn that consists of one is not counted."""
 
 

@@ -9,42 +9,37 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from nexus_core.assembly.calibration import learn
 from nexus_core.assembly.call import assemble
-from nexus_core.errors import ConflictError, PendingCalls, TurnError
+from nexus_core.errors import BudgetError, ConflictError, PendingCalls, TurnError
+from nexus_core.session.appending import ATTEMPTS, append, never_still
 from nexus_core.session.assembling import already_open, ensure_in_use, try_out
+from nexus_core.session.deciding import Deciding
 from nexus_core.session.drivers import wait
 from nexus_core.session.inputs import read_input
+from nexus_core.session.last_call import LastCall
 from nexus_core.session.options import Options
-from nexus_core.session.recording import Known, agent_step, input_step, interrupted_step, reply_step, result_step
-from nexus_core.session.replies import read_reply
-from nexus_core.session.results import read_results
+from nexus_core.session.recording import Known, input_step, interrupted_step
 from nexus_core.session.spawning import report_of, reported_step
 from nexus_core.session.thread import Thread
-from nexus_core.session.turns import read_usage
-from nexus_core.values.assembled import AgentResult
 from nexus_core.values.conversation import Usage
-from nexus_core.values.ledger import NewStep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping, Sequence
 
+    from nexus_core.session.compacting import Relief
     from nexus_core.session.drivers import Work
+    from nexus_core.session.planning import Plan
     from nexus_core.session.recorded import RecordedCall, RecordedStep
     from nexus_core.session.spawning import Orders
     from nexus_core.session.state import State
     from nexus_core.session.turns import Turn
     from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.cache import CacheReport
-    from nexus_core.values.ledger import Step
+    from nexus_core.values.compaction import CompactionReport, Reverted
+    from nexus_core.values.ledger import NewStep, Step
     from nexus_core.values.message import Message
-
-    Decide = Callable[[State], NewStep | Known | None]
-
-ATTEMPTS = 100
-"""So often a step is tried again when others were faster; each time one of them has got on."""
 
 
 class Pipeline:
@@ -57,8 +52,9 @@ class Pipeline:
     def __init__(self, thread: Thread) -> None:
         self.label = thread.label
         self._thread = thread
-        self._sent_from: str | None = None  # the newest step when something was last put together to be sent
-        self._sent = 0  # the tokens of that
+        self._last = LastCall(thread)
+        self._deciding = Deciding(thread, self._last)
+        self._unrelieved = ""  # the turn in which nobody could summarise
 
     # ---- verbs ----------------------------------------------------------------------------------------------
 
@@ -76,28 +72,30 @@ class Pipeline:
             raise already_open(self.label, state.open_turn)
 
         while True:
-            step = yield from self._append(decide)
+            step = yield from append(self._thread, decide)
             if isinstance(step, Known) or step is None or step.kind == "input":
                 return (yield from self.next())
             # A turn was given up; now there is room for another.
 
     def next(self) -> Work[AssembledContext]:
         """What is to be sent now; the same as before, if nothing was recorded since."""
+        reliefs: list[Relief] = []
         for _ in range(ATTEMPTS):
             state = yield from wait(self._thread.read)
             turn = _open(state)
             if turn.pending:
                 raise PendingCalls(map(str, turn.pending))
             plan = yield from wait(self._thread.plan, state)
+            is_too_long = plan.due is not None and self._unrelieved != plan.call.turn
+            if is_too_long and all(relief.has_moved for relief in reliefs):
+                reliefs.append((yield from self._relieve(state, plan)))
+                if reliefs[-1].has_moved:
+                    continue
             if plan.seal is None:
-                context = yield from wait(assemble, plan.call)
-                self._sent_from, self._sent = turn.steps[-1].id, context.token_budget.total
-                return context
-            # A step in between, such as a compaction, would have its place here. Somebody else may have sealed the turn
-            # meanwhile; then theirs counts.
-            with suppress(ConflictError):
+                return (yield from self._send(plan, turn.steps[-1].id, reliefs))
+            with suppress(ConflictError):  # somebody else may have sealed the turn meanwhile; then theirs counts
                 yield from wait(self._thread.seal, plan.seal, state)
-        raise _never_still(self.label)
+        raise never_still(self.label)
 
     def preview(self, message: object, event: Mapping[str, Any]) -> Work[AssembledContext]:
         """What `ask` would give, or `next` without a message; nothing is written."""
@@ -122,13 +120,13 @@ class Pipeline:
 
     def record(self, given: object, *, interrupted: bool) -> Work[RecordedStep]:
         """Keep a reply, results, or a whole turn."""
-        decide = yield from wait(self._read_given, given, interrupted=interrupted)
-        step = yield from self._append(decide)
+        decide = yield from wait(self._deciding.about, given, interrupted=interrupted)
+        step = yield from append(self._thread, decide)
         assert step is not None  # noqa: S101 - there is always something to record
         if isinstance(step, Known):
             return (yield from wait(self._recorded, step.step, duplicate=True))
         if step.kind == "reply":
-            self._sent_from = None
+            self._last.forget()
         if step.closes:
             with suppress(TurnError):  # nobody waits any more: what the worker did is kept all the same
                 yield from self.report()
@@ -149,7 +147,7 @@ class Pipeline:
         if report is None:
             return None
         parent = Pipeline(Thread(self._thread.place, report.parent, Options()))
-        step = yield from parent._append(lambda state: reported_step(state.turn, report))
+        step = yield from append(parent._thread, lambda state: reported_step(state.turn, report))
         assert step is not None  # noqa: S101 - there is something to record
         if isinstance(step, Known):
             return (yield from wait(parent._recorded, step.step, duplicate=True))
@@ -157,8 +155,8 @@ class Pipeline:
 
     def interrupt(self) -> Work[RecordedStep | None]:
         """End the turn that is open, if there is one."""
-        step = yield from self._append(
-            lambda state: None if state.open_turn is None else interrupted_step(state.open_turn)
+        step = yield from append(
+            self._thread, lambda state: None if state.open_turn is None else interrupted_step(state.open_turn)
         )
         if step is None or isinstance(step, Known):
             return None
@@ -185,85 +183,62 @@ class Pipeline:
         thread = yield from wait(self._thread.fork, label, at)
         return Pipeline(thread)
 
-    # ---- deciding -------------------------------------------------------------------------------------------
+    # ---- making it shorter ----------------------------------------------------------------------------------
 
-    def _append(self, decide: Decide) -> Work[Step | Known | None]:
-        """Add what is decided where the session stands; decide again where somebody else was faster."""
-        for _ in range(ATTEMPTS):
-            state, decided = yield from wait(self._decide, decide)
-            if decided is None or isinstance(decided, Known):
-                return decided
-            try:
-                return (yield from wait(self._thread.append, decided, state))
-            except ConflictError:
-                continue
-        raise _never_still(self.label)
+    def compact(self, focus: str, *, dry_run: bool) -> Work[CompactionReport | None]:
+        """Summarise earlier turns because somebody asks for it; None where there is nothing to summarise."""
+        from nexus_core.session.compacting import compact  # noqa: PLC0415 - most conversations are short
+
+        return (yield from compact(self._thread, focus, dry_run=dry_run))
+
+    def recover(self, error: BaseException) -> Work[AssembledContext]:
+        """What to send after a provider refused a call as too long."""
+        from nexus_core.session.recovering import recover  # noqa: PLC0415 - as above
+
+        yield from recover(self._thread, self._last, error)
+        return (yield from self.next())
+
+    def undo(self) -> Work[Reverted]:
+        """Take the latest compaction back that counts."""
+        from nexus_core.session.undoing import undo  # noqa: PLC0415 - as above
+
+        return (yield from undo(self._thread))
+
+    def expand(self, compaction: str) -> Work[tuple[Step, ...]]:
+        """The steps that a compaction stands for."""
+        from nexus_core.session.covering import covered_steps  # noqa: PLC0415 - as above
+
+        return (yield from wait(covered_steps, self._thread.place.ledger, compaction))
+
+    def pin(self, step: str, *, remove: bool = False) -> Work[bool]:
+        """Have a step stay as it is, or no longer; whether that changed anything."""
+        from nexus_core.session.pinning import pin  # noqa: PLC0415 - as above
+
+        return (yield from pin(self._thread, step, remove=remove))
+
+    # ---- sending --------------------------------------------------------------------------------------------
+
+    def _relieve(self, state: State, plan: Plan) -> Work[Relief]:
+        """Make the session shorter where the next call asks for it; at most once in a turn where nobody can."""
+        from nexus_core.session.compacting import relieve  # noqa: PLC0415 - as above
+
+        relief = yield from relieve(self._thread, state, plan)
+        if relief.has_failed:
+            self._unrelieved = plan.call.turn
+        return relief
+
+    def _send(self, plan: Plan, tip: str, reliefs: Sequence[Relief]) -> Work[AssembledContext]:
+        findings = tuple(relief.finding for relief in reliefs if relief.finding is not None)
+        try:
+            context = yield from wait(assemble, plan.call._replace(findings=(*plan.call.findings, *findings)))
+        except BudgetError as error:
+            raise next((relief.floor for relief in reliefs if relief.floor is not None), error) from None
+        self._last.remember(tip, context.token_budget.total)
+        return context
 
     def _recorded(self, step: Step, *, duplicate: bool = False) -> RecordedStep:
         recorded = self._thread.turn(step).recorded(step, duplicate=duplicate)
         return replace(recorded, cache=self._thread.cache_of(step)) if step.kind == "reply" else recorded
-
-    def _decide(self, decide: Decide) -> tuple[State, NewStep | Known | None]:
-        state = self._thread.read()
-        return state, decide(state)
-
-    def _read_given(self, given: object, *, interrupted: bool) -> Decide:
-        """Read what is to be recorded, and say how it is decided about."""
-        if isinstance(given, AgentResult):
-            return lambda state: self._decide_agent(state, given)
-        brought = read_results(given)
-        if brought is not None:
-            return lambda state: result_step(state.turn, brought)
-        reply = read_reply(given)
-
-        def decide(state: State) -> NewStep | Known:
-            decided = reply_step(state.turn, reply, interrupted=interrupted)
-            if isinstance(decided, Known):
-                return decided
-            self._ensure_unmoved(state)
-            return self._measured(decided, state)
-
-        return decide
-
-    def _measured(self, step: NewStep, state: State) -> NewStep:
-        """A reply with what was sent to get it, and what its provider's count of that teaches."""
-        if state.tip is None or state.turn is None:
-            return step
-        sent = self._sent if self._sent_from == state.tip.id else self._thread.sent_at(state.tip)
-        if sent is None:
-            return step
-        data: dict[str, Any] = {**step.data, "sent": sent}
-        usage = read_usage(step.data.get("usage"))
-        if usage is not None:
-            data["calibration"] = learn(state.ratios, str(state.turn.sealed("model")), sent, usage.input_tokens)
-        return replace(step, data=data)
-
-    def _decide_agent(self, state: State, given: AgentResult) -> NewStep | Known:
-        newest = self._thread.newest(state) if given.id else ()
-        decided = agent_step(state.turn, given, newest)
-        if isinstance(decided, NewStep) and decided.kind == "turn":
-            ensure_in_use(state)
-        return decided
-
-    def _ensure_unmoved(self, state: State) -> None:
-        """A reply to something older than what is recorded is no reply to that."""
-        tip = state.tip.id if state.tip else None
-        if self._sent_from not in (None, tip):
-            raise ConflictError(
-                f"somebody else has gone on with session {self.label!r} since this call was made",
-                hint="this reply is not recorded: call next() to go on from where the session is, or fork it",
-            )
-
-
-def reraise(error: BaseException) -> NoReturn:
-    """Nothing can be done about an error yet."""
-    raise error
-
-
-def _never_still(label: str) -> ConflictError:
-    return ConflictError(
-        f"session {label!r} never stood still long enough", hint="fewer programs at once, or a fork for each"
-    )
 
 
 def _open(state: State) -> Turn:

@@ -6,7 +6,6 @@ import time
 from typing import TYPE_CHECKING
 
 from nexus_core.session.epochs import Epochs
-from nexus_core.session.tail import Tail
 from nexus_core.session.weighing import Scales
 from nexus_core.tokens.counters import find_unknown, open_counter, open_model
 
@@ -16,7 +15,9 @@ if TYPE_CHECKING:
 
     from nexus_core.assembly.surroundings import Surroundings
     from nexus_core.host.host import Host
+    from nexus_core.session.tail import Tail
     from nexus_core.values.budget import Truncation
+    from nexus_core.values.compaction import Summarize
     from nexus_core.values.counting import Model
     from nexus_core.values.finding import Finding
     from nexus_core.values.ledger import Ledger
@@ -42,14 +43,23 @@ class Place:
         host: The plugins.
         ledger: Opens the ledger, or gives the one that is open.
         surroundings: Finds out what stands around a conversation.
+        summarize: The caller's own summariser.
     """
 
     def __init__(
-        self, *, cwd: Path, home: Path, host: Host, ledger: Callable[[], Ledger], surroundings: Surroundings
+        self,
+        *,
+        cwd: Path,
+        home: Path,
+        host: Host,
+        ledger: Callable[[], Ledger],
+        surroundings: Surroundings,
+        summarize: Summarize | None = None,
     ) -> None:
         self.cwd = cwd
         self.home = home
         self.surroundings = surroundings
+        self.summarize = summarize
         self.epochs = Epochs(ledger)
         self.host = host
         self._open_ledger = ledger
@@ -69,6 +79,8 @@ class Place:
 
     def tail(self, label: str) -> Tail:
         """What is known of a session's thread."""
+        from nexus_core.session.tail import Tail  # noqa: PLC0415 - not for what is not kept
+
         tail = self._tails.pop(label, None) or Tail(self.ledger)
         self._tails[label] = tail
         for oldest in list(self._tails)[:-REMEMBERED]:

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nexus_core.assembly.calibration import calibration_of
 from nexus_core.assembly.call import Call
 from nexus_core.assembly.cut import fit
-from nexus_core.assembly.notices import notice_of
 from nexus_core.assembly.placements import Pieces, place_all, read_mentions
 from nexus_core.assembly.sent import TRIED, Sent
 from nexus_core.assembly.writing_later import LaterWriter
-from nexus_core.session.inputs import with_event
+from nexus_core.compaction.options import compaction_options
+from nexus_core.session.occasion import with_event
 from nexus_core.session.window import Window
-from nexus_core.session.wording import Wording
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from nexus_core.session.turns import Turn
     from nexus_core.session.wording import Worded
     from nexus_core.values.budget import Decision
+    from nexus_core.values.compaction import Trigger
     from nexus_core.values.ledger import NewStep
     from nexus_core.values.placement import Placement
     from nexus_core.values.request import Request
@@ -48,10 +48,23 @@ class Seal(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What is to be sent, and what has to be written down before; None where all of it is."""
+    """What is to be sent.
+
+    Attributes:
+        call: What it is put together from.
+        seal: What has to be written down before; None where all of it is.
+        due: Why earlier turns should be summarised first; None where nothing calls for it.
+        event: What the open turn is about, as it is sent at least.
+        window: What fits into the call.
+        standing: What stands around the session.
+    """
 
     call: Call
     seal: Seal | None
+    due: Trigger | None
+    event: Sent | None
+    window: Window
+    standing: Standing
 
 
 class Planner:
@@ -91,6 +104,8 @@ class Planner:
         draft = self._place.epochs.current(before, self._standing, state.reloads, now)
         fitting = window.fitting(turn, state.tip, draft.epoch)
         if is_new:
+            from nexus_core.session.wording import Wording  # noqa: PLC0415 - only for what is said now
+
             told = [*self._notices(draft), *sections]
             wording = Wording(request, self._standing, told, window, now)
             kept, worded = wording.fit(self._said(said, history, turn), self._before(history, turn), cut, fitting)
@@ -99,7 +114,10 @@ class Planner:
             kept, worded = fit(window.with_margin(history, turn), cut, fitting), None
             mentions = read_mentions(opened.sealed("told")) if opened else []
         call = self._call(request, draft, kept, turn, mentions)
-        return Plan(call, None if opened is None or said is not None else self._seal(opened, draft, kept.cut, worded))
+        seal = None if opened is None or said is not None else self._seal(opened, draft, kept.cut, worded)
+        due = self._due(kept.taken + sum(call.fixed.values()))
+        about = (each for each in kept.sent if each.is_input and each.turn == turn)
+        return Plan(call, seal, due, worded.plain if worded else next(about, None), window, self._standing)
 
     # ---- what was said ----------------------------------------------------------------------------------------
 
@@ -117,7 +135,7 @@ class Planner:
         scales = self._window.scales
         if cut is not None:
             return read_cut_thread(self._tail, tip, scales, cut, turn)
-        is_bounded = self._window.truncation.name == NEWEST_FIRST
+        is_bounded = self._window.truncation.name == NEWEST_FIRST and not self._state.pins
         return read_thread(self._tail, tip, scales, Bounds(self._window.most if is_bounded else None, turn))
 
     def _said(self, said: Said | None, history: Sequence[Sent], turn: str) -> Sent:
@@ -128,11 +146,22 @@ class Planner:
     def _before(self, history: Sequence[Sent], turn: str) -> list[Sent]:
         return [each for each in history if not (each.is_input and each.turn == turn)]
 
+    def _due(self, taken: int) -> Trigger | None:
+        tip = self._state.tip
+        if tip is None or self._tail is None:
+            return None
+        from nexus_core.session.triggering import find_trigger  # noqa: PLC0415 - not for what is not kept
+
+        options = compaction_options(self._standing.settings)
+        return find_trigger(options, self._tail, tip, taken, self._window.most)
+
     def _notices(self, draft: Draft) -> list[Section]:
         """What is to be announced, because it has changed since the model was told; nothing in a new epoch."""
         told = self._state.view or draft.epoch.view
         if draft.blobs or not told or told == self._standing.view_digest:
             return []
+        from nexus_core.assembly.notices import notice_of  # noqa: PLC0415 - seldom does anything change
+
         notice = notice_of(self._place.epochs.view(told), self._standing.sections)
         return [] if notice is None else [notice]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.assembly.sent import Sent
+from nexus_core.compaction.summary import summary_in_session
 from nexus_core.errors import LedgerError
 from nexus_core.session.clamping import sent_messages
 from nexus_core.session.turns import answered_by
-from nexus_core.values.message import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from nexus_core.session.tail import Tail
     from nexus_core.session.weighing import Weighs
     from nexus_core.values.ledger import Step
+    from nexus_core.values.source import Trust
 
-SUMMARY = "[Previous conversation summary]"
-"""The first line of a message that stands for what was said before."""
-_SILENT = ("compaction", "revert")
+SILENT = ("compaction", "revert", "pin")
+"""Steps that say nothing by themselves."""
 
 
 def project(steps: Iterable[Step], scales: Weighs) -> list[Sent]:
@@ -31,7 +31,7 @@ def project(steps: Iterable[Step], scales: Weighs) -> list[Sent]:
     sent: list[Sent] = []
     results: list[tuple[int, Sent]] = []
     for step in steps:
-        if step.kind in _SILENT:
+        if step.kind in SILENT:
             popped = step.data.get("popped")
             if isinstance(popped, int) and popped > 0:
                 _flush(results, sent)
@@ -72,6 +72,13 @@ def kept_steps(tail: Tail, compaction: Step, tip: str) -> list[Step]:
     return [*opening, *kept]
 
 
+def carried_messages(tail: Tail, compaction: Step, scales: Weighs) -> list[Sent]:
+    """What was pinned when a compaction summarised the rest; it stands behind the summary, and is never left out."""
+    pinned = compaction.data.get("pinned")
+    steps = [each for name in pinned for each in tail.span(name, name)] if isinstance(pinned, list) else []
+    return [each._replace(turn="", is_input=False) for each in project(steps, scales)]
+
+
 def opens_turn(step: Step) -> bool:
     """Whether a turn is about what a step says; more may be said in it later."""
     return step.kind == "sealed" or (step.kind == "input" and step.id == step.turn)
@@ -79,16 +86,24 @@ def opens_turn(step: Step) -> bool:
 
 def summary_messages(compaction: Step, scales: Weighs) -> list[Sent]:
     """What stands for all that came before a compaction: its summary, or what another program put in its place."""
+    name, trust = compaction.id, trust_of_compaction(compaction)
     if compaction.messages:
         weighed = zip(sent_messages(compaction), scales.weigh_step(compaction), strict=True)
         return [
-            Sent(message, tokens, step=compaction.id, place=place) for place, (message, tokens) in enumerate(weighed)
+            Sent(message, tokens, step=name, place=place, told_by=trust)
+            for place, (message, tokens) in enumerate(weighed)
         ]
     summary = compaction.data.get("summary")
     if not summary:
         return []
-    message = Message("user", f"{SUMMARY}\n{summary}", extra={"_summary": compaction.id})
-    return [Sent(message, scales.weigh(message))]
+    message = summary_in_session(str(summary), name)
+    return [Sent(message, scales.weigh(message), step=name, told_by=trust)]
+
+
+def trust_of_compaction(compaction: Step) -> Trust:
+    """Whose word a summary is; anybody's, where nobody has written it down."""
+    trust = compaction.data.get("trust")
+    return "user" if trust == "user" else "project" if trust == "project" else "foreign"
 
 
 def _places(step: Step) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.assembly.sent import TRIED
-from nexus_core.session.projecting import kept_steps, opens_turn, project, summary_messages
+from nexus_core.session.projecting import carried_messages, kept_steps, opens_turn, project, summary_messages
 from nexus_core.values.budget import Decision
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ class Bounds(NamedTuple):
 def read_thread(tail: Tail, tip: Step, scales: Weighs, bounds: Bounds) -> list[Sent]:
     """The messages of a thread: the latest summary and what it keeps, or all."""
     if tip.compaction is not None:
-        compaction = tail.step(tip.compaction)
-        return [*summary_messages(compaction, scales), *project(kept_steps(tail, compaction, tip.id), scales)]
+        stretch = read_stretch(tail, tip, scales)
+        return [*stretch.summary, *stretch.carried, *stretch.kept]
 
     projected: dict[str, list[Sent]] = {}
 
@@ -51,13 +51,36 @@ def read_thread(tail: Tail, tip: Step, scales: Weighs, bounds: Bounds) -> list[S
     return projected.get(steps[0].id) or project(steps, scales)
 
 
+class Stretch(NamedTuple):
+    """A thread from its latest summary on.
+
+    Attributes:
+        summary: What stands for all that came before.
+        carried: What was pinned then.
+        kept: Everything since, or all there is.
+    """
+
+    summary: list[Sent]
+    carried: list[Sent]
+    kept: list[Sent]
+
+
+def read_stretch(tail: Tail, tip: Step, scales: Weighs) -> Stretch:
+    """The messages of a thread by what became of them; all are read."""
+    if tip.compaction is None:
+        return Stretch([], [], read_thread(tail, tip, scales, Bounds()))
+    compaction = tail.step(tip.compaction)
+    kept = project(kept_steps(tail, compaction, tip.id), scales)
+    return Stretch(summary_messages(compaction, scales), carried_messages(tail, compaction, scales), kept)
+
+
 def read_cut_thread(tail: Tail, tip: Step, scales: Weighs, cut: Cut, turn: str) -> list[Sent]:
     """The messages that a cut leaves, and some of those beside them.
 
     Raises:
         LedgerError: The cut names a step that is not there.
     """
-    steps = {step.id: step for span in cut.spans for step in tail.span(span.first.step, span.last.step)}
+    steps = {step.id: step for span in cut.spans for step in tail.span(span.first.step, span.until or span.last.step)}
     newest = tail.since(cut.since.step, tip.id)
     if turn not in ("", TRIED):  # what the open turn is about stays, even if the cut is inside of it
         steps |= {step.id: step for step in tail.turn(tip.id) if opens_turn(step)}
@@ -65,7 +88,8 @@ def read_cut_thread(tail: Tail, tip: Step, scales: Weighs, cut: Cut, turn: str) 
     sent = project(sorted(steps.values(), key=lambda step: step.position), scales)
     if cut.compaction is None:
         return sent
-    return [*summary_messages(tail.step(cut.compaction), scales), *sent]
+    compaction = tail.step(cut.compaction)
+    return [*summary_messages(compaction, scales), *carried_messages(tail, compaction, scales), *sent]
 
 
 def left_out(tail: Tail, cut: Cut | None, tip: Step | None, counter: str) -> Iterator[Decision]:
@@ -73,7 +97,7 @@ def left_out(tail: Tail, cut: Cut | None, tip: Step | None, counter: str) -> Ite
     if cut is None or tip is None:
         return
     position, total = _beginning(tail, cut)
-    for begins, ends in [*cut.spans, (cut.since, None)]:
+    for begins, ends in [*((span.first, span.last) for span in cut.spans), (cut.since, None)]:
         is_tried = begins.step == TRIED  # all of the thread is left out but for what is about to be said
         step = tip if is_tried else tail.step(begins.step)
         before, tokens = (step.position, step.total) if is_tried else (step.position - 1, step.total - step.tokens)

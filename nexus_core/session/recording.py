@@ -5,11 +5,13 @@ What a step knows besides its messages (`step.data`):
     epoch, view, cut             by their digests system prompt and tools, and what the model was told since; where the
                                  history begins that is sent
     turns, spent, calibration    how many turns the thread has, what it has cost so far, how providers have counted
+    pins                         the steps that stay as they are when others are summarised
     model, renderer, told        who was asked, or who answered; in whose words, and with which sections
     event, context               about an input: the occasion; beside each message, what it was put together from
     id, digest, stop,            about a reply or a whole turn: its id and the digest of all it said, why it ended, in
     stop_reason, api, usage      two words, in whose shape it came, what it cost
     interrupted, error           about a reply that was cut off, a turn that failed
+    asked                        about a reply: the newest step when the model was asked, where another came between
     answers, clamp               about results: the calls they answer; where long texts are cut when they are sent
     sizes                        what each message takes, where there are several
     imported, time, kinds        about what was imported: the lines of each message, when it was said, whose word it was
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from nexus_core.session.recorded import CallKey
     from nexus_core.session.results import Brought
     from nexus_core.session.turns import Turn
-    from nexus_core.values.assembled import AgentResult
+    from nexus_core.values.agent_result import AgentResult
     from nexus_core.values.ledger import Step
     from nexus_core.values.parts import ToolCall
 

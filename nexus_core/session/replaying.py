@@ -13,7 +13,8 @@ from nexus_core.assembly.tools import CALLER, Offered
 from nexus_core.assembly.writing_later import LaterWriter
 from nexus_core.errors import LedgerError, TurnError, UsageError
 from nexus_core.rendering.core import LABELLED
-from nexus_core.session.inputs import with_event
+from nexus_core.session.occasion import with_event
+from nexus_core.session.projecting import SILENT
 from nexus_core.session.reading import Bounds, left_out, read_cut_thread, read_thread
 from nexus_core.session.state import State
 from nexus_core.session.turns import Turn
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from nexus_core.values.settings import Settings
 
 _ANSWERS = ("reply", "interrupted")
+_SENT_FROM = ("sealed", "result", "reply", *SILENT)
 
 
 def find_step(ledger: Ledger, name: str) -> Step:
@@ -53,8 +55,9 @@ def sent_before(ledger: Ledger, name: str) -> Step:
         TurnError: It was made elsewhere, or nothing was sent yet.
     """
     step = find_step(ledger, name)
-    tip = ledger.step(step.parent) if step.kind in _ANSWERS and step.parent else step
-    if tip is None or tip.turn != step.turn or tip.kind not in ("sealed", "result", "reply"):
+    asked = step.data.get("asked") or step.parent  # a summary may have been made while the model was thinking
+    tip = ledger.step(str(asked)) if step.kind in _ANSWERS and asked else step
+    if tip is None or tip.turn != step.turn or tip.kind not in _SENT_FROM:
         raise TurnError(
             f"nothing was sent for step {name}", hint="a reply that was asked for with ask() or next() has it"
         )

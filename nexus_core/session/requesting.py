@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.assembly.tools import read_tools
 from nexus_core.errors import UnknownNameError
-from nexus_core.session.inputs import EVENT, read_input
+from nexus_core.session.occasion import EVENT
 from nexus_core.session.options import Options
 from nexus_core.values.request import Request
 
@@ -37,9 +36,13 @@ def with_fields(request: Request, given: Mapping[str, Any]) -> Request:
     event = {name: values.pop(name) for name in EVENT if name in values}
     message = values.pop("message", None)
     if message is not None:
+        from nexus_core.session.inputs import read_input  # noqa: PLC0415 - only for what is said
+
         said = read_input(message, event)
         message, event = said.message, dict(said.event)
     if "tools" in values:
+        from nexus_core.assembly.tools import read_tools  # noqa: PLC0415 - only for those who give any
+
         values["tools"] = read_tools(values["tools"], "")
     for name in (*_LISTS, "platform_actions", "attachments"):
         if name in values or name in event:
@@ -65,4 +68,6 @@ def event_of(request: Request) -> Said | None:
     """What a request says that is to be answered; None where it says nothing."""
     if request.message is None:
         return None
+    from nexus_core.session.inputs import read_input  # noqa: PLC0415 - as above
+
     return read_input(request.message, {name: getattr(request, name) for name in EVENT if getattr(request, name)})

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from nexus_core.session.drivers import run
-from nexus_core.session.pipeline import reraise
 from nexus_core.session.spawning import Orders
 
 if TYPE_CHECKING:
@@ -16,7 +15,9 @@ if TYPE_CHECKING:
     from nexus_core.session.recorded import RecordedCall, RecordedStep
     from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.cache import CacheReport
+    from nexus_core.values.compaction import CompactionReport, Reverted
     from nexus_core.values.conversation import Usage
+    from nexus_core.values.ledger import Step
     from nexus_core.values.message import Message
 
 
@@ -170,9 +171,71 @@ class Session:
         """
         return Session(run(self._pipeline.fork(label, at)))
 
-    def recover(self, error: BaseException) -> NoReturn:
-        """What to send after a provider refused a call; for now, the error is raised again."""
-        reraise(error)
+    def compact(self, focus: str = "", *, dry_run: bool = False) -> CompactionReport | None:
+        """Have earlier turns summarised now; nothing is deleted, and `undo` takes it back.
+
+        Args:
+            focus: What is to be kept above all.
+            dry_run: Whether only to say what would be done; nobody is asked for a summary, and nothing is written.
+
+        Returns:
+            What was done; None where there is nothing to summarise.
+
+        Raises:
+            SummaryError: Nobody could summarise it; nothing is changed.
+            BudgetError: What must stay does not fit, whatever is summarised.
+            TurnError: It is archived.
+        """
+        return run(self._pipeline.compact(focus, dry_run=dry_run))
+
+    def undo(self) -> Reverted:
+        """Take the latest compaction back; the one before it counts again, and what was said since stays.
+
+        Raises:
+            TurnError: Nothing is compacted.
+        """
+        return run(self._pipeline.undo())
+
+    def expand(self, compaction: str) -> tuple[Step, ...]:
+        """The steps that a compaction stands for, as they were recorded.
+
+        Args:
+            compaction: Its step, by its id.
+
+        Raises:
+            UsageError: There is no such compaction.
+        """
+        return run(self._pipeline.expand(compaction))
+
+    def pin(self, step: str) -> bool:
+        """Have what was said in a step stay as it is when the rest is summarised; forks know of it too.
+
+        Args:
+            step: The step, by its id. What belongs to it stays too: calls with their results.
+
+        Returns:
+            Whether it was not pinned before.
+
+        Raises:
+            UsageError: There is no such step in this session, or nothing is said in it.
+            TurnError: A summary stands for it already.
+        """
+        return run(self._pipeline.pin(step))
+
+    def unpin(self, step: str) -> bool:
+        """Let go of a step that was pinned; whether it was."""
+        return run(self._pipeline.pin(step, remove=True))
+
+    def recover(self, error: BaseException) -> AssembledContext:
+        """What to send after a provider refused a call: something shorter, if it was too long; once for each call.
+
+        Args:
+            error: What the provider's SDK raised.
+
+        Raises:
+            error: It says something else, or the call was made shorter once already.
+        """
+        return run(self._pipeline.recover(error))
 
     @property
     def pending(self) -> tuple[RecordedCall, ...]:

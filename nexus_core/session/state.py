@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nexus_core.values.ledger import SessionRecord, Step
     from nexus_core.values.parts import JSON
 
-CARRIED = ("epoch", "view", "cut", "calibration")
+CARRIED = ("epoch", "view", "cut", "calibration", "pins")
 """What goes on from step to step, so that the newest one alone says where a session stands."""
 
 
@@ -68,6 +68,11 @@ class State(NamedTuple):
         return read_ratios(self._data.get("calibration"))
 
     @property
+    def pins(self) -> tuple[str, ...]:
+        """The steps that stay as they are when others are summarised."""
+        return pins_of(self.tip)
+
+    @property
     def event(self) -> dict[str, Any]:
         """What is known about the occasion of the open turn."""
         event = self.open_turn.steps[0].data.get("event") if self.open_turn else None
@@ -80,6 +85,12 @@ class State(NamedTuple):
     def _text(self, name: str) -> str:
         value = self._data.get(name)
         return value if isinstance(value, str) else ""
+
+
+def pins_of(tip: Step | None) -> tuple[str, ...]:
+    """The steps that are pinned, as the newest step says."""
+    pins = None if tip is None else tip.data.get("pins")
+    return tuple(map(str, pins)) if isinstance(pins, list | tuple) else ()
 
 
 def carried(tip: Step | None) -> dict[str, Any]:

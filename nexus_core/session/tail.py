@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 CHUNK = 32
 """So many steps are read at first; twice as many each time that is not enough."""
-SPANS = 8
+SPANS = 32
 """So many pieces of the thread that lie farther back are remembered."""
 
 

@@ -46,19 +46,19 @@ class Thread(ThreadReader):
 
     def turn(self, step: Step) -> Turn:
         """The turn of a step, up to that step."""
-        return Turn(self._tail.turn(step.id))
+        return Turn(self.tail.turn(step.id))
 
     def newest(self, state: State) -> Sequence[Step]:
         """The newest steps, some dozens of them."""
-        return () if state.tip is None else self._tail.newest(state.tip.id, lambda _: True)
+        return () if state.tip is None else self.tail.newest(state.tip.id, lambda _: True)
 
     def messages(self, tip: Step) -> tuple[Message, ...]:
         """What was said: the latest summary and what it keeps, or all."""
-        return tuple(sent.message for sent in read_thread(self._tail, tip, Weightless(), Bounds()))
+        return tuple(sent.message for sent in read_thread(self.tail, tip, Weightless(), Bounds()))
 
     def spent(self, tip: Step) -> Usage:
         """What it has cost, from its first turn on."""
-        return spent_until(self._tail, tip)
+        return spent_until(self.tail, tip)
 
     # ---- what was sent --------------------------------------------------------------------------------------
 
@@ -72,14 +72,14 @@ class Thread(ThreadReader):
         """The tokens that were sent when a step was the newest, as we count; None where nobody can know."""
         try:
             settings = self._settings_known(State(None, None, None))
-            return assemble(replay(self.place, self._tail, tip, settings, self.label)).token_budget.total
+            return assemble(replay(self.place, self.tail, tip, settings, self.label)).token_budget.total
         except NexusError:  # a reply must be kept, whatever became of what was sent
             return None
 
     def cache_of(self, step: Step) -> CacheReport:
         """What became of the provider's cache in the call that a reply answers."""
         try:
-            return cache_of(self.place, self._tail, step, self._settings_known(State(None, None, None)))
+            return cache_of(self.place, self.tail, step, self._settings_known(State(None, None, None)))
         except NexusError:
             return CacheReport()
 
@@ -104,7 +104,7 @@ class Thread(ThreadReader):
         data = carried(state.tip) | turns_with(state.tip, step) | spent_with(state.tip, step) | dict(new.data)
         new = replace(new, data={name: value for name, value in data.items() if name != "cut" or value is not None})
         added = self._ledger.append(record.label, new, after=None if state.tip is None else state.tip.id)
-        self._tail.add(added)
+        self.tail.add(added)
         return added
 
     def seal(self, seal: Seal, state: State) -> Step:

@@ -48,7 +48,7 @@ class ThreadReader:
             return State(record, None, None)
         from nexus_core.session.turns import Turn  # noqa: PLC0415 - not for what is not kept
 
-        turn = Turn(self._tail.turn(record.tip))
+        turn = Turn(self.tail.turn(record.tip))
         return State(record, turn.steps[-1], turn)
 
     def labels(self) -> list[str]:
@@ -77,7 +77,7 @@ class ThreadReader:
     def plan(self, state: State, said: Said | None = None) -> Plan:
         """What goes into a call of the open turn, or of one that is only tried out with something said."""
         standing = self.standing(state)
-        tail = self._tail if state.tip is not None else None
+        tail = self.tail if state.tip is not None else None
         return Planner(self.place, tail, state, standing, self.model(state, standing.settings)).plan(said)
 
     @property
@@ -85,7 +85,8 @@ class ThreadReader:
         return self.place.ledger
 
     @property
-    def _tail(self) -> Tail:
+    def tail(self) -> Tail:
+        """What is known of its thread."""
         return self.place.tail(self.label)
 
     def _look(self, state: State) -> list[Seen]:

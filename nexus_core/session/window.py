@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from nexus_core.assembly.cut import Fitting
 from nexus_core.history.allowance import RESERVE, RESERVED_SHARE
 from nexus_core.session.place import number
+from nexus_core.session.state import pins_of
 from nexus_core.values.budget import TokenBudget
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ class Window:
         """What there is room for beside an epoch."""
         fixed = 0 if epoch is None else sum(self.scales.weigh_epoch(epoch).values())
         compaction = tip.compaction if tip is not None else None
-        limit = self.allowance.available
-        return Fitting(self.most - fixed, limit, self.truncation, turn, compaction, self.scales.grouped)
+        limit, pins = self.allowance.available, pins_of(tip)
+        return Fitting(self.most - fixed, limit, self.truncation, turn, compaction, self.scales.grouped, pins)
 
     def weigh_event(self, message: Message) -> int:
         """What a message takes that was not sent before."""

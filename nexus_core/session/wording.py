@@ -32,11 +32,13 @@ class Worded(NamedTuple):
         message: The message.
         mentions: The sections it tells, and those it leaves out.
         context: What it was put together from, as it is written down.
+        plain: The same without memories, which are told only where nothing else needs the room.
     """
 
     message: Message
     mentions: list[Mention]
     context: JSON
+    plain: Sent
 
 
 class Wording:
@@ -79,7 +81,7 @@ class Wording:
         hooks = sum(each.source is not None and bool(each.source.plugin) for each in told.sections)
         context = message_context(self._event, hooks=hooks, now=self._now)
         sent = [worded if each is plain else each for each in kept.sent]
-        return kept._replace(sent=sent), Worded(worded.message, mentions, context)
+        return kept._replace(sent=sent), Worded(worded.message, mentions, context, plain)
 
     @property
     def _event(self) -> dict[str, Any]:

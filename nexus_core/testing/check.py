@@ -79,7 +79,7 @@ def ask_every_hook(host: Host, request: Request) -> dict[str, object]:
         Layer("global", request.home, "global"),
         Layer("local", request.cwd / ".nexus3", "local", root=request.cwd),
     ]
-    configs = [host.layer_config(layer) for layer in (*layers, *sample)]
+    configs = [host.layer_config(layer, request) for layer in (*layers, *sample)]
     texts = [host.layer_texts(layer) for layer in (*layers, *sample)]
     loaded = Loaded(layers=tuple(layers), texts=tuple(text for found, _ in texts for text in found))
     registry, roles = host.commands(), host.roles()

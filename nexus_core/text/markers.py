@@ -120,7 +120,7 @@ def escape(text: str, also: re.Pattern[str] | None = None) -> str:
 
 
 def unescape(text: str, also: re.Pattern[str] | None = None) -> str:
-    """What `escape` was given, with the same `also`."""
+    """What was escaped with the same `also`, as it was."""
     points = [point for point in _points(text, escaped=True, also=also) if text.startswith("\\", point)]
     ends = [*points, len(text)]
     return "".join(text[start:end] for start, end in zip([0, *(point + 1 for point in points)], ends, strict=True))

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from nexus_core.errors import did_you_mean
 from nexus_core.values.counting import Model
-from nexus_core.values.finding import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
+    from nexus_core.values.finding import Finding
     from nexus_core.values.settings import Settings
 
 DEFAULT_WINDOW = 128_000
@@ -50,6 +50,8 @@ def find_unknown_model(name: str, models: Mapping[str, Model], settings: Setting
         return None
     if settings.get("provider.context_window") and settings.get("provider.model") in (None, name):
         return None
+    from nexus_core.values.finding import Finding  # noqa: PLC0415 - most models are known
+
     nearest = did_you_mean(name, [each.rstrip("*") for each in models])
     assumed = f"nobody knows the model {name!r}, so a window of {DEFAULT_WINDOW:,} tokens is assumed"
     return Finding("unknown-model", f"{assumed}; {nearest or f'models.{name}.window sets another'}")

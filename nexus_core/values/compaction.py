@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from nexus_core.values.checks import require_type, require_words
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Mapping
 
     from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.message import Message
@@ -265,19 +266,24 @@ class SummaryRequest:
     timeout: float = 120.0
 
 
+Summarize = Callable[["SummaryRequest"], "str | Awaitable[str]"]
+"""A function that summarises: it is given a request and answers with a text, at once or awaited. It may raise anything:
+then the next one is asked."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summariser:
     """Somebody who can summarise.
 
     Attributes:
         name: What `compaction.summarisers` calls it.
-        summarise: Gives the summary, at once or awaited. It may raise anything: then the next one is asked.
+        summarise: Gives the summary.
         window: How many tokens it can read at once; 0 for any number.
         asks_model: Whether a model is asked, so that secrets are taken out before and money is spent.
     """
 
     name: str
-    summarise: Callable[[SummaryRequest], str | Awaitable[str]]
+    summarise: Summarize
     window: int = 0
     asks_model: bool = True
 

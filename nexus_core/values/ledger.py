@@ -16,8 +16,8 @@ StepKind = Literal["input", "sealed", "reply", "result", "interrupted", "turn", 
 """What a step adds to a turn.
 
 `input` opens a turn with what was said, or says more in it; `sealed` is what opened it as it was sent; `reply` and
-`result` are what the model answered and what tools brought; `interrupted` ends a turn that nobody will finish; `turn` is
-a whole turn that was made elsewhere; `compaction` summarises what came before, and `revert` takes a compaction back;
+`result` are what the model answered and what tools brought; `interrupted` ends a turn that nobody will finish; `turn`
+is a whole turn that was made elsewhere; `compaction` summarises what came before, and `revert` takes a compaction back;
 `pin` says which steps stay as they are when others are summarised.
 """
 

@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_core.compaction.composing import Composed, Evidence, Shares, compose_summary, read_evidence, share_out
-from nexus_core.compaction.options import FidelityPolicy
+from nexus_core.compaction.composing import (
+    Composed,
+    Evidence,
+    Shares,
+    compose_summary,
+    read_evidence,
+    share_out,
+    summary_room,
+)
+from nexus_core.compaction.options import CompactionOptions, FidelityPolicy
 from nexus_core.tokens.estimator import estimate
 from nexus_core.values.compaction import ThreadMessage
 from tests.compaction.threads import answered, called, said, words
@@ -108,9 +116,16 @@ def test_a_compaction_of_another_program_has_no_evidence(data: object) -> None:
 
 @pytest.mark.acceptance("B-09")
 def test_the_room_of_a_summary_is_divided() -> None:
-    assert share_out(10_000, facts=4000, words=4000, prose=8000) == Shares(4970, 2485, 2485)
-    assert share_out(100_000, facts=4000, words=3000, prose=8000) == Shares(8000, 4000, 3000)
+    assert share_out(10_000, facts=4000, words=4000, prose=8000) == Shares(3314, 3313, 3313)
+    assert share_out(100_000, facts=4000, words=3000) == Shares(4000, 4000, 3000)
     assert share_out(10, facts=4000, words=4000, prose=8000) == Shares(1, 0, 0)
+
+
+@pytest.mark.acceptance("B-09")
+def test_a_summary_takes_its_share_of_the_window_and_no_more_than_it_can_use() -> None:
+    assert summary_room(CompactionOptions(summary_budget_ratio=0.1), 20_000) == 2000
+    assert summary_room(CompactionOptions(evidence_tokens=100, user_tokens=200), 1_000_000) == 4360
+    assert summary_room(CompactionOptions(evidence=False), 1_000_000) == 4060
 
 
 HOSTILE = st.lists(

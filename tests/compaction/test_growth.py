@@ -68,7 +68,7 @@ def thread(turns: int) -> list[ThreadMessage]:
 @pytest.mark.parametrize(
     "work",
     [
-        lambda messages: extract_facts(messages),
+        extract_facts,
         lambda messages: merge_facts(extract_facts(messages), extract_facts(messages)),
         lambda messages: compose_summary(
             "prose", covered=messages, kept=messages[-20:], shares=Shares(100, 400, 200), count=words

@@ -25,6 +25,7 @@ PATHS = [
     ("../lib/z.c.", "../lib/z.c"),
     ("config.yaml", "config.yaml"),
     ("Makefile", "Makefile"),
+    ("Dockerfile.prod", "Dockerfile.prod"),
     ("docs/how-to/adopt", "docs/how-to/adopt"),
     ("a/src/app.py", "src/app.py"),
     (r"C:\Users\me\a.txt", r"C:\Users\me\a.txt"),
@@ -105,7 +106,20 @@ def test_links_end_where_the_sentence_goes_on() -> None:
 
 @pytest.mark.parametrize(
     "number",
-    ["12.5 ms", "3 GB", "85 %", "85%", "1,200 tokens", "$12.50", "€30", "port 5432", "-4 °C", "3 retries", "2x"],
+    [
+        "12.5 ms",
+        "3 GB",
+        "85 %",
+        "85%",
+        "1,200 tokens",
+        "$12.50",
+        "€30",
+        "port 5432",
+        "-4 °C",
+        "3 retries",
+        "2x",
+        "40 requests per second",
+    ],
 )
 def test_a_number_counts_with_its_unit(number: str) -> None:
     assert ("number", number) in find_facts(f"It took {number}, I think.")

@@ -88,7 +88,7 @@ def make_thread(seed: int) -> tuple[list[ThreadMessage], str]:
 def _tool_turn(dice: Random, name: str) -> list[Message]:
     """Some calls with all their results, in any order, in one message or several; maybe with a thought and words."""
     ids = [f"{name}-{place}" for place in range(dice.randint(1, 3))]
-    before: list[Part] = [Reasoning(text="hm")] * dice.randint(0, 1) + [Text("I look.")] * dice.randint(0, 1)
+    before: list[Part] = [part for part in (Reasoning(text="hm"), Text("I look.")) if dice.random() < 0.5]
     asked = [Message("assistant", (*before, *(ToolCall(each, "bash", {}) for each in ids)))]
     if dice.random() < 0.2:  # an answer in several items
         asked = [Message("assistant", (part,)) for part in asked[0].parts]

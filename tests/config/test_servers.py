@@ -18,7 +18,7 @@ from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.mcp import nexus_layer_config
 from tests.conftest import Cli
-from tests.plugins.test_mcp_reader import SECRET, SERVERS
+from tests.plugins.test_mcp_reader import SECRET, SERVERS, request_in
 
 NPX = {"name": "a", "type": "stdio", "command": ["npx", "-y", "x"], "enabled": True}
 SHAPES: dict[str, object] = {
@@ -65,7 +65,7 @@ def test_config_json_and_mcp_json_are_read_alike(servers: object) -> None:
 
         outcomes: list[object] = []
         for found in (
-            nexus_layer_config(Layer("local", root, "local")),
+            nexus_layer_config(Layer("local", root, "local"), request_in(root)),
             [LayerConfig(root / "config.json", {"mcp_servers": servers})],
             [LayerConfig(root / "config.json", {"mcpServers": servers})],
         ):

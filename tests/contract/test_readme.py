@@ -1,4 +1,4 @@
-"""What the documents show is what happens."""
+"""What the README and the first how-tos show is what happens."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tests.dialects.support import listening
+from tests.session.wire import says
 
 README = (ROOT / "README.md").read_text()
 PLACE = "/home/you/nexus"
@@ -53,8 +55,20 @@ def test_the_python_of_the_readme_lists_where_sections_come_from(tmp_path: Path)
     assert "Environment from plugin:environment" in output
 
 
+def test_the_session_of_the_readme_is_kept(tmp_path: Path) -> None:
+    with listening() as loopback:
+        loopback.answer = says("openai", 1, "The token expires.")
+        variables = {"OPENAI_BASE_URL": loopback.url, "OPENAI_API_KEY": "none"}
+        output = run([sys.executable, "-c", blocks("python")[1]], tmp_path, **variables)
+    shown = run([sys.executable, "-m", "nexus_core", "session", "show", "auth-bug"], tmp_path)
+
+    assert output == "The token expires.\n"
+    assert "  Why does login fail?\n" in shown
+    assert "  The token expires.\n" in shown
+
+
 def test_the_conversation_of_the_readme_fits(tmp_path: Path) -> None:
-    kept, remaining, decision = run([sys.executable, "-c", blocks("python")[1]], tmp_path).split(maxsplit=2)
+    kept, remaining, decision = run([sys.executable, "-c", blocks("python")[2]], tmp_path).split(maxsplit=2)
 
     assert int(kept) > 500
     assert int(remaining) < 20
@@ -62,7 +76,7 @@ def test_the_conversation_of_the_readme_fits(tmp_path: Path) -> None:
 
 
 def test_the_plugin_of_the_readme_is_in_the_prompt(tmp_path: Path) -> None:
-    output = run([sys.executable, "-c", blocks("python")[2]], tmp_path)
+    output = run([sys.executable, "-c", blocks("python")[3]], tmp_path)
 
     assert f"## Motto\nMeasure twice in {ROOT.name}." in output
 
@@ -106,14 +120,7 @@ def test_the_readme_shows_the_thing_working_within_forty_lines() -> None:
     assert any(line.startswith("$ ") and " show" in line for line in head)
 
 
-def test_every_link_of_the_documents_leads_somewhere() -> None:
-    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "plugins/README.md"]
-    links = [
-        (page, target)
-        for page in pages
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text())
-        if not target.startswith("http")
-    ]
-
-    assert links
-    assert [(page.name, target) for page, target in links if not (page.parent / target).exists()] == []
+def test_every_program_of_the_readme_is_run_by_a_test_above() -> None:
+    assert set(re.findall(r"^```(\w*)$", README, re.MULTILINE)) == {"", "console", "python", "text"}
+    assert len(blocks("python")) == 4
+    assert len(blocks("text")) == 1  # the picture

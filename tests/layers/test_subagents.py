@@ -274,8 +274,8 @@ def test_what_looks_like_the_environment_in_a_text_stays_where_it_is(make_nexus:
     assert f"Working directory: {tmp_path}/work/p\n" not in prompt
 
 
-@pytest.mark.acceptance("C-08", "S-01")
-def test_settings_and_servers_are_those_of_its_own_directory(make_nexus: MakeNexus, tmp_path: Path) -> None:
+@pytest.mark.acceptance("C-08", "S-01", "M-08")
+def test_settings_are_those_of_its_own_directory_and_there_are_no_servers(make_nexus: MakeNexus, tmp_path: Path) -> None:
     files = {
         "p/.nexus3/config.json": '{"provider": {"model": "of-p"}}',
         "s/.nexus3/config.json": '{"provider": {"model": "of-s"}, "permissions": {"level": "sandboxed"}}',
@@ -288,9 +288,9 @@ def test_settings_and_servers_are_those_of_its_own_directory(make_nexus: MakeNex
     assert "Model: of-s\nPermission level: sandboxed\n" in child.system_prompt
     assert "of-p" not in child.system_prompt
     assert (child.config.provider.model, child.config.permissions.level) == ("of-s", "sandboxed")
-    assert [server.config.name for server in child.mcp_servers] == ["of-s"]
+    assert child.mcp_servers == []
     assert child.sources.local_dir == tmp_path / "work/s/.nexus3"
-    assert headings(child)[-3:] == ["## Environment", "## Active Configuration", "## MCP Servers"]
+    assert headings(child)[-3:] == ["# System Configuration", "## Environment", "## Active Configuration"]
 
 
 @pytest.mark.acceptance("S-01", "P-07")

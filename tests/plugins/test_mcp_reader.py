@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nexus_plugins.mcp
-from nexus_core import ConfigError, FileError
+from nexus_core import ConfigError, FileError, Request
 from nexus_core.config.pointers import pointer_to
 from nexus_core.config.servers.fields import FIELDS
 from nexus_core.config.servers.normalising import normalise_servers
@@ -36,6 +36,10 @@ CONTAINERS: dict[str, Callable[[dict[str, Any]], object]] = {
 }
 
 
+def request_in(directory: Path) -> Request:
+    return Request(cwd=directory, home=directory / "nobody")
+
+
 class Mcp:
     """Writes the mcp.json of a layer, and has it read and brought into one form."""
 
@@ -46,7 +50,7 @@ class Mcp:
     def answers(self, content: object) -> list[LayerConfig | Skipped]:
         text = content if isinstance(content, str) else json.dumps(content)
         self.path.write_text(text, encoding="utf-8", newline="\n")
-        found = nexus_layer_config(self.layer)
+        found = nexus_layer_config(self.layer, request_in(self.layer.directory))
         skipped = [answer for answer in found if isinstance(answer, Skipped)]
         configs = normalise_servers([answer for answer in found if isinstance(answer, LayerConfig)], skipped)
         return [*configs, *skipped]
@@ -116,7 +120,7 @@ def test_a_list_of_servers_with_commands_and_addresses_is_read(mcp: Mcp) -> None
 
 @pytest.mark.acceptance("M-02")
 def test_a_missing_file_is_skipped(mcp: Mcp) -> None:
-    assert nexus_layer_config(mcp.layer) == [Skipped(mcp.path, "not there")]
+    assert nexus_layer_config(mcp.layer, request_in(mcp.layer.directory)) == [Skipped(mcp.path, "not there")]
 
 
 @pytest.mark.acceptance("M-02", "F-10")
@@ -172,7 +176,7 @@ def test_a_file_that_is_not_utf_8_is_an_error_with_its_place(mcp: Mcp) -> None:
     mcp.path.write_bytes(b'{"servers": {"caf\xe9": {}}}')
 
     with pytest.raises(ConfigError, match="not UTF-8") as caught:
-        nexus_layer_config(mcp.layer)
+        nexus_layer_config(mcp.layer, request_in(mcp.layer.directory))
 
     assert caught.value.where == f"{mcp.path}:1:18"
 
@@ -181,7 +185,7 @@ def test_a_directory_in_place_of_the_file_is_an_error_that_names_it(mcp: Mcp) ->
     mcp.path.mkdir()
 
     with pytest.raises(FileError) as caught:
-        nexus_layer_config(mcp.layer)
+        nexus_layer_config(mcp.layer, request_in(mcp.layer.directory))
 
     assert caught.value.where == str(mcp.path)
 
@@ -195,7 +199,7 @@ def test_comments_and_trailing_commas_are_allowed(mcp: Mcp) -> None:
 def test_a_layer_with_nothing_but_rules_is_not_looked_at(tmp_path: Path) -> None:
     write_files(tmp_path, {"mcp.json": "not JSON"})
 
-    assert nexus_layer_config(Layer("ancestor:up", tmp_path, "ancestor", only_rules=True)) == []
+    assert nexus_layer_config(Layer("ancestor:up", tmp_path, "ancestor", only_rules=True), request_in(tmp_path)) == []
 
 
 @pytest.mark.acceptance("M-05")
@@ -500,7 +504,8 @@ def test_each_word_of_a_command_stands_where_it_is_written(mcp: Mcp) -> None:
 def test_a_place_that_does_not_exist_is_where_the_servers_are(mcp: Mcp) -> None:
     config = mcp.config('{\n"servers": {"a": {"command": "x"}}}')
 
-    assert {config.position(pointer) for pointer in ("/mcp_servers/7", "/mcp_servers/x", "/elsewhere")} == {(2, 1)}
+    assert {config.position(pointer) for pointer in ("/mcp_servers/7", "/mcp_servers/x")} == {(2, 1)}
+    assert config.position("/elsewhere") == (1, 1)
 
 
 # ---- what cannot be meant ---------------------------------------------------------------------------------

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -329,3 +331,20 @@ def test_doctor_says_what_to_install(cli: Cli, nexus_home: Path, monkeypatch: py
     assert [(code, message) for code, message, _ in doctor(cli)] == [
         ("missing-extra", "endpoints need `pip install 'nexus-core[llm]'`")
     ]
+
+
+@pytest.mark.parametrize(("endpoints", "modules"), [({}, {"httpx2", "pydantic"}), ({"fast": FAST}, {"httpx2"})])
+def test_nobody_pays_for_what_nobody_asks_for(
+    nexus_home: Path, endpoints: dict[str, Any], modules: set[str], work: Path
+) -> None:
+    write_files(nexus_home, {"config.json": settings(endpoints) if endpoints else "{}"})
+    program = (
+        "import sys\nfrom nexus_core import Nexus\nnexus = Nexus()\nloaded = nexus.load()\n"
+        "nexus.host.diagnose(nexus.request(), loaded)\nnexus.host.summarisers(loaded)\nprint(*sys.modules)"
+    )
+
+    command = [sys.executable, "-c", program]
+    loaded = subprocess.run(command, cwd=work, check=True, text=True, capture_output=True).stdout.split()
+
+    assert "nexus_plugins.providers" in loaded
+    assert not modules & set(loaded)

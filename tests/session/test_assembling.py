@@ -14,7 +14,7 @@ from nexus_core.errors import BudgetError, LedgerError, TurnError
 from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.testing import write_files
 from nexus_core.tokens.counter import TextCounter
-from nexus_core.values.assembled import AgentResult
+from nexus_core.values.agent_result import AgentResult
 from nexus_core.values.counting import Model
 from nexus_core.values.ledger import NewStep
 from nexus_core.values.message import Message

@@ -9,13 +9,11 @@ from typing import Any
 import anthropic
 import pytest
 
-from nexus_core.session.session import Session
 from tests.conftest import ROOT
 from tests.dialects.support import Loopback
 from tests.session.support import calls, says
 
 HOW_TO = (ROOT / "docs/how-to/keep-a-session.md").read_text(encoding="utf-8")
-REFERENCE = (ROOT / "docs/reference/sessions.md").read_text(encoding="utf-8")
 PROGRAM, RESUMED = re.findall(r"```python\n(.*?)```", HOW_TO, re.DOTALL)
 
 
@@ -49,9 +47,3 @@ def test_the_programs_of_the_page_run(
     assert (nexus_home / "ledger.db").is_file()
     names["client"].close()
     names["nexus"].close()
-
-
-def test_every_verb_is_in_the_reference() -> None:
-    verbs = {name for name in vars(Session) if not name.startswith("_")} - {"label"}
-
-    assert verbs == set(re.findall(r"^\| `(\w+)", REFERENCE, re.MULTILINE))

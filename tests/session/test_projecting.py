@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from nexus_core.compaction.summary import PREVIOUS as SUMMARY
 from nexus_core.errors import LedgerError
 from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.session.projecting import SUMMARY
 from nexus_core.testing import write_files
 from nexus_core.values.ledger import NewStep, Step
 from nexus_core.values.message import Message

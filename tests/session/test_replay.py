@@ -17,7 +17,8 @@ from nexus_core.dialects.neutral.json_form import encode
 from nexus_core.errors import LedgerError, TurnError, UsageError
 from nexus_core.history.ledger.memory import MemoryLedger
 from nexus_core.testing import write_files
-from nexus_core.values.assembled import AgentResult, AssembledContext
+from nexus_core.values.agent_result import AgentResult
+from nexus_core.values.assembled import AssembledContext
 from nexus_core.values.ledger import NewStep
 from nexus_core.values.message import Message
 from tests.session.conftest import OpenNexus, OpenSession

@@ -9,7 +9,7 @@ import pytest
 from nexus_core.errors import ConflictError, MessageError, PendingCalls, TurnError, UnknownNameError, UsageError
 from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.session.recording import GIVEN_UP
-from nexus_core.values.assembled import AgentResult
+from nexus_core.values.agent_result import AgentResult
 from nexus_core.values.conversation import Usage
 from nexus_core.values.message import Message
 from nexus_core.values.parts import Image, Text, ToolCall, ToolResult

@@ -12,7 +12,7 @@ from nexus_core.session.inputs import read_input
 from nexus_core.session.replies import read_reply
 from nexus_core.session.results import read_results
 from nexus_core.session.turns import read_usage
-from nexus_core.values.assembled import AgentResult
+from nexus_core.values.agent_result import AgentResult
 from nexus_core.values.conversation import Reply
 from nexus_core.values.message import Message
 

@@ -28,8 +28,9 @@ _ENDS = ".,:;!?*"
 
 _UNITS = (
     "ns|µs|us|ms|s|sec|secs|seconds?|min|mins|minutes?|h|hours?|days?|weeks?|months?|years?|[kKMGTP]i?[bB]|bytes?|bits?"
-    "|%|percent|px|pt|em|rem|dpi|[kMG]?Hz|[kMm]?[WVA]|°C|°F|mm|cm|km|kg|tokens?|rows?|lines?|files?|requests?|req/s|rps|qps"
-    "|users?|items?|records?|workers?|threads?|connections?|retries|attempts?|tests?|failed|passed|errors?|USD|EUR|GBP|x"
+    "|%|percent|px|pt|em|rem|dpi|[kMG]?Hz|[kMm]?[WVA]|°C|°F|mm|cm|km|kg|tokens?|rows?|lines?|files?|req/s|rps|qps"
+    "|requests?(?: per [a-z]{3,6})?|users?|items?|records?|workers?|threads?|connections?|retries|attempts?|tests?"
+    "|failed|passed|errors?|USD|EUR|GBP|x"
 )
 _NUMBER = re.compile(
     r"(?<![\w.,/:#-])(?:[$€£][ ]?\d(?:[\d,]{0,14}\d)?(?:\.\d{1,6})?(?:[kKMB]\b)?"
@@ -81,7 +82,7 @@ _FILES = re.compile(
     re.IGNORECASE,
 )
 _NO_FILES = re.compile(r"(?:node|next|vue|react|express|nuxt|d3|three)\.js", re.IGNORECASE)
-_PLAIN_FILES = frozenset({"Dockerfile", "Makefile", "Jenkinsfile", "Procfile", "LICENSE"})
+_PLAIN_FILES = re.compile(r"(?:Dockerfile|Makefile|Jenkinsfile|Procfile|LICENSE)(?:\.[\w-]{1,40})?")
 
 
 def find_facts(text: str) -> Iterator[tuple[FactClass, str]]:
@@ -153,7 +154,7 @@ def as_path(word: str) -> str | None:
     if len(names) == 1:
         extension = path[1:].rpartition(".")[2] if "." in path[1:] else ""
         is_file = _FILES.fullmatch(extension) and not _NO_FILES.fullmatch(path)
-        return path if is_file or path in _PLAIN_FILES else None
+        return path if is_file or _PLAIN_FILES.fullmatch(path) else None
     if not any(character.isalpha() for character in path) or all(name.isdigit() for name in names if name):
         return None
     has_extension = _EXTENSION.search(last) is not None

@@ -13,7 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _KINDS = {dict: "an object", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
-_TYPES = {"stdio": "stdio", "http": "http", "streamablehttp": "http", "sse": "sse"}
+_TYPES = {
+    "stdio": "stdio",
+    "local": "stdio",
+    "http": "http",
+    "remote": "http",
+    "streamablehttp": "http",
+    "sse": "sse",
+}
 _LONGEST_NAME = 60  # characters of a name that a message repeats
 
 

@@ -9,10 +9,11 @@ import os
 from typing import TYPE_CHECKING
 
 from nexus_core import Section, hookimpl
-from nexus_core.plugin import MergePolicy, Skipped, file_in
+from nexus_core.plugin import MergePolicy, PluginSettings, Skipped, file_in
+from nexus_plugins.mcp._wanted import wanted_names
 
 if TYPE_CHECKING:
-    from nexus_core import Finding
+    from nexus_core import Finding, Request
     from nexus_core.plugin import InitFile, InitScope, Layer, LayerConfig, Loaded
 
 FILE = "mcp.json"
@@ -34,41 +35,48 @@ def nexus_merge_policies() -> list[MergePolicy]:
 
 
 @hookimpl
-def nexus_layer_config(layer: Layer) -> list[LayerConfig | Skipped]:
-    """The servers in the layer's mcp.json as the setting `mcp_servers`, and whatever in the file was not used."""
-    if layer.only_rules or layer.scope == "defaults":  # the defaults have no servers
-        return []
-    path = file_in(layer.directory, FILE)
-    if not os.path.lexists(path):
-        return [Skipped(path, "not there")]
-    from nexus_plugins.mcp._reader import read_layer  # noqa: PLC0415 - most layers have no such file
-
-    return read_layer(layer)
+def nexus_settings() -> list[PluginSettings]:
+    """Whose files are read besides, and time limits; the last are nobody's but the user's."""
+    return [PluginSettings("nexus_plugins.mcp._settings:McpSettings", protected=("start_timeout", "call_timeout"))]
 
 
 @hookimpl
-def nexus_static_sections(loaded: Loaded) -> list[Section]:
+def nexus_layer_config(layer: Layer, request: Request) -> list[LayerConfig | Skipped]:
+    """The servers in the layer's mcp.json as the setting `mcp_servers`, and whatever in the file was not used.
+
+    Before it, those in the files of other tools, if the settings say so.
+    """
+    if layer.only_rules or layer.scope == "defaults":  # the defaults have no servers
+        return []
+    found: list[LayerConfig | Skipped] = []
+    if layer.scope != "global" and (names := wanted_names(layer, request)):
+        from nexus_plugins.mcp._reader import read_other_tools  # noqa: PLC0415 - few read them
+
+        found += read_other_tools(layer, names)
+    path = file_in(layer.directory, FILE)
+    if not os.path.lexists(path):
+        return [*found, Skipped(path, "not there")]
+    from nexus_plugins.mcp._reader import read_layer  # noqa: PLC0415 - most layers have no such file
+
+    return [*found, *read_layer(layer)]
+
+
+@hookimpl
+def nexus_static_sections(request: Request, loaded: Loaded) -> list[Section]:
     """The section `## MCP Servers`, a table of what there is and whether it may be used."""
     if not loaded.servers:
         return []
-    from nexus_plugins.mcp._table import server_table  # noqa: PLC0415 - as above
+    from nexus_plugins.mcp._table import server_table, usable_servers  # noqa: PLC0415 - as above
 
-    return [Section("mcp-servers", title="MCP Servers", text=server_table(loaded.servers), order=ORDER)]
+    servers = usable_servers(request, loaded)
+    return [Section("mcp-servers", title="MCP Servers", text=server_table(servers), order=ORDER)] if servers else []
 
 
 @hookimpl
 def nexus_diagnose(loaded: Loaded) -> list[Finding]:
-    """Servers that everybody on the network between here and there could read along with."""
-    from nexus_core import Finding  # noqa: PLC0415 - only `nexus doctor` asks
-    from nexus_plugins.mcp._table import is_plain_http  # noqa: PLC0415 - as above
+    """Servers that others could listen to, and files that the tool they are for reads otherwise than Nexus."""
+    if not loaded.servers:
+        return []
+    from nexus_plugins.mcp._diagnosis import diagnose  # noqa: PLC0415 - only `nexus doctor` asks
 
-    return [
-        Finding(
-            "plain-http",
-            f"server {server.config.name!r} is reached without encryption",
-            server.source_path,
-            server.line,
-        )
-        for server in loaded.servers
-        if server.config.enabled and is_plain_http(server.config.url)
-    ]
+    return list(diagnose(loaded))

@@ -1,13 +1,19 @@
-"""What in an mcp.json holds the servers: `mcpServers`, `servers`, or the whole file with nothing around them."""
+"""What in a file holds the servers: `mcpServers`, `servers`, or the whole file with nothing around them."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from nexus_plugins.mcp._dialects import Dialect
 
 SETTING = "mcp_servers"
 NAMES = ("mcpServers", "servers", SETTING)
 """Where several hold servers, the first one counts."""
 LONGEST_NAME = 60  # characters of a key that a message repeats
+
+# Files that hold all the settings of a tool: whatever is not about servers is none of Nexus's business.
+_WHOLE_SETTINGS = frozenset({"codex", "gemini", "opencode"})
 
 
 class Container(NamedTuple):
@@ -18,16 +24,22 @@ class Container(NamedTuple):
     unused: dict[str, str]
 
 
-def find_container(content: dict[str, Any]) -> Container:
+def find_container(content: dict[str, Any], dialect: Dialect) -> Container:
     """What holds the servers in a whole document."""
+    if dialect.name in _WHOLE_SETTINGS:
+        return Container(dialect.container, content.get(dialect.container, {}), {})
     held = [name for name in NAMES if name in content]
     if not held:
         return Container("", content, {})
     chosen = next((name for name in held if content[name]), held[0])
     unused: dict[str, str] = {}
     for key, value in content.items():
-        if key not in held and not key.startswith("_") and key != "$schema":
+        if key not in held and not _is_known(key, dialect):
             unused[key] = f"unknown key {key if len(key) <= LONGEST_NAME else key[:LONGEST_NAME] + '…'!r}"
         elif key in held and key != chosen and value:
             unused[key] = f"{key!r} is not read, because {chosen!r} has servers"
     return Container(chosen, content[chosen], unused)
+
+
+def _is_known(key: str, dialect: Dialect) -> bool:
+    return key.startswith("_") or key == "$schema" or (key == "inputs" and dialect.name == "vscode")

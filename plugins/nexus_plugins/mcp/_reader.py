@@ -1,20 +1,24 @@
-"""Reads the mcp.json of a layer; Nexus brings the servers in it into one form, whatever shape they have."""
+"""Reads files with servers; Nexus brings the servers in them into one form, whatever shape they have."""
 
 from __future__ import annotations
 
+import os
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from nexus_core.plugin import Admission, LayerConfig, Skipped, pointer_to, read_layer_json, setting_error
 from nexus_plugins.mcp._container import NAMES, SETTING, find_container
+from nexus_plugins.mcp._dialects import DIALECTS, NEXUS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     from nexus_core import ConfigError
     from nexus_core.plugin import JsonDocument, Layer
     from nexus_plugins.mcp._container import Container
+    from nexus_plugins.mcp._dialects import Dialect
+    from nexus_plugins.mcp._toml import TomlDocument
 
 FILE = "mcp.json"
 MAX_SKIPPED = 100
@@ -29,34 +33,66 @@ def read_layer(layer: Layer) -> list[LayerConfig | Skipped]:
             a password.
         FileError: The file cannot be read.
     """
-    path = layer.directory / FILE
-    document = read_layer_json(path, Admission(layer), comments=True, empty={"servers": []}, quote=False)
+    return read_servers(layer.directory / FILE, layer, NEXUS)
+
+
+def read_other_tools(layer: Layer, names: Collection[str]) -> Iterator[LayerConfig | Skipped]:
+    """The servers in the files of other tools, each by its name; raises as `read_layer`."""
+    for dialect in DIALECTS.values():
+        paths = [layer.project / name for name in dialect.files] if dialect.name in names else []
+        there = next((path for path in paths if os.path.lexists(path)), None)
+        if there is not None:
+            yield from read_servers(there, layer, dialect)
+        elif paths:
+            yield Skipped(paths[0], "not there")
+
+
+def read_servers(path: Path, layer: Layer, dialect: Dialect) -> list[LayerConfig | Skipped]:
+    """The servers in a file; raises as `read_layer`."""
+    document = _document(path, layer)
     if isinstance(document, Skipped):
         return [document]
     content = document.value
     if not isinstance(content, dict):
         raise _error(path, document, "", "the file must hold an object")
-    for name in NAMES:
+    for name in {*NAMES, dialect.container}:
         if not isinstance(content.get(name, []), dict | list):
             raise _error(path, document, f"/{name}", f"{name!r} must be a list or an object")
-    container = find_container(content)
+    container = find_container(content, dialect)
     start = f"/{container.key}" if container.key else ""
 
     def position(pointer: str) -> tuple[int, int]:
-        return document.position(start + pointer.removeprefix(f"/{SETTING}") if pointer else "")
+        inside = pointer.removeprefix(f"/{SETTING}")
+        return document.position(start + inside if inside != pointer else pointer)
 
-    config = LayerConfig(path, {SETTING: container.servers}, position, content=content)
-    return [config, *_skipped(path, document, container)]
+    servers = container.servers
+    if dialect is not NEXUS:
+        from nexus_plugins.mcp._foreign import translate  # noqa: PLC0415 - few read the files of other tools
+
+        servers = translate(servers, dialect.name)
+    return [
+        LayerConfig(path, {SETTING: servers}, position, content=content),
+        *_skipped(path, document, container),
+    ]
 
 
-def _skipped(path: Path, document: JsonDocument, container: Container) -> Iterator[Skipped]:
+def _document(path: Path, layer: Layer) -> JsonDocument | TomlDocument | Skipped:
+    if path.suffix != ".toml":
+        return read_layer_json(path, Admission(layer), comments=True, empty={"servers": []}, quote=False)
+    from nexus_plugins.mcp._toml import parse_toml  # noqa: PLC0415 - as above
+
+    text = Admission(layer).read_text(path)
+    return text if isinstance(text, Skipped) else parse_toml(path, text)
+
+
+def _skipped(path: Path, document: JsonDocument | TomlDocument, container: Container) -> Iterator[Skipped]:
     rest = f"{len(container.unused) - MAX_SKIPPED} more from here on"
     for number, (key, reason) in enumerate(islice(container.unused.items(), MAX_SKIPPED + 1)):
-        line = document.position(pointer_to("", key)).line
+        line = document.position(pointer_to("", key))[0]
         yield Skipped(path, reason if number < MAX_SKIPPED else rest, line=line)
 
 
-def _error(path: Path, document: JsonDocument, pointer: str, message: str) -> ConfigError:
+def _error(path: Path, document: JsonDocument | TomlDocument, pointer: str, message: str) -> ConfigError:
     return setting_error(
         path,
         None,

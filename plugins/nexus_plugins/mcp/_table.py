@@ -9,7 +9,11 @@ from nexus_core.plugin import visible_line
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nexus_core.plugin import MCPServerWithOrigin
+    from nexus_core import Request
+    from nexus_core.plugin import Loaded, MCPServerWithOrigin
+
+PERMITTED = frozenset({"yolo", "trusted"})
+"""The permission levels at which servers are used."""
 
 
 def server_table(servers: Iterable[MCPServerWithOrigin]) -> str:
@@ -20,6 +24,16 @@ def server_table(servers: Iterable[MCPServerWithOrigin]) -> str:
     ]
     lines = [f"| {' | '.join(map(_cell, row))} |" for row in rows]
     return "\n".join(["| Server | Type | Origin | Status |", "|--------|------|--------|--------|", *lines])
+
+
+def usable_servers(request: Request, loaded: Loaded) -> tuple[MCPServerWithOrigin, ...]:
+    """The servers that an agent in these circumstances has; whether each of them may be started is another question.
+
+    A worker has none, nor has an agent whose permissions are tighter than `trusted` or that is driven by programs.
+    """
+    is_worker = request.role == "worker" or bool(request.task)
+    level = loaded.settings.get("permissions.level", "trusted")
+    return loaded.servers if not is_worker and request.mode == "repl" and level in PERMITTED else ()
 
 
 def is_plain_http(url: str) -> bool:

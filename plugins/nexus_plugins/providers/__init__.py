@@ -32,6 +32,8 @@ def nexus_settings() -> list[PluginSettings]:
 @hookimpl
 def nexus_summarisers(loaded: Loaded) -> list[Summariser]:
     """Each endpoint under its name, and `command` where the settings name a program."""
+    if not _are_named(loaded):
+        return []
     from nexus_plugins.providers._choosing import choose_summarisers  # noqa: PLC0415 - it imports pydantic
 
     return list(choose_summarisers(loaded))
@@ -40,9 +42,16 @@ def nexus_summarisers(loaded: Loaded) -> list[Summariser]:
 @hookimpl
 def nexus_diagnose(loaded: Loaded) -> list[Finding]:
     """Keys that are not set, a program that is not there, a library that is missing; nobody is asked anything."""
-    from nexus_plugins.providers._diagnosis import diagnose  # noqa: PLC0415 - only `nexus doctor` asks
+    if not _are_named(loaded):
+        return []
+    from nexus_plugins.providers._diagnosis import diagnose  # noqa: PLC0415 - as above
 
     return list(diagnose(loaded))
+
+
+def _are_named(loaded: Loaded) -> bool:
+    """Whether the settings name anybody; most do not."""
+    return any(loaded.settings.get(key) for key in ("plugins.providers.endpoints", "compaction.command"))
 
 
 # Hidden from type checkers, which would otherwise take any misspelt name for an object.

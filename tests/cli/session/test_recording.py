@@ -14,7 +14,7 @@ from nexus_core import Nexus
 from nexus_core.cli.session.given_items import read_items
 from nexus_core.cli.session.items import Answer, Ask, Keep, read_item
 from nexus_core.errors import NexusError
-from nexus_core.values.assembled import AgentResult
+from nexus_core.values.agent_result import AgentResult
 from nexus_core.values.conversation import Reply
 from nexus_core.values.message import Message
 from tests.cli.session.conftest import Talk, TypeIn

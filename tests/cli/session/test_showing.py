@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nexus_core import Nexus
-from nexus_core.values.assembled import AgentResult
+from nexus_core.values.agent_result import AgentResult
 from nexus_core.values.ledger import NewStep
 from nexus_core.values.message import Message
 from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text

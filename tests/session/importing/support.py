@@ -8,13 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from nexus_core.compaction.summary import PREVIOUS as SUMMARY
 from nexus_core.dialects.rules import RULES
 from nexus_core.dialects.transcripts.reading import read_transcript
 from nexus_core.dialects.transcripts.transcript import Transcript
 from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.history.mending.steps import mend
 from nexus_core.session.importing.transcripts import Given, Imported, import_transcript
-from nexus_core.session.projecting import SUMMARY, kept_steps, project, summary_messages
+from nexus_core.session.projecting import kept_steps, project, summary_messages
 from nexus_core.session.tail import Tail
 from nexus_core.session.weighing import Weightless
 from nexus_core.values.ledger import Step

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from nexus_core.compaction.summary import PREVIOUS as SUMMARY
 from nexus_core.dialects.transcripts.reading import read_transcript
 from nexus_core.errors import ExistsError
 from nexus_core.history.ledger.memory import MemoryLedger
 from nexus_core.session.importing.sources import PIECE, keep_source, read_source
 from nexus_core.session.importing.transcripts import about_import
-from nexus_core.session.projecting import SUMMARY
 from tests.dialects.transcripts.support import SAMPLES
 from tests.dialects.transcripts.test_corpus import FILES
 from tests.session.conftest import OpenNexus

@@ -1,0 +1,115 @@
+"""What is summarised of a session and what stays, on which occasion."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.compaction.options import compaction_options
+from nexus_core.compaction.planning import select_steps
+from nexus_core.session.outlining import outline_session
+from nexus_core.session.triggering import target_of
+from nexus_core.values.compaction import CompactionBudget, CompactionReport
+
+if TYPE_CHECKING:
+    from nexus_core.assembly.calibration import Ratios
+    from nexus_core.compaction.options import CompactionOptions
+    from nexus_core.compaction.planning import Selection
+    from nexus_core.session.outlining import Outlined
+    from nexus_core.session.planning import Plan
+    from nexus_core.session.state import State
+    from nexus_core.session.thread import Thread
+    from nexus_core.values.compaction import Trigger
+
+
+class Occasion(NamedTuple):
+    """Why a session is compacted.
+
+    Attributes:
+        trigger: Why.
+        focus: What the user wants to be kept above all.
+        most: The tokens that a call may use; None for what is known of the model.
+        ratios: How providers have counted, where that was just learnt.
+    """
+
+    trigger: Trigger
+    focus: str = ""
+    most: int | None = None
+    ratios: Ratios | None = None
+
+
+class Chosen(NamedTuple):
+    """What becomes of a session.
+
+    Attributes:
+        occasion: Why.
+        options: What the settings say.
+        outlined: The session as it is.
+        selection: What is summarised, and what stays.
+        budget: How short it should become.
+    """
+
+    occasion: Occasion
+    options: CompactionOptions
+    outlined: Outlined
+    selection: Selection
+    budget: CompactionBudget
+
+    @property
+    def before(self) -> int:
+        """What the next call would take as it is."""
+        return self.fixed + self.outlined.tokens
+
+    @property
+    def fixed(self) -> int:
+        """What system prompt and tools take."""
+        return sum(self.budget.fixed.values())
+
+    @property
+    def room(self) -> int:
+        """What the summary may take: no more than there is room for, and than is worth it."""
+        covered = self.outlined.thread.summary_tokens + self.selection.covered_tokens // 2
+        return max(min(self.selection.room, covered), 1)
+
+    @property
+    def pinned(self) -> tuple[str, ...]:
+        """The steps that stay although what comes behind them is summarised."""
+        return tuple(dict.fromkeys(step for group in self.selection.pinned for step in group.steps))
+
+    def report(self) -> CompactionReport:
+        """What is going to be done."""
+        covered = self.selection.covered_messages
+        return CompactionReport(
+            step=None,
+            trigger=self.occasion.trigger,
+            turns=len({each.turn for each in covered if each.turn}),
+            messages=len(covered),
+            first_kept=self.selection.plan.first_kept,
+            pinned=self.pinned,
+            tokens_before=self.before,
+            tokens_after=self.fixed + self.selection.kept_tokens + self.room,
+            available=self.budget.available,
+            planner=self.selection.planner,
+        )
+
+
+def choose(thread: Thread, state: State, plan: Plan, occasion: Occasion) -> Chosen | None:
+    """What becomes of a session; None where there is nothing to summarise.
+
+    Raises:
+        BudgetError: What must stay does not fit, whatever is summarised.
+        PluginError: A plugin's plan would tear apart what belongs together.
+    """
+    if state.tip is None:
+        return None
+    options, scales = compaction_options(plan.standing.settings), plan.window.scales
+    most = plan.window.most if occasion.most is None else occasion.most
+    outlined = outline_session(thread.tail, state, scales, plan.event)
+    budget = CompactionBudget(
+        available=most,
+        target=target_of(options, occasion.trigger, most),
+        fixed=plan.call.fixed,
+        summary=int(most * options.summary_budget_ratio),
+        keep_turns=options.keep_turns,
+    )
+    selection = select_steps(thread.place.host, outlined.thread, budget, scales.counter)
+    return None if selection is None else Chosen(occasion, options, outlined, selection, budget)

@@ -1,0 +1,50 @@
+"""The files in which other tools keep their MCP servers, and how they write them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Dialect(NamedTuple):
+    """How a tool writes servers.
+
+    Attributes:
+        name: What Nexus calls it.
+        tool: What people call the tool.
+        files: Where a project keeps them; the first of these that is there is read.
+        container: The key that holds them.
+        comments: Whether the tool accepts comments and trailing commas.
+        inputs: Whether it understands `${input:id}`.
+        command_list: Whether a command is a list of words there, rather than the name of a program.
+    """
+
+    name: str
+    tool: str
+    files: tuple[str, ...]
+    container: str
+    comments: bool = False
+    inputs: bool = False
+    command_list: bool = False
+
+
+DIALECTS = {
+    dialect.name: dialect
+    for dialect in (
+        Dialect("claude", "Claude Code", (".mcp.json",), "mcpServers"),
+        Dialect("vscode", "VS Code", (".vscode/mcp.json",), "servers", comments=True, inputs=True),
+        Dialect("cursor", "Cursor", (".cursor/mcp.json",), "mcpServers"),
+        Dialect("codex", "Codex", (".codex/config.toml",), "mcp_servers"),
+        Dialect("gemini", "Gemini CLI", (".gemini/settings.json",), "mcpServers", comments=True),
+        Dialect("opencode", "opencode", ("opencode.json", "opencode.jsonc"), "mcp", comments=True, command_list=True),
+    )
+}
+NEXUS = Dialect("nexus", "Nexus", ("mcp.json",), "servers", comments=True, inputs=True, command_list=True)
+
+
+def dialect_of(path: str) -> Dialect:
+    """Whose file it is, by where it lies; Nexus's own if it is nobody else's."""
+    place = path.replace("\\", "/")
+    for dialect in DIALECTS.values():
+        if any(place == name or place.endswith(f"/{name}") for name in dialect.files):
+            return dialect
+    return NEXUS

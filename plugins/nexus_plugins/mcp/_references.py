@@ -1,0 +1,105 @@
+"""References to what is not in a file: variables, what a person is asked for, the directory of the project.
+
+They stay as they are wherever servers are read, shown and compared; only what starts a server looks them up.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+INPUT = "NEXUS_INPUT_"
+"""What begins the name of the variable that answers an `${input:id}`."""
+
+_REFERENCE = re.compile(r"\$\{([^{}]*)\}")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FOLDERS = frozenset({"workspaceFolder", "workspaceRoot", "CLAUDE_PROJECT_DIR"})
+_BARE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")  # as Gemini CLI writes them
+_BRACED = re.compile(r"(?<!\$)\{env:([A-Za-z_][A-Za-z0-9_]*)\}")  # as opencode does
+
+
+class Reference(NamedTuple):
+    """What is referred to.
+
+    Attributes:
+        kind: `variable`, `input`, `folder`, or `unknown`.
+        name: Of the variable or the input.
+        default: What stands for a variable that is not set; None when there is nothing.
+    """
+
+    kind: str
+    name: str
+    default: str | None = None
+
+    @property
+    def variable(self) -> str:
+        """The variable of the environment that is looked up."""
+        return INPUT + re.sub("[^A-Za-z0-9]", "_", self.name).upper() if self.kind == "input" else self.name
+
+
+def references_in(text: str) -> Iterator[Reference]:
+    """What a text refers to, in its order."""
+    return (_read(match[1]) for match in _REFERENCE.finditer(text))
+
+
+def resolve(text: str, variables: Mapping[str, str], folder: Path, what: str) -> str:
+    """A text with everything in place that it refers to.
+
+    Args:
+        text: The text.
+        variables: The environment.
+        folder: The directory of the project.
+        what: What to call the text in an error, which never shows the text itself.
+
+    Raises:
+        ConfigError: Something is not there, or nobody knows what is meant.
+    """
+
+    def found(match: re.Match[str]) -> str:
+        reference = _read(match[1])
+        if reference.kind == "folder":
+            return str(folder)
+        if reference.kind == "unknown":
+            raise ConfigError(
+                f"{what} has a reference that is not understood",
+                hint="write ${NAME}, ${NAME:-default}, ${env:NAME} or ${input:id}",
+            )
+        value = variables.get(reference.variable)
+        if value or (value is not None and reference.default is None):
+            return value
+        if reference.default is not None:
+            return reference.default
+        raise ConfigError(
+            f"{what} needs the variable {reference.variable}, which is not set",
+            hint=f"set {reference.variable} in the environment that Nexus is started in",
+        )
+
+    return _REFERENCE.sub(found, text)
+
+
+def in_usual_form(text: str, dialect: str) -> str:
+    """A text of another tool, with its references as Nexus writes them."""
+    if dialect == "gemini":
+        return _BARE.sub(r"${\1}", text)
+    return _BRACED.sub(r"${env:\1}", text) if dialect == "opencode" else text
+
+
+def _read(inner: str) -> Reference:
+    kind, colon, rest = inner.partition(":")
+    if colon and kind == "input" and rest:
+        return Reference("input", rest)
+    if colon and kind == "env" and _NAME.fullmatch(rest):
+        return Reference("variable", rest)
+    name, has_default, default = inner.partition(":-")
+    name = name.removeprefix("env:")
+    if _NAME.fullmatch(name) and (has_default or ":" not in inner):
+        if name in _FOLDERS and not has_default:
+            return Reference("folder", name)
+        return Reference("variable", name, default if has_default else None)
+    return Reference("unknown", "")

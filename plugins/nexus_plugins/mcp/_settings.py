@@ -1,0 +1,26 @@
+"""What may stand under `plugins.mcp` in config.json."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from nexus_core.plugin import Strict
+
+Seconds = Annotated[float, Field(gt=0, le=3600)]
+
+
+class McpSettings(Strict):
+    """Whose servers are read besides Nexus's own, and how long servers may take."""
+
+    read: list[Literal["claude", "vscode", "cursor", "codex", "gemini", "opencode"]] = Field(
+        default_factory=list,
+        description="Other tools whose files in a project are read too: in your own config for every project, in a "
+        "project's for that project.",
+    )
+    start_timeout: Seconds = Field(default=20.0, description="Seconds a server may take to start and say who it is.")
+    call_timeout: Seconds = Field(default=60.0, description="Seconds a tool may take.")
+    refresh_hours: Annotated[float, Field(ge=0)] = Field(
+        default=24.0, description="Hours after which known tools are asked for again when a server is started anyway."
+    )

@@ -1,0 +1,319 @@
+"""Summarisers are asked one after the other; whatever they do, it ends soon and with a clear result."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from nexus_core.compaction.calling import call_summariser, settle
+from nexus_core.compaction.chain import Summary, SummaryTask, ask_summarisers
+from nexus_core.compaction.extractive import extractive_summariser
+from nexus_core.compaction.prompts import write_transcript
+from nexus_core.errors import NexusError, SummaryError
+from nexus_core.values.assembled import AssembledContext
+from nexus_core.values.budget import TokenBudget
+from nexus_core.values.compaction import Summariser, SummaryRequest
+from nexus_core.values.message import Message
+from nexus_core.values.parts import ToolCall, ToolResult
+from tests.compaction.threads import Fake, conversation, drive, words
+
+GOOD = "The session was read twice; it is cached now."
+KEY = "AK" + "IA" + "ABCDEFGHIJKLMNOP"
+
+
+def ask(*chain: Fake | Summariser, **task: Any) -> Summary:
+    given = SummaryTask(**{"messages": conversation(), "max_tokens": 200, "timeout": 2.0, **task})
+    return drive(ask_summarisers(given, [each.summariser if isinstance(each, Fake) else each for each in chain], words))
+
+
+def hang(_: SummaryRequest) -> str:
+    threading.Event().wait()
+    return ""
+
+
+def longer(request: SummaryRequest) -> str:
+    return request.prompt + " and so on" * 500
+
+
+FAULTS: dict[str, Any] = {
+    "nothing": "",
+    "blanks": " \n\t ",
+    "None": None,
+    "bytes": b"\xff\xfe\x00garbage",
+    "garbage": "\x00\x01\x02" * 200 + "\ufffd" * 50,
+    "lone surrogate": "a summary \ud83d of it",
+    "longer": longer,
+    "the prompt": lambda request: request.prompt,
+    "the conversation": lambda request: "\n".join(message.content for message in request.messages),
+    "a message": lambda request: request.messages[-1].content + "\n",
+    "refusal": "I'm sorry, but I can't help with that.",
+    "other refusal": "I can\u2019t summarize this conversation.",
+    "error": RuntimeError("HTTP 500"),
+    "exit": SystemExit(3),
+    "panic": BaseException("panicked"),
+    "too long request": NexusError("HTTP 413"),
+}
+
+
+@pytest.mark.acceptance("R15")
+@pytest.mark.parametrize("fault", FAULTS)
+def test_after_a_fault_the_next_one_is_asked(fault: str) -> None:
+    bad, good = Fake(FAULTS[fault], name="bad"), Fake(GOOD, name="good")
+
+    summary = ask(bad, good)
+
+    assert (summary.text, summary.summariser, summary.calls) == (GOOD, "good", 2)
+    assert [name for name, _ in summary.failures] == ["bad"]
+    assert len(bad.asked) == 1
+
+
+@pytest.mark.acceptance("R15")
+@pytest.mark.parametrize("turns", range(1, 21))
+@pytest.mark.parametrize("fault", FAULTS)
+def test_no_more_than_two_calls_of_models_fail_and_the_result_is_typed(fault: str, turns: int) -> None:
+    models = [Fake(FAULTS[fault], name=f"model{number}") for number in range(5)]
+
+    with pytest.raises(SummaryError) as raised:
+        ask(*models, messages=conversation(turns))
+
+    assert sum(len(model.asked) for model in models) == 2
+    assert [name for name, _ in raised.value.failures] == ["model0", "model1"]
+    assert str(raised.value).startswith("the conversation could not be summarised: model0 ")
+
+
+def test_after_two_models_have_failed_one_that_needs_none_still_answers() -> None:
+    models = [Fake("", name=f"model{number}") for number in range(4)]
+
+    summary = ask(*models, extractive_summariser(words))
+
+    assert (summary.summariser, summary.calls) == ("extractive", 3)
+    assert [len(model.asked) for model in models] == [1, 1, 0, 0]
+
+
+def test_the_first_that_answers_is_the_only_one_asked() -> None:
+    first, second = Fake(GOOD, name="first"), Fake(GOOD, name="second")
+
+    assert ask(first, second) == (GOOD, "first", 1, (), {})
+    assert second.asked == []
+
+
+def test_an_empty_chain_is_an_error_that_says_what_to_do() -> None:
+    with pytest.raises(SummaryError, match="nobody was asked") as raised:
+        ask()
+
+    assert raised.value.hint is not None
+    assert "extractive" in raised.value.hint
+
+
+# ---- taking too long ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("R15")
+def test_one_that_hangs_is_left_behind() -> None:
+    started = time.monotonic()
+
+    summary = ask(Fake(hang, name="hanging"), Fake(GOOD, name="good"), timeout=0.2)
+
+    assert (summary.summariser, summary.failures) == ("good", (("hanging", "took longer than 0.2 seconds"),))
+    assert time.monotonic() - started < 30
+
+
+def test_one_that_is_awaited_too_long_is_left_behind() -> None:
+    async def slow(_: SummaryRequest) -> str:
+        await asyncio.sleep(60)
+        return GOOD
+
+    summary = ask(Fake(slow, name="slow"), Fake(GOOD, name="good"), timeout=0.2)
+
+    assert summary.failures == (("slow", "took longer than 0.2 seconds"),)
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_an_answer_may_be_awaited(raises: bool) -> None:
+    async def answer(_: SummaryRequest) -> str:
+        await asyncio.sleep(0)
+        if raises:
+            raise ValueError("no model")
+        return GOOD
+
+    summary = ask(Fake(answer, name="awaited"), Fake(GOOD, name="other"))
+
+    assert summary.summariser == ("other" if raises else "awaited")
+    assert summary.failures == ((("awaited", "raised ValueError: no model"),) if raises else ())
+
+
+def test_what_is_awaited_is_awaited_by_whoever_has_the_event_loop() -> None:
+    async def main() -> tuple[asyncio.AbstractEventLoop, object]:
+        seen: list[asyncio.AbstractEventLoop] = []
+
+        async def answer(_: SummaryRequest) -> str:
+            seen.append(asyncio.get_running_loop())
+            return GOOD
+
+        value = await asyncio.to_thread(call_summariser, Fake(answer).summariser, request())
+        assert isinstance(value, Awaitable)
+        assert await value == GOOD
+        return asyncio.get_running_loop(), seen[0]
+
+    own, used = asyncio.run(main())
+    assert own is used
+
+
+def test_a_value_that_cannot_be_awaited_is_taken_as_it_is() -> None:
+    assert settle(3) == 3
+
+
+def request() -> SummaryRequest:
+    return SummaryRequest(prompt="p", messages=(), instruction="i", max_tokens=10, timeout=2.0)
+
+
+# ---- what they are given --------------------------------------------------------------------------------------------
+
+
+def with_secrets() -> list[Message]:
+    return [
+        *conversation(6),
+        Message("user", f"use {KEY}"),
+        Message("assistant", (ToolCall("s", "bash", {"command": "env", "password": "correct-horse"}),)),
+        Message("tool", (ToolResult("s", f"AWS_KEY {KEY}", "bash"),)),
+    ]
+
+
+@pytest.mark.acceptance("T10")
+def test_secrets_are_taken_out_of_what_is_summarised_and_counted() -> None:
+    fake = Fake(GOOD)
+
+    summary = ask(fake, messages=with_secrets(), previous=f"They use {KEY}.")
+
+    (asked,) = fake.asked
+    assert KEY not in asked.prompt + repr(asked.messages) + asked.previous
+    assert "correct-horse" not in asked.prompt
+    assert summary.redacted == {"aws-key": 3, "password": 1}
+
+
+@pytest.mark.acceptance("B-09")
+def test_secrets_stay_where_the_switch_is_off() -> None:
+    fake = Fake(GOOD)
+
+    summary = ask(fake, messages=with_secrets(), redact=False)
+
+    assert KEY in fake.asked[0].prompt
+    assert summary.redacted == {}
+
+
+def test_messages_without_secrets_are_the_same_objects() -> None:
+    fake, messages = Fake(GOOD), conversation()
+
+    ask(fake, messages=messages)
+
+    assert all(given is message for given, message in zip(fake.asked[0].messages, messages, strict=True))
+
+
+@pytest.mark.acceptance("T10")
+def test_an_error_that_holds_a_secret_does_not_tell_it() -> None:
+    with pytest.raises(SummaryError) as raised:
+        ask(Fake(RuntimeError(f"bad key {KEY}\x1b[2J")))
+
+    assert KEY not in str(raised.value)
+    assert "\x1b" not in str(raised.value)
+    assert "[redacted:aws-key]" in str(raised.value)
+
+
+def test_a_summariser_is_told_everything() -> None:
+    fake = Fake(GOOD)
+
+    ask(fake, previous="Before.", focus="the cache", max_tokens=150, timeout=9.0)
+
+    (asked,) = fake.asked
+    assert (asked.previous, asked.focus, asked.max_tokens, asked.timeout) == ("Before.", "the cache", 150, 9.0)
+    assert "Before." in asked.prompt
+    assert "Keep above all what is about this: the cache" in asked.instruction
+    assert asked.instruction in asked.prompt
+    assert asked.context is None
+
+
+def test_in_the_form_that_uses_the_cache_the_call_itself_is_given() -> None:
+    fake = Fake(GOOD)
+    context = AssembledContext(
+        system_prompt="s",
+        token_budget=TokenBudget(limit=100),
+        workspace_path=None,  # type: ignore[arg-type]
+        writer=None,  # type: ignore[arg-type]
+    )
+
+    ask(fake, context=context)
+
+    assert fake.asked[0].context is context
+    assert fake.asked[0].instruction.startswith("Stop here")
+
+
+@pytest.mark.acceptance("B-09")
+def test_a_summary_that_is_longer_than_allowed_is_shortened() -> None:
+    long = " ".join(f"word{number}" for number in range(300))
+
+    summary = ask(Fake(long), messages=conversation(40), max_tokens=60)
+
+    assert words(summary.text) <= 60
+    assert "left out" in summary.text
+
+
+def test_a_summary_may_not_be_half_as_long_as_what_it_stands_for() -> None:
+    fake = Fake(GOOD)
+    messages = conversation(1)
+
+    ask(fake, messages=messages, max_tokens=10_000)
+
+    assert fake.asked[0].max_tokens == words(write_transcript(messages)) // 2
+
+
+def test_odd_characters_that_are_few_are_taken_out() -> None:
+    assert ask(Fake(GOOD * 10 + "\x00")).text == GOOD * 10
+
+
+def test_a_summary_may_begin_with_an_apology_if_it_says_more() -> None:
+    text = "I can't say it shorter: " + "the session is cached now, " * 20
+
+    assert ask(Fake(text)).text == text.strip()
+
+
+# ---- pieces ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_too_long_goes_in_pieces_each_with_the_summary_so_far() -> None:
+    answers: Iterator[str] = (f"Summary up to {number}." for number in range(99))
+    fake = Fake(lambda _: next(answers), window=1500)
+
+    summary = ask(fake, messages=conversation(60), previous="Before.")
+
+    assert summary.calls == len(fake.asked) > 2
+    assert [asked.previous for asked in fake.asked] == [
+        "Before.",
+        *(f"Summary up to {n}." for n in range(summary.calls - 1)),
+    ]
+    assert summary.text == f"Summary up to {summary.calls - 1}."
+    assert all(words(asked.prompt) + asked.max_tokens <= 1500 for asked in fake.asked)
+
+
+def test_a_piece_that_fails_gives_all_of_it_to_the_next() -> None:
+    answers: list[Any] = ["Fine.", RuntimeError("HTTP 429")]
+    bad = Fake(*answers, name="bad", window=1500)
+
+    summary = ask(bad, extractive_summariser(words), messages=conversation(60))
+
+    assert (len(bad.asked), summary.summariser, summary.calls) == (2, "extractive", 3)
+
+
+@pytest.mark.parametrize("make", [lambda: Fake(GOOD), lambda: Fake(longer)])
+def test_the_pipeline_can_be_given_up_at_any_time(make: Callable[[], Fake]) -> None:
+    work = ask_summarisers(SummaryTask(conversation(), 100), [make().summariser], words)
+    next(work)
+
+    work.close()
+
+    with pytest.raises(StopIteration):
+        next(work)

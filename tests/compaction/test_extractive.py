@@ -1,0 +1,125 @@
+"""The summariser that needs no model: readable, bounded, always the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nexus_core.compaction.extractive import extractive_summariser, summarise
+from nexus_core.compaction.summary import create_summary_message
+from nexus_core.tokens.estimator import estimate
+from nexus_core.values.compaction import SummaryRequest
+from nexus_core.values.message import Message
+from nexus_core.values.parts import ToolCall, ToolResult
+from tests.compaction.threads import conversation, words
+from tests.history.conversations import any_messages
+
+
+def request(messages: list[Message], max_tokens: int = 500, **more: Any) -> SummaryRequest:
+    return SummaryRequest(prompt="", messages=tuple(messages), instruction="", max_tokens=max_tokens, **more)
+
+
+def test_each_turn_says_what_was_asked_done_and_achieved() -> None:
+    messages = [
+        Message("user", "Login is slow. Fix src/auth.py please."),
+        Message(
+            "assistant", (ToolCall("a", "bash", {"command": "pytest -q"}), ToolCall("b", "bash", {"command": "ls"}))
+        ),
+        Message(
+            "tool", (ToolResult("a", "boom\nKeyError: 'user'\nexit code: 1", "bash"), ToolResult("b", "x", "bash"))
+        ),
+        Message("assistant", (ToolCall("c", "edit_file", {"path": "src/auth.py"}),)),
+        Message("tool", (ToolResult("c", "ok", "edit_file"),)),
+        Message("assistant", "I cached the session. Login is fast now."),
+    ]
+
+    assert summarise(request(messages), words) == (
+        "- Asked: Login is slow. Fix src/auth.py please.\n"
+        "  Did: bash (2 times), edit_file\n"
+        "  Changed: src/auth.py\n"
+        "  Failed: pytest -q (exit 1): KeyError: 'user'\n"
+        "  Outcome: I cached the session. Login is fast now."
+    )
+
+
+def test_the_newest_turns_are_told_in_full_and_older_ones_by_what_was_asked() -> None:
+    lines = summarise(request(conversation(20), 250), words).split("\n")
+
+    assert lines[0].startswith("- (left out: ")
+    asked = [line for line in lines if line.startswith("- Asked")]
+    assert "part19" in asked[-1]
+    assert 4 < len(asked) < 20
+    assert 0 < sum("Outcome" in line for line in lines) < len(asked)
+
+
+def test_what_somebody_asked_for_is_told_in_full() -> None:
+    messages = conversation(30)
+    messages[0] = Message("user", "Remember the zebra migration in src/part0.py, it must run on Sunday.")
+
+    without = summarise(request(messages, 200), words)
+    focused = summarise(request(messages, 200, focus="zebra migration"), words)
+
+    assert "zebra" not in without
+    assert "zebra migration" in focused
+
+
+def test_what_was_summarised_before_stays_in_part() -> None:
+    earlier = "\n".join(f"- Asked: about the login of customer {number}" for number in range(50))
+
+    text = summarise(request(conversation(10), 150, previous=earlier), words)
+
+    assert "customer" in text.split("\n")[0]
+    assert "part9" in text
+    assert words(text) <= 150
+
+
+def test_a_chain_of_summaries_does_not_collect_notes_about_what_is_left_out() -> None:
+    text = ""
+    for _ in range(6):
+        text = summarise(request(conversation(20), 200, previous=text), words)
+
+    assert text.count("left out") == 1
+
+
+def test_summaries_and_instructions_are_no_turns() -> None:
+    messages = [create_summary_message("Before."), Message("system", "Be kind."), Message("user", "Go on.")]
+
+    assert summarise(request(messages), words) == "- Asked: Go on."
+
+
+def test_a_long_question_is_told_by_its_first_sentence_and_what_it_is_about() -> None:
+    filler = " ".join(f"Sentence number {number} says nothing of interest." for number in range(100))
+    messages = [
+        Message("user", f"Fix the parser. {filler} The parser fails on tabs."),
+        Message("assistant", "parser fixed"),
+    ]
+
+    text = summarise(request(messages), words)
+
+    assert text.startswith("- Asked: Fix the parser.")
+    assert "The parser fails on tabs." in text
+    assert len(text) < 400
+
+
+def test_it_asks_no_model() -> None:
+    summariser = extractive_summariser()
+
+    assert (summariser.name, summariser.asks_model, summariser.window) == ("extractive", False, 0)
+    assert summariser.summarise(request(conversation(2)))
+
+
+@pytest.mark.parametrize("count", [words, estimate, len])
+@given(messages=any_messages, limit=st.integers(30, 200), previous=st.text(max_size=80), focus=st.text(max_size=10))
+@settings(max_examples=60, deadline=None)
+def test_whatever_was_said_it_is_never_too_long_and_always_the_same(
+    count: Any, messages: list[Message], limit: int, previous: str, focus: str
+) -> None:
+    given_request = request(messages, limit, previous=previous, focus=focus)
+
+    text = summarise(given_request, count)
+
+    assert count(text) <= limit
+    assert text == summarise(given_request, count)

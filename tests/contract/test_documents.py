@@ -1,0 +1,152 @@
+"""The documents lead somewhere: every page, every link, every picture; and every program in them is run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from nexus_core.history.ledger.memory import MemoryLedger
+from tests.conftest import ROOT
+
+DOCS = sorted(ROOT.glob("docs/**/*.md"))
+PAGES = [*sorted(ROOT.glob("*.md")), *DOCS, *sorted(ROOT.glob("plugins/**/README.md")), ROOT / "benchmarks/README.md"]
+PICTURES = sorted(ROOT.glob("docs/**/*.svg"))
+GENERATED = {"hooks.md", "values.md"}
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def links(page: Path) -> list[tuple[Path, str]]:
+    """Where a page leads to: the file, and the heading in it."""
+    found = re.findall(r"\]\(([^)\s]+)\)", without_code(page.read_text(encoding="utf-8")))
+    parts = [target.partition("#") for target in found if not target.startswith("http")]
+    return [((page.parent / path).resolve() if path else page, anchor) for path, _, anchor in parts]
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page, as links name them."""
+    headings = re.findall(r"^#+ (.+)$", without_code(page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def programs(name: str) -> list[str]:
+    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    return re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_leads_to_a_file_and_to_a_heading_in_it(page: Path) -> None:
+    lost = [
+        f"{path.name}#{anchor}"
+        for path, anchor in links(page)
+        if not path.exists() or (anchor and anchor not in anchors(path))
+    ]
+
+    assert lost == []
+
+
+def test_the_index_leads_to_every_page_and_the_readme_to_the_index() -> None:
+    index = ROOT / "docs/README.md"
+
+    assert {page for page in DOCS if page != index} - {path for path, _ in links(index)} == set()
+    assert index in {path for path, _ in links(ROOT / "README.md")}
+
+
+def test_a_test_knows_every_page_that_has_programs() -> None:
+    tests = "\n".join(path.read_text(encoding="utf-8") for path in ROOT.glob("tests/**/*.py"))
+    pages = [page.name for page in DOCS if "```python\n" in page.read_text(encoding="utf-8")]
+
+    assert [name for name in pages if name not in GENERATED and name not in tests] == []
+    assert len(pages) > 15
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=name_of)
+def test_a_picture_says_what_it_shows_has_its_own_ground_and_loads_nothing(picture: Path) -> None:
+    text = picture.read_text(encoding="utf-8")
+    root = ET.fromstring(text)  # noqa: S314 - our own file
+
+    assert len(root.findtext(f"{SVG}title") or "") > 10
+    assert len(root.findtext(f"{SVG}desc") or "") > 40
+    shapes = [each for each in root if each.tag == f"{SVG}rect"]
+    assert shapes[0].get("class") == "card"
+    assert "prefers-color-scheme: dark" in text
+    assert re.findall(r"href|url\(|<script|@import", text) == []
+
+
+def test_every_picture_is_shown_with_its_description() -> None:
+    shown = {
+        (page.parent / path).resolve(): words
+        for page in DOCS
+        for words, path in re.findall(r"!\[([^\]]*)\]\(([^)\s]+)\)", page.read_text(encoding="utf-8"))
+    }
+
+    assert set(shown) == set(PICTURES)
+    assert all(len(words) > 40 for words in shown.values())
+
+
+def test_the_program_of_the_page_about_context_runs(
+    monkeypatch: pytest.MonkeyPatch, nexus_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert nexus_home.is_dir()
+    monkeypatch.chdir(ROOT)
+    (program,) = programs("reference/context.md")
+
+    exec(program, {})  # noqa: S102 - our own page
+
+    out = capsys.readouterr().out
+    assert "The auth-service issues JWTs." in out
+    assert f"local {ROOT}/examples/acme/company/backend/auth-service" in out
+
+
+def test_the_program_of_the_page_about_the_ledger_runs() -> None:
+    (program,) = programs("reference/ledger.md")
+    names: dict[str, object] = {}
+
+    exec(program, names)  # noqa: S102 - as above
+
+    ledger = names["ledger"]
+    assert isinstance(ledger, MemoryLedger)
+    assert {record.label for record in ledger.sessions()} == {"work", "try-again"}
+
+
+def test_the_counts_on_the_page_about_tokens_are_true() -> None:
+    counting, _ = programs("reference/tokens.md")
+    lines = re.findall(r"^(counter\..+?)  # (.+)$", counting, re.MULTILINE)
+    names: dict[str, object] = {}
+
+    exec(counting, names)  # noqa: S102 - as above
+
+    assert len(lines) == 3
+    for code, shown in lines:
+        told = repr(eval(code, names))  # noqa: S307 - as above
+        assert told.replace("cached", "exact") in (shown, f"({shown})")
+
+
+def test_the_program_of_the_page_about_anthropic_and_gemini_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (program,) = programs("reference/dialects-anthropic-gemini.md")
+
+    exec(program, {})  # noqa: S102 - as above
+
+    assert "functionResponse" in capsys.readouterr().out
+
+
+def test_the_program_of_the_page_about_findings_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (program,) = programs("reference/findings.md")
+    orphan = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "x"}]}
+    messages = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}, orphan]
+    names: dict[str, object] = {"messages": messages, "request": {}}
+
+    exec(program, names)  # noqa: S102 - as above
+
+    assert capsys.readouterr().out.startswith("2 orphan-result ")
+    assert names["request"] == {"messages": messages[:2]}
