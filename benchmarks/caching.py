@@ -58,6 +58,7 @@ def main() -> int:
     given = parse_arguments()
     cases: dict[str, Callable[[Path, int], Iterable[Call]]] = {
         "a session": calls_of_session,
+        "a session without summaries": without_summaries,
         "the same messages, cut anew for each call": calls_of_fit,
         f"a session, NEXUS.md edited every {EVERY} turns": edited,
         "the same with reload() after each edit": reloaded,
@@ -85,7 +86,15 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def calls_of_session(scratch: Path, turns: int) -> Iterator[Call]:
-    """As they are."""
+    """As they are: what does not fit becomes a summary, which Nexus writes itself."""
+    return _calls(scratch, turns, lambda _session, _number: None)
+
+
+def without_summaries(scratch: Path, turns: int) -> Iterator[Call]:
+    """What does not fit is left out."""
+    own = scratch / "work/.nexus3"
+    own.mkdir(parents=True)
+    (own / "config.json").write_text('{"compaction": {"enabled": false}}')
     return _calls(scratch, turns, lambda _session, _number: None)
 
 
@@ -134,7 +143,7 @@ def _reply(number: int) -> dict[str, object]:
 
 def _open(scratch: Path) -> Nexus:
     work = scratch / "work"
-    work.mkdir()
+    work.mkdir(exist_ok=True)
     (work / "NEXUS.md").write_text(RULES)
     return Nexus(work, home=scratch / "home", installed=False, defaults=False, ledger="memory:")
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from nexus_core.layers.rechecking import decide_again
     from nexus_core.nexus import Nexus
     from nexus_core.rendering.labelled import render_system
+    from nexus_core.session.recorded import CallResult, RecordedCall
     from nexus_core.text.console import Console
     from nexus_core.text.hidden import strip_hidden
     from nexus_core.text.markers import escape as escape_markers
@@ -74,6 +75,7 @@ _HOMES = {
     "Arranged": "values.arrangement",
     "Arrangement": "values.arrangement",
     "BranchRow": "history.ledger.rows",
+    "CallResult": "session.recorded",
     "Command": "values.command",
     "CompactionBudget": "values.compaction",
     "CompactionPlan": "values.compaction",
@@ -103,6 +105,7 @@ _HOMES = {
     "PluginInfo": "values.plugin",
     "PluginSettings": "values.declarations",
     "Problem": "values.events",
+    "RecordedCall": "session.recorded",
     "Renderer": "values.rendering",
     "Salvaged": "history.ledger.rebuilding",
     "SessionRecord": "values.ledger",
@@ -169,6 +172,7 @@ __all__ = [
     "Arranged",
     "Arrangement",
     "BranchRow",
+    "CallResult",
     "Command",
     "CompactionBudget",
     "CompactionPlan",
@@ -198,6 +202,7 @@ __all__ = [
     "PluginInfo",
     "PluginSettings",
     "Problem",
+    "RecordedCall",
     "Renderer",
     "Salvaged",
     "SessionRecord",

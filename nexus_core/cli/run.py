@@ -98,6 +98,8 @@ def _explain(shell: CommandShell, error: BaseException) -> int:
 
 
 def _message(error: BaseException) -> tuple[str, int]:
+    if isinstance(error, BudgetError):
+        return _table_of(error), FINDINGS
     if isinstance(error, NexusError):
         return str(error), _exit_code(error)
     if isinstance(error, typer.TyperException):
@@ -110,9 +112,16 @@ def _message(error: BaseException) -> tuple[str, int]:
     return f"unexpected {what}\n  this is a defect of Nexus or of a plugin; --debug shows where", FINDINGS
 
 
+def _table_of(error: BudgetError) -> str:
+    """What must be sent and does not fit, the largest first, each in a line of its own."""
+    width = max(map(len, error.parts), default=0)
+    sizes = [f"{tokens:,}" for tokens in error.parts.values()]
+    figures = max(map(len, sizes), default=0)
+    rows = [f"  {name:<{width}}  {size:>{figures}}" for name, size in zip(error.parts, sizes, strict=True)]
+    return "\n".join([error.what, *rows, f"  {error.hint}"])
+
+
 def _exit_code(error: NexusError) -> int:
     if isinstance(error, MissingExtraError):
         return MISSING_EXTRA
-    if isinstance(error, BudgetError):
-        return FINDINGS
     return USAGE if isinstance(error, UsageError) else CONFIGURATION

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.compaction.composing import Evidence, read_evidence
 from nexus_core.compaction.outline import outline_thread
-from nexus_core.session.projecting import trust_of_compaction
+from nexus_core.session.projecting import opens_turn, trust_of_compaction
 from nexus_core.session.reading import read_stretch
 from nexus_core.values.compaction import ThreadMessage
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from nexus_core.assembly.sent import Sent
     from nexus_core.session.state import State
     from nexus_core.session.tail import Tail
@@ -76,7 +78,7 @@ def outline_session(tail: Tail, state: State, scales: Weighs, event: Sent | None
         open_turn=turn,
         first_kept=first if isinstance(first, str) else None,
         carried=[_message(each, tail) for each in carried],
-        pinned={each.step for each in (*carried, *kept) if each.is_among(state.pins)},
+        pinned={each.step for each in (*carried, *kept) if _is_pinned(tail.step(each.step), state.pins)},
         summary_tokens=sum(each.tokens for each in summary),
     )
     return Outlined(thread, [*summary, *carried, *kept], _earlier(compaction, summary))
@@ -94,6 +96,10 @@ def _earlier(compaction: Step | None, summary: list[Sent]) -> Earlier:
     prose = compaction.data.get("prose") or compaction.data.get("summary")
     told = prose if isinstance(prose, str) else "\n\n".join(each.message.content for each in summary)
     return Earlier(told, read_evidence(compaction.data), trust_of_compaction(compaction), gains_of(compaction))
+
+
+def _is_pinned(step: Step, pins: Collection[str]) -> bool:
+    return step.id in pins or (opens_turn(step) and step.turn in pins)
 
 
 def _message(sent: Sent, tail: Tail) -> ThreadMessage:

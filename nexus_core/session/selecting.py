@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from nexus_core.values.compaction import Trigger
 
 
+WORTH = 0.75
+"""A summary takes no more than this share of what it stands for, beside what an earlier one took."""
+
+
 class Occasion(NamedTuple):
     """Why a session is compacted.
 
@@ -67,8 +71,8 @@ class Chosen(NamedTuple):
     @property
     def room(self) -> int:
         """What the summary may take: no more than there is room for, and than is worth it."""
-        covered = self.outlined.thread.summary_tokens + self.selection.covered_tokens // 2
-        return max(min(self.selection.room, covered), 1)
+        worth = self.outlined.thread.summary_tokens + int(self.selection.covered_tokens * WORTH)
+        return max(min(self.selection.room, worth), 1)
 
     @property
     def pinned(self) -> tuple[str, ...]:

@@ -22,6 +22,8 @@ FAST = {
     "nexus --help": 90.0,
     "nexus plugins list": 75.0,
     "nexus show": 80.0,
+    "nexus assemble": 110.0,
+    "nexus assemble MSG": 170.0,
     "llm plugins": 700.0,
 }
 SLOW = FAST | {"nexus show": 90.0}
@@ -89,6 +91,7 @@ def test_the_goals_are_the_ones_promised(startup: ModuleType) -> None:
         ("import nexus_core", "python -c pass"): ("<=", 5),
         ("nexus show", "bare Typer app"): ("<=", 1.4),
         ("nexus plugins list", "bare Typer app"): ("<=", 1.4),
+        ("nexus assemble", "bare Typer app"): ("<=", 2),
         ("llm plugins", "nexus plugins list"): (">=", 4),
         ("llm plugins", "nexus show"): (">=", 4),
     }
@@ -224,13 +227,13 @@ def test_the_users_own_nexus_settings_do_not_reach_a_command(
     assert [command.name for command in commands if "NEXUS_PLUGINS" in command.environment] == []
 
 
-def test_only_show_has_a_home_with_something_in_it(startup: ModuleType, tmp_path: Path) -> None:
+def test_only_those_who_show_a_prompt_have_a_home_with_something_in_it(startup: ModuleType, tmp_path: Path) -> None:
     venv = startup.Venv(tmp_path)
     commands = startup.list_commands(venv, venv, "bare", tmp_path)
     filled = {command.name: command for command in commands if "--home" in command.argv}
-    assert filled.keys() == {"nexus show"}
-    assert Path(filled["nexus show"].argv[-1], "NEXUS.md").is_file()
-    assert (filled["nexus show"].directory / ".nexus3").is_dir()
+    assert filled.keys() == {"nexus show", "nexus assemble", "nexus assemble MSG"}
+    assert all(Path(command.argv[-1], "NEXUS.md").is_file() for command in filled.values())
+    assert all((command.directory / ".nexus3").is_dir() for command in filled.values())
     assert not any(Path(command.environment["NEXUS_HOME"]).exists() for command in commands)
 
 

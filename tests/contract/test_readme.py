@@ -48,6 +48,14 @@ def test_a_command_in_the_readme_prints_what_the_readme_says(block: str, tmp_pat
     assert output.replace(str(ROOT), PLACE) == expected
 
 
+def test_every_command_is_in_the_readme(tmp_path: Path) -> None:
+    _, _, listed = run([sys.executable, "-m", "nexus_core", "--help"], tmp_path).partition("\nCommands:\n")
+    names = re.findall(r"^  (\w+) ", listed.partition("\n\n")[0], re.MULTILINE)
+
+    assert len(names) > 15
+    assert [name for name in names if f"`nexus {name}" not in README] == []
+
+
 def test_the_python_of_the_readme_lists_where_sections_come_from(tmp_path: Path) -> None:
     output = run([sys.executable, "-c", blocks("python")[0]], tmp_path)
 

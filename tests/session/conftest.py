@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from nexus_core import Nexus
+from nexus_core.compaction.options import CompactionOptions
 from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.history.ledger.memory import MemoryLedger
 from nexus_core.session.session import Session
@@ -40,6 +41,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr("nexus_core.session.place.now_ms", lambda: clock.ms)
     return clock
+
+
+@pytest.fixture
+def only_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is summarised: what does not fit is left out."""
+    off = CompactionOptions(enabled=False)
+    monkeypatch.setattr("nexus_core.session.planning.compaction_options", lambda _: off)
 
 
 EVERYWHERE = pytest.mark.parametrize(

@@ -228,6 +228,7 @@ def test_a_lost_epoch_is_an_error_that_names_it(open_session: OpenSession, ledge
 # ---- what fits ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("only_cuts")
 def test_history_that_does_not_fit_is_left_out_from_its_beginning(open_nexus: OpenNexus, words: Words) -> None:
     session = open_nexus(plugins=[words], layers=False).session("s", model="small")
     for number in range(20):
@@ -243,6 +244,7 @@ def test_history_that_does_not_fit_is_left_out_from_its_beginning(open_nexus: Op
     assert (left_out.action, left_out.rule) == ("dropped", "oldest_first")
 
 
+@pytest.mark.usefixtures("only_cuts")
 def test_only_as_much_is_read_as_fits(
     open_nexus: OpenNexus, words: Words, ledger: StoreLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,6 +265,7 @@ def test_only_as_much_is_read_as_fits(
     assert sum(read) <= 64
 
 
+@pytest.mark.usefixtures("only_cuts")
 def test_what_the_turn_is_about_is_never_left_out(open_nexus: OpenNexus, words: Words) -> None:
     session = open_nexus(plugins=[words], layers=False).session("s", model="small")
     session.ask("the question")
@@ -279,6 +282,7 @@ def test_what_the_turn_is_about_is_never_left_out(open_nexus: OpenNexus, words: 
     assert context.progress[0].tool_calls
 
 
+@pytest.mark.usefixtures("only_cuts")
 def test_a_summary_is_never_left_out(open_nexus: OpenNexus, words: Words, ledger: StoreLedger) -> None:
     turns = add_turns(ledger, "s", "1", "2")
     data = {"summary": "it began with one", "first_kept": turns[1].id}
@@ -293,6 +297,7 @@ def test_a_summary_is_never_left_out(open_nexus: OpenNexus, words: Words, ledger
     assert context.history[1].content not in ("2", "question 0")
 
 
+@pytest.mark.usefixtures("only_cuts")
 def test_history_whose_newest_group_does_not_fit_is_left_out(open_nexus: OpenNexus, words: Words) -> None:
     session = open_nexus(plugins=[words], layers=False).session("s", model="small")
     exchange(session, "Why?", "word " * 110, "msg_1")

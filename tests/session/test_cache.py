@@ -138,6 +138,7 @@ def test_after_three_replies_budgets_go_by_what_the_provider_counts(
     assert "calibration" in steps_of(ledger, "s")[-1].data
 
 
+@pytest.mark.usefixtures("only_cuts")
 def test_a_provider_that_counts_more_leaves_less_room(open_nexus: OpenNexus, nexus_home: Path) -> None:
     config = {"models": {"tiny": {"window": 12_000}}, "budget": {"reserve_response": 1000}}
     write_files(nexus_home, {"config.json": json.dumps(config)})

@@ -63,6 +63,7 @@ def converse(session: Session, chance: random.Random, number: int, clock: Clock)
     return sent
 
 
+@pytest.mark.usefixtures("only_cuts")
 @pytest.mark.acceptance("Y-05", "C-10")
 @pytest.mark.parametrize("strategy", ["oldest_first", "middle_out"])
 def test_over_many_turns_each_call_begins_with_the_one_before_between_cuts(
@@ -90,6 +91,7 @@ def test_over_many_turns_each_call_begins_with_the_one_before_between_cuts(
     assert list(ledger.verify()) == []
 
 
+@pytest.mark.usefixtures("only_cuts")
 def test_a_cut_leaves_room_for_several_turns(open_nexus: OpenNexus, clock: Clock) -> None:
     session = open_nexus(plugins=[Words()]).session("s", model="words")
     dropped: list[Any] = []
@@ -105,6 +107,7 @@ def test_a_cut_leaves_room_for_several_turns(open_nexus: OpenNexus, clock: Clock
     assert min(lasting[:-1]) >= 3
 
 
+@pytest.mark.usefixtures("only_cuts")
 def test_a_larger_window_brings_back_what_was_left_out(open_nexus: OpenNexus) -> None:
     nexus = open_nexus(plugins=[Words()])
     session = nexus.session("s", model="words")
@@ -120,6 +123,7 @@ def test_a_larger_window_brings_back_what_was_left_out(open_nexus: OpenNexus) ->
     assert len(whole.history) == 60
 
 
+@pytest.mark.usefixtures("only_cuts")
 def test_what_was_left_out_is_counted_in_steps_and_tokens(open_nexus: OpenNexus, ledger: StoreLedger) -> None:
     session = open_nexus(plugins=[Words()]).session("s", model="words")
     for number in range(30):

@@ -137,6 +137,7 @@ def test_every_reply_of_a_random_conversation_can_be_replayed(
     tell_and_replay(tmp_path_factory.mktemp("replay"), seed)
 
 
+@pytest.mark.usefixtures("only_cuts")
 def test_a_conversation_with_cuts_epochs_and_forks_can_be_replayed(tmp_path: Path) -> None:
     ledger = tell_and_replay(tmp_path, 2)
 
@@ -161,6 +162,7 @@ def tell_and_replay(work: Path, seed: int) -> MemoryLedger:
     return ledger
 
 
+@pytest.mark.usefixtures("only_cuts")
 def test_replaying_reads_no_more_than_was_sent(open_nexus: OpenNexus, ledger: MemoryLedger) -> None:
     session = open_nexus(plugins=[Words()]).session("s", model="words")
     replies = []

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core.cli.options import Json, RequireTrusted, dialect_names, model_names, renderer_names, role_names
-from nexus_core.cli.request.asked import Asked
+from nexus_core.cli.request.asked import read_pairs, request_of
 from nexus_core.cli.session.group import LedgerUrl, open_nexus, session_labels
+from nexus_core.errors import BudgetError
 
 if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
@@ -108,22 +109,28 @@ def assemble(
 
     require_dialect(dialect)
     shell: CommandShell = ctx.obj
-    asked = Asked(
-        message=message,
-        tools=tools,
-        session=session,
-        model=model,
-        renderer=renderer,
-        role=role,
-        task=task,
-        skills=tuple(skill or ()),
-        timezone=timezone,
-        platform=platform,
-        actions=tuple(action or ()),
-        data=tuple(data or ()),
-    )
+    circumstances = {
+        "session": session,
+        "model": model,
+        "renderer": renderer,
+        "role": role,
+        "task": task,
+        "skills": tuple(skill or ()),
+    }
+    occasion = {
+        "timezone": timezone,
+        "platform": platform,
+        "platform_actions": tuple(action or ()),
+        "hook_data": read_pairs(data or ()),
+    }
     with open_nexus(ctx, ledger) as nexus:
         loaded = nexus.load()
         shell.review(loaded, require_trusted=require_trusted)
-        context = nexus.assemble(asked.request(nexus))
+        try:
+            context = nexus.assemble(request_of(nexus, message, circumstances, occasion, tools))
+        except BudgetError as error:
+            if json:
+                facts = {"needed": error.needed, "available": error.available, "parts": error.parts}
+                shell.console.json({"schema": 1, "error": {"what": error.what, "hint": error.hint, **facts}})
+            raise
         print_request(shell, nexus, loaded.settings, context, dialect, json=json)

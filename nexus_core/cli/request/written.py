@@ -86,9 +86,16 @@ def _read_body(nexus: Nexus, text: str, name: str, value: object) -> Sendable:
     spoken = [*transcript.system, *(entry.message for entry in transcript.context)]
     first = next((place for place, message in enumerate(spoken) if message.role != "system"), len(spoken))
     system = "\n".join(message.content for message in spoken[:first])
-    named = value.get("model") if isinstance(value, dict) else None
-    model = named if isinstance(named, str) else transcript.model
+    model = _model_in(value) or transcript.model
     return _counted(nexus, Sendable(model, system, transcript.tools, tuple(spoken[first:]), (), (), 0, transcript.api))
+
+
+def _model_in(body: object) -> str:
+    """Whom a request goes to; Nexus's own form has that among what no API has a word for in common."""
+    fields = body if isinstance(body, dict) else {}
+    extra = fields.get("extra")
+    found = fields.get("model") or (extra.get("model") if isinstance(extra, dict) else None)
+    return found if isinstance(found, str) else ""
 
 
 def translated(nexus: Nexus, sendable: Sendable, api: str) -> Sendable:

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def http_transport(launch: Launch, timeout: float) -> AsyncIterator[TransportStreams]:
+async def http_transport(launch: Launch, seconds: float) -> AsyncIterator[TransportStreams]:
     """Connect to an address; redirections are followed only on the same machine, which the SDK sees to."""
-    limits = httpx2.Timeout(timeout, read=None)  # what waits for an answer has a limit of its own
+    limits = httpx2.Timeout(seconds, read=None)  # what waits for an answer has a limit of its own
     if launch.is_stream:
-        async with sse_client(launch.url, headers=dict(launch.headers), timeout=timeout) as streams:
+        async with sse_client(launch.url, headers=dict(launch.headers), timeout=seconds) as streams:
             yield streams
         return
     async with (

@@ -70,8 +70,9 @@ def prepare(server: MCPServerWithOrigin, loaded: Loaded, request: Request) -> La
     config = server.config
     if not config.enabled:
         raise ServerError(config.name, "is switched off", hint=f"nexus mcp enable {config.name}")
-    if not server.approved or (decision := decide_again(server, loaded, request)) != "allowed":
-        state = "has changed since you allowed it" if server.approved and decision == "changed" else "is not approved"
+    decision = decide_again(server, loaded, request) if server.approved else "pending"
+    if decision != "allowed":
+        state = "has changed since you allowed it" if decision == "changed" else "is not approved"
         raise ServerError(config.name, state, hint="`nexus trust allow` shows what it would do, and decides")
     layer = next((layer for layer in loaded.layers if layer.name == server.origin), None)
     folder = request.cwd if layer is None or layer.is_own else layer.project

@@ -185,7 +185,8 @@ async def _end(process: Process, mark: str) -> None:
 
 async def _has_ended(process: Process) -> bool:
     # Not `wait()`, which waits for the end of the pipes too, and a child of the server may hold them open.
-    deadline = anyio.current_time() + GRACE
-    while process.returncode is None and anyio.current_time() < deadline:
+    for _ in range(round(GRACE / GLANCE)):
+        if process.returncode is not None:
+            return True
         await anyio.sleep(GLANCE)
     return process.returncode is not None

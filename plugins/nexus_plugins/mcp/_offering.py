@@ -1,0 +1,43 @@
+"""The tools of servers as they are offered to a model, from what is known of them; nothing is started."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core import NexusError, Tool
+from nexus_core.plugin import strip_hidden
+from nexus_plugins.mcp._names import tool_name
+from nexus_plugins.mcp._records import read_record
+from nexus_plugins.mcp._table import usable_servers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nexus_core import Request
+    from nexus_core.plugin import Loaded, MCPServerWithOrigin
+
+
+class OfferedTool(NamedTuple):
+    """A tool for the model, its server, and what the server calls it."""
+
+    tool: Tool
+    server: MCPServerWithOrigin
+    name: str
+
+
+def offered_tools(request: Request, loaded: Loaded) -> Iterator[OfferedTool]:
+    """The tools of all servers that an agent in these circumstances has and that may be started, in a fixed order."""
+    for server in usable_servers(request, loaded):
+        if server.status != "enabled":
+            continue
+        try:
+            record = read_record(request.home, server)
+        except NexusError:  # `nexus mcp tools` says what is wrong
+            continue
+        for definition in sorted(record.usable if record else (), key=lambda each: each.name):
+            tool = Tool(
+                name=tool_name(server.config.name, definition.name),
+                description=strip_hidden(definition.description),
+                parameters=definition.schema,
+            )
+            yield OfferedTool(tool, server, definition.name)

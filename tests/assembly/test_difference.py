@@ -1,0 +1,220 @@
+"""What two calls have in common, and the first thing by which they differ."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nexus_core.assembly.difference import Difference, Piece, Side, compare, compare_pieces
+from nexus_core.assembly.sides import sendable_of, side_of
+from nexus_core.values.budget import Decision
+from nexus_core.values.conversation import Tool
+from nexus_core.values.message import Message
+from nexus_core.values.parts import Text, ToolCall, ToolResult
+from nexus_core.values.placement import Placement
+from nexus_core.values.source import Source
+from tests.assembly.contexts import GPT, LOOK, asks, brings, context_of, says, user
+
+pieces = st.lists(
+    st.builds(
+        Piece,
+        kind=st.sampled_from(["tool", "section", "message"]),
+        name=st.text("ab", max_size=2),
+        digest=st.text("abcd", min_size=1, max_size=1),
+        tokens=st.integers(0, 9),
+        key=st.text("xy", max_size=1),
+    ),
+    max_size=8,
+)
+
+
+def digests(row: list[Piece]) -> list[str]:
+    return [piece.digest for piece in row]
+
+
+@given(pieces)
+def test_what_is_the_same_does_not_differ(row: list[Piece]) -> None:
+    total = sum(piece.tokens for piece in row)
+
+    assert compare_pieces(row, row) == Difference(None, len(row), total, 0, 0, ())
+
+
+@given(pieces, pieces)
+def test_what_is_called_stable_is_a_beginning_of_both(before: list[Piece], after: list[Piece]) -> None:
+    found = compare_pieces(before, after)
+
+    assert digests(before[: found.common]) == digests(after[: found.common])
+    assert found.stable == sum(piece.tokens for piece in after[: found.common])
+    assert (found.first is None) == (digests(before) == digests(after))
+    if found.first is not None and found.common < min(len(before), len(after)):
+        assert before[found.common].digest != after[found.common].digest
+
+
+@given(pieces, pieces)
+def test_every_token_is_stable_billed_again_or_new(before: list[Piece], after: list[Piece]) -> None:
+    found = compare_pieces(before, after)
+
+    assert min(found.stable, found.again, found.new) >= 0
+    assert found.stable + found.again + found.new == sum(piece.tokens for piece in after)
+
+
+@given(pieces, pieces)
+def test_the_first_difference_is_told_among_the_others(before: list[Piece], after: list[Piece]) -> None:
+    found = compare_pieces(before, after)
+
+    assert (found.first is None) == (not found.changes)
+    assert found.first is None or found.first in found.changes
+
+
+@given(pieces, pieces)
+def test_whoever_only_adds_goes_on(before: list[Piece], added: list[Piece]) -> None:
+    found = compare_pieces(before, [*before, *added])
+
+    assert found.goes_on
+    assert found.common >= len(before)
+
+
+def piece(name: str, digest: str = "", tokens: int = 10) -> Piece:
+    return Piece("section", name, digest or name, tokens, key=name)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told", "numbers"),
+    [
+        ("abc", "abc", None, (30, 0, 0)),
+        ("abc", "aBc", ("b", "changed"), (10, 10, 10)),
+        ("abc", "axbc", ("x", "new"), (10, 20, 10)),
+        ("abc", "ac", ("b", "gone"), (10, 10, 0)),
+        ("abc", "acb", ("c", "moved"), (10, 20, 0)),
+        ("abc", "abcd", ("d", "new"), (30, 0, 10)),
+        ("abc", "ab", ("c", "gone"), (20, 0, 0)),
+    ],
+)
+def test_the_first_difference_says_what_became_of_it(
+    before: str, after: str, told: tuple[str, str] | None, numbers: tuple[int, int, int]
+) -> None:
+    rows = [[piece(letter.lower(), letter) for letter in word] for word in (before, after)]
+
+    found = compare_pieces(*rows)
+
+    assert (found.first and (found.first.piece.name, found.first.fate)) == told
+    assert (found.stable, found.again, found.new) == numbers
+
+
+# ---- calls ----------------------------------------------------------------------------------------------------------
+
+
+def section(name: str, digest: str, tokens: int = 100) -> Placement:
+    return Placement(
+        zone="static",
+        kind="workspace",
+        name=name,
+        title=name.title(),
+        source=Source(uri=f"/work/{name}.md", layer="local"),
+        tokens=tokens,
+        digest=digest,
+        decision=Decision(action="kept", rule="always", first=0, last=0),
+    )
+
+
+def side(*sections: Placement, system: str = "Be brief.", **fields: Any) -> Side:
+    context = context_of([user(), says()], system=system, place=lambda: sections, **fields)
+    return side_of(sendable_of(context))
+
+
+def test_the_first_section_that_is_another_is_named_with_its_file() -> None:
+    before = side(section("rules", "1"), section("style", "1"), system="old")
+    after = side(section("rules", "1"), section("style", "2"), system="new")
+
+    first = compare(before, after).first
+
+    assert first is not None
+    assert (first.fate, first.piece.kind, first.piece.name) == ("changed", "section", "Style")
+    assert first.piece.source is not None
+    assert first.piece.source.uri == "/work/style.md"
+
+
+def test_what_stands_before_a_changed_section_is_stable_and_what_stands_behind_it_is_billed_again() -> None:
+    before = side(section("rules", "1"), section("style", "1"), system="old")
+    after = side(section("rules", "1"), section("style", "2"), system="new")
+
+    found = compare(before, after)
+
+    assert found.stable == 100  # the rules; no tool was counted
+    assert found.new == 100  # the style
+    assert found.again == 2000 - 200 + 2 * 2000  # headings, messages
+
+
+def test_another_way_to_put_the_same_sections_into_words_is_the_renderers() -> None:
+    before, after = (side(section("rules", "1"), system=text) for text in ("# Rules", "[RULES]"))
+
+    found = compare(before, after)
+
+    assert found.first is not None
+    assert (found.first.piece.kind, found.first.fate) == ("system", "changed")
+    assert found.stable == 0
+
+
+def test_every_model_has_a_cache_of_its_own() -> None:
+    found = compare(side(), side(model=GPT))
+
+    assert found.first is not None
+    assert (found.first.piece.kind, found.first.piece.name) == ("model", GPT.name)
+    assert (found.stable, found.new) == (0, 0)
+
+
+def test_tools_are_read_before_the_system_prompt() -> None:
+    found = compare(side(), side(tools=(LOOK, Tool(name="grep")), system="other"))
+
+    assert found.first is not None
+    assert (found.first.piece.kind, found.first.piece.name, found.first.fate) == ("tool", "grep", "new")
+
+
+def test_the_order_of_a_tools_parameters_counts_because_a_model_reads_it() -> None:
+    def offered(*names: str) -> Side:
+        return side(tools=(replace(LOOK, parameters={"properties": {name: {} for name in names}}),))
+
+    found = compare(offered("a", "b"), offered("b", "a"))
+
+    assert found.first is not None
+    assert found.first.piece.name == "look"
+
+
+def messages_side(*messages: Message) -> Side:
+    return side_of(sendable_of(context_of(messages)))
+
+
+def test_marks_for_a_cache_and_notes_of_ours_make_no_difference() -> None:
+    plain, marked = Text("Why?"), Text("Why?", {"cache_control": {"type": "ephemeral"}})
+    before = messages_side(Message("user", [plain]))
+    after = messages_side(Message("user", [marked], api="anthropic", extra={"_source": "slack"}))
+
+    assert compare(before, after).first is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Message("user", "Why not?"),
+        Message("assistant", "Why?"),
+        Message("user", [Text("Why?", {"citations": []})]),
+        Message("user", "Why?", name="ann"),
+        Message("assistant", [ToolCall("t", "look", {"path": "b"})]),
+        Message("tool", [ToolResult("t", "b")]),
+    ],
+)
+def test_whatever_a_model_reads_otherwise_is_a_difference(other: Message) -> None:
+    assert compare(messages_side(user("Why?")), messages_side(other)).first is not None
+
+
+def test_a_conversation_that_goes_on_begins_with_all_that_was_said() -> None:
+    said = [user(), asks("t1"), brings("t1")]
+
+    found = compare(messages_side(*said[:1]), messages_side(*said))
+
+    assert found.goes_on
+    assert [change.piece.name for change in found.changes] == ["message 1 (assistant)", "message 2 (tool)"]

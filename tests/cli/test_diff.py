@@ -1,0 +1,289 @@
+"""`nexus diff`: by what two requests differ, who is to blame, and what it costs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nexus_core import Nexus
+from nexus_core.cli.request import twice
+from nexus_core.dialects.finding import NAMES
+from nexus_core.session.session import Session
+from nexus_core.testing import write_files
+from tests.conftest import Cli, InstallPlugin, Outcome
+from tests.session.support import TOOLS, calls, says
+
+Talk = Callable[..., list[str]]
+
+COUNTING = """
+from itertools import count
+from nexus_core import Section, hookimpl
+
+numbers = count()
+
+@hookimpl
+def nexus_static_sections(request):
+    return [Section("ticker", title="Ticker", text=f"Tick {next(numbers)}.")]
+"""
+UNORDERED = """
+from nexus_core import Section, hookimpl
+
+@hookimpl
+def nexus_static_sections(request):
+    return [Section("names", title="Names", text=" ".join({"ann", "ben", "cem", "dan", "eve", "fay", "gus", "hal"}))]
+"""
+STEADY = """
+from nexus_core import Section, hookimpl
+
+@hookimpl
+def nexus_static_sections(request):
+    return [Section("motto", title="Motto", text="Measure twice.")]
+"""
+
+
+@pytest.fixture
+def nexus(work: Path, nexus_home: Path) -> Iterator[Nexus]:
+    """A program beside the command line, in the same home."""
+    with Nexus(work, home=nexus_home) as opened:
+        yield opened
+
+
+@pytest.fixture
+def session(nexus: Nexus) -> Session:
+    return nexus.session("auth-bug", model="claude-sonnet-4", tools=TOOLS)
+
+
+@pytest.fixture
+def talk(session: Session) -> Talk:
+    """Ask and be answered; gives the steps of the replies."""
+
+    def ask(*questions: str) -> list[str]:
+        steps = []
+        for question in questions:
+            session.ask(question)
+            steps.append(session.record(says(f"re {question}", name=question)).id)
+        return steps
+
+    return ask
+
+
+@pytest.fixture
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(twice, "_TICK", 0.0)
+
+
+def facts(outcome: Outcome, code: int = 0) -> Any:
+    assert outcome.code == code, outcome.err
+    return json.loads(outcome.out)
+
+
+def test_a_conversation_that_goes_on_begins_with_all_of_the_call_before(cli: Cli, talk: Talk) -> None:
+    first, second = talk("Why?", "And then?")
+
+    outcome = cli("diff", first, second)
+
+    assert outcome.code == 0
+    assert "B begins with all of A, and goes on with 2 messages." in outcome.out
+    assert " 0 are billed again" in outcome.out
+
+
+def test_a_changed_file_is_blamed_with_what_it_costs(cli: Cli, talk: Talk, session: Session, work: Path) -> None:
+    write_files(work, {".nexus3/NEXUS.md": "Be brief."})
+    (first,) = talk("Why?")
+    write_files(work, {".nexus3/NEXUS.md": "Be terse."})
+    session.reload()
+    (second,) = talk("And then?")
+
+    outcome = cli("diff", first, second)
+
+    lines = outcome.out.splitlines()
+    assert f"First difference: section 'Project Configuration' ({work}/.nexus3/NEXUS.md) is changed" in lines
+    assert [line for line in lines if line.startswith("  ")][1:3] == ["  - Be brief.", "  + Be terse."]
+    found = facts(cli("diff", first, second, "--json"))
+    assert found["first"]["source"]["uri"] == f"{work}/.nexus3/NEXUS.md"
+    assert found["stable"] + found["again"] + found["new"] == found["b"]["tokens"]
+    assert min(found["stable"], found["again"], found["new"]) > 0
+
+
+def test_another_tool_is_blamed(cli: Cli, talk: Talk, nexus: Nexus) -> None:
+    talk("Why?")
+    other = nexus.session("auth-bug", tools=[*TOOLS, {"name": "grep", "input_schema": {"type": "object"}}])
+    other.ask("And then?")
+    other.record(says("So.", name="msg_2"))
+
+    found = facts(cli("diff", "auth-bug", "--json"))
+
+    assert (found["first"]["kind"], found["first"]["name"], found["first"]["fate"]) == ("tool", "grep", "new")
+
+
+def test_the_name_of_a_session_alone_compares_its_last_two_calls(cli: Cli, talk: Talk) -> None:
+    _, second, third = talk("One?", "Two?", "Three?")
+
+    found = facts(cli("diff", "auth-bug", "--json"))
+
+    assert (found["a"]["name"], found["b"]["name"]) == (f"step {second}", f"step {third}")
+
+
+def test_two_sessions_are_compared_as_they_would_be_sent_now(cli: Cli, talk: Talk, session: Session) -> None:
+    talk("Why?")
+    session.fork("other")
+
+    assert "They are the same." in cli("diff", "auth-bug", "other").out
+
+
+def test_every_model_has_a_cache_of_its_own(cli: Cli) -> None:
+    outcome = cli("diff", "model:gpt-4o", "model:claude-sonnet-4")
+
+    assert "First difference: another model is asked: claude-sonnet-4 instead of gpt-4o" in outcome.out
+    assert ", 0 are as in A" in outcome.out
+
+
+@pytest.mark.parametrize("form", ["--json", *NAMES])
+def test_a_file_that_assemble_wrote_is_the_same_as_what_was_sent(form: str, cli: Cli, work: Path, talk: Talk) -> None:
+    (step,) = talk("Why?")
+    arguments = ["--json"] if form == "--json" else ["--dialect", form]
+    write_files(work, {"request.json": cli("session", "replay", step, *arguments).out})
+
+    forth, back = cli("diff", "request.json", step), cli("diff", step, "request.json", "--check")
+
+    assert "They are the same." in forth.out
+    assert (back.code, "They are the same." in back.out) == (0, True)
+
+
+@pytest.mark.parametrize("form", NAMES)
+def test_files_of_two_apis_say_the_same_with_tools_in_them(form: str, cli: Cli, work: Path, session: Session) -> None:
+    session.ask("Why?")
+    step = session.record(calls("t1", text="I look."))
+    session.record(step.tool_calls[0].result("nothing"))
+    session.next()
+    last = session.record(says("It expires.", name="msg_2")).id
+    bodies = {name: cli("session", "replay", last, "--dialect", name).out for name in ("anthropic", form)}
+    write_files(work, {f"{name}.json": body for name, body in bodies.items()})
+
+    assert "They are the same." in cli("diff", f"{form}.json", "anthropic.json").out
+
+
+def test_a_file_goes_before_a_session_of_the_same_name(cli: Cli, work: Path, talk: Talk) -> None:
+    talk("Why?")
+    body = {"model": "m", "system": "Be kind.", "messages": [{"role": "user", "content": "Hi."}]}
+    write_files(work, {"auth-bug": json.dumps(body)})
+
+    found = facts(cli("diff", "auth-bug", "session:auth-bug", "--json"))
+
+    assert (found["a"]["name"], found["b"]["name"]) == ("file auth-bug", "session auth-bug")
+    assert found["first"]["kind"] == "model"
+
+
+def test_two_files_are_compared_without_any_ledger(cli: Cli, work: Path, nexus_home: Path) -> None:
+    bodies = [{"messages": [{"role": "user", "content": text}]} for text in ("Hi.", "Ho.")]
+    write_files(work, {f"{place}.json": json.dumps(body) for place, body in enumerate(bodies)})
+
+    outcome = cli("diff", "0.json", "1.json")
+
+    assert "First difference: message 0 (user) is changed" in outcome.out
+    assert outcome.out.splitlines()[4:6] == ["  - Hi.", "  + Ho."]
+    assert list(nexus_home.iterdir()) == []
+
+
+def test_with_check_a_difference_is_a_finding(cli: Cli, work: Path) -> None:
+    bodies = [{"messages": [{"role": "user", "content": text}]} for text in ("Hi.", "Ho.")]
+    write_files(work, {f"{place}.json": json.dumps(body) for place, body in enumerate(bodies)})
+
+    assert cli("diff", "0.json", "1.json").code == 0
+    assert cli("diff", "0.json", "1.json", "--check").code == 1
+    assert cli("diff", "0.json", "0.json", "--check").code == 0
+
+
+# ---- the same, made again -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def install_everywhere(install_plugin: InstallPlugin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> InstallPlugin:
+    """Install a plugin that other processes find as well."""
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site-packages"))
+    return install_plugin
+
+
+@pytest.mark.usefixtures("no_waiting")
+@pytest.mark.acceptance("Y-05")
+def test_a_directory_is_the_same_each_time_in_every_process(cli: Cli, install_everywhere: InstallPlugin) -> None:
+    install_everywhere("motto", STEADY)
+
+    outcome = cli("diff", "--check")
+
+    assert (outcome.code, outcome.out.splitlines()[-1]) == (0, "They are the same.")
+
+
+@pytest.mark.usefixtures("no_waiting")
+@pytest.mark.parametrize(("name", "source"), [("ticker", COUNTING), ("names", UNORDERED)])
+def test_a_plugin_whose_section_is_never_the_same_is_named(
+    name: str, source: str, cli: Cli, install_everywhere: InstallPlugin
+) -> None:
+    install_everywhere(name, source)
+
+    outcome = cli("diff", "--check")
+
+    assert outcome.code == 1
+    assert f"First difference: section '{name.title()}' (plugin:{name}) is changed" in outcome.out
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_what_was_sent_once_is_the_same_for_ever(cli: Cli, talk: Talk) -> None:
+    (step,) = talk("Why?")
+
+    assert cli("diff", step, "--check").code == 0
+
+
+def test_another_process_that_fails_is_an_error(
+    cli: Cli, install_everywhere: InstallPlugin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEXUS_STRICT", "1")
+    install_everywhere("shy", "import os\nassert 'PYTHONHASHSEED' not in os.environ\n" + STEADY)
+    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+
+    outcome = cli("diff", "--check")
+
+    assert (outcome.code, outcome.out) == (3, "")
+    assert "another process (PYTHONHASHSEED=1) could not do it" in outcome.err
+
+
+# ---- what is wrong --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        ([], 2, "there is nothing to compare\n  nexus diff A B"),
+        (["auth-bog", "x"], 2, "unknown file, session or step 'auth-bog'\n  did you mean 'auth-bug'?"),
+        (["session:auth-bog", "auth-bug"], 2, "unknown session 'auth-bog'\n  did you mean 'auth-bug'?"),
+        (["step:x", "auth-bug"], 2, "there is no step 'x'"),
+        (["auth-bug"], 2, "there is no call before that of session auth-bug"),
+        (["model:gpt-4o"], 2, "there is nothing to compare model gpt-4o with"),
+        (["file:missing.json", "auth-bug"], 3, "no such file\n  at missing.json"),
+        (["broken.json", "auth-bug"], 3, "Line 1, Column 3: Unterminated string"),
+        (["own.json", "auth-bug"], 3, "not as `nexus assemble --json` writes it\n  at own.json"),
+        (["words.json", "auth-bug"], 3, "words.json"),
+        (["own.json", "--check"], 2, "a file is the same each time it is read"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_with_what_to_do(
+    *, arguments: list[str], code: int, told: str, cli: Cli, work: Path, talk: Talk
+) -> None:
+    talk("Why?")
+    own = {"schema": 1, "system_prompt": "", "placements": []}
+    write_files(work, {"broken.json": '{ "a', "own.json": json.dumps(own), "words.json": '"words"'})
+
+    outcome = cli("diff", *arguments)
+
+    assert (outcome.code, outcome.out) == (code, "")
+    assert told in outcome.err
+
+
+def test_the_help_ends_with_two_examples(cli: Cli) -> None:
+    examples = cli("diff", "--help").out.partition("Examples:")[2].strip().splitlines()
+
+    assert [line.split()[:2] for line in examples] == [["nexus", "diff"]] * 2
