@@ -46,6 +46,7 @@ bench: $(VENV)/.run  ## measure start-up beside the peers, and loading beside ba
 	$(BIN)/python benchmarks/writing.py
 	$(BIN)/python benchmarks/ledger.py
 	$(BIN)/python benchmarks/assembly.py
+	$(BIN)/python benchmarks/caching.py
 
 clean:  ## remove what the other verbs made
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

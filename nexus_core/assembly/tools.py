@@ -62,7 +62,7 @@ def offer_tools(
         settings: What the user and the project permit.
     """
     every = [(tool, CALLER) for tool in given]
-    every += [(as_kept(tool), Source(uri=f"plugin:{plugin}", plugin=plugin)) for tool, plugin in added]
+    every += [(as_kept(tool), Source(uri=tool.origin or f"plugin:{plugin}", plugin=plugin)) for tool, plugin in added]
     taken: set[str] = set()
     offered = []
     for tool, source in every:

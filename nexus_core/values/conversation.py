@@ -28,6 +28,7 @@ class Tool:
         scope: What it reaches.
         api: The dialect it was read by.
         extra: What else the API said about it. A tool that the provider itself runs has everything here.
+        origin: Who runs it, where that is neither the caller nor the plugin that offers it: `mcp:github`.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Tool:
     scope: ToolScope = "general"
     api: str = ""
     extra: JSON = field(default_factory=dict)
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

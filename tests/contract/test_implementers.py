@@ -28,8 +28,6 @@ HOOKS = (
     "nexus_roles",
     "nexus_diagnose",
 )
-WITHOUT_OURS = {"nexus_tools"}
-"""Hooks that no bundled plugin answers yet."""
 PACKAGE = Path(__file__).with_name("acme_policy")
 METADATA = {
     "acme_policy-2.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: acme-policy\nVersion: 2.0\n",
@@ -60,7 +58,7 @@ def test_a_bundled_plugin_and_an_installed_one_answer(cli: Cli, hook: str) -> No
 
     answering = {plugin["name"] for plugin in plugins if hook in plugin["hooks"] and plugin["status"] == "active"}
     assert "policy" in answering
-    assert bool(answering & {candidate.name for candidate in BUNDLED}) is (hook not in WITHOUT_OURS)
+    assert bool(answering & {candidate.name for candidate in BUNDLED})
 
 
 @pytest.mark.acceptance("A-03")

@@ -83,6 +83,8 @@ def script(evil: str = "") -> list[str]:
 
 def define(home: Path, **commands: object) -> None:
     """The user's own servers, by name: a command, or all of what is said about one."""
+    # By this variable its own processes are told from those of other tests.
+    own = {"TEST_HOME": str(home)}
     servers = [
         {"name": name, **(said if isinstance(said, dict) else {"command": said})} for name, said in commands.items()
     ]

@@ -12,6 +12,7 @@ from nexus_core.dialects.neutral.json_form import encode
 from nexus_core.errors import BudgetError, TurnError, UsageError
 from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.testing import write_files
+from nexus_core.values.agent_result import AgentResult
 from nexus_core.values.message import Message
 from tests.session.compacted import AVAILABLE, Fake, Words, compactions, configure, exchange, long_session, work
 from tests.session.conftest import EVERYWHERE, OpenNexus
@@ -545,17 +546,19 @@ def test_steps_that_arrive_while_a_summary_is_made_are_kept(open_nexus: OpenNexu
 def test_where_nothing_was_to_stay_what_arrives_stays(open_nexus: OpenNexus, ledger: StoreLedger) -> None:
     nexus = open_nexus(plugins=[Words()], summarize=lambda _: meanwhile())
     session = nexus.session("s", model="words")
-    exchange(session, 0, words=530)
-    other = nexus.session("s")
+    session.ask("Why?")
+    session.record(says("word " * 1200))  # more than fits beside anything else
+    elsewhere = AgentResult(messages=[Message("user", "question 1"), Message("assistant", "answer 1")])
 
     def meanwhile() -> str:
-        exchange(other, 1, words=2) if len(steps_of(ledger, "s")) == 3 else None
+        nexus.session("s").record(elsewhere)
         return "They counted."
 
     report = session.compact()
 
-    if report is not None:
-        assert texts(session.messages)[1:] == ["question 1", "answer 1"]
+    assert report is not None
+    assert report.first_kept is None
+    assert texts(session.messages)[1:] == ["question 1", "answer 1"]
     assert list(ledger.verify()) == []
 
 

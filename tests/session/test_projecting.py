@@ -202,3 +202,18 @@ def test_roles_are_kept_as_they_are_spoken(open_session: OpenSession) -> None:
     session.record(step.tool_calls[0].result("found"))
 
     assert [message.role for message in session.messages] == ["user", "assistant", "tool"]
+
+
+def test_messages_that_were_taken_back_are_not_sent(ledger: StoreLedger, open_session: OpenSession) -> None:
+    add_turns(ledger, "s", "one", "two")
+    add_step(ledger, "s", NewStep(kind="revert", closes=True, data={"restores": None, "popped": 1}))
+    add_turns(ledger, "s", "three")
+
+    assert [spoken(message) for message in open_session().messages] == ["one", "re one", "two", "three", "re three"]
+
+
+def test_whoever_takes_back_more_than_there_is_takes_back_all(ledger: StoreLedger, open_session: OpenSession) -> None:
+    add_turns(ledger, "s", "one")
+    add_step(ledger, "s", NewStep(kind="revert", closes=True, data={"popped": 5}))
+
+    assert open_session().messages == ()

@@ -40,6 +40,9 @@ Everything = Annotated[
     bool,
     typer.Option("--all", help="With the sessions that were forked from it; of messages, also what was compacted."),
 ]
+WithSecrets = Annotated[
+    bool, typer.Option("--with-secrets", help="Of messages, also keys, tokens and passwords that stand in them.")
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace FILE if it is there.")]
 
 EXAMPLES = """
@@ -58,13 +61,15 @@ def export(
     output: Output = STANDARD_OUTPUT,
     form: Format = _OWN,
     everything: Everything = False,
+    with_secrets: WithSecrets = False,
     force: Force = False,
     ledger: LedgerUrl = "",
     json: Json = False,
 ) -> None:
     """Write a session into a file: whole, to be imported elsewhere, or what was said, for another program.
 
-    The file is for its owner's eyes only: it holds what the session holds, secrets included.
+    From messages, keys, tokens and passwords are taken out. The whole session, and the file that was imported, keep
+    them: such a file is for its owner's eyes only.
     """
     shell: CommandShell = ctx.obj
     path = _path(shell, output, force=force)
@@ -72,7 +77,12 @@ def export(
     ascii_only = path is None and not _takes_everything()
     with open_nexus(ctx, ledger) as nexus:
         record = find_session(nexus.ledger, label)
-        data = _written(nexus, record.label, form, everything=everything, ascii_only=ascii_only)
+        if form in _APIS:
+            data = _messages(
+                nexus, record.label, form, everything=everything, secrets=with_secrets, ascii_only=ascii_only
+            ).encode()
+        else:
+            data = _whole(nexus, record.label, form, everything=everything, ascii_only=ascii_only)
     if path is None:
         shell.console.text(data.decode())
         return
@@ -111,14 +121,12 @@ def _path(shell: CommandShell, output: str, *, force: bool) -> Path | None:
     return path
 
 
-def _written(nexus: Nexus, label: str, form: str, *, everything: bool, ascii_only: bool) -> bytes:
-    if form == _OWN:
-        from nexus_core.session.exporting.lines import export_lines  # noqa: PLC0415 - one of three
-
-        return "".join(export_lines(nexus.ledger, label, forks=everything, ascii_only=ascii_only)).encode()
+def _whole(nexus: Nexus, label: str, form: str, *, everything: bool, ascii_only: bool) -> bytes:
     if form == _ORIGINAL:
         return _original(nexus, label)
-    return _messages(nexus, label, form, everything=everything, ascii_only=ascii_only).encode()
+    from nexus_core.session.exporting.lines import export_lines  # noqa: PLC0415 - one of three
+
+    return "".join(export_lines(nexus.ledger, label, forks=everything, ascii_only=ascii_only)).encode()
 
 
 def _original(nexus: Nexus, label: str) -> bytes:
@@ -131,12 +139,15 @@ def _original(nexus: Nexus, label: str) -> bytes:
     return read_source(nexus.ledger, source)
 
 
-def _messages(nexus: Nexus, label: str, api: str, *, everything: bool, ascii_only: bool) -> str:
+def _messages(nexus: Nexus, label: str, api: str, *, everything: bool, secrets: bool, ascii_only: bool) -> str:
     from json import dumps  # noqa: PLC0415 - as above
 
     from nexus_core.session.exporting.messages import everything_said, write_messages  # noqa: PLC0415 - as above
+    from nexus_core.text.redaction import redact_json  # noqa: PLC0415 - as above
     from nexus_core.text.visible import visible_json  # noqa: PLC0415 - as above
 
     tip = find_session(nexus.ledger, label).tip
     said = everything_said(nexus.ledger, tip) if everything else nexus.session(label).messages
-    return visible_json(dumps(write_messages(said, api), ensure_ascii=ascii_only, indent=2)) + "\n"
+    written = write_messages(said, api)
+    shown = written if secrets else redact_json(written)
+    return visible_json(dumps(shown, ensure_ascii=ascii_only, indent=2)) + "\n"

@@ -13,11 +13,19 @@ from nexus_core.plugin import MergePolicy, PluginSettings, Skipped, file_in
 from nexus_plugins.mcp._wanted import wanted_names
 
 if TYPE_CHECKING:
-    from nexus_core import Finding, Request
-    from nexus_core.plugin import InitFile, InitScope, Layer, LayerConfig, Loaded
+    from nexus_core import Finding, Request, Tool
+    from nexus_core.plugin import Command, InitFile, InitScope, Layer, LayerConfig, Loaded
 
 FILE = "mcp.json"
 ORDER = 800
+
+
+@hookimpl
+def nexus_commands() -> list[Command]:
+    """`nexus mcp list`, and all the rest."""
+    from nexus_core.plugin import Command  # noqa: PLC0415 - a prompt needs no command
+
+    return [Command("mcp", "List MCP servers, try them, use their tools.", "nexus_plugins.mcp._cli:app")]
 
 
 @hookimpl
@@ -70,6 +78,16 @@ def nexus_static_sections(request: Request, loaded: Loaded) -> list[Section]:
 
     servers = usable_servers(request, loaded)
     return [Section("mcp-servers", title="MCP Servers", text=server_table(servers), order=ORDER)] if servers else []
+
+
+@hookimpl
+def nexus_tools(request: Request, loaded: Loaded) -> list[Tool]:
+    """The tools of approved servers, as they are known; nothing is started."""
+    if not loaded.servers:
+        return []
+    from nexus_plugins.mcp._offering import offered_tools  # noqa: PLC0415 - as above
+
+    return [offered.tool for offered in offered_tools(request, loaded)]
 
 
 @hookimpl

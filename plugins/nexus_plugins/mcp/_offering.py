@@ -39,5 +39,6 @@ def offered_tools(request: Request, loaded: Loaded) -> Iterator[OfferedTool]:
                 name=tool_name(server.config.name, definition.name),
                 description=strip_hidden(definition.description),
                 parameters=definition.schema,
+                origin=f"mcp:{server.config.name}",
             )
             yield OfferedTool(tool, server, definition.name)

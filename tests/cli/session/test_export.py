@@ -149,3 +149,15 @@ def test_a_terminal_that_knows_no_other_signs_gets_json_all_the_same(
     monkeypatch.undo()
     assert any("漢字" in json.dumps(json.loads(line), ensure_ascii=False) for line in text.splitlines())
     assert "\x1b" not in text
+
+
+@pytest.mark.acceptance("T10")
+def test_messages_are_exported_without_secrets_unless_they_are_wanted(cli: Cli, talk: Talk) -> None:
+    secret = "AK" + "IA" + "ABCDEFGHIJKLMNOP"
+    talk("s", f"use {secret}")
+
+    out = cli("session", "export", "s", "--format", "openai").out
+
+    assert secret not in out
+    assert "use [redacted:aws-key]" in out
+    assert secret in cli("session", "export", "s", "--format", "openai", "--with-secrets").out

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nexus_core import Nexus
+from nexus_core.testing import write_files
 from nexus_core.values.agent_result import AgentResult
 from nexus_core.values.ledger import NewStep
 from nexus_core.values.message import Message
@@ -228,3 +230,34 @@ def test_a_session_in_which_nothing_was_said_is_shown(cli: Cli, nexus: Nexus) ->
     outcome = cli("session", "show", "s")
 
     assert (outcome.code, outcome.out.splitlines()[0]) == (0, "s: 0 turns, 0 tokens, closed")
+
+
+def test_an_item_that_was_taken_back_is_told(cli: Cli, talk: Talk, nexus: Nexus) -> None:
+    talk("s", "Why?")
+    record = nexus.ledger.session("s")
+    assert record is not None
+    made = nexus.ledger.append("s", NewStep(kind="revert", closes=True, data={"popped": 1}), after=record.tip)
+    nexus.ledger.append("s", NewStep(kind="revert", closes=True, data={"popped": 2}), after=made.id)
+
+    assert body(cli("session", "show", "s"))[-3:] == [
+        "revert: the newest item was taken back",
+        "",
+        "revert: the newest 2 items were taken back",
+    ]
+
+
+def test_a_reply_says_what_kept_its_call_from_the_cache(cli: Cli, talk: Talk, work: Path) -> None:
+    write_files(work, {".nexus3/NEXUS.md": "Be brief. " * 500})
+    session = talk("s", "Why?")
+    write_files(work, {".nexus3/NEXUS.md": "Be terse. " * 500})
+    session.reload()
+    session.ask("And then?")
+    step = session.record(says("So.", name="msg_2"))
+
+    shown = [line for line in body(cli("session", "show", "s")) if line.startswith("assistant")]
+
+    blame = f"'Project Configuration' ({work}/.nexus3/NEXUS.md) is changed"
+    assert [line.partition(" · cache: ")[2] for line in shown] == ["", blame]
+    assert blame in cli("session", "show", "s", "--step", step.id).out
+    cache = json.loads(cli("session", "show", "s", "--step", step.id, "--json").out)["step"]["cache"]
+    assert (cache["verdict"], cache["got"], cache["blame"]["cause"]) == ("miss", 200, "section")
