@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from nexus_core.history.ledger.ledger import StoreLedger
     from nexus_core.history.ledger.rebuilding import Salvaged
     from nexus_core.history.ledger.rows import AliasRow, BranchRow, HistoryRow, Place, SessionRow, StepRow
+    from nexus_core.layers.explaining import explain
     from nexus_core.layers.rechecking import decide_again
     from nexus_core.nexus import Nexus
     from nexus_core.rendering.labelled import render_system
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from nexus_core.text.redaction import redact
     from nexus_core.text.visible import visible, visible_line
     from nexus_core.tokens.counter import TextCounter
+    from nexus_core.tokens.counters import open_counter
     from nexus_core.tokens.estimator import estimate
     from nexus_core.tokens.messages import count_messages
     from nexus_core.tokens.pieces import cut_pieces
@@ -130,6 +132,7 @@ _HOMES = {
     "describe_server": "trust.fingerprint",
     "escape_markers": "text.markers",
     "estimate": "tokens.estimator",
+    "explain": "layers.explaining",
     "file_in": "files.paths",
     "is_foreign": "files.ownership",
     "levels_above": "files.repository",
@@ -138,6 +141,7 @@ _HOMES = {
     "neutralise": "text.markers",
     "normalise_servers": "config.servers.normalising",
     "one_line": "trust.fingerprint",
+    "open_counter": "tokens.counters",
     "owners_beside": "files.ownership",
     "pointer_to": "config.pointers",
     "read_bytes": "files.reading",
@@ -228,6 +232,7 @@ __all__ = [
     "describe_server",
     "escape_markers",
     "estimate",
+    "explain",
     "file_in",
     "is_foreign",
     "levels_above",
@@ -236,6 +241,7 @@ __all__ = [
     "neutralise",
     "normalise_servers",
     "one_line",
+    "open_counter",
     "owners_beside",
     "pointer_to",
     "read_bytes",

@@ -131,7 +131,8 @@ def _print_tables(shell: CommandShell, found: Looked, top: int) -> None:
         print_bars(console, ("ZONE",), _rows(_window(shares)), shares.budget.limit)
         print_bars(console, ("KIND",), _rows(shares.kinds()), total)
         print_bars(console, ("LAYER",), _rows(shares.layers()), total)
-    sections = [Row(each.name, each.tokens, remark=each.uri) for each in shares.sections]
+    here = f"{found.directory}/"  # a path is cut at its end, where it says most
+    sections = [Row(each.name, each.tokens, remark=each.uri.removeprefix(here)) for each in shares.sections]
     print_bars(console, ("SECTION", "SOURCE"), sections, total)
     tools = sorted(shares.tools, key=lambda each: -each.tokens)[:top]
     print_bars(console, ("TOOL", "SOURCE"), [Row(each.name, each.tokens, remark=each.uri) for each in tools], total)

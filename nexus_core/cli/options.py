@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 Json = Annotated[bool, typer.Option("--json", help="Print JSON with a versioned schema.")]
 Brief = Annotated[bool, typer.Option("--brief", help="The status in one line; with --json, its numbers only.")]
 Profile = Annotated[
-    str, typer.Option("--as", metavar="AGENT", help="Through whose eyes: nexus, claude, codex or gemini.")
+    str,
+    typer.Option(
+        "--as",
+        metavar="AGENT",
+        help="Through whose eyes: nexus, claude, codex or gemini.",
+        autocompletion=lambda: ["nexus", "claude", "codex", "gemini"],
+    ),
 ]
 RequireTrusted = Annotated[
     bool, typer.Option("--require-trusted", help="Exit with 3 if a project's active settings are not approved.")

@@ -12,7 +12,9 @@ from nexus_core.dialects.fields import joined, named
 from nexus_core.errors import MessageError
 
 DEEPEST = 100
-"""Levels of nesting; nothing that an API takes comes near it."""
+"""Levels of nesting inside an object; nothing that an API takes comes near it.
+
+It holds for what is read from an API as a whole, and in Nexus's own form for each field that is JSON."""
 
 
 def plain(value: object, path: str = "") -> Any:  # noqa: ANN401 - JSON has many types
@@ -43,6 +45,24 @@ def plain_mapping(value: object, path: str = "") -> dict[str, Any]:
     raise MessageError(f"expected an object, not {named(value)}", path=path)
 
 
+def opened(value: object) -> dict[str, Any]:
+    """The fields of what must be an object, each as it is: for whoever looks at every one of them anyway.
+
+    Raises:
+        MessageError: It is something else, or has a field whose name is no text.
+    """
+    if isinstance(value, dict | Mapping):
+        fields = dict(value)
+    elif _is_model(value):
+        fields = dict(_set_fields(value))
+    else:
+        raise MessageError(f"expected an object, not {named(value)}")
+    for key in fields:
+        if not isinstance(key, str):
+            raise _nameless(key)
+    return fields
+
+
 def is_unset(value: object) -> bool:
     """Whether it is an SDK's mark for an argument that was not given."""
     return type(value).__name__ in ("NotGiven", "Omit")
@@ -67,12 +87,16 @@ def _members(items: Any, depth: int) -> dict[str, Any]:  # noqa: ANN401 - pairs 
     copied: dict[str, Any] = {}
     for key, value in items:
         if not isinstance(key, str):
-            raise MessageError(f"expected text as the name of a field, not {named(key)}")
+            raise _nameless(key)
         try:
             copied[str(key)] = _plain(value, depth + 1)
         except MessageError as error:
             raise joined(key, error) from None
     return copied
+
+
+def _nameless(key: object) -> MessageError:
+    return MessageError(f"expected text as the name of a field, not {named(key)}")
 
 
 def _elements(items: list[Any] | tuple[Any, ...], depth: int) -> list[Any]:

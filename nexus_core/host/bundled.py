@@ -42,12 +42,21 @@ BUNDLED = (
         "mcp",
         "nexus_plugins.mcp",
         hooks=(
+            "nexus_commands",
             "nexus_init_files",
             "nexus_settings",
             "nexus_merge_policies",
             "nexus_layer_config",
             "nexus_static_sections",
+            "nexus_tools",
             "nexus_diagnose",
+        ),
+        commands=(
+            Command(
+                "mcp",
+                "List MCP servers, try them, use their tools.",
+                "nexus_plugins.mcp._cli:app",
+            ),
         ),
         settings="nexus_plugins.mcp._settings:McpSettings",
         protected=(

@@ -74,11 +74,11 @@ class _Look(NamedTuple):
 
     def fate(self, step: Step) -> str:
         """Whether a step is sent, and if not, why."""
+        if step.kind in ("compaction", "revert"):
+            return "stands for what came before" if step.id == self.tip.compaction else "says nothing by itself"
         for placed in self.context.placements:
             if placed.name == step.id and placed.zone != "static" and placed.decision.action != "dropped":
                 return "sent" if placed.decision.action == "kept" else f"sent in part, by {placed.decision.rule}"
-        if step.kind in ("compaction", "revert"):
-            return "stands for what came before" if step.id == self.tip.compaction else "says nothing by itself"
         if step.position < self._first_kept():
             return f"not sent: compaction {self.tip.compaction} stands for it"
         for decision in self.context.decisions:

@@ -12,6 +12,7 @@ from nexus_core.dialects.neutral.json_form import decode, encode
 from nexus_core.dialects.plain import plain
 from nexus_core.errors import MessageError, UnknownNameError, UsageError
 from nexus_core.history.ledger.texts import write_json
+from nexus_core.session.arguments import read_path, read_text, read_texts
 from nexus_core.session.occasion import EVENT
 from nexus_core.values.message import Message
 from nexus_core.values.parts import Part, Text
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _PARTS = get_args(Part)
 _RANGE = 2
+_ATTACHMENTS = 'attachments=[{"path": "a.py", "lines": [1, 20]}]'
 
 
 class Said(NamedTuple):
@@ -43,24 +45,31 @@ def read_input(said: object, event: Mapping[str, Any]) -> Said:
         UnknownNameError: Something is told about the occasion that means nothing.
         UsageError: Something is told about it in a shape that means nothing.
     """
-    for name in event:
-        if name not in EVENT:
-            raise UnknownNameError("argument of ask()", name, EVENT)
+    told = read_event(event)
     with at("message"):
-        message = _message(said)
+        message = as_kept(_message(said))
     if message.role != "user" or message.tool_results or message.tool_calls:
         raise MessageError(
             f"what is asked must be the user's words, not a message of the {message.role}",
             path="message",
             hint="replies and results of tools are recorded: session.record(…)",
         )
-    told = {name: _READERS.get(name, _text)(value, name) for name, value in event.items() if value is not None}
     if _is_empty(message) and not told.get("hook_data") and not told.get("attachments"):
         raise MessageError(
             "the message is empty", path="message", hint="say something, or tell what happened: hook_data"
         )
-    event = {name: value for name, value in told.items() if value}
-    return Said(message=as_kept(message), event=json.loads(write_json(event, "what is told about the occasion")))
+    return Said(message=message, event=told)
+
+
+def read_event(event: Mapping[str, Any]) -> dict[str, Any]:
+    """What is told about the occasion, as it comes back from a ledger; errors as above."""
+    for name in event:
+        if name not in EVENT:
+            raise UnknownNameError("argument of ask()", name, EVENT)
+    told = {name: _READERS.get(name, read_text)(value, name) for name, value in event.items() if value is not None}
+    written = write_json({name: value for name, value in told.items() if value}, "what is told about the occasion")
+    read: dict[str, Any] = json.loads(written)
+    return read
 
 
 def as_kept(message: Message) -> Message:
@@ -103,16 +112,10 @@ def _message(said: object) -> Message:
     raise MessageError(f"expected a message, not {named(said)}", hint="give text, parts, or a message of an API")
 
 
-def _text(given: object, name: str) -> str:
-    if not isinstance(given, str):
-        raise UsageError(f"{name} must be text, not {named(given)}")
-    return given
-
-
-def _texts(given: object, name: str) -> list[str]:
+def _words(given: object, name: str) -> list[str]:
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise UsageError(f"{name} must be a list of words", hint=f'{name}=["reply", "react"]')
-    return [_text(each, name) for each in given]
+    return list(read_texts(given, name))
 
 
 def _mapping(given: object, name: str) -> dict[str, Any]:
@@ -123,23 +126,33 @@ def _mapping(given: object, name: str) -> dict[str, Any]:
 
 def _attachments(given: object, name: str) -> list[dict[str, Any]]:  # noqa: ARG001 - as the others
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        raise UsageError("attachments must be a list", hint='attachments=[{"path": "a.py", "lines": [1, 20]}]')
+        raise UsageError("attachments must be a list", hint=_ATTACHMENTS)
     return [_attachment(each) for each in given]
 
 
 def _attachment(given: object) -> dict[str, Any]:
     if not isinstance(given, Mapping):
-        return {"path": str(given), "lines": None}
+        return {"path": _path(given), "lines": None}
     lines = given.get("lines")
-    if lines is not None and (len(lines) != _RANGE or not all(isinstance(line, int) for line in lines)):
-        raise UsageError(f"the lines of an attachment are the first and the last one, not {lines!r}")
-    if not given.get("path"):
-        raise UsageError("an attachment needs a path", hint='attachments=[{"path": "a.py", "lines": [1, 20]}]')
-    return {"path": str(given["path"]), "lines": None if lines is None else list(lines)}
+    if lines is not None and not _is_range(lines):
+        raise UsageError(
+            f"the lines of an attachment are the first and the last one, not {named(lines)}", hint=_ATTACHMENTS
+        )
+    return {"path": _path(given.get("path")), "lines": None if lines is None else list(lines)}
+
+
+def _is_range(lines: object) -> bool:
+    return isinstance(lines, list | tuple) and len(lines) == _RANGE and all(type(line) is int for line in lines)
+
+
+def _path(given: object) -> str:
+    if given is None or given == "":
+        raise UsageError("an attachment needs a path", hint=_ATTACHMENTS)
+    return str(read_path(given, "the path of an attachment"))
 
 
 _READERS: dict[str, Callable[[object, str], Any]] = {
-    "platform_actions": _texts,
+    "platform_actions": _words,
     "hook_data": _mapping,
     "attachments": _attachments,
     "profile": _mapping,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
-from nexus_core.errors import UsageError
+from nexus_core.errors import UnknownNameError
+from nexus_core.session.arguments import read_list, read_text, read_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Unpack
 
 KEPT = ("model", "role", "renderer", "permissions", "task", "skills")
@@ -65,14 +66,21 @@ def options(**said: Unpack[Saying]) -> Options:
     """What a caller says, as it is kept.
 
     Raises:
-        UsageError: One word is given in place of a list.
+        UsageError: Something is of another kind than it must be: a word in place of a list, a list in place of a word.
     """
-    lists = ("tools", "permissions", "skills")  # what is no tool is named when they are read
-    for name in lists[1:]:
-        if isinstance(said.get(name), str):
-            raise UsageError(f"{name} must be a list, not {said.get(name)!r}", hint=f"{name}=[{said.get(name)!r}]")
-    kept: dict[str, Any] = {
-        name: tuple(value) if name in lists and value is not None else value  # type: ignore[arg-type] # a list of any kind
-        for name, value in said.items()
-    }
-    return Options(**kept)
+    unknown = next((name for name in said if name not in _READERS), None)
+    if unknown is not None:
+        raise UnknownNameError("argument of a session", unknown, _READERS)
+    read = {name: None if value is None else _READERS[name](value, name) for name, value in said.items()}
+    return Options(**read)
+
+
+_READERS: dict[str, Callable[[object, str], Any]] = {
+    "model": read_text,
+    "tools": read_list,  # what is no tool is named when they are read
+    "role": read_text,
+    "renderer": read_text,
+    "permissions": read_texts,
+    "task": read_text,
+    "skills": read_texts,
+}

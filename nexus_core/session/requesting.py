@@ -6,18 +6,19 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.errors import UnknownNameError
+from nexus_core.session.arguments import read_text
 from nexus_core.session.occasion import EVENT
-from nexus_core.session.options import Options
+from nexus_core.session.options import options
 from nexus_core.values.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nexus_core.session.inputs import Said
+    from nexus_core.session.options import Options
 
 _PLACE = ("cwd", "home", "defaults", "ancestor_depth", "mode")
 """What a Nexus knows by itself."""
-_LISTS = ("skills", "permissions")
 
 
 def with_fields(request: Request, given: Mapping[str, Any]) -> Request:
@@ -34,26 +35,26 @@ def with_fields(request: Request, given: Mapping[str, Any]) -> Request:
             raise UnknownNameError("field of a request", name, known)
     values = {name: value for name, value in given.items() if value is not None}
     event = {name: values.pop(name) for name in EVENT if name in values}
-    message = values.pop("message", None)
-    if message is not None:
-        from nexus_core.session.inputs import read_input  # noqa: PLC0415 - only for what is said
-
-        said = read_input(message, event)
-        message, event = said.message, dict(said.event)
-    if "tools" in values:
+    message, session = values.pop("message", None), read_text(values.pop("session", ""), "session")
+    read = {name: value for name, value in options(**values)._asdict().items() if value is not None}
+    if "tools" in read:
         from nexus_core.assembly.tools import read_tools  # noqa: PLC0415 - only for those who give any
 
-        values["tools"] = read_tools(values["tools"], "")
-    for name in (*_LISTS, "platform_actions", "attachments"):
-        if name in values or name in event:
-            (values if name in values else event)[name] = tuple((values if name in values else event)[name])
-    return replace(request, **values, **event, message=message)
+        read["tools"] = read_tools(read["tools"], "")
+    if message is not None or event:
+        from nexus_core.session.inputs import read_event, read_input  # noqa: PLC0415 - only for what is said
+
+        said = read_input(message, event) if message is not None else None
+        message, event = (None, read_event(event)) if said is None else (said.message, dict(said.event))
+    for name in ("platform_actions", "attachments"):
+        event[name] = tuple(event.get(name, ()))
+    return replace(request, **read, **event, session=session, message=message)
 
 
 def options_of(request: Request) -> Options:
     """What a request says about the session."""
     usual = Request(cwd=request.cwd, home=request.home)
-    return Options(
+    return options(
         model=request.model or None,
         tools=request.tools or None,
         role=None if request.role == usual.role else request.role,

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from nexus_core.values.compaction import Trigger
 
 
+LEAST = 100
+"""Tokens. Less is not worth a summary: what stands around it takes half of that."""
 WORTH = 0.75
 """A summary takes no more than this share of what it stands for, beside what an earlier one took."""
 
@@ -97,7 +99,7 @@ class Chosen(NamedTuple):
 
 
 def choose(thread: Thread, state: State, plan: Plan, occasion: Occasion) -> Chosen | None:
-    """What becomes of a session; None where there is nothing to summarise.
+    """What becomes of a session; None where there is nothing that is worth a summary.
 
     Raises:
         BudgetError: What must stay does not fit, whatever is summarised.
@@ -116,4 +118,6 @@ def choose(thread: Thread, state: State, plan: Plan, occasion: Occasion) -> Chos
         keep_turns=options.keep_turns,
     )
     selection = select_steps(thread.place.host, outlined.thread, budget, scales.counter)
-    return None if selection is None else Chosen(occasion, options, outlined, selection, budget)
+    if selection is None or selection.covered_tokens < LEAST:
+        return None
+    return Chosen(occasion, options, outlined, selection, budget)

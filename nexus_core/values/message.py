@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
-from nexus_core.values.checks import require_one_of
+from nexus_core.values.checks import require_one_of, require_type
 from nexus_core.values.parts import PARTS, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
@@ -51,6 +52,10 @@ class Message:
         for part in self.parts:
             if type(part) not in PARTS:
                 raise ValueError(f"Message.parts must hold parts such as Text or ToolCall, not {type(part).__name__}")
+        if type(self.name) is not str or type(self.api) is not str or type(self.extra) is not dict:
+            require_type(self.name, "Message.name", str)
+            require_type(self.api, "Message.api", str)
+            require_type(self.extra, "Message.extra", Mapping)
 
     @property
     def content(self) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
+
+from nexus_core.values.checks import require_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +21,11 @@ class Text:
 
     text: str
     extra: JSON = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # Such parts are made by the thousand: what is as it should be is not looked at any closer.
+        if not (type(self.text) is str and type(self.extra) is dict):
+            _require_fields(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +48,9 @@ class Image:
     detail: str = ""
     extra: JSON = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        _require_fields(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
@@ -52,6 +62,9 @@ class File:
     url: str = ""
     file_id: str = ""
     extra: JSON = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _require_fields(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +85,9 @@ class Reasoning:
     api: str = ""
     extra: JSON = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        _require_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
@@ -79,6 +95,9 @@ class Opaque:
 
     api: str
     block: JSON
+
+    def __post_init__(self) -> None:
+        _require_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +117,11 @@ class ToolCall:
     arguments: JSON = field(default_factory=dict)
     raw: str | None = None
     extra: JSON = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        is_usual = type(self.id) is type(self.name) is str and type(self.arguments) is type(self.extra) is dict
+        if not (is_usual and (self.raw is None or type(self.raw) is str)):
+            _require_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +156,13 @@ class ToolResult:
     def __post_init__(self) -> None:
         given: object = self.parts
         object.__setattr__(self, "parts", (Text(given),) if isinstance(given, str) else tuple(self.parts))
+        for part in self.parts:
+            if type(part) not in _RESULT_PARTS:
+                raise ValueError(f"ToolResult.parts must hold texts, pictures or files, not {type(part).__name__}")
+        if not (
+            type(self.call_id) is type(self.name) is str and type(self.is_error) is bool and type(self.extra) is dict
+        ):
+            _require_fields(self)
 
     @property
     def text(self) -> str:
@@ -139,6 +170,22 @@ class ToolResult:
         return "\n".join(part.text for part in self.parts if isinstance(part, Text))
 
 
+_TYPES: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "str | None": (str, type(None)),
+    "bool": (bool,),
+    "JSON": (Mapping,),
+}
+
+
+def _require_fields(part: Part) -> None:
+    """Refuse fields of another type than they are declared with; a ValueError names the first."""
+    for each in fields(part):
+        if kinds := _TYPES.get(str(each.type)):
+            require_type(getattr(part, each.name), f"{type(part).__name__}.{each.name}", *kinds)
+
+
 ResultPart = Text | Image | File | Opaque
 Part = Text | Image | File | Reasoning | Opaque | ToolCall | ToolResult
+_RESULT_PARTS = frozenset({Text, Image, File, Opaque})
 PARTS = frozenset({Text, Image, File, Reasoning, Opaque, ToolCall, ToolResult})

@@ -176,6 +176,15 @@ def test_nothing_is_deleted(items: KeptItems, nexus: Nexus) -> None:
     assert [message.content for message in steps[0].messages] == ["Hello.", "Hi."]
 
 
+def test_what_was_taken_back_is_gone_for_everybody_who_reads_the_session(nexus: Nexus) -> None:
+    session = NexusSession("chat", nexus=nexus)
+    asyncio.run(session.add_items([said("Hello."), said("And then?")]))
+
+    asyncio.run(session.pop_item())
+
+    assert [message.content for message in nexus.session("chat").messages] == ["Hello."]
+
+
 def test_taking_from_nothing_writes_nothing(items: KeptItems, nexus: Nexus) -> None:
     assert items.pop() is None
     items.clear()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -304,3 +306,27 @@ def test_the_help_ends_with_two_examples(cli: Cli) -> None:
     examples = cli("assemble", "--help").out.partition("Examples:")[2].strip().splitlines()
 
     assert [line.split()[:2] for line in examples] == [["nexus", "assemble"]] * 2
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("nexus assemble --session au", "auth-bug"),
+        ("nexus assemble --renderer la", "labelled"),
+        ("nexus assemble --role man", "manager"),
+        ("nexus assemble --dialect ge", "gemini"),
+        ("nexus assemble --model gpt-4o", "gpt-4o"),
+        ("nexus diff au", "auth-bug"),
+        ("nexus context --session au", "auth-bug"),
+        ("nexus explain x --session au", "auth-bug"),
+        ("nexus session replay x --dialect ne", "neutral"),
+    ],
+)
+@pytest.mark.usefixtures("session")
+def test_completion_offers_what_there_is(line: str, offered: str, work: Path) -> None:
+    variables = {"_NEXUS_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    command = [sys.executable, "-m", "nexus_core"]
+
+    ran = subprocess.run(command, cwd=work, env={**os.environ, **variables}, capture_output=True, text=True, check=True)
+
+    assert offered in ran.stdout.split()

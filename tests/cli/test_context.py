@@ -6,13 +6,17 @@ import io
 import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nexus_core import Nexus
+from nexus_core.session.session import Session
 from nexus_core.testing import write_files
 from tests.conftest import ROOT, Cli, InstallPlugin
+from tests.session.support import TOOLS, calls, says
 
 SAMPLES = ROOT / "tests/dialects/transcripts/samples"
 GOLDEN = ROOT / "tests/golden"
@@ -247,8 +251,8 @@ def test_without_a_file_the_prompt_is_counted_by_section(cli: Cli, work: Path) -
     assert [row[0] for row in table(outcome.out, "SECTION")] == [
         "Default Configuration",
         "Project Configuration",
+        "Agent Permissions",
         "Environment",
-        "Active Configuration",
     ]
 
 
@@ -267,6 +271,139 @@ def test_the_sections_together_are_nearly_the_prompt(cli: Cli) -> None:
 
     together = sum(section["tokens"] for section in document["sections"])
     assert 0 <= document["total"] - together <= 4 + 2 * len(document["sections"])
+
+
+@pytest.fixture
+def session(work: Path, nexus_home: Path) -> Iterator[Session]:
+    """A conversation with a long result, kept beside the command line."""
+    write_files(work, {".nexus3/NEXUS.md": "Be brief.", "SOUL.md": ""})
+    with Nexus(work, home=nexus_home) as nexus:
+        talk = nexus.session("auth-bug", model="claude-sonnet-4", tools=TOOLS)
+        talk.ask("Why does login fail?")
+        step = talk.record(calls("t1"))
+        talk.record(step.tool_calls[0].result("word " * 500))
+        talk.next()
+        talk.record(says("It expires.", name="msg_2"))
+        yield talk
+
+
+@pytest.mark.acceptance("D-09")
+def test_the_share_of_each_kind_is_told(cli: Cli, session: Session, work: Path) -> None:
+    write_files(work, {".nexus3/SOUL.md": "You are Atlas."})
+    session.reload()
+    session.ask("And then?")
+
+    document = json.loads(cli("context", "--session", session.label, "--json").out)
+
+    kinds = document["kinds"]
+    assert [name for name, tokens in kinds.items() if tokens] == [
+        "workspace",
+        "persona",
+        "framing",
+        "tools",
+        "session",
+        "event",
+    ]
+    assert sum(kinds.values()) == sum(document["zones"].values()) == document["total"]
+    assert document["free"] == document["window"] - document["reserved"] - document["total"]
+
+
+@pytest.mark.usefixtures("session")
+def test_a_session_is_counted_by_zone_kind_layer_section_tool_and_message(cli: Cli) -> None:
+    outcome = cli("context", "--session", "auth-bug")
+
+    assert outcome.code == 0
+    assert outcome.out.splitlines()[0] == ("session auth-bug: 4 sections of the system prompt, 1 tool, 4 messages")
+    assert [row[0] for row in table(outcome.out, "ZONE")] == ["static", "history", "for the answer", "free"]
+    assert [row[0] for row in table(outcome.out, "KIND")] == ["workspace", "persona", "framing", "tools", "session"]
+    assert [row[0] for row in table(outcome.out, "LAYER")][:2] == ["defaults", "local"]
+    assert [row[0] for row in table(outcome.out, "TOOL")] == ["look"]
+    assert table(outcome.out, "LARGEST")[0][0] == "message 2"
+
+
+@pytest.mark.usefixtures("session")
+def test_a_tree_goes_from_the_whole_to_the_sections(cli: Cli, work: Path) -> None:
+    outcome = cli("context", "--session", "auth-bug", "--tree")
+
+    lines = outcome.out.split("\n\n", 1)[1].splitlines()
+    names = [re.split(r"% +", line, maxsplit=1)[1].strip() for line in lines[1:]]
+    assert names[:3] == ["request", "static", "workspace"]
+    assert f"Project Configuration  {work}/.nexus3/NEXUS.md" in [re.sub(" {2,}", "  ", name) for name in names]
+    assert [name for name in names if "message" in name] == [
+        "user (1 message)",
+        "assistant (2 messages)",
+        "tool (1 message)",
+    ]
+
+
+def test_the_branches_of_the_tree_add_up(cli: Cli, session: Session) -> None:
+    session.ask("And then?")
+
+    document = json.loads(cli("context", "--session", "auth-bug", "--tree", "--json").out)
+
+    def check(node: dict[str, Any]) -> None:
+        if node["children"]:
+            assert node["tokens"] == sum(child["tokens"] for child in node["children"])
+            for child in node["children"]:
+                check(child)
+
+    check(document["tree"])
+    assert document["tree"]["tokens"] <= document["total"]
+
+
+def test_what_was_left_out_is_listed_with_the_rule(cli: Cli, session: Session, work: Path) -> None:
+    write_files(work, {".nexus3/config.json": '{"models": {"claude-sonnet-4": {"window": 900}}}'})
+    session.ask("And then?")
+
+    outcome = cli("context", "--session", "auth-bug")
+
+    (row,) = table(outcome.out, "LEFT OUT")
+    assert (row[0], row[-1]) == ("steps 0 to 4", "oldest_first")
+
+
+def test_what_does_not_fit_is_shown_all_the_same(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/config.json": '{"models": {"tiny": {"window": 100}}}'})
+
+    outcome = cli("context", "-m", "tiny")
+
+    assert outcome.code == 1
+    assert "tokens of 100 for tiny" in outcome.out
+    assert table(outcome.out, "SECTION")
+    assert json.loads(cli("context", "-m", "tiny", "--json").out)["fits"] is False
+
+
+def test_the_prompt_of_another_agent_is_counted_too(cli: Cli, work: Path) -> None:
+    write_files(work, {"CLAUDE.md": "Be kind.", ".nexus3/NEXUS.md": "Be brief."})
+
+    outcome = cli("context", "--as", "claude")
+
+    assert outcome.out.splitlines()[0] == f"{work}, as claude reads it: 1 section of the system prompt"
+    assert table(outcome.out, "SECTION")[0][-1].endswith("CLAUDE.md")
+
+
+def test_whoever_looks_at_a_prompt_makes_no_ledger(cli: Cli, nexus_home: Path) -> None:
+    cli("context")
+
+    assert list(nexus_home.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--session", "auth-bog"], "unknown session 'auth-bog'\n  did you mean 'auth-bug'?"),
+        (["--session", "auth-bug", "--as", "claude"], "no other agent reads it"),
+        (["a.json", "--session", "auth-bug"], "are not about a FILE"),
+        (["a.json", "--tree"], "are not about a FILE"),
+        (["--all"], "--all is about a transcript"),
+        (["--as", "clude"], "did you mean 'claude'?"),
+    ],
+)
+@pytest.mark.usefixtures("session")
+def test_what_makes_no_sense_together_is_refused(arguments: list[str], told: str, cli: Cli) -> None:
+    outcome = cli("context", *arguments)
+
+    assert (outcome.code, outcome.out) == (2, "")
+    assert told in outcome.err
 
 
 def test_a_run_can_insist_on_approval(cli: Cli, work: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from nexus_core.cli.request import twice
 from nexus_core.dialects.finding import NAMES
 from nexus_core.session.session import Session
 from nexus_core.testing import write_files
-from tests.conftest import Cli, InstallPlugin, Outcome
+from tests.conftest import ROOT, Cli, InstallPlugin, Outcome
 from tests.session.support import TOOLS, calls, says
 
 Talk = Callable[..., list[str]]
@@ -287,3 +288,49 @@ def test_the_help_ends_with_two_examples(cli: Cli) -> None:
     examples = cli("diff", "--help").out.partition("Examples:")[2].strip().splitlines()
 
     assert [line.split()[:2] for line in examples] == [["nexus", "diff"]] * 2
+
+
+# ---- the how-to -----------------------------------------------------------------------------------------------------
+
+HOW_TO = ROOT / "docs/how-to/find-out-why-the-cache-broke.md"
+
+
+def written(command: str) -> list[str]:
+    """What the how-to says that a command prints, names and numbers aside."""
+    text = HOW_TO.read_text(encoding="utf-8")
+    (block,) = re.findall(rf"^```text\n\$ {command}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return plain(block, Path("/home/you/shop"))
+
+
+def plain(text: str, directory: Path) -> list[str]:
+    named = re.sub(r"\b01[0-9A-Z]{24}\b", "STEP", text.replace(str(directory), "HERE"))
+    return re.sub(r"\d[\d,]*", "N", re.sub(" {2,}", "  ", named)).splitlines()
+
+
+def test_the_how_to_shows_what_a_changed_file_does(cli: Cli, session: Session, work: Path) -> None:
+    text = "# The shop\n\nWe use Python {} and PostgreSQL.\nRun `make check` before you finish.\n"
+    write_files(work, {".nexus3/NEXUS.md": text.format("3.12")})
+    session.ask("Why does login fail?")
+    step = session.record(calls("t1", text="I look at it."))
+    session.record(step.tool_calls[0].result("def login(request): ...\n" * 400))
+    session.next()
+    session.record(says("The session expires.", name="msg_2"))
+    session.ask("And without a cookie?")
+    session.record(says("Then there is none.", name="msg_3"))
+    write_files(work, {".nexus3/NEXUS.md": text.format("3.13")})
+    session.reload()
+    session.ask("So what do we do?")
+    session.record(says("We renew it.", name="msg_4"))
+
+    assert plain(cli("diff", "auth-bug").out, work) == written("nexus diff auth-bug")
+    shown = plain(cli("session", "show", "auth-bug", "--turns", "1").out, work)
+    assert [line.partition(" · cache: ")[2] for line in shown[-2:]] == [
+        line.partition(" · cache: ")[2] for line in written("nexus session show auth-bug --turns 1")[-2:]
+    ]
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_the_how_to_shows_what_a_restless_plugin_does(cli: Cli, install_everywhere: InstallPlugin, work: Path) -> None:
+    install_everywhere("ticker", COUNTING)
+
+    assert plain(cli("diff", "--check").out, work) == written("nexus diff --check")

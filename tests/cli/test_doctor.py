@@ -14,6 +14,17 @@ def nexus_diagnose(loaded):
     return [Finding("shouting", "in capitals only", text.path, 1) for text in loaded.texts if text.text.isupper()]
 """
 
+TICKER = """
+from itertools import count
+from nexus_core import Section, hookimpl
+
+numbers = count()
+
+@hookimpl
+def nexus_static_sections(request):
+    return [Section("ticker", title="Ticker", text={text})]
+"""
+
 
 def test_a_healthy_directory_exits_with_0_and_prints_nothing(cli: Cli) -> None:
     outcome = cli("doctor")
@@ -181,3 +192,30 @@ def test_help_ends_with_two_examples(cli: Cli) -> None:
     examples = outcome.out.rpartition("Examples:\n")[2].splitlines()
     assert outcome.code == 0
     assert [example.split()[0] for example in examples] == ["nexus", "nexus"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("f'Tick {next(numbers)}.'", "plugin 'ticker' brings another section 'ticker' each time it is asked"),
+        (
+            "'It is 2026-11-16 09:30.'",
+            "plugin 'ticker' has '2026-11-16 09:30' in its section 'ticker', which changes from day to day",
+        ),
+    ],
+)
+def test_a_plugin_whose_section_changes_with_every_call_is_named(
+    text: str, told: str, cli: Cli, install_plugin: InstallPlugin
+) -> None:
+    install_plugin("ticker", TICKER.format(text=text))
+
+    outcome = cli("doctor")
+
+    assert outcome.code == 1
+    assert outcome.out == f"{told}, and each change costs the prompt cache [volatile-section]\n"
+
+
+def test_a_section_that_stays_the_same_is_no_finding(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("ticker", TICKER.format(text="'Measure twice.'"))
+
+    assert cli("doctor").code == 0

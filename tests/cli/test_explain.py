@@ -1,10 +1,16 @@
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from nexus_core import Nexus
+from nexus_core.session.session import Session
 from nexus_core.testing import write_files
-from tests.conftest import Cli
+from nexus_core.values.ledger import NewStep, Step
+from tests.conftest import Cli, Outcome
+from tests.session.support import says
 
 
 def test_a_setting_is_explained_with_what_it_overrode(cli: Cli, work: Path, nexus_home: Path) -> None:
@@ -138,3 +144,109 @@ def test_a_sentence_of_an_imported_file_is_found_there(cli: Cli, work: Path) -> 
     outcome = cli("-C", str(work), "explain", "Two spaces")
 
     assert f"{work / 'style.md'}:2  in the prompt" in outcome.out
+
+
+# ---- in a session ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def session(work: Path, nexus_home: Path) -> Iterator[Session]:
+    """A conversation in which a file was changed."""
+    write_files(work, {".nexus3/NEXUS.md": "Speak plainly.\nNever log a token.\n"})
+    with Nexus(work, home=nexus_home) as nexus:
+        talk = nexus.session("auth-bug", model="claude-sonnet-4")
+        talk.ask("Why does login fail?")
+        talk.record(says("The cookie expires.", name="msg_1"))
+        write_files(work, {".nexus3/NEXUS.md": "Speak softly.\nNever log a token.\n"})
+        talk.ask("And then?")
+        talk.record(says("Then it fails.", name="msg_2"))
+        yield talk
+
+
+def steps(work: Path, nexus_home: Path) -> list[Step]:
+    with Nexus(work, home=nexus_home) as nexus:
+        record = nexus.ledger.session("auth-bug")
+        assert record is not None
+        assert record.tip is not None
+        return nexus.ledger.thread(record.tip)
+
+
+def rows(outcome: Outcome) -> list[list[str]]:
+    assert outcome.code == 0, outcome.err
+    return [re.split(" {2,}", line) for line in outcome.out.splitlines()]
+
+
+@pytest.mark.usefixtures("session")
+def test_a_sentence_of_a_session_is_traced_to_its_section_and_to_the_step_that_told_it(
+    cli: Cli, work: Path, nexus_home: Path
+) -> None:
+    told = steps(work, nexus_home)[4]
+
+    assert rows(cli("explain", "--session", "auth-bug", "Speak plainly")) == [
+        ["Project Configuration", f"{work}/.nexus3/NEXUS.md", "in the system prompt of the session"],
+        ["Changed Instructions", f"plugin:nexus, told in step {told.id}", "sent"],
+    ]
+
+
+@pytest.mark.usefixtures("session")
+@pytest.mark.parametrize(
+    ("words", "place", "who"), [("login", 1, "said to the agent"), ("cookie", 2, "reply: assistant")]
+)
+def test_what_was_said_is_traced_to_its_step(
+    *, words: str, place: int, who: str, cli: Cli, work: Path, nexus_home: Path
+) -> None:
+    step = steps(work, nexus_home)[place]
+
+    assert rows(cli("explain", "--session", "auth-bug", words)) == [[who, f"step {step.id}", "sent"]]
+
+
+@pytest.mark.usefixtures("session")
+def test_an_input_is_sent_as_its_seal_has_it(cli: Cli, work: Path, nexus_home: Path) -> None:
+    said, sealed, *_ = steps(work, nexus_home)
+
+    ((name, who, fate),) = rows(cli("explain", "--session", "auth-bug", said.id))
+
+    assert (name, who, fate) == (f"step {said.id}", "said to the agent", f"sent, as step {sealed.id} has it")
+
+
+@pytest.mark.usefixtures("session")
+def test_a_step_says_that_a_compaction_stands_for_it(cli: Cli, work: Path, nexus_home: Path) -> None:
+    said = steps(work, nexus_home)
+    with Nexus(work, home=nexus_home) as nexus:
+        data = {"summary": "They talked.", "first_kept": said[3].id}
+        made = nexus.ledger.append("auth-bug", NewStep(kind="compaction", closes=True, data=data), after=said[-1].id)
+
+    assert rows(cli("explain", "--session", "auth-bug", said[2].id))[0][2] == (
+        f"not sent: compaction {made.id} stands for it"
+    )
+    assert rows(cli("explain", "--session", "auth-bug", said[5].id))[0][2] == "sent"
+    assert rows(cli("explain", "--session", "auth-bug", made.id))[0][2] == "stands for what came before"
+
+
+def test_a_step_says_that_it_was_left_out_so_that_the_rest_fits(
+    cli: Cli, session: Session, work: Path, nexus_home: Path
+) -> None:
+    session.ask("word " * 500)
+    session.record(says("So.", name="msg_3"))
+    session.ask("And now?")
+    session.record(says("Now it works.", name="msg_4"))
+    write_files(work, {".nexus3/config.json": '{"models": {"claude-sonnet-4": {"window": 900}}}'})
+
+    outcome = cli("explain", "--session", "auth-bug", steps(work, nexus_home)[2].id)
+
+    assert rows(outcome)[0][2] == "not sent: left out by oldest_first, so that the rest fits"
+
+
+@pytest.mark.usefixtures("session")
+def test_what_a_session_does_not_know_is_looked_for_in_the_settings_and_files(cli: Cli) -> None:
+    outcome = cli("explain", "--session", "auth-bug", "compaction.keep_turns")
+
+    assert rows(outcome)[0][2] == "nobody set it; the default is 3"
+    assert cli("explain", "--session", "auth-bug", "nowhere to be found").code == 1
+
+
+def test_an_unknown_session_is_refused(cli: Cli, session: Session) -> None:
+    outcome = cli("explain", "--session", f"{session.label}s", "x")
+
+    assert outcome.code == 2
+    assert "did you mean 'auth-bug'?" in outcome.err

@@ -416,7 +416,7 @@ _TEXTS = {
         {
             SETTINGS: {
                 "provider": {"model": ESCAPES, "base_url": ESCAPES},
-                "summary": {"command": [ESCAPES]},
+                "compaction": {"command": [ESCAPES]},
                 "plugins": {ESCAPES: {ESCAPES: ESCAPES}},
             },
             SERVERS: {"servers": [{"name": ESCAPES, "command": [ESCAPES], "env": {ESCAPES: ESCAPES}, ESCAPES: 1}]},

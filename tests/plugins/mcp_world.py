@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nexus_core.testing import write_files
-from nexus_plugins.mcp._processes import MARK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,9 +84,10 @@ def define(home: Path, **commands: object) -> None:
     """The user's own servers, by name: a command, or all of what is said about one."""
     # By this variable its own processes are told from those of other tests.
     own = {"TEST_HOME": str(home)}
-    servers = [
-        {"name": name, **(said if isinstance(said, dict) else {"command": said})} for name, said in commands.items()
-    ]
+    servers = []
+    for name, said in commands.items():
+        entry = said if isinstance(said, dict) else {"command": said}
+        servers.append({"name": name, **entry, **({"env": own | entry.get("env", {})} if "command" in entry else {})})
     write_files(home, {"mcp.json": json.dumps({"servers": servers})})
 
 
@@ -95,18 +95,18 @@ def servers_of(nexus: Nexus) -> dict[str, MCPServerWithOrigin]:
     return {server.config.name: server for server in nexus.load().servers}
 
 
-def survivors() -> list[str]:
+def survivors(home: Path) -> list[str]:
     """The processes that a server of this test left behind, after those that were ended had a moment to be gone."""
     for _ in range(50):
-        found = list(_marked())
+        found = list(_marked(home))
         if not found:
             break
         time.sleep(0.02)
     return found
 
 
-def _marked() -> Iterator[str]:
-    mine = f"{MARK}=".encode()
+def _marked(home: Path) -> Iterator[str]:
+    mine = f"TEST_HOME={home}\0".encode()
     for entry in os.listdir("/proc"):  # noqa: PTH208 - hundreds of them
         if entry.isdecimal():
             with suppress(OSError):

@@ -22,6 +22,8 @@ from tests.plugins.mcp_world import EVIL, define, script, servers_of, survivors
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at /proc")
 HASTE = Limits(start=5, call=5)
+QUICK = ("dies in the middle of a call", "prints a line of 100 MB", "says nonsense", "starts children that outlive it")
+"""Those that need not be waited for, and one that must be."""
 
 
 def using(nexus: Nexus, work: Callable[[Links], Awaitable[object]], limits: Limits = HASTE) -> object:
@@ -47,11 +49,11 @@ def test_a_tool_is_run_and_nothing_is_left(make_nexus: MakeNexus, nexus_home: Pa
     define(nexus_home, good=script())
 
     assert call(make_nexus(), "good") == '["echo", {"a": 1}]'
-    assert survivors() == []
+    assert survivors(nexus_home) == []
 
 
 @pytest.mark.acceptance("R18")
-@pytest.mark.parametrize("evil", EVIL)
+@pytest.mark.parametrize("evil", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in EVIL])
 def test_a_server_that_does_its_worst_costs_its_limit_and_nobody_else_anything(
     make_nexus: MakeNexus, nexus_home: Path, evil: str
 ) -> None:
@@ -80,7 +82,7 @@ def test_a_server_that_does_its_worst_costs_its_limit_and_nobody_else_anything(
     assert not isinstance(outcome["good"], ServerError)
     # Not how fast it is, but that it ends: starting, listing and calling have a limit each, and ending takes a second.
     assert took["bad"] < 3 * limit + 3 * limit + limit + 1
-    assert survivors() == []
+    assert survivors(nexus_home) == []
 
 
 def test_a_server_that_died_is_started_again_by_the_next_call(

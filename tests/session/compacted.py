@@ -71,3 +71,7 @@ def compactions(ledger: StoreLedger, label: str = "s") -> list[Step]:
     """The compactions of a session, oldest first."""
     return [step for step in steps_of(ledger, label) if step.kind == "compaction"]
 
+
+def data_of(step: Step) -> dict[str, Any]:
+    """What a step knows."""
+    return dict(step.data)

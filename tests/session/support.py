@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.values.ledger import NewStep, Step
+from nexus_core.values.ledger import Ledger, NewStep, Step
 from nexus_core.values.message import Message
 
 TOOLS = [
@@ -66,7 +66,7 @@ def gemini_says(text: str) -> dict[str, Any]:
     return {"candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP"}]}
 
 
-def steps_of(ledger: StoreLedger, label: str) -> list[Step]:
+def steps_of(ledger: Ledger, label: str) -> list[Step]:
     """Everything that a session recorded."""
     record = ledger.session(label)
     return ledger.thread(record.tip) if record is not None and record.tip is not None else []

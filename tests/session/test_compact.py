@@ -14,7 +14,17 @@ from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.testing import write_files
 from nexus_core.values.agent_result import AgentResult
 from nexus_core.values.message import Message
-from tests.session.compacted import AVAILABLE, Fake, Words, compactions, configure, exchange, long_session, work
+from tests.session.compacted import (
+    AVAILABLE,
+    Fake,
+    Words,
+    compactions,
+    configure,
+    data_of,
+    exchange,
+    long_session,
+    work,
+)
 from tests.session.conftest import EVERYWHERE, OpenNexus
 from tests.session.support import calls, kinds_of, says, spoken, steps_of
 
@@ -51,7 +61,7 @@ def test_what_does_not_fit_is_summarised_before_the_call(open_nexus: OpenNexus, 
     (step,) = compactions(ledger)
     assert (step.data["trigger"], step.data["summariser"]) == ("context_limit", "given")
     assert context.token_budget.total <= 0.6 * AVAILABLE
-    assert step.data["tokens_before"] >= AVAILABLE
+    assert data_of(step)["tokens_before"] >= AVAILABLE
     assert step.data["tokens_after"] == context.token_budget.total
     assert context.decisions == ()
     summary, *kept = context.history
@@ -130,7 +140,8 @@ def test_one_long_turn_alone_is_summarised_from_inside(open_nexus: OpenNexus, le
 
 @pytest.mark.acceptance("H-09")
 def test_a_later_summary_covers_the_earlier_one(open_nexus: OpenNexus, ledger: StoreLedger) -> None:
-    fake = Fake(lambda request: f"Summary {len(fake.asked)}.")
+    fake = Fake()
+    fake.answer = lambda _: f"Summary {len(fake.asked)}."
     session = long_session(open_nexus(plugins=[Words()], summarize=fake), 24)
 
     assert len(fake.asked) >= 2
@@ -143,7 +154,9 @@ def test_a_later_summary_covers_the_earlier_one(open_nexus: OpenNexus, ledger: S
 
 @pytest.mark.acceptance("C-22")
 @pytest.mark.parametrize(
-    "setting", [{"trigger_ratio": 0.7}, {"trigger_tokens": 788}, {"trigger_turns": 6}], ids=lambda each: next(iter(each))
+    "setting",
+    [{"trigger_ratio": 0.7}, {"trigger_tokens": 788}, {"trigger_turns": 6}],
+    ids=lambda each: next(iter(each)),
 )
 def test_it_may_be_due_earlier(
     open_nexus: OpenNexus, ledger: StoreLedger, nexus_home: Path, setting: dict[str, float]
@@ -154,7 +167,7 @@ def test_it_may_be_due_earlier(
 
     (step,) = compactions(ledger)
     assert step.data["trigger"] == ("periodic" if "trigger_turns" in setting else "context_limit")
-    assert step.data["tokens_before"] < AVAILABLE
+    assert data_of(step)["tokens_before"] < AVAILABLE
 
 
 def test_whoever_only_looks_is_told_that_it_is_due(open_nexus: OpenNexus, ledger: StoreLedger) -> None:
@@ -273,7 +286,7 @@ def test_facts_are_kept_beside_the_summary(open_nexus: OpenNexus, ledger: StoreL
     assert "src/auth/token.py" in report.summary
     assert "Look at src/auth/token.py, please" in report.summary
     assert report.fidelity["path"].retained == ("src/auth/token.py",)
-    assert compactions(ledger)[0].data["fidelity"]["path"] == {"retained": 1, "recoverable": 0, "lost": 0}
+    assert data_of(compactions(ledger)[0])["fidelity"]["path"] == {"retained": 1, "recoverable": 0, "lost": 0}
 
 
 def test_secrets_are_not_summarised_and_the_ledger_has_what_was_sent(
@@ -431,8 +444,7 @@ def test_a_pinned_result_stays_with_its_call(open_nexus: OpenNexus, ledger: Stor
     session = open_nexus(plugins=[Words()], summarize=Fake()).session("s", model="words")
     session.ask("Why?")
     step = session.record(calls("t1", "t2"))
-    for call in step.tool_calls:
-        found = session.record(call.result("found " * 50))
+    *_, found = [session.record(call.result("found " * 50)) for call in step.tool_calls]
     session.next()
     session.record(says("Because.", name="msg_b"))
     session.pin(found.id)
@@ -563,10 +575,14 @@ def test_where_nothing_was_to_stay_what_arrives_stays(open_nexus: OpenNexus, led
 
 
 def test_somebody_else_compacts_first(open_nexus: OpenNexus, ledger: StoreLedger) -> None:
-    answers = iter([lambda: other.compact(), lambda: None, lambda: None])
-    nexus = open_nexus(plugins=[Words()], summarize=lambda _: str(next(answers)())[:0] + "They counted.")
+    fake = Fake()
+    nexus = open_nexus(plugins=[Words()], summarize=fake)
     session = long_session(nexus, 6)
-    other = nexus.session("s")
+    fake.answer = lambda _: compact_elsewhere() if len(fake.asked) == 1 else "They counted."
+
+    def compact_elsewhere() -> str:
+        assert nexus.session("s").compact() is not None
+        return "They counted too."
 
     report = session.compact()
 

@@ -91,6 +91,32 @@ def test_over_many_turns_each_call_begins_with_the_one_before_between_cuts(
     assert list(ledger.verify()) == []
 
 
+@pytest.mark.acceptance("Y-05", "C-10")
+def test_over_many_turns_each_call_begins_with_the_one_before_between_compactions(
+    open_nexus: OpenNexus, ledger: StoreLedger, clock: Clock
+) -> None:
+    chance = random.Random("compactions")  # noqa: S311 - the same turns in every run
+    nexus = open_nexus(plugins=[Words()])
+    session = nexus.session("s", model="words", tools=TOOLS)
+    before: AssembledContext | None = None
+    moved = 0
+
+    for number in range(TURNS // 2):
+        if chance.random() < 0.1:  # another program goes on
+            session = nexus.session("s")
+        for context in converse(session, chance, number, clock):
+            assert context.token_budget.remaining >= 0
+            assert context.decisions == ()
+            if before is not None and not bytes_of(context).startswith(bytes_of(before)):
+                moved += 1
+                assert [finding.code for finding in context.findings] == ["compacted"]
+            before = context
+    compactions = sum(step.kind == "compaction" for step in steps_of(ledger, "s"))
+
+    assert 2 <= moved == compactions <= TURNS / 8
+    assert list(ledger.verify()) == []
+
+
 @pytest.mark.usefixtures("only_cuts")
 def test_a_cut_leaves_room_for_several_turns(open_nexus: OpenNexus, clock: Clock) -> None:
     session = open_nexus(plugins=[Words()]).session("s", model="words")

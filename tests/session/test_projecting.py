@@ -209,7 +209,7 @@ def test_messages_that_were_taken_back_are_not_sent(ledger: StoreLedger, open_se
     add_step(ledger, "s", NewStep(kind="revert", closes=True, data={"restores": None, "popped": 1}))
     add_turns(ledger, "s", "three")
 
-    assert [spoken(message) for message in open_session().messages] == ["one", "re one", "two", "three", "re three"]
+    assert texts_of(open_session().messages) == ["one", "re one", "two", "three", "re three"]
 
 
 def test_whoever_takes_back_more_than_there_is_takes_back_all(ledger: StoreLedger, open_session: OpenSession) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 import shutil
+from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +111,7 @@ class Story:
 
     def meddle(self) -> None:
         """Something changes between two calls."""
-        happens = self.chance.randint(0, 9)
+        happens = self.chance.randint(0, 12)
         if happens == 0:
             write_files(self.work, {"NEXUS.md": f"Rule {self.chance.random()}.\n"})
         elif happens == 1:
@@ -123,6 +125,15 @@ class Story:
         elif happens == 4 and not self.is_open():
             self.forks += 1
             self.session = self.session.fork(f"fork {self.forks}")
+        elif happens == 5:
+            self.session.compact()
+        elif happens == 6:
+            with suppress(TurnError):  # nothing is compacted
+                self.session.undo()
+        elif happens == 7:
+            step = self.chance.choice(steps_of(self.nexus.ledger, self.session.label) or [None])
+            with suppress(TurnError, UsageError):  # a summary stands for it, or it says nothing
+                self.session.pin(step.id if step else "")
 
     def is_open(self) -> bool:
         record = self.nexus.ledger.session(self.session.label)
@@ -135,6 +146,16 @@ def test_every_reply_of_a_random_conversation_can_be_replayed(
     tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
     tell_and_replay(tmp_path_factory.mktemp("replay"), seed)
+
+
+def test_a_conversation_with_compactions_pins_and_reverts_can_be_replayed(tmp_path: Path) -> None:
+    ledger = tell_and_replay(tmp_path, 4)
+
+    kinds = Counter(step.kind for step in ledger.steps())
+    assert kinds["compaction"] > 2
+    assert kinds["revert"]
+    assert any(step.data.get("pinned") for step in ledger.steps())
+    assert list(ledger.verify()) == []
 
 
 @pytest.mark.usefixtures("only_cuts")

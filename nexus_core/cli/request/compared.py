@@ -25,7 +25,8 @@ def print_compared(shell: CommandShell, compared: Compared) -> None:
     """Print by what two requests differ, where the cache breaks, and what that costs."""
     console, difference = shell.console, compared.difference
     for letter, name, side in zip("AB", compared.names, compared.sides, strict=True):
-        facts = (counted(len(side.messages), "message"), counted(_tokens(side), "token"), side.model.name)
+        said = counted(len(side.messages), "message") if side.messages else ""
+        facts = (said, counted(_tokens(side), "token"), side.model.name)
         console.text(visible_line(f"{letter}: {name} ({', '.join(filter(None, facts))})"))
     if difference.first is None:
         console.text("They are the same.")

@@ -97,7 +97,7 @@ def _print_budget(shell: CommandShell, nexus: Nexus, settings: Settings, context
     measure = open_measure(nexus, settings, context.model)
     parts = ", ".join(f"{name} {tokens:,}" for name, tokens in budget.used.items() if tokens)
     shell.console.message(f"{measure.sentence(budget.total)}{f': {parts}' if parts else ''}")
-    if budget.calibration is not None:
+    if (budget.low, budget.high) != (budget.total, budget.total):
         shell.console.message(f"As its provider counts, that is {budget.low:,} to {budget.high:,}.")
     kept_free = budget.reserve_response + budget.reserve_tools
     shell.console.message(f"{kept_free:,} tokens are kept free for the answer, {budget.remaining:,} are left.")

@@ -1,13 +1,16 @@
-"""The values of a conversation as JSON and back: every field by its name, those with their usual value left out."""
+"""The values of a conversation as JSON and back: every field by its name, those with their usual value left out.
+
+A field is checked by one rule in both directions, so that whatever is written can be read.
+"""
 
 from __future__ import annotations
 
 from dataclasses import MISSING, Field, fields
-from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
 
-from nexus_core.dialects.fields import at, mapping_of, named, shown
-from nexus_core.dialects.plain import plain, plain_mapping
+from nexus_core.dialects.fields import joined, named, shown
+from nexus_core.dialects.plain import opened, plain, plain_mapping
 from nexus_core.errors import MessageError, did_you_mean
 from nexus_core.values.conversation import Conversation, Reply, Stop, Tool, ToolScope, Usage
 from nexus_core.values.message import ROLES, Message
@@ -20,41 +23,59 @@ VERSION = 1
 """Raised when a reader of the version before could misread what is written."""
 
 _MARK, _KIND = "nexus", "kind"
+_RESULT_KINDS: dict[str, type[Any]] = {"text": Text, "image": Image, "file": File, "opaque": Opaque}
 _KINDS: dict[str, type[Any]] = {
-    "text": Text,
-    "image": Image,
-    "file": File,
+    **_RESULT_KINDS,
     "reasoning": Reasoning,
-    "opaque": Opaque,
     "tool_call": ToolCall,
     "tool_result": ToolResult,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
-_WHOLE = (Message, Conversation, Reply)
+_WHOLE = frozenset({Message, Conversation, Reply})
 """What stands by itself, and so says which version it is of."""
-
-_WORDS: dict[str, Sequence[str]] = {"Role": ROLES, "ToolScope": get_args(ToolScope), "Stop": get_args(Stop)}
-_SHAPES: dict[str, tuple[str, type]] = {
-    "str": ("text", str),
-    "str | None": ("text", str),
-    "bool": ("true or false", bool),
-    "int": ("a whole number", int),
-    "JSON": ("an object", dict),
-}
+_WRITTEN = _WHOLE | _NAMES.keys() | {Tool, Usage}
 
 Value = TypeVar("Value")
 
 
+class _Form(NamedTuple):
+    """How a field is written and read.
+
+    Attributes:
+        name: The field.
+        is_written: Whether it is written even where it has its usual value.
+        is_needed: Whether it must be there when it is read.
+        usual: What is left out.
+        write, read: Give a field of the one form in the other.
+    """
+
+    name: str
+    is_written: bool
+    is_needed: bool
+    usual: object
+    write: Callable[[Any], object]
+    read: Callable[[Any], object]
+
+
 def encode(value: object) -> dict[str, Any]:
-    """A message, part, tool, request or reply as JSON."""
+    """A message, part, tool, request or reply as JSON.
+
+    Raises:
+        MessageError: A field of it is of another type than it says, or nested too deeply.
+    """
     kind: Any = type(value)
+    if kind not in _WRITTEN:
+        kind = _written_base(value)
     body: dict[str, Any] = {_MARK: VERSION} if kind in _WHOLE else {}
     if kind in _NAMES:
         body[_KIND] = _NAMES[kind]
-    for name, is_needed, usual, is_list in _written_fields(kind):
-        given = getattr(value, name)
-        if is_needed or given != usual:
-            body[name] = [encode(element) for element in given] if is_list else _encoded(given, name)
+    for form in _forms(kind).values():
+        given = getattr(value, form.name)
+        if form.is_written or given != form.usual:
+            try:
+                body[form.name] = form.write(given)
+            except MessageError as error:
+                raise joined(form.name, error) from None
     return body
 
 
@@ -64,7 +85,7 @@ def decode(kind: type[Value], given: object) -> Value:
     Raises:
         MessageError: It is not of the form that `encode` writes, or of a later version.
     """
-    return _decoded(kind, plain_mapping(given))
+    return _decoded(kind, opened(given))
 
 
 def is_marked(block: Any) -> bool:  # noqa: ANN401 - any mapping
@@ -72,78 +93,91 @@ def is_marked(block: Any) -> bool:  # noqa: ANN401 - any mapping
     return _MARK in block
 
 
-@cache
-def _written_fields(kind: type[Any]) -> tuple[tuple[str, bool, object, bool], ...]:
-    """Of each field its name, whether it is always written, its usual value, and whether it is a list of values."""
-    return tuple(
-        (field.name, _is_needed(field), _usual(field), _element_of(field) is not None) for field in fields(kind)
-    )
-
-
-def _encoded(value: object, name: str) -> object:
-    if type(value) is str:  # most of them
-        return value
-    return encode(value) if isinstance(value, Usage) else plain(value, name)
+def _written_base(value: object) -> type[Any]:
+    """What a value of a subclass is written as."""
+    for base in type(value).__mro__:
+        if base in _WRITTEN:
+            return base
+    raise MessageError(f"expected a message, part, tool, request or reply, not {named(value)}")
 
 
 def _decoded(kind: type[Value], block: dict[str, Any]) -> Value:
     version = block.pop(_MARK, VERSION)
     if version != VERSION:
         raise MessageError(f"expected version {VERSION}, not {shown(version)}", path=_MARK, hint="update Nexus")
-    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
+    forms = _forms(kind)
     values: dict[str, Any] = {}
     for name, given in block.items():
-        if name not in known:
-            hint = did_you_mean(name, known) or f"{kind.__name__} has {', '.join(known)}"
+        if name not in forms:
+            hint = did_you_mean(name, forms) or f"{kind.__name__} has {', '.join(forms)}"
             raise MessageError(f"unknown field {shown(name)}", path=shown(name), hint=hint)
-        with at(name):
-            values[name] = _read_field(known[name], given)
-    for name, field in known.items():
-        if name not in values and _is_needed(field) and not _element_of(field):
+        try:
+            values[name] = forms[name].read(given)
+        except MessageError as error:
+            raise joined(name, error) from None
+    for name, form in forms.items():
+        if form.is_needed and name not in values:
             raise MessageError(f"there is no {name!r}", path=name)
     return kind(**values)
 
 
-def _read_field(field: Field[Any], given: object) -> object:
-    if element := _element_of(field):
-        return tuple(_elements(element, given))
+@cache
+def _forms(kind: type[Any]) -> dict[str, _Form]:
+    return {field.name: _form(field) for field in fields(kind)}
+
+
+def _form(field: Field[Any]) -> _Form:
+    usual = field.default if field.default_factory is MISSING else field.default_factory()
     written = str(field.type)
-    if given is None and "None" in written:
-        return None
-    if written in _WORDS:
-        return _word(given, _WORDS[written])
-    if written.startswith("Usage"):
-        return _decoded(Usage, mapping_of(given))
-    wanted, kind = _SHAPES[written]
-    if not isinstance(given, kind) or (kind is int and isinstance(given, bool)):
-        raise MessageError(f"expected {wanted}, not {named(given)}")
-    return given
+    is_written = usual is MISSING or field.name in ("parts", "messages")
+    return _Form(field.name, is_written, usual is MISSING and written not in _ELEMENTS, usual, *_ways(written))
 
 
-def _elements(read: Callable[[dict[str, Any]], object], given: object) -> list[object]:
-    if not isinstance(given, list):
+def _ways(written: str) -> tuple[Callable[[Any], object], Callable[[Any], object]]:
+    """How a field of a type is written and read; the same function where it is the same in both forms."""
+    if written in _ELEMENTS:
+        read = partial(_each, _ELEMENTS[written])
+        return partial(_each, encode), lambda given: tuple(read(given))
+    if written == "Usage | None":
+        return partial(_or_none, encode), partial(_or_none, partial(decode, Usage))
+    check = _CHECKS[written]
+    return check, check
+
+
+def _each(convert: Callable[[Any], object], given: object) -> list[object]:
+    if not isinstance(given, list | tuple):
         raise MessageError(f"expected a list, not {named(given)}")
     found = []
     for index, item in enumerate(given):
-        with at(f"[{index}]"):
-            found.append(read(mapping_of(item)))
+        try:
+            found.append(convert(item))
+        except MessageError as error:
+            raise joined(f"[{index}]", error) from None
     return found
 
 
-def _element_of(field: Field[Any]) -> Callable[[dict[str, Any]], object] | None:
-    return {
-        "tuple[Part, ...]": _read_part,
-        "tuple[ResultPart, ...]": _read_part,
-        "tuple[Message, ...]": lambda block: _decoded(Message, block),
-        "tuple[Tool, ...]": lambda block: _decoded(Tool, block),
-    }.get(str(field.type))
+def _or_none(convert: Callable[[Any], object], given: object) -> object:
+    return None if given is None else convert(given)
 
 
-def _read_part(block: dict[str, Any]) -> object:
-    return _decoded(_KINDS[_word(block.pop(_KIND, None), tuple(_KINDS), path=_KIND)], block)
+def _read_part(kinds: dict[str, type[Any]], given: object) -> object:
+    block = opened(given)
+    return _decoded(kinds[_word(tuple(kinds), block.pop(_KIND, None), path=_KIND)], block)
 
 
-def _word(given: object, words: Sequence[str], path: str = "") -> str:
+def _text(given: object) -> object:
+    return given if type(given) is str else _scalar("text", str, given)
+
+
+def _scalar(wanted: str, kind: type, given: object) -> object:
+    value = plain(given)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise MessageError(f"expected {wanted}, not {named(value)}")
+    return value
+
+
+def _word(words: Sequence[str], given: object, path: str = "") -> str:
+    given = plain(given)
     if isinstance(given, str) and given in words:
         return given
     listed = ", ".join(word or '""' for word in words)
@@ -151,9 +185,19 @@ def _word(given: object, words: Sequence[str], path: str = "") -> str:
     raise MessageError(f"unknown word: {named(given)}", path=path, hint=hint)
 
 
-def _is_needed(field: Field[Any]) -> bool:
-    return (field.default is MISSING and field.default_factory is MISSING) or field.name in ("parts", "messages")
-
-
-def _usual(field: Field[Any]) -> object:
-    return field.default if field.default_factory is MISSING else field.default_factory()
+_ELEMENTS: dict[str, Callable[[Any], object]] = {
+    "tuple[Part, ...]": partial(_read_part, _KINDS),
+    "tuple[ResultPart, ...]": partial(_read_part, _RESULT_KINDS),
+    "tuple[Message, ...]": partial(decode, Message),
+    "tuple[Tool, ...]": partial(decode, Tool),
+}
+_CHECKS: dict[str, Callable[[Any], object]] = {
+    "str": _text,
+    "str | None": partial(_or_none, _text),
+    "bool": partial(_scalar, "true or false", bool),
+    "int": partial(_scalar, "a whole number", int),
+    "JSON": plain_mapping,
+    "Role": partial(_word, ROLES),
+    "ToolScope": partial(_word, get_args(ToolScope)),
+    "Stop": partial(_word, get_args(Stop)),
+}

@@ -8,6 +8,7 @@ from dataclasses import replace
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
+from nexus_core.dialects.plain import DEEPEST
 from nexus_core.errors import MessageError
 from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NUL = "\0"
-_DEEPEST = 100
 
 _FIELDS: dict[type, tuple[str, ...]] = {
     Text: ("text", "extra"),
@@ -75,12 +75,12 @@ def is_foul(value: Any, index: int, depth: int = 0) -> bool:  # noqa: ANN401 - a
     """
     if isinstance(value, str):
         return _NUL in value or not (value.isascii() or _SURROGATE.search(value) is None)
-    if depth > _DEEPEST:
-        raise MessageError(f"nested deeper than {_DEEPEST} levels", path=f"messages[{index}]")
     if fields := _FIELDS.get(type(value)):
-        return any(is_foul(inner, index, depth) for name in fields if (inner := getattr(value, name)))
+        return any(is_foul(inner, index) for name in fields if (inner := getattr(value, name)))
     if not value or not isinstance(value, Mapping | list | tuple):
         return False
+    if depth > DEEPEST:
+        raise MessageError(f"nested deeper than {DEEPEST} levels", path=f"messages[{index}]")
     inner_values = (*value, *value.values()) if isinstance(value, Mapping) else value
     return any(is_foul(inner, index, depth + 1) for inner in inner_values)
 

@@ -1,0 +1,83 @@
+"""What callers hand over, checked before anything is done with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Set
+
+from nexus_core.dialects.fields import named
+from nexus_core.errors import UsageError
+from nexus_core.history.ledger.texts import joined_halves, label_of
+
+
+def read_text(given: object, name: str, hint: str | None = None) -> str:
+    """A text as it comes back from a ledger, with halves of characters joined.
+
+    Raises:
+        UsageError: It is something else.
+    """
+    if not isinstance(given, str):
+        raise UsageError(f"{name} must be text, not {named(given)}", hint=hint)
+    return given if given.isascii() else joined_halves(given)
+
+
+def read_texts(given: object, name: str) -> tuple[str, ...]:
+    """A list of texts, whatever it is kept in; the words of a set in the order of the alphabet.
+
+    Raises:
+        UsageError: It is something else.
+    """
+    texts = [read_text(each, f"each of {name}") for each in read_list(given, name)]
+    return tuple(sorted(texts) if isinstance(given, Set) else texts)
+
+
+def read_list(given: object, name: str) -> tuple[object, ...]:
+    """What a list holds.
+
+    Raises:
+        UsageError: It is something else, such as one word in place of a list.
+    """
+    if isinstance(given, str | bytes | bytearray | Mapping) or not isinstance(given, Iterable):
+        hint = f"{name}=[{given!a}]" if isinstance(given, str) else None
+        raise UsageError(f"{name} must be a list, not {named(given)}", hint=hint)
+    return tuple(given)
+
+
+def read_flag(given: object, name: str) -> bool:
+    """True or False.
+
+    Raises:
+        UsageError: It is something else.
+    """
+    if not isinstance(given, bool):
+        raise UsageError(f"{name} must be True or False, not {named(given)}")
+    return given
+
+
+def read_label(given: object) -> str:
+    """The name of a session as it is kept.
+
+    Raises:
+        UsageError: It is no text, empty or too long.
+    """
+    return label_of(read_text(given, "the name of a session", hint="give it a label such as 'release-notes'"))
+
+
+def read_step(given: object, name: str = "a step") -> str:
+    """The id of a step.
+
+    Raises:
+        UsageError: It is no text.
+    """
+    return read_text(given, name, hint="give the id of a step: step.id")
+
+
+def read_path(given: object, name: str) -> str | os.PathLike[str]:
+    """A path.
+
+    Raises:
+        UsageError: It is something else.
+    """
+    if not isinstance(given, str | os.PathLike):
+        raise UsageError(f"{name} must be a path, not {named(given)}")
+    return given

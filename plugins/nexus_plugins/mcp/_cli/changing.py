@@ -1,0 +1,125 @@
+"""`nexus mcp add|remove|enable|disable`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nexus_core import UnknownNameError, UsageError
+from nexus_core.plugin import visible_line
+from nexus_plugins.mcp._cli.options import DryRun, Global, Name, app, look
+from nexus_plugins.mcp._editing import read_file, write_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from nexus_core.plugin import MCPServerWithOrigin, Shell
+
+FILE = "mcp.json"
+
+
+@app.command(
+    epilog="\b\nExamples:\n  nexus mcp add --global time -- uvx mcp-server-time\n"
+    "  nexus mcp add docs --url https://docs.example/mcp --header 'Authorization=Bearer ${DOCS_TOKEN}'"
+)
+def add(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it.")],
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- COMMAND...]", help="The program and its arguments.")
+    ] = None,
+    *,
+    url: Annotated[str, typer.Option("--url", help="The address, for a server that is connected to.")] = "",
+    env: Annotated[
+        list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="A variable; ${NAME} is looked up later.")
+    ] = None,
+    header: Annotated[
+        list[str] | None, typer.Option("--header", metavar="NAME=VALUE", help="Sent along; references as for --env.")
+    ] = None,
+    cwd: Annotated[str, typer.Option("--cwd", help="Where the program is started.")] = "",
+    for_all: Global = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a server of that name.")] = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Write a server into mcp.json. It is not started."""
+    if bool(command) == bool(url):
+        raise UsageError("a server has either a command or an address", hint="-- COMMAND ARGS..., or --url URL")
+    entry: dict[str, Any] = {"command": command} if command else {"url": url}
+    entry |= {
+        key: value for key, value in (("env", _pairs(env, "--env")), ("headers", _pairs(header, "--header"))) if value
+    }
+    if cwd:
+        entry["cwd"] = cwd
+    shell: Shell = ctx.obj
+    path = target(shell, for_all=for_all)
+    file = read_file(path)
+    if name in file.servers and not force:
+        raise UsageError(f"there is a server {name!r} already in {path}", hint="--force replaces it")
+    save(shell, path, file.with_server(name, entry), own=for_all, dry_run=dry_run)
+
+
+@app.command(epilog="\b\nExamples:\n  nexus mcp remove time\n  nexus mcp remove --global time --dry-run")
+def remove(ctx: typer.Context, name: Name, for_all: Global = False, dry_run: DryRun = False) -> None:
+    """Take a server out of the file that defines it."""
+    shell: Shell = ctx.obj
+    path, own = _defined(shell, name, for_all=for_all)
+    save(shell, path, read_file(path).without_server(name), own=own, dry_run=dry_run)
+
+
+@app.command(epilog="\b\nExamples:\n  nexus mcp enable time\n  nexus mcp enable --global time")
+def enable(ctx: typer.Context, name: Name, for_all: Global = False, dry_run: DryRun = False) -> None:
+    """Switch a server on, in the file that defines it."""
+    _switch(ctx.obj, name, for_all=for_all, dry_run=dry_run, on=True)
+
+
+@app.command(epilog="\b\nExamples:\n  nexus mcp disable time\n  nexus mcp disable --global time")
+def disable(ctx: typer.Context, name: Name, for_all: Global = False, dry_run: DryRun = False) -> None:
+    """Switch a server off, in the file that defines it; it stays listed."""
+    _switch(ctx.obj, name, for_all=for_all, dry_run=dry_run, on=False)
+
+
+def target(shell: Shell, *, for_all: bool) -> Path:
+    """The mcp.json that is meant."""
+    with shell.nexus() as nexus:
+        return nexus.home / FILE if for_all else nexus.cwd / ".nexus3" / FILE
+
+
+def save(shell: Shell, path: Path, text: str, *, own: bool, dry_run: bool) -> None:
+    """Write a file, and say which, and what is left to do."""
+    if dry_run:
+        shell.console.message(f"Nothing was written to {visible_line(str(path))}; it would change by what was named.")
+        return
+    write_file(path, text, own=own)
+    shell.console.text(visible_line(str(path)))
+    if not own:
+        shell.console.message("Servers of a project are started only after `nexus trust allow`.")
+
+
+def _switch(shell: Shell, name: str, *, for_all: bool, dry_run: bool, on: bool) -> None:
+    path, own = _defined(shell, name, for_all=for_all)
+    save(shell, path, read_file(path).switched(name, on=on), own=own, dry_run=dry_run)
+
+
+def _defined(shell: Shell, name: str, *, for_all: bool) -> tuple[Path, bool]:
+    """The file that defines a server, and whether it is the user's own."""
+    _, loaded = look(shell)
+    servers: Iterable[MCPServerWithOrigin] = loaded.servers
+    own = {layer.name for layer in loaded.layers if layer.is_own}
+    if for_all:
+        return target(shell, for_all=True), True
+    found = {server.config.name: server for server in servers}
+    if name not in found:
+        raise UnknownNameError("server", name, found)
+    return found[name].source_path, found[name].origin in own
+
+
+def _pairs(given: list[str] | None, option: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for each in given or ():
+        name, equals, value = each.partition("=")
+        if not name or not equals:
+            raise UsageError(f"{option} wants NAME=VALUE", hint=f"{option} 'TOKEN=${{TOKEN}}'")
+        pairs[name] = value
+    return pairs

@@ -1,0 +1,139 @@
+"""`nexus mcp list|tools`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nexus_core import NexusError
+from nexus_core.plugin import describe_server, visible_line
+from nexus_plugins.mcp._cli.options import Json, Names, app, chosen, look
+from nexus_plugins.mcp._names import tool_name
+from nexus_plugins.mcp._records import read_record
+from nexus_plugins.mcp._table import usable_servers
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nexus_core.plugin import Loaded, MCPServerWithOrigin, Shell
+    from nexus_plugins.mcp._records import Record
+
+LONGEST_SHOWN = 60  # characters of a description
+
+
+@app.command("list", epilog="\b\nExamples:\n  nexus mcp list\n  nexus -C services/auth mcp list --json")
+def list_servers(ctx: typer.Context, json: Json = False) -> None:
+    """List the servers here, where each is defined, and whether it may be started. None is."""
+    shell: Shell = ctx.obj
+    request, loaded = look(shell)
+    usable = {server.config.name for server in usable_servers(request, loaded)}
+    if json:
+        described = [{**_describe(server), "usable": server.config.name in usable} for server in loaded.servers]
+        shell.console.json({"schema": 1, "servers": described})
+        return
+    if not loaded.servers:
+        shell.console.message("There are no servers here; `nexus mcp add` makes one.")
+        return
+    rows = [
+        (server.config.name, server.config.type, server.origin, server.status, _would(server))
+        for server in loaded.servers
+    ]
+    shell.console.table([("NAME", "TYPE", "ORIGIN", "STATUS", "WHAT"), *rows], styles=["bold"])
+    if not usable:
+        shell.console.message("No agent here is given any of them: permissions.level is tighter than 'trusted'.")
+    if any(server.status == "not approved" for server in loaded.servers):
+        shell.console.message("Decide with: nexus trust allow, nexus trust deny")
+
+
+@app.command(epilog="\b\nExamples:\n  nexus mcp tools\n  nexus mcp tools github --refresh --json")
+def tools(
+    ctx: typer.Context,
+    names: Names = None,
+    refresh: Annotated[bool, typer.Option("--refresh", help="Start the servers and ask them.")] = False,
+    json: Json = False,
+) -> None:
+    """List the tools of servers, by the names that a model calls them.
+
+    Servers are started only if nothing is known of them yet, if what is known is old, or with --refresh.
+    """
+    shell: Shell = ctx.obj
+    request, loaded = look(shell)
+    servers = chosen(loaded, names)
+    records = {server.config.name: _known(request.home, server) for server in servers}
+    wanted = [server for server in servers if refresh or _is_old(records[server.config.name], loaded)]
+    if wanted:
+        from nexus_plugins.mcp._cli.running import ask_all  # noqa: PLC0415 - the SDK takes its time
+
+        for answer in ask_all(request, loaded, wanted):
+            records[answer.server] = answer.record or records[answer.server]
+            if answer.error is not None:
+                shell.console.warning(visible_line(str(answer.error).replace("\n", "; ")))
+    rows = [row for name, record in records.items() if record for row in _rows(name, record)]
+    if json:
+        shell.console.json({"schema": 1, "tools": rows})
+    elif rows:
+        table = [(row["name"], row["server"], row["status"], _short(str(row["description"]))) for row in rows]
+        shell.console.table([("NAME", "SERVER", "STATUS", "DESCRIPTION"), *map(_texts, table)], styles=["bold"])
+    else:
+        shell.console.message("No tools are known here.")
+    if any(row["status"] == "withheld" for row in rows):
+        shell.console.message("What is withheld is new or was changed; `nexus mcp pin NAME` shows how, and approves.")
+
+
+def _texts(row: tuple[object, ...]) -> tuple[str, ...]:
+    return tuple(map(str, row))
+
+
+def _rows(server: str, record: Record) -> list[dict[str, object]]:
+    both = [(each, "usable") for each in record.usable] + [(each, "withheld") for each in record.withheld]
+    return [
+        {
+            "name": tool_name(server, each.name),
+            "server": server,
+            "tool": each.name,
+            "status": status,
+            "description": each.description,
+            "parameters": dict(each.schema),
+        }
+        for each, status in sorted(both, key=lambda pair: pair[0].name)
+    ]
+
+
+def _known(home: Path, server: MCPServerWithOrigin) -> Record | None:
+    try:
+        return read_record(home, server)
+    except NexusError:  # damaged: it is asked again, and that fails with the reason
+        return None
+
+
+def _is_old(record: Record | None, loaded: Loaded) -> bool:
+    hours = loaded.settings.get("plugins.mcp.refresh_hours", 24.0)
+    age = time.time() - record.seen if record is not None else None
+    return age is None or (isinstance(hours, int | float) and age > hours * 3600)
+
+
+def _describe(server: MCPServerWithOrigin) -> dict[str, object]:
+    config = server.config
+    return {
+        "name": config.name,
+        "type": config.type,
+        "origin": server.origin,
+        "status": server.status,
+        "path": str(server.source_path),
+        "line": server.line,
+        "what": _would(server),
+        "env": sorted(config.env),
+        "headers": sorted(config.headers),
+    }
+
+
+def _would(server: MCPServerWithOrigin) -> str:
+    config = server.config
+    return describe_server({"command": list(config.command), "url": config.url, "cwd": config.cwd or None})
+
+
+def _short(text: str) -> str:
+    line = visible_line(text)
+    return line if len(line) <= LONGEST_SHOWN else f"{line[:LONGEST_SHOWN]}…"

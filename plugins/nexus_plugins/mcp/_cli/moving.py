@@ -1,0 +1,141 @@
+"""`nexus mcp import|export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nexus_core import ConfigError, FileError, NexusError, UnknownNameError
+from nexus_core.plugin import Layer, LayerConfig, normalise_servers, visible_line
+from nexus_plugins.mcp._cli.changing import save, target
+from nexus_plugins.mcp._cli.options import DryRun, Global, Names, app, look
+from nexus_plugins.mcp._dialects import DIALECTS, NEXUS, dialect_of
+from nexus_plugins.mcp._editing import read_file
+from nexus_plugins.mcp._exporting import TARGETS, export
+from nexus_plugins.mcp._reader import read_servers
+
+if TYPE_CHECKING:
+    from nexus_core.plugin import Shell
+    from nexus_plugins.mcp._dialects import Dialect
+
+
+@app.command(
+    "import", epilog="\b\nExamples:\n  nexus mcp import claude\n  nexus mcp import ~/.codex/config.toml --global"
+)
+def import_servers(
+    ctx: typer.Context,
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="TOOL|FILE", help=f"{', '.join(DIALECTS)}, or a file.", autocompletion=lambda: [*DIALECTS]
+        ),
+    ],
+    *,
+    for_all: Global = False,
+    lenient: Annotated[bool, typer.Option("--lenient", help="Skip a server that cannot be used.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace servers that have the same names.")] = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Copy the servers of another tool into mcp.json. None is started; references stay references."""
+    shell: Shell = ctx.obj
+    path, dialect = _source(shell, source)
+    entries = _read(shell, path, dialect, lenient=lenient)
+    goal = target(shell, for_all=for_all)
+    file = read_file(goal)
+    added = [name for name in entries if force or name not in file.servers]
+    for name in added:
+        file = file._replace(text=file.with_server(name, entries[name]))
+    for name in entries:
+        is_new = name in added
+        shell.console.message(visible_line(name if is_new else f"{name} is there already; --force replaces it"))
+    if added:
+        save(shell, goal, file.text, own=for_all, dry_run=dry_run)
+    elif not entries:
+        shell.console.message("There are no servers in it.")
+
+
+@app.command(
+    "export", epilog="\b\nExamples:\n  nexus mcp export --to claude > .mcp.json\n  nexus mcp export github --to codex"
+)
+def export_servers(
+    ctx: typer.Context,
+    names: Names = None,
+    to: Annotated[
+        str, typer.Option("--to", help=f"Whose words: {', '.join(TARGETS)}.", autocompletion=lambda: [*TARGETS])
+    ] = "nexus",
+) -> None:
+    """Print servers as another tool writes them.
+
+    Values of variables and headers that are written out in your files become references, so that no secret is printed.
+    """
+    if to not in TARGETS:
+        raise UnknownNameError("tool to export to", to, TARGETS)
+    shell: Shell = ctx.obj
+    _, loaded = look(shell)
+    found = {server.config.name: server.config for server in loaded.servers}
+    for name in names or ():
+        if name not in found:
+            raise UnknownNameError("server", name, found)
+    exported = export([found[name] for name in names or found], to)
+    shell.console.text(exported.text.rstrip("\n"))
+    if exported.variables:
+        listed = visible_line(", ".join(dict.fromkeys(exported.variables)))
+        shell.console.message(f"Set these variables where it is used: {listed}.")
+
+
+def _source(shell: Shell, source: str) -> tuple[Path, Dialect]:
+    if source in DIALECTS:
+        dialect = DIALECTS[source]
+        places = [shell.cwd / name for name in dialect.files]
+        path = next((place for place in places if place.is_file()), None)
+        if path is None:
+            raise FileError(f"{dialect.tool} has no servers here", where=str(places[0]), hint="name a file instead")
+        return path, dialect
+    path = Path(source).expanduser()
+    path = path if path.is_absolute() else shell.cwd / path
+    if not path.is_file():
+        if path.suffix or "/" in source:
+            raise FileError("no such file", where=str(path))
+        raise UnknownNameError("tool", source, DIALECTS)
+    dialect = dialect_of(str(path))
+    return path, DIALECTS["codex"] if dialect is NEXUS and path.suffix == ".toml" else dialect
+
+
+def _read(shell: Shell, path: Path, dialect: Dialect, *, lenient: bool) -> dict[str, dict[str, Any]]:
+    """The servers of a file in the one form, by name."""
+    layer = Layer("global", path.parent, "global")  # named by the user, and read as one of the user's own
+    answers = read_servers(path, layer, dialect)
+    configs = [answer for answer in answers if isinstance(answer, LayerConfig)]
+    entries: dict[str, dict[str, Any]] = {}
+    for config in configs:
+        for each in _one_by_one(config) if lenient else [config]:
+            try:
+                (normal,) = normalise_servers([each], [])
+            except NexusError as error:
+                if not lenient:
+                    raise
+                shell.console.warning(visible_line(f"skipped: {error.what}"))
+                continue
+            held: Any = normal.settings["mcp_servers"]
+            entries |= {server["name"]: _as_written(server) for server in held}
+    return entries
+
+
+def _one_by_one(config: LayerConfig) -> list[LayerConfig]:
+    servers: Any = config.settings["mcp_servers"]
+    if isinstance(servers, list):
+        alone: list[Any] = [[each] for each in servers]
+    elif isinstance(servers, dict):
+        alone = [{name: each} for name, each in servers.items()]
+    else:
+        raise ConfigError("what holds the servers must be a list or an object", where=str(config.path))
+    return [LayerConfig(config.path, {"mcp_servers": each}, lambda _pointer: (1, 1)) for each in alone]
+
+
+def _as_written(server: dict[str, Any]) -> dict[str, Any]:
+    """What has to be written down of a server: nothing that goes without saying."""
+    usual = {"stdio": "stdio", "http": "http"}
+    drop = {"name", *(["type"] if server["type"] in usual else []), *(["enabled"] if server["enabled"] else [])}
+    return {key: value for key, value in server.items() if key not in drop}

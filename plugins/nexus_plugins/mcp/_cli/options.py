@@ -1,0 +1,53 @@
+"""What the commands have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nexus_core import UnknownNameError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nexus_core import Request
+    from nexus_core.plugin import Loaded, MCPServerWithOrigin, Shell
+
+app = typer.Typer(
+    help="List MCP servers, try them, use their tools.",
+    no_args_is_help=True,
+    epilog="\b\nExamples:\n  nexus mcp list\n  nexus mcp add --global time -- uvx mcp-server-time",
+)
+
+
+def known_names(ctx: typer.Context) -> list[str]:
+    """The servers here, for completion."""
+    return [server.config.name for server in look(ctx.find_root().obj)[1].servers]
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON with a versioned schema.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be written, and write nothing.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A server.", autocompletion=known_names)]
+Names = Annotated[
+    list[str] | None, typer.Argument(metavar="[NAME]...", help="Servers; all if none.", autocompletion=known_names)
+]
+Global = Annotated[bool, typer.Option("--global", help="In your own mcp.json instead of the project's.")]
+
+
+def look(shell: Shell) -> tuple[Request, Loaded]:
+    """What is here."""
+    with shell.nexus() as nexus:
+        request = nexus.request()
+        return request, nexus.load(request)
+
+
+def chosen(loaded: Loaded, names: Sequence[str] | None) -> list[MCPServerWithOrigin]:
+    """The servers that were named; without names, those that may be started."""
+    if not names:
+        return [server for server in loaded.servers if server.status == "enabled"]
+    found = {server.config.name: server for server in loaded.servers}
+    for name in names:
+        if name not in found:
+            raise UnknownNameError("server", name, found)
+    return [found[name] for name in dict.fromkeys(names)]

@@ -1,0 +1,157 @@
+"""`nexus mcp test|call`."""
+
+from __future__ import annotations
+
+import json as json_module
+import time
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from nexus_core import NexusError, UsageError
+from nexus_core.plugin import visible_line
+from nexus_plugins.mcp._cli.options import Json, Name, Names, app, chosen, look
+from nexus_plugins.mcp._limits import Limits
+from nexus_plugins.mcp.call import import_links
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nexus_core import Request
+    from nexus_core.plugin import Loaded, MCPServerWithOrigin, Shell
+    from nexus_plugins.mcp._content import Outcome
+    from nexus_plugins.mcp._records import Record
+
+FINDINGS = 1
+
+
+class Answer(NamedTuple):
+    """What became of asking a server."""
+
+    server: str
+    seconds: float
+    record: Record | None = None
+    error: NexusError | None = None
+
+
+def ask_all(request: Request, loaded: Loaded, servers: Sequence[MCPServerWithOrigin]) -> list[Answer]:
+    """Start servers, all at once, and have each list its tools; the answers are in the order of the servers."""
+    links_of = import_links()
+    import anyio  # noqa: PLC0415 - comes with the extra
+
+    answers: dict[str, Answer] = {}
+
+    async def main() -> None:
+        async with links_of(loaded, request, Limits.of(loaded)) as links, anyio.create_task_group() as tasks:
+
+            async def ask(server: MCPServerWithOrigin) -> None:
+                started = time.monotonic()
+                record, error = None, None
+                try:
+                    record = await links.record_of(server)
+                except NexusError as caught:
+                    error = caught
+                answers[server.config.name] = Answer(server.config.name, time.monotonic() - started, record, error)
+
+            for server in servers:
+                tasks.start_soon(ask, server)
+
+    anyio.run(main)
+    return [answers[server.config.name] for server in servers]
+
+
+@app.command("test", epilog="\b\nExamples:\n  nexus mcp test\n  nexus mcp test github --json")
+def try_servers(ctx: typer.Context, names: Names = None, json: Json = False) -> None:
+    """Start servers, see whether they answer, and end them. Exits with 1 if one of them fails."""
+    shell: Shell = ctx.obj
+    request, loaded = look(shell)
+    servers = chosen(loaded, names)
+    if not servers:
+        shell.console.message("There is no server here that may be started.")
+        return
+    answers = ask_all(request, loaded, servers)
+    if json:
+        shell.console.json({"schema": 1, "servers": [_describe(answer) for answer in answers]})
+    else:
+        rows = [
+            (answer.server, "failed" if answer.error else "ok", f"{answer.seconds:.1f} s", _said(answer))
+            for answer in answers
+        ]
+        shell.console.table([("NAME", "STATUS", "TIME", "WHAT"), *rows], styles=["bold"])
+    if any(answer.error for answer in answers):
+        raise typer.Exit(FINDINGS)
+
+
+@app.command(epilog='\b\nExamples:\n  nexus mcp call time now\n  nexus mcp call github search \'{"q": "nexus"}\'')
+def call(
+    ctx: typer.Context,
+    name: Name,
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="A tool, as its server calls it.")],
+    arguments: Annotated[str, typer.Argument(metavar="[JSON]", help="What to run it with: an object.")] = "{}",
+    json: Json = False,
+) -> None:
+    """Start a server, run one of its tools, and print what it brings. Exits with 1 if the tool failed."""
+    shell: Shell = ctx.obj
+    request, loaded = look(shell)
+    (server,) = chosen(loaded, [name])
+    outcome = _run(request, loaded, server, tool, _arguments(arguments))
+    content = outcome.content
+    parts = [content] if isinstance(content, str) else [_words(part) for part in content]
+    if json:
+        shell.console.json({"schema": 1, "is_error": outcome.is_error, "content": parts})
+    else:
+        shell.console.text("\n".join(parts))
+    if outcome.is_error:
+        raise typer.Exit(FINDINGS)
+
+
+def _run(
+    request: Request, loaded: Loaded, server: MCPServerWithOrigin, tool: str, arguments: dict[str, object]
+) -> Outcome:
+    links_of = import_links()
+    import anyio  # noqa: PLC0415 - comes with the extra
+
+    from nexus_plugins.mcp._content import outcome_of  # noqa: PLC0415 - as above
+
+    async def main() -> Outcome:
+        async with links_of(loaded, request, Limits.of(loaded)) as links:
+            return outcome_of(await links.call(server, tool, arguments))
+
+    return anyio.run(main)
+
+
+def _arguments(text: str) -> dict[str, object]:
+    try:
+        value = json_module.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise UsageError("what to run the tool with must be a JSON object", hint="""'{"path": "README.md"}'""")
+    return value
+
+
+def _words(part: object) -> str:
+    text = getattr(part, "text", None)
+    if isinstance(text, str):
+        return text
+    mime, data = getattr(part, "mime", ""), getattr(part, "data", "")
+    return f"[{mime}, {len(data) * 3 // 4:,} bytes]"
+
+
+def _describe(answer: Answer) -> dict[str, object]:
+    return {
+        "name": answer.server,
+        "ok": answer.error is None,
+        "seconds": round(answer.seconds, 3),
+        "tools": len(answer.record.usable) if answer.record else 0,
+        "withheld": len(answer.record.withheld) if answer.record else 0,
+        "error": answer.error.what if answer.error else None,
+    }
+
+
+def _said(answer: Answer) -> str:
+    if answer.error is not None:
+        return visible_line(str(answer.error).replace("\n", "; "))
+    record = answer.record
+    withheld = f", {len(record.withheld)} withheld" if record and record.withheld else ""
+    return f"{len(record.usable) if record else 0} tools{withheld}"

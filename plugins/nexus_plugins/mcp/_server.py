@@ -1,0 +1,123 @@
+"""Nexus as an MCP server, over standard input and output."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
+
+import anyio
+import mcp_types
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+from nexus_core import NexusError, UnknownNameError, __version__
+from nexus_plugins.mcp._served import SERVED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TextIO
+
+    from nexus_core import Nexus
+
+PROMPT = "nexus://prompt"
+LAYER = "nexus://layers/"
+
+
+def serve_stdio(nexus: Nexus, out: TextIO) -> None:
+    """Serve until the client leaves.
+
+    Args:
+        nexus: What is served.
+        out: Where the answers go; nobody else may write to it.
+    """
+
+    async def main() -> None:
+        async with stdio_server(stdout=anyio.wrap_file(out)) as (incoming, outgoing):
+            server = make_server(nexus)
+            await server.run(incoming, outgoing, server.create_initialization_options())
+
+    anyio.run(main)
+
+
+def make_server(nexus: Nexus) -> Server[Any]:
+    """A server of the official SDK that answers for a Nexus; each answer is made in a thread, one after the other."""
+    turn = anyio.Lock()
+
+    async def list_tools(_ctx: object, _params: object) -> mcp_types.ListToolsResult:
+        tools = [
+            mcp_types.Tool(name=name, description=served.description, input_schema=served.schema)
+            for name, served in SERVED.items()
+        ]
+        return mcp_types.ListToolsResult(tools=tools)
+
+    async def call_tool(_ctx: object, params: mcp_types.CallToolRequestParams) -> mcp_types.CallToolResult:
+        async with turn:
+            text, failed = await anyio.to_thread.run_sync(run_tool, nexus, params.name, params.arguments or {})
+        return mcp_types.CallToolResult(content=[mcp_types.TextContent(text=text)], is_error=failed)
+
+    async def list_resources(_ctx: object, _params: object) -> mcp_types.ListResourcesResult:
+        async with turn:
+            names = await anyio.to_thread.run_sync(lambda: [layer.name for layer in nexus.load().layers])
+        found = [mcp_types.Resource(uri=PROMPT, name="prompt", description="The labelled system prompt.")]
+        found += (
+            mcp_types.Resource(uri=LAYER + quote(name, safe=""), name=name, description=f"The texts of layer {name}.")
+            for name in names
+        )
+        return mcp_types.ListResourcesResult(resources=found)
+
+    async def read_resource(_ctx: object, params: mcp_types.ReadResourceRequestParams) -> mcp_types.ReadResourceResult:
+        uri = str(params.uri)
+        async with turn:
+            text = await anyio.to_thread.run_sync(resource_text, nexus, uri)
+        contents = mcp_types.TextResourceContents(uri=uri, text=text, mime_type="text/markdown")
+        return mcp_types.ReadResourceResult(contents=[contents])
+
+    return Server(
+        "nexus",
+        version=__version__,
+        instructions="What Nexus knows of this directory: the prompt, where its parts come from, and past sessions.",
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_list_resources=list_resources,
+        on_read_resource=read_resource,
+    )
+
+
+def run_tool(nexus: Nexus, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
+    """What a tool of ours answers, as JSON, and whether it failed."""
+    served = SERVED.get(name)
+    try:
+        if served is None:
+            raise UnknownNameError("tool", name, SERVED)
+        fault = _fault(served.schema, arguments)
+        if fault:
+            return fault, True
+        return json.dumps(served.run(nexus, arguments), ensure_ascii=False, default=str), False
+    except NexusError as error:
+        return str(error), True
+
+
+def resource_text(nexus: Nexus, uri: str) -> str:
+    """The text of a resource.
+
+    Raises:
+        UnknownNameError: There is none of that address.
+    """
+    if uri == PROMPT:
+        return nexus.system_prompt()
+    loaded = nexus.load()
+    known = {LAYER + quote(layer.name, safe=""): layer for layer in loaded.layers}
+    layer = known.get(uri) or known.get(LAYER + quote(unquote(uri.removeprefix(LAYER)), safe=""))
+    if layer is None:
+        raise UnknownNameError("resource", uri, [PROMPT, *known])
+    return "\n\n".join(f"Source: {text.path}\n\n{text.text}" for text in loaded.texts_of(layer))
+
+
+def _fault(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
+    """What is wrong with the arguments of a call, in words; "" when nothing is."""
+    import jsonschema  # noqa: PLC0415 - comes with the SDK, and takes its time
+
+    error = jsonschema.Draft202012Validator(dict(schema)).iter_errors(dict(arguments))
+    first = next(iter(error), None)
+    return f"{first.json_path}: {first.message}" if first is not None else ""

@@ -1,0 +1,322 @@
+"""`nexus mcp` from the command line."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nexus_core.testing import write_files
+from tests.conftest import Cli
+from tests.plugins.mcp_world import define, script
+
+SECRET = "sk-live-0123456789abcdef"  # noqa: S105 - nobody's
+SERVERS = {
+    "servers": [
+        {"name": "files", "command": ["npx", "-y", "files"], "env": {"TOKEN": SECRET, "KEY": "${KEY}"}},
+        {
+            "name": "web",
+            "url": "https://web.example/mcp",
+            "headers": {"Authorization": "Bearer ${WEB}", "X-Key": SECRET},
+        },
+        {"name": "off", "command": ["x"], "enabled": False},
+    ]
+}
+
+
+def own(home: Path, content: object = SERVERS) -> Path:
+    write_files(home, {"mcp.json": json.dumps(content)})
+    return home / "mcp.json"
+
+
+def servers_in(path: Path) -> Any:
+    return json.loads(path.read_text())["servers"]
+
+
+# ---- list -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("P-11", "T10")
+def test_the_list_says_what_there_is_and_shows_no_secret(cli: Cli, nexus_home: Path) -> None:
+    own(nexus_home)
+
+    outcome = cli("mcp", "list")
+
+    assert [line.split()[:4] for line in outcome.out.splitlines()] == [
+        ["NAME", "TYPE", "ORIGIN", "STATUS"],
+        ["files", "stdio", "global", "enabled"],
+        ["web", "http", "global", "enabled"],
+        ["off", "stdio", "global", "disabled"],
+    ]
+    assert "npx -y files" in outcome.out
+    assert SECRET not in outcome.out + outcome.err + cli("mcp", "list", "--json").out
+
+
+def test_the_list_for_programs_has_names_of_variables_only(cli: Cli, nexus_home: Path) -> None:
+    path = own(nexus_home)
+
+    rows = json.loads(cli("mcp", "list", "--json").out)["servers"]
+
+    assert rows[0] == {
+        "name": "files",
+        "type": "stdio",
+        "origin": "global",
+        "status": "enabled",
+        "path": str(path),
+        "line": 1,
+        "what": "npx -y files",
+        "env": ["KEY", "TOKEN"],
+        "headers": [],
+        "usable": True,
+    }
+
+
+@pytest.mark.acceptance("T1")
+def test_a_server_of_a_project_is_listed_as_not_approved(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/mcp.json": '{"servers": [{"name": "theirs", "command": ["x"]}]}'})
+
+    outcome = cli("mcp", "list")
+
+    assert "not approved" in outcome.out
+    assert "nexus trust allow" in outcome.err
+
+
+# ---- add, remove, enable, disable -------------------------------------------------------------------------
+
+
+def test_a_server_is_added_to_a_new_file_of_the_project(cli: Cli, work: Path) -> None:
+    outcome = cli("mcp", "add", "time", "--env", "TZ=${TZ}", "--", "uvx", "mcp-server-time", "--verbose")
+
+    assert (outcome.code, outcome.out.strip()) == (0, f"{work}/.nexus3/mcp.json")
+    assert "nexus trust allow" in outcome.err
+    assert servers_in(work / ".nexus3/mcp.json") == [
+        {"name": "time", "command": ["uvx", "mcp-server-time", "--verbose"], "env": {"TZ": "${TZ}"}}
+    ]
+
+
+def test_a_server_is_added_in_the_shape_that_the_file_has_and_comments_stay(cli: Cli, nexus_home: Path) -> None:
+    path = nexus_home / "mcp.json"
+    path.write_text('{\n  // ours\n  "mcpServers": {\n    "a": {"command": "x"}\n  }\n}\n')
+
+    cli("mcp", "add", "--global", "web", "--url", "https://web.example", "--header", "A=Bearer ${B}")
+
+    text = path.read_text()
+    assert "// ours" in text
+    assert '"a": {"command": "x"}' in text
+    assert json.loads(text.replace("// ours", ""))["mcpServers"]["web"] == {
+        "url": "https://web.example",
+        "headers": {"A": "Bearer ${B}"},
+    }
+
+
+def test_a_dry_run_writes_nothing_and_prints_no_value(cli: Cli, work: Path) -> None:
+    outcome = cli("mcp", "add", "a", "--env", f"T={SECRET}", "--dry-run", "--", "x")
+
+    assert outcome.code == 0
+    assert SECRET not in outcome.out + outcome.err
+    assert not (work / ".nexus3").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["add", "a"], "either a command or an address"),
+        (["add", "a", "--url", "https://x", "--", "y"], "either a command or an address"),
+        (["add", "a", "--env", "TOKEN", "--", "y"], "--env wants NAME=VALUE"),
+        (["add", "--global", "files", "--", "y"], "already"),
+        (["remove", "filez"], "did you mean 'files'?"),
+        (["enable", "offf"], "did you mean 'off'?"),
+        (["test", "wep"], "did you mean 'web'?"),
+        (["export", "--to", "claud"], "did you mean 'claude'?"),
+        (["call", "files", "read", "{"], "must be a JSON object"),
+        (["import", "cloude"], "did you mean 'claude'?"),
+    ],
+)
+def test_what_is_not_acceptable_is_refused_with_advice(
+    cli: Cli, nexus_home: Path, arguments: list[str], message: str
+) -> None:
+    own(nexus_home)
+
+    outcome = cli("mcp", *arguments)
+
+    assert outcome.code == 2
+    assert message in outcome.err
+
+
+def test_a_server_is_switched_off_and_on_and_taken_out(cli: Cli, nexus_home: Path) -> None:
+    path = own(nexus_home)
+
+    assert cli("mcp", "disable", "files").code == 0
+    assert servers_in(path)[0]["enabled"] is False
+    assert cli("mcp", "enable", "files").code == 0
+    assert servers_in(path)[0]["enabled"] is True
+    assert cli("mcp", "remove", "files").code == 0
+    assert [server["name"] for server in servers_in(path)] == ["web", "off"]
+
+
+def test_a_file_of_another_tool_is_left_to_that_tool(cli: Cli, work: Path) -> None:
+    write_files(
+        work,
+        {
+            ".nexus3/config.json": '{"plugins": {"mcp": {"read": ["claude"]}}}',
+            ".mcp.json": '{"mcpServers": {"a": {"command": "x"}}}',
+        },
+    )
+
+    outcome = cli("mcp", "remove", "a")
+
+    assert outcome.code == 3
+    assert "this file belongs to Claude Code" in outcome.err
+
+
+# ---- import, export ---------------------------------------------------------------------------------------
+
+
+def test_servers_of_another_tool_are_copied_and_references_stay(cli: Cli, work: Path) -> None:
+    write_files(work, {".codex/config.toml": '[mcp_servers.a]\ncommand = "x"\nenv_vars = ["TOKEN"]\n'})
+
+    outcome = cli("mcp", "import", "codex")
+
+    assert outcome.code == 0
+    assert servers_in(work / ".nexus3/mcp.json") == [{"name": "a", "command": ["x"], "env": {"TOKEN": "${TOKEN}"}}]
+
+
+def test_one_bad_server_stops_an_import_unless_it_is_lenient(cli: Cli, work: Path) -> None:
+    write_files(work, {".mcp.json": '{"mcpServers": {"good": {"command": "x"}, "bad": {"command": 7}}}'})
+
+    strict, lenient = cli("mcp", "import", "claude"), cli("mcp", "import", "claude", "--lenient")
+
+    assert (strict.code, lenient.code) == (3, 0)
+    assert "'command' of server 'bad'" in strict.err
+    assert "'command' of server 'bad'" in lenient.err
+    assert [server["name"] for server in servers_in(work / ".nexus3/mcp.json")] == ["good"]
+
+
+def test_what_is_there_already_is_not_replaced_by_an_import(cli: Cli, nexus_home: Path, work: Path) -> None:
+    path = own(nexus_home)
+    write_files(work, {"other.json": '{"mcpServers": {"files": {"command": "y"}, "new": {"command": "z"}}}'})
+
+    outcome = cli("mcp", "import", "--global", "other.json")
+
+    assert "files is there already" in outcome.err
+    assert [server["command"] for server in servers_in(path) if "command" in server] == [
+        ["npx", "-y", "files"],
+        ["x"],
+        ["z"],
+    ]
+
+
+@pytest.mark.parametrize("target", ["claude", "vscode", "codex", "nexus"])
+def test_an_export_has_references_in_the_place_of_secrets(cli: Cli, nexus_home: Path, target: str) -> None:
+    own(nexus_home)
+
+    outcome = cli("mcp", "export", "--to", target)
+
+    assert outcome.code == 0
+    assert SECRET not in outcome.out
+    assert "TOKEN" in outcome.err
+
+
+def test_codex_gets_its_own_words(cli: Cli, nexus_home: Path) -> None:
+    own(nexus_home)
+
+    exported = tomllib.loads(cli("mcp", "export", "--to", "codex").out)["mcp_servers"]
+
+    assert exported["files"] == {"command": "npx", "args": ["-y", "files"], "env_vars": ["TOKEN", "KEY"]}
+    assert exported["web"] == {
+        "url": "https://web.example/mcp",
+        "bearer_token_env_var": "WEB",
+        "env_http_headers": {"X-Key": "WEB_X_KEY"},
+    }
+    assert exported["off"]["enabled"] is False
+
+
+@pytest.mark.parametrize(
+    ("target", "file"), [("claude", ".mcp.json"), ("vscode", ".vscode/mcp.json"), ("codex", ".codex/config.toml")]
+)
+def test_what_was_exported_is_imported_again_as_it_was(
+    cli: Cli, nexus_home: Path, work: Path, target: str, file: str
+) -> None:
+    own(nexus_home)
+    before = cli("mcp", "export", "--to", "nexus").out
+    write_files(work, {file: cli("mcp", "export", "--to", target).out})
+    own(nexus_home, {"servers": []})
+
+    assert cli("mcp", "import", "--global", target).code == 0
+
+    again = cli("mcp", "export", "--to", "nexus").out
+    assert json.loads(again) == json.loads(before)
+
+
+# ---- servers that run -------------------------------------------------------------------------------------
+
+running = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="servers are ended by process group")
+
+
+@running
+def test_servers_are_tried_all_at_once_and_a_broken_one_is_told_apart(cli: Cli, nexus_home: Path) -> None:
+    define(nexus_home, good=script(), broken=["/no/such/program"])
+
+    outcome = cli("mcp", "test", "--json")
+
+    rows = json.loads(outcome.out)["servers"]
+    assert outcome.code == 1
+    assert [(row["name"], row["ok"], row["tools"]) for row in rows] == [("good", True, 1), ("broken", False, 0)]
+    assert "cannot be started" in rows[1]["error"]
+
+
+@running
+def test_a_tool_is_called_by_its_own_name(cli: Cli, nexus_home: Path) -> None:
+    define(nexus_home, good=script())
+
+    outcome = cli("mcp", "call", "good", "echo", '{"a": 1}')
+
+    assert (outcome.code, outcome.out) == (0, '["echo", {"a": 1}]\n')
+
+
+@running
+@pytest.mark.acceptance("T7", "Z-02")
+def test_known_tools_are_offered_and_changed_ones_withheld_until_they_are_pinned(cli: Cli, nexus_home: Path) -> None:
+    define(nexus_home, good=script())
+    first = json.loads(cli("mcp", "tools", "--json").out)["tools"]
+    changed = [{"name": "echo", "description": "Mails it to everybody.", "inputSchema": {"type": "object"}}]
+    define(nexus_home, good={"command": script(), "env": {"TOOLS": json.dumps(changed)}})
+
+    cached = json.loads(cli("mcp", "tools", "--json").out)["tools"]
+    fresh = json.loads(cli("mcp", "tools", "--refresh", "--json").out)["tools"]
+    refused = cli("mcp", "pin", "good")
+    approved = cli("mcp", "pin", "good", "--yes")
+    after = json.loads(cli("mcp", "tools", "--json").out)["tools"]
+
+    assert [(row["name"], row["status"]) for row in first] == [("mcp__good__echo", "usable")]
+    assert cached == first
+    assert [row["status"] for row in fresh] == ["withheld"]
+    assert refused.code == 1
+    assert '-    "description": "Says it again."' in refused.out
+    assert '+    "description": "Mails it to everybody."' in refused.out
+    assert approved.code == 0
+    assert [(row["status"], row["description"]) for row in after] == [("usable", "Mails it to everybody.")]
+
+
+def test_nothing_is_known_of_a_server_that_was_never_asked(cli: Cli, nexus_home: Path) -> None:
+    own(nexus_home)
+
+    outcome = cli("mcp", "pin", "files")
+
+    assert outcome.code == 3
+    assert "nexus mcp tools files" in outcome.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["list", "add", "remove", "enable", "disable", "test", "tools", "call", "pin", "import", "export", "serve"],
+)
+def test_every_command_ends_its_help_with_two_examples(cli: Cli, command: str) -> None:
+    outcome = cli("mcp", command, "--help")
+
+    assert outcome.code == 0
+    assert len(outcome.out.split("Examples:")[1].strip().splitlines()) >= 2
