@@ -40,6 +40,7 @@ generate: $(VENV)/.dev  ## rewrite the generated files (plugin manifest, hook re
 bench: $(VENV)/.run  ## measure start-up beside the peers, and loading beside bare reading
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/layers.py
+	$(BIN)/python benchmarks/servers.py
 	$(BIN)/python benchmarks/tokens.py
 	$(BIN)/python benchmarks/transcripts.py
 	$(BIN)/python benchmarks/history.py

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         SummaryError,
         TurnError,
         UnknownNameError,
+        UnreachableError,
         UsageError,
     )
     from nexus_core.history.check import check
@@ -87,6 +88,7 @@ _HOMES = {
     "Tool": "values.conversation",
     "TurnError": "errors",
     "UnknownNameError": "errors",
+    "UnreachableError": "errors",
     "Usage": "values.conversation",
     "UsageError": "errors",
     "__version__": "_version",
@@ -127,6 +129,7 @@ __all__ = [
     "Tool",
     "TurnError",
     "UnknownNameError",
+    "UnreachableError",
     "Usage",
     "UsageError",
     "__version__",

@@ -7,7 +7,8 @@ NexusError                 something a person can put right; the message says wh
 ├── BudgetError            what must be sent does not fit
 ├── LedgerError            conversations cannot be read or written
 │   ├── ConflictError      somebody else has added to the session meanwhile
-│   └── ExistsError        there is a session of that name already
+│   ├── ExistsError        there is a session of that name already
+│   └── UnreachableError   the server or file does not answer; nothing says that it is damaged
 ├── TurnError              a session cannot do that now
 │   └── PendingCalls       tools were called and their results are not recorded yet
 ├── SummaryError           nobody could summarise a conversation
@@ -133,6 +134,10 @@ class ExistsError(LedgerError):
     """Raised when a session of that name is there already."""
 
 
+class UnreachableError(LedgerError):
+    """Raised when the server or the file of a ledger cannot be reached or opened; whether it is sound nobody knows."""
+
+
 class TurnError(NexusError):
     """Raised when a session is asked for something that its open or closed turn does not allow."""
 
@@ -195,15 +200,17 @@ class UsageError(NexusError):
 class UnknownNameError(UsageError):
     """Raised when a plugin, hook, command or other named thing does not exist."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         names = sorted(known)
-        nearest = did_you_mean(name, names)
+        nearest = did_you_mean(name, names) if isinstance(name, str) else ""
         more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
-        listed = f"known: {', '.join(names[:SHOWN_NAMES])}{more}"
+        listed = f"known: {', '.join(map(_in_one_line, names[:SHOWN_NAMES]))}{more}"
         hint = nearest or (listed if names else f"there is no {kind} at all")
-        super().__init__(f"unknown {kind} {name!r}", hint=hint)
+        # What is no name at all may be too large to be shown.
+        shown = repr(name) if isinstance(name, str) else f"of type {type(name).__name__}"
+        super().__init__(f"unknown {kind} {shown}", hint=hint)
         self.kind = kind
-        self.name = name
+        self.name = name if isinstance(name, str) else ""
 
 
 class ClosedError(NexusError):
@@ -216,6 +223,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
     nearest = get_close_matches(name, sorted(known), n=1)
     return f"did you mean {nearest[0]!r}?" if nearest else ""
+
+
+def _in_one_line(name: str) -> str:
+    """A name as it is, or as Python writes it where it holds a line break or what nobody sees."""
+    return name if name.isprintable() else repr(name)
 
 
 def _rebuild(kind: type[NexusError], args: tuple[object, ...], state: dict[str, object]) -> NexusError:

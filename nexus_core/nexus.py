@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from nexus_core.layers.context import LoadedContext
     from nexus_core.session.async_session import AsyncSession
     from nexus_core.session.drivers import Work
-    from nexus_core.session.options import Options, Saying
+    from nexus_core.session.options import Saying
     from nexus_core.session.pipeline import Pipeline
     from nexus_core.session.place import Place
     from nexus_core.session.session import Session
@@ -86,8 +86,8 @@ class Nexus:
         report: Callable[[Problem], None] | None = None,
         trace: Callable[[HookCall], None] | None = None,
     ) -> None:
-        self.cwd = existing_directory(cwd)
-        self.home = home_directory(self.cwd) if home is None else Path(home).absolute()
+        self.cwd = existing_directory(_path(cwd, "cwd"))
+        self.home = home_directory(self.cwd) if home is None else Path(_path(home, "home")).absolute()
         self._has_layers = layers
         self._defaults = defaults_directory() if defaults else None
         settings = EarlySettings()
@@ -102,6 +102,9 @@ class Nexus:
         candidates += given_candidates(plugins)
         self._host: Host | None = Host(candidates, policy, report=report, trace=trace)
         self._valid: set[str] = set()  # settings that were found valid, as text
+        if ledger is not None and not isinstance(ledger, str) and not hasattr(ledger, "put_blobs"):
+            hint = "ledger='sqlite:///path', or one that is open"
+            raise UsageError(f"ledger must be a url or a ledger, not of type {type(ledger).__name__}", hint=hint)
         self._given_ledger = ledger
         self._ledger: Ledger | None = None
         self._place: Place | None = None
@@ -169,7 +172,9 @@ class Nexus:
             profile: Through whose eyes: `nexus`, or what `claude`, `codex` or `gemini` would read here.
         """
         if profile != OWN_PROFILE:
-            return self._profile_context(profile)
+            from nexus_core.layers.other_agents import context_as  # noqa: PLC0415 - only those who ask for another agent
+
+            return context_as(profile, self.cwd, lambda cwd: self._subagent_context(cwd, "repl"))
         return self._context_for(self.request(mode=mode))
 
     def sections(self, *, mode: Mode = "repl") -> tuple[Section, ...]:
@@ -238,27 +243,28 @@ class Nexus:
             permissions: What the agent may do, in words of your own.
             task: What a worker is to do.
             skills: The skills that a worker is told about; usually all.
+
+        Raises:
+            UsageError: Something is of another kind than it must be.
         """
-        from nexus_core.session.options import options  # noqa: PLC0415 - as above
         from nexus_core.session.session import Session  # noqa: PLC0415 - as above
 
-        said = options(
-            model=model,
-            tools=tools,
-            role=role,
-            renderer=renderer,
-            permissions=permissions,
-            task=task,
-            skills=skills,
-        )
-        return Session(self._pipeline(label, said))
+        said: Saying = {
+            "model": model,
+            "tools": tools,
+            "role": role,
+            "renderer": renderer,
+            "permissions": permissions,
+            "task": task,
+            "skills": skills,
+        }
+        return Session(self._pipeline(label, **said))
 
     def async_session(self, label: str, **said: Unpack[Saying]) -> AsyncSession:
         """The same with verbs that are awaited; arguments as for `session`."""
         from nexus_core.session.async_session import AsyncSession  # noqa: PLC0415 - as above
-        from nexus_core.session.options import options  # noqa: PLC0415 - as above
 
-        return AsyncSession(self._pipeline(label, options(**said)))
+        return AsyncSession(self._pipeline(label, **said))
 
     def assemble(self, request: Request, *, must_fit: bool = True) -> AssembledContext:
         """Everything that one call is made of, for a request; nothing is written, and no model is called.
@@ -296,25 +302,19 @@ class Nexus:
             TurnError: Nothing was sent by Nexus there.
         """
         from nexus_core.session.drivers import run  # noqa: PLC0415 - as above
-        from nexus_core.session.options import Options  # noqa: PLC0415 - as above
+        from nexus_core.session.opening import replaying  # noqa: PLC0415 - as above
 
-        return run(self._pipeline("", Options()).replay(step))
+        return run(replaying(self._place_of(self.host), step))
 
     def _assembling(self, request: Request, *, must_fit: bool) -> Work[AssembledContext]:
-        from nexus_core.session.assembling import assemble_for  # noqa: PLC0415 - as above
-        from nexus_core.session.requesting import event_of, options_of  # noqa: PLC0415 - as above
-        from nexus_core.session.thread_reader import ThreadReader  # noqa: PLC0415 - as above
+        from nexus_core.session.opening import assembling  # noqa: PLC0415 - as above
 
-        if request.cwd != self.cwd:
-            raise UsageError(f"this Nexus is about {self.cwd}, not {request.cwd}", hint=f"Nexus({str(request.cwd)!r})")
-        thread = ThreadReader(self._place_of(self.host), request.session, options_of(request), request.mode)
-        return assemble_for(thread, event_of(request), must_fit=must_fit)
+        return assembling(self._place_of(self.host), request, must_fit=must_fit)
 
-    def _pipeline(self, label: str, options: Options, mode: Mode = "repl") -> Pipeline:
-        from nexus_core.session.pipeline import Pipeline  # noqa: PLC0415 - as above
-        from nexus_core.session.thread import Thread  # noqa: PLC0415 - as above
+    def _pipeline(self, label: str, **said: Unpack[Saying]) -> Pipeline:
+        from nexus_core.session.opening import open_pipeline  # noqa: PLC0415 - as above
 
-        return Pipeline(Thread(self._place_of(self.host), label, options, mode))
+        return open_pipeline(self._place_of(self.host), label, **said)
 
     def _place_of(self, host: Host) -> Place:
         """What its sessions have in common."""
@@ -354,41 +354,17 @@ class Nexus:
             raise error
         self._valid.add(content)
 
-    def _profile_context(self, profile: str) -> LoadedContext:
-        from nexus_core.layers.context import LoadedContext  # noqa: PLC0415 - as above
-        from nexus_core.layers.profiles import read_as  # noqa: PLC0415 - only those who ask for another agent need it
-        from nexus_core.layers.sections import layer_sections  # noqa: PLC0415 - as above
-        from nexus_core.values.loaded import Loaded  # noqa: PLC0415 - as above
-
-        view = read_as(profile, self.cwd, self.cwd / os.path.expanduser("~"))  # noqa: PTH111 - does not fail without a home
-        layers = tuple(dict.fromkeys(text.layer for text in view.texts if text.layer is not None))
-        loaded = Loaded(layers=layers, texts=view.texts, skipped=view.skipped, findings=view.findings)
-        return LoadedContext(
-            cwd=self.cwd,
-            loaded=loaded,
-            layer_sections=layer_sections(loaded),
-            other_sections=(),
-            load_for=lambda cwd: self._subagent_context(cwd, "repl"),
-        )
-
     def _request_for(self, cwd: Path, mode: Mode) -> Request:
         settings = read_early_settings(self.home, cwd / ".nexus3")
         return Request(
             cwd=cwd, home=self.home, defaults=self._defaults, ancestor_depth=settings.ancestor_depth, mode=mode
         )
 
-    def _subagent_context(self, cwd: str | os.PathLike[str], mode: Mode) -> LoadedContext:
-        """What a subagent gets of its directory: everything but servers."""
-        from dataclasses import replace  # noqa: PLC0415 - most contexts have no subagent
-
-        request = self._request_for(existing_directory(cwd), mode)
-        return self._context_for(request, replace(self.load(request), servers=()))
-
-    def _context_for(self, request: Request, loaded: Loaded | None = None) -> LoadedContext:
+    def _context_for(self, request: Request, *, subagent: bool = False) -> LoadedContext:
         from nexus_core.layers.context import LoadedContext  # noqa: PLC0415 - as above
         from nexus_core.layers.sections import active_configuration, layer_sections  # noqa: PLC0415 - as above
 
-        loaded = self.load(request) if loaded is None else loaded
+        loaded = self.load(request).without_servers() if subagent else self.load(request)
         static = self.host.static_sections(request, loaded)
         return LoadedContext(
             cwd=request.cwd,
@@ -397,6 +373,9 @@ class Nexus:
             other_sections=(*static, active_configuration(loaded.settings)),
             load_for=lambda cwd: self._subagent_context(cwd, request.mode),
         )
+
+    def _subagent_context(self, cwd: str | os.PathLike[str], mode: Mode) -> LoadedContext:
+        return self._context_for(self._request_for(existing_directory(cwd), mode), subagent=True)
 
     def close(self) -> None:
         """Let go of the plugins and of what they opened; a second call does nothing."""
@@ -412,3 +391,9 @@ class Nexus:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _path(given: object, name: str) -> str | os.PathLike[str]:
+    if isinstance(given, str | os.PathLike):
+        return given
+    raise UsageError(f"{name} must be a path, not of type {type(given).__name__}")

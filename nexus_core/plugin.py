@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nexus_core.config.pointers import pointer_to
     from nexus_core.config.schema import Strict
     from nexus_core.config.servers.normalising import normalise_servers
-    from nexus_core.errors import ConflictError, ExistsError, LedgerError
+    from nexus_core.errors import ConflictError, ExistsError, LedgerError, UnreachableError
     from nexus_core.files.admission import Admission, real_path
     from nexus_core.files.lock import locked
     from nexus_core.files.ownership import is_foreign, owners_beside
@@ -124,6 +124,7 @@ _HOMES = {
     "ThreadOutline": "values.compaction",
     "ToolCall": "values.parts",
     "Truncation": "values.budget",
+    "UnreachableError": "errors",
     "canonical": "trust.fingerprint",
     "count_messages": "tokens.messages",
     "cut_pieces": "tokens.pieces",
@@ -224,6 +225,7 @@ __all__ = [
     "ThreadOutline",
     "ToolCall",
     "Truncation",
+    "UnreachableError",
     "canonical",
     "count_messages",
     "cut_pieces",

@@ -21,6 +21,13 @@ def test_an_unknown_name_far_from_all_lists_what_there_is() -> None:
     assert "known: environment, tagged" in str(UnknownNameError("plugin", "xyz", ["tagged", "environment"]))
 
 
+def test_names_that_break_a_line_or_steer_a_terminal_are_listed_in_one_line() -> None:
+    error = UnknownNameError("session", "zzz", ["plain", "two\nlines", "red\x1b[31m", "left\u202e"])
+
+    assert error.hint == "known: 'left\\u202e', plain, 'red\\x1b[31m', 'two\\nlines'"
+    assert len(str(error).splitlines()) == 2
+
+
 def test_an_unknown_name_where_there_is_nothing_says_so() -> None:
     assert "there is no renderer at all" in str(UnknownNameError("renderer", "xyz", []))
 

@@ -79,6 +79,11 @@ class FreshLoads:
         self._known[cwd, mode] = look(watched_paths(request, loaded), since), request, loaded
         return request, loaded
 
+    def last(self, cwd: Path, mode: Mode) -> tuple[Request, Loaded] | None:
+        """What was last loaded for a directory, whatever became of it since; None where nothing was."""
+        known = self._known.get((cwd, mode))
+        return None if known is None else known[1:]
+
 
 def watched_paths(request: Request, loaded: Loaded) -> set[str]:
     """Every path that a load depends on: what was read, what was looked for in vain, and where more could appear."""

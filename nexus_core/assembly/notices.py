@@ -16,7 +16,7 @@ TITLE = "Changed Instructions"
 MOST_LINES = 200
 """A notice has no more lines than this about one section."""
 LONGEST_LINE = 1000
-"""Characters of a line that a notice repeats."""
+"""Characters of a line that a notice repeats; of a longer one it says how much is missing, and where to read it."""
 _ORDER = -1
 _CONTEXT = 2
 
@@ -68,10 +68,14 @@ def _changes(told: Sequence[Section], now: Sequence[Section]) -> Iterator[str]:
 
 
 def _bounded(lines: Sequence[str], name: str) -> str:
-    shown = [line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…" for line in lines[:MOST_LINES]]
+    shown = [line if len(line) <= LONGEST_LINE else _cut(line, name) for line in lines[:MOST_LINES]]
     if len(lines) > MOST_LINES:
         shown.append(f"[… {len(lines) - MOST_LINES:,} more lines of {name} …]")
     return "\n".join(shown)
+
+
+def _cut(line: str, name: str) -> str:
+    return f"{line[:LONGEST_LINE]} [… {len(line) - LONGEST_LINE:,} more characters of this line of {name} …]"
 
 
 def _key(section: Section) -> tuple[str, str]:

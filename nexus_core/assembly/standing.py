@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.assembly.epoch import write_view
+from nexus_core.assembly.setup import write_setup
 from nexus_core.assembly.tools import offer_tools, permitted
 from nexus_core.dialects.neutral.json_form import encode
 from nexus_core.history.ledger.media import address_of
@@ -107,6 +108,16 @@ class Standing:
     def system(self) -> str:
         """The static zone in words."""
         return self.renderer.system(self.sections)
+
+    @cached_property
+    def setup(self) -> bytes:
+        """What the settings say about calls, as it is stored."""
+        return write_setup(self.settings)
+
+    @cached_property
+    def setup_digest(self) -> str:
+        """Its address."""
+        return address_of(self.setup)
 
     def _trusted(self) -> list[list[Any]]:
         """What a project is allowed to do; what waits for the user's word has no effect yet."""

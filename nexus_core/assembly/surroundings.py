@@ -51,6 +51,12 @@ class Surroundings:
         """
         return [self._loads.get(place, mode) for place in places]
 
+    def last_look(self, places: Sequence[Path], mode: Mode = "repl") -> list[Seen] | None:
+        """What was last seen on disk; None where nothing was. Arguments as above."""
+        seen = [self._loads.last(place, mode) for place in places]
+        known = [each for each in seen if each is not None]
+        return known if len(known) == len(seen) else None
+
     def stand(self, found: Sequence[Seen], fields: Mapping[str, Any]) -> Standing:
         """What stands around a conversation now.
 

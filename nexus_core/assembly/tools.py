@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_core.dialects.fields import shown
 from nexus_core.dialects.neutral.json_form import decode, encode
+from nexus_core.errors import MessageError
 from nexus_core.history.ledger.texts import write_json
 from nexus_core.values.conversation import Tool
 from nexus_core.values.source import Source
@@ -37,11 +39,26 @@ def read_tools(tools: Iterable[object], api: str) -> tuple[Tool, ...]:
     """Definitions in the shape of any API; the model's own decides what several could mean.
 
     Raises:
-        MessageError: Something in it is no definition of a tool.
+        MessageError: Something in it is no definition of a tool, or a name is missing or there twice.
     """
     from nexus_core.dialects.finding import dialect  # noqa: PLC0415 - only for those who give any
 
-    return tuple(map(as_kept, dialect(api or "openai").read_tools(tools)))
+    kept = tuple(map(as_kept, dialect(api or "openai").read_tools(tools)))
+    _require_names(kept)
+    return kept
+
+
+def _require_names(tools: Iterable[Tool]) -> None:
+    """Refuse what every API refuses. Tools that a provider runs are its own business."""
+    taken: set[str] = set()
+    for tool in tools:
+        if "_builtin" in tool.extra:
+            continue
+        if not tool.name.strip():
+            raise MessageError("a tool has no name", path="tools", hint="a model can only ask for what has one")
+        if tool.name in taken:
+            raise MessageError(f"two tools are called {shown(tool.name)}", path="tools", hint="give each its own name")
+        taken.add(tool.name)
 
 
 def as_kept(tool: Tool) -> Tool:

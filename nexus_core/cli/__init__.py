@@ -6,7 +6,9 @@ lazy.py       commands that are listed without being imported
 options.py    the options that every command understands
 shell.py      what a command has at hand: console, directory, Nexus; keeps what plugins print out of the data
 bars.py       tables of tokens with bars; measure.py: who counts for a model, and how much it takes
+ledger.py     which ledger a command is about, and which session
 given_file.py what a command is given to read; given_json.py: JSON in it, with the place of what is wrong
+request/      assemble, diff; session/: the group of that name
 <name>.py     one command group each
 """
 

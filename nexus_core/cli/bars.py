@@ -6,6 +6,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_core.text.console import share
 from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -62,11 +63,6 @@ def print_bars(console: Console, heading: tuple[str, ...], rows: Sequence[Row], 
         lines.append([*_aligned(line, widths), drawn, _cut(row.remark, left)])
     console.text("")
     console.table([line[: len(head) + 1 + bool(columns[numbers:])] for line in lines], styles=["bold"])
-
-
-def share(tokens: int, total: int) -> str:
-    """A part of the total in percent."""
-    return f"{tokens / total:.1%}" if total else "-"
 
 
 def _aligned(line: Sequence[str], widths: Sequence[int]) -> list[str]:

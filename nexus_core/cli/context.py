@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nexus_core.cli.ledger import LedgerUrl, session_labels
 from nexus_core.cli.options import Json, Profile, RequireTrusted, model_names
-from nexus_core.cli.session.group import LedgerUrl, session_labels
 from nexus_core.errors import UsageError
 
 if TYPE_CHECKING:

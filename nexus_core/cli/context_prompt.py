@@ -9,8 +9,8 @@ import typer
 from nexus_core.cli.bars import Row, print_bars
 from nexus_core.cli.context_shares import shares_of, shares_of_prompt
 from nexus_core.cli.exits import FINDINGS
+from nexus_core.cli.ledger import open_nexus
 from nexus_core.cli.measure import open_measure
-from nexus_core.cli.session.group import open_nexus
 from nexus_core.nexus import OWN_PROFILE
 from nexus_core.rendering.labelled import render_section
 from nexus_core.text.console import counted

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core.cli.bars import share as percent
 from nexus_core.text.console import counted
+from nexus_core.text.console import share as percent
 from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core.cli.exits import FINDINGS
+from nexus_core.cli.ledger import LedgerUrl, find_session, open_nexus, session_labels
 from nexus_core.cli.options import Json, Profile, RequireTrusted  # noqa: TC001 - Typer reads annotations at run time
-from nexus_core.cli.session.group import LedgerUrl, find_session, open_nexus, session_labels
 from nexus_core.errors import UsageError, did_you_mean
 from nexus_core.layers.explaining import Explanation
 from nexus_core.layers.explaining import explain as find_explanations

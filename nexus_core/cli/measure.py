@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.cli.bars import share
+from nexus_core.text.console import share
 from nexus_core.text.visible import visible_line
 from nexus_core.tokens.counters import open_counter, open_model
 from nexus_core.tokens.models import DEFAULT_WINDOW

@@ -10,10 +10,18 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from nexus_core.cli.exits import CONFIGURATION, FINDINGS, INTERRUPTED, MISSING_EXTRA, OK, USAGE
+from nexus_core.cli.exits import CONFIGURATION, FINDINGS, INTERRUPTED, MISSING_EXTRA, OK, PROVIDER, USAGE
 from nexus_core.cli.root import root_command
 from nexus_core.cli.shell import CommandShell, own_output
-from nexus_core.errors import BudgetError, ConfigError, FileError, MissingExtraError, NexusError, UsageError
+from nexus_core.errors import (
+    BudgetError,
+    ConfigError,
+    FileError,
+    MissingExtraError,
+    NexusError,
+    SummaryError,
+    UsageError,
+)
 from nexus_core.host.implementation import describe
 from nexus_core.text.console import Console, ReaderLeftError
 
@@ -124,4 +132,6 @@ def _table_of(error: BudgetError) -> str:
 def _exit_code(error: NexusError) -> int:
     if isinstance(error, MissingExtraError):
         return MISSING_EXTRA
+    if isinstance(error, SummaryError):
+        return PROVIDER
     return USAGE if isinstance(error, UsageError) else CONFIGURATION

@@ -104,7 +104,7 @@ class TruncationConfig(Strict):
 class CompactionConfig(Strict):
     """When earlier turns are summarised, by whom, and how much stays."""
 
-    enabled: bool = Field(default=True, description="Whether to summarise at all.")
+    enabled: bool = Field(default=True, description="Whether to summarise without being asked to.")
     trigger_ratio: Ratio = Field(default=1.0, description="Summarise above this share of the available window.")
     trigger_tokens: Tokens | None = Field(default=None, description="Or above this many tokens.")
     trigger_turns: Annotated[int, Field(gt=0)] | None = Field(default=None, description="Or after this many turns.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Mapping
 from datetime import date
 from enum import Enum
@@ -115,6 +114,8 @@ def _scalar(value: object) -> Any:  # noqa: ANN401 - JSON has many types
     if isinstance(value, str | int | float):
         return value
     if isinstance(value, bytes | bytearray | memoryview):
+        from base64 import b64encode  # noqa: PLC0415 - few give bytes
+
         return b64encode(value).decode("ascii")
     if isinstance(value, date):
         return value.isoformat()

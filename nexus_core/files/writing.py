@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,7 +69,7 @@ def write_text_atomically(path: Path, text: str, *, mode: int = 0o600) -> None:
         mode: Its permissions, whatever the umask.
 
     Raises:
-        FileError: It is a link, or it cannot be written.
+        FileError: It is a link or otherwise no regular file, or it cannot be written.
     """
     try:
         data = text.encode()
@@ -79,12 +80,23 @@ def write_text_atomically(path: Path, text: str, *, mode: int = 0o600) -> None:
 
 def write_bytes_atomically(path: Path, data: bytes, *, mode: int = 0o600) -> None:
     """As `write_text_atomically`, whatever the content."""
-    if path.is_symlink():
-        raise FileError("is a link", where=str(path), hint="put the file itself in its place")
     try:
+        _require_replaceable(path)
         _replace(path, data, mode)
     except OSError as error:
         raise FileError(f"cannot write: {error.strerror}", where=str(path)) from error
+
+
+def _require_replaceable(path: Path) -> None:
+    """Refuse what a file would take the place of for good: a link, a device, a pipe, a directory."""
+    try:
+        kind = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if stat.S_ISLNK(kind):
+        raise FileError("is a link", where=str(path), hint="put the file itself in its place")
+    if not stat.S_ISREG(kind):
+        raise FileError("is no regular file", where=str(path), hint="name a file, or one that is not there yet")
 
 
 def _replace(path: Path, data: bytes, mode: int) -> None:

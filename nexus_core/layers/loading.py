@@ -27,7 +27,8 @@ T = TypeVar("T")
 def load_layers(host: Host, request: Request) -> Loaded:
     """What the plugins find for a request; nothing is cached, so a second call sees changed files."""
     layers, skipped = host.layers(request)
-    configs = in_one_form(_gather(partial(host.layer_config, request=request), layers, skipped), skipped)
+    found = _gather(partial(host.layer_config, request=request), layers, skipped)
+    configs = in_one_form(found, skipped, lenient=request.lenient)
     decisions = _Decisions(request)
     guarded = guard_configs(configs, decisions.decide, host.active_settings(), host.protected_settings())
     settings = merge_configs(guarded.configs, host.merge_policies())

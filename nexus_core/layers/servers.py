@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from nexus_core.values.trust import ActivePart
 
 
-def in_one_form(configs: list[LayerConfig], skipped: list[Skipped]) -> list[LayerConfig]:
+def in_one_form(configs: list[LayerConfig], skipped: list[Skipped], *, lenient: bool = False) -> list[LayerConfig]:
     """As `normalise_servers`, which is imported only where there are servers."""
     if not any(has_servers(config.settings) for config in configs):
         return configs
     from nexus_core.config.servers.normalising import normalise_servers  # noqa: PLC0415 - many directories have none
 
-    return normalise_servers(configs, skipped)
+    return normalise_servers(configs, skipped, lenient=lenient)
 
 
 def find_servers(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nexus_core.rendering.labelled import render_section
-from nexus_core.text.hidden import strip_hidden
+from nexus_core.text.hidden import bare, strip_hidden
 from nexus_core.text.markers import neutralise
 from nexus_core.text.visible import visible_line
 from nexus_core.values.message import Message
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 SOURCE = "_source"
 """The note on a message that says who or what said it; no API is told."""
+
+_OWN = frozenset({"current time", "timezone", "platform", "available actions"})
+"""What the lines are called that nobody else may write."""
+_LONGEST = 96
+"""Longer than any of them, however it is spaced."""
 
 
 def render_current(request: Request, sections: Sequence[Section], now: int) -> Message:
@@ -71,7 +76,19 @@ def _lines(request: Request, now: int) -> Iterator[str]:
         if request.platform_actions:
             yield f"Available actions: {', '.join(map(_in_one_line, request.platform_actions))}"
     for name, value in request.hook_data.items():
-        yield neutralise(f"{_in_one_line(name)}: {_in_one_line(value)}")
+        yield neutralise(f"{_not_ours(_in_one_line(name))}: {_in_one_line(value)}")
+
+
+def _not_ours(name: str) -> str:
+    """The name of what a program adds, in quotes where its line could be taken for one of ours or for a heading."""
+    plain = bare(name[:_LONGEST])
+    if not plain.isascii():
+        from unicodedata import normalize  # noqa: PLC0415 - a name is seldom other than plain
+
+        plain = normalize("NFKC", plain)
+    first, _, _ = plain.partition(":")
+    is_plain = plain[:1].isalnum() and " ".join(first.casefold().split()) not in _OWN
+    return name if is_plain else f'"{name}"'
 
 
 def _in_one_line(value: object) -> str:

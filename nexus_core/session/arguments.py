@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 
 from nexus_core.dialects.fields import named
 from nexus_core.errors import UsageError
@@ -27,19 +27,19 @@ def read_texts(given: object, name: str) -> tuple[str, ...]:
     Raises:
         UsageError: It is something else.
     """
-    texts = [read_text(each, f"each of {name}") for each in read_list(given, name)]
-    return tuple(sorted(texts) if isinstance(given, Set) else texts)
+    hint = f"{name}=[{given!a}]" if isinstance(given, str) else None
+    texts = [read_text(each, f"each of {name}") for each in read_list(given, name, hint)]
+    return tuple(sorted(texts) if isinstance(given, set | frozenset) else texts)
 
 
-def read_list(given: object, name: str) -> tuple[object, ...]:
+def read_list(given: object, name: str, hint: str | None = None) -> tuple[object, ...]:
     """What a list holds.
 
     Raises:
         UsageError: It is something else, such as one word in place of a list.
     """
     if isinstance(given, str | bytes | bytearray | Mapping) or not isinstance(given, Iterable):
-        hint = f"{name}=[{given!a}]" if isinstance(given, str) else None
-        raise UsageError(f"{name} must be a list, not {named(given)}", hint=hint)
+        raise UsageError(f"{name} must be a list, not {named(given)}", hint=hint or f"{name}=[…]")
     return tuple(given)
 
 

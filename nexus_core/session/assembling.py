@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from nexus_core.assembly.call import assemble
@@ -51,6 +50,8 @@ def try_out(thread: ThreadReader, state: State, said: Said | None, *, must_fit: 
 def ensure_in_use(state: State) -> None:
     """An archived session opens no turn; one that is open may be finished."""
     if state.record is not None and state.record.status == "archived":
+        from shlex import quote  # noqa: PLC0415 - seldom is a session archived
+
         undo = f"nexus session archive --undo {quote(state.record.label)}"
         raise TurnError(
             f"session {state.record.label!r} is archived",

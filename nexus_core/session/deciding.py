@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_core.assembly.calibration import learn
 from nexus_core.session.assembling import ensure_in_use
-from nexus_core.session.recording import Known, agent_step, reply_step, result_step
+from nexus_core.session.recording import Known, agent_step, read_agent_result, reply_step, result_step
 from nexus_core.session.replies import read_reply
 from nexus_core.session.results import read_results
 from nexus_core.session.turns import read_usage
@@ -40,7 +40,8 @@ class Deciding:
             MessageError: It is in no shape that is known.
         """
         if isinstance(given, AgentResult):
-            return lambda state: self._agent(state, given)
+            result = read_agent_result(given)
+            return lambda state: self._agent(state, result)
         brought = read_results(given)
         if brought is not None:
             return lambda state: result_step(state.turn, brought)

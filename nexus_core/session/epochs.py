@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.assembly.epoch import FIRST_VERSION, Epoch, read_epoch, read_view, write_epoch
+from nexus_core.assembly.setup import read_setup
 from nexus_core.assembly.system_context import system_context
 from nexus_core.errors import LedgerError
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from nexus_core.assembly.standing import Standing
     from nexus_core.values.ledger import Ledger
     from nexus_core.values.section import Section
+    from nexus_core.values.settings import Settings
 
 REMEMBERED = 64
 """So many epochs and views are remembered."""
@@ -37,6 +39,7 @@ class Epochs:
         self._ledger = ledger
         self._known: dict[str, Epoch] = {}
         self._views: dict[str, tuple[Section, ...]] = {}
+        self._setups: dict[str, Settings] = {}
         self._draft: tuple[Standing, str, int, Draft] | None = None
 
     def current(self, before: Epoch | None, standing: Standing, reloads: int, now: int) -> Draft:
@@ -88,6 +91,13 @@ class Epochs:
             _make_room(self._views)
             self._views[digest] = read_view(self._blob(digest, "what this session was told"))
         return self._views[digest]
+
+    def setup(self, digest: str) -> Settings:
+        """The settings of that address."""
+        if digest not in self._setups:
+            _make_room(self._setups)
+            self._setups[digest] = read_setup(self._blob(digest, "what the settings of this session were"))
+        return self._setups[digest]
 
     def _blob(self, digest: str, what: str) -> bytes:
         ledger = self._ledger()

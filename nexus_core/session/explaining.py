@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_core.assembly.epoch import read_epoch, read_view
 from nexus_core.assembly.placements import read_mentions
 from nexus_core.layers.explaining import Explanation
+from nexus_core.session.projecting import SILENT
 from nexus_core.session.walking import is_in_thread
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class _Look(NamedTuple):
 
     def fate(self, step: Step) -> str:
         """Whether a step is sent, and if not, why."""
-        if step.kind in ("compaction", "revert"):
+        if step.kind in SILENT:
             return "stands for what came before" if step.id == self.tip.compaction else "says nothing by itself"
         for placed in self.context.placements:
             if placed.name == step.id and placed.zone != "static" and placed.decision.action != "dropped":

@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.assembly.call import assemble
-from nexus_core.errors import BudgetError, ConflictError, PendingCalls, TurnError
+from nexus_core.errors import BudgetError, ConflictError, PendingCalls, TurnError, UsageError
 from nexus_core.session.appending import ATTEMPTS, append, never_still
+from nexus_core.session.arguments import read_flag, read_step, read_text
 from nexus_core.session.assembling import already_open, ensure_in_use, try_out
 from nexus_core.session.deciding import Deciding
 from nexus_core.session.drivers import wait
@@ -60,7 +61,7 @@ class Pipeline:
 
     def ask(self, message: object, *, interrupt: bool, event: Mapping[str, Any]) -> Work[AssembledContext]:
         """Open a turn and give what is to be sent."""
-        said = read_input(message, event)
+        said, interrupt = read_input(message, event), read_flag(interrupt, "interrupt")
 
         def decide(state: State) -> NewStep:
             ensure_in_use(state)
@@ -120,6 +121,7 @@ class Pipeline:
 
     def record(self, given: object, *, interrupted: bool) -> Work[RecordedStep]:
         """Keep a reply, results, or a whole turn."""
+        interrupted = read_flag(interrupted, "interrupted")
         decide = yield from wait(self._deciding.about, given, interrupted=interrupted)
         step = yield from append(self._thread, decide)
         assert step is not None  # noqa: S101 - there is always something to record
@@ -189,12 +191,14 @@ class Pipeline:
         """Summarise earlier turns because somebody asks for it; None where there is nothing to summarise."""
         from nexus_core.session.compacting import compact  # noqa: PLC0415 - most conversations are short
 
-        return (yield from compact(self._thread, focus, dry_run=dry_run))
+        return (yield from compact(self._thread, read_text(focus, "focus"), dry_run=read_flag(dry_run, "dry_run")))
 
     def recover(self, error: BaseException) -> Work[AssembledContext]:
         """What to send after a provider refused a call as too long."""
         from nexus_core.session.recovering import recover  # noqa: PLC0415 - as above
 
+        if not isinstance(error, BaseException):
+            raise UsageError("recover() takes what the provider's SDK raised", hint="except … as error: recover(error)")
         yield from recover(self._thread, self._last, error)
         return (yield from self.next())
 
@@ -214,7 +218,7 @@ class Pipeline:
         """Have a step stay as it is, or no longer; whether that changed anything."""
         from nexus_core.session.pinning import pin  # noqa: PLC0415 - as above
 
-        return (yield from pin(self._thread, step, remove=remove))
+        return (yield from pin(self._thread, read_step(step), remove=remove))
 
     # ---- sending --------------------------------------------------------------------------------------------
 

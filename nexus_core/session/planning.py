@@ -67,6 +67,28 @@ class Plan(NamedTuple):
     standing: Standing
 
 
+class _Pieces(NamedTuple):
+    """What a call is made of besides its epoch.
+
+    Attributes:
+        request: All circumstances.
+        history: What was said.
+        sections: What plugins tell now; None where what the turn is about was put into words before.
+        said: What is only tried out.
+        cut: Where the history began so far.
+        turn: The open turn.
+        now: The time, in milliseconds since 1970.
+    """
+
+    request: Request
+    history: list[Sent]
+    sections: Sequence[Section] | None
+    said: Said | None
+    cut: Cut | None
+    turn: str
+    now: int
+
+
 class Planner:
     """Plans one call of a session.
 
@@ -97,27 +119,39 @@ class Planner:
         turn = TRIED if said is not None else opened.steps[0].id if opened else ""
         request = self._request(said)
         cut = state.cut if window.fitting(turn, state.tip).still_holds(state.cut) else None
-        history = self._read(cut, turn)
         is_new = said is not None or (opened is not None and not opened.is_sealed)
-        sections = self._place.host.current_sections(request, self._standing.loaded) if is_new else ()
-        before = self._place.epochs.read(state.epoch) if state.epoch else None
-        draft = self._place.epochs.current(before, self._standing, state.reloads, now)
-        fitting = window.fitting(turn, state.tip, draft.epoch)
-        if is_new:
-            from nexus_core.session.wording import Wording  # noqa: PLC0415 - only for what is said now
-
-            told = [*self._notices(draft), *sections]
-            wording = Wording(request, self._standing, told, window, now)
-            kept, worded = wording.fit(self._said(said, history, turn), self._before(history, turn), cut, fitting)
-            mentions = worded.mentions
-        else:
-            kept, worded = fit(window.with_margin(history, turn), cut, fitting), None
-            mentions = read_mentions(opened.sealed("told")) if opened else []
+        sections = self._place.host.current_sections(request, self._standing.loaded) if is_new else None
+        pieces = _Pieces(request, self._read(cut, turn), sections, said, cut, turn, now)
+        draft, kept, worded = self._fit(pieces)
+        mentions = worded.mentions if worded else read_mentions(opened.sealed("told")) if opened else []
         call = self._call(request, draft, kept, turn, mentions)
         seal = None if opened is None or said is not None else self._seal(opened, draft, kept.cut, worded)
         due = self._due(kept.taken + sum(call.fixed.values()))
         about = (each for each in kept.sent if each.is_input and each.turn == turn)
         return Plan(call, seal, due, worded.plain if worded else next(about, None), window, self._standing)
+
+    def _fit(self, pieces: _Pieces) -> tuple[Draft, Kept, Worded | None]:
+        """The epoch and what stays beside it; when announcements may be left out, an epoch that needs none of them."""
+        epochs, state, standing, now = self._place.epochs, self._state, self._standing, pieces.now
+        before = epochs.read(state.epoch) if state.epoch else None
+        draft = epochs.current(before, standing, state.reloads, now)
+        kept, worded = self._kept(pieces, draft)
+        is_announced = not draft.blobs and state.view not in ("", draft.epoch.view)
+        if is_announced and kept.cut is not None and kept.cut != state.cut:
+            draft = epochs.begin(before, standing, state.reloads, now)  # all after it is read anew in any case
+            kept, worded = self._kept(pieces, draft)
+        return draft, kept, worded
+
+    def _kept(self, pieces: _Pieces, draft: Draft) -> tuple[Kept, Worded | None]:
+        window, turn, history, cut = self._window, pieces.turn, pieces.history, pieces.cut
+        fitting = window.fitting(turn, self._state.tip, draft.epoch)
+        if pieces.sections is None:
+            return fit(window.with_margin(history, turn), cut, fitting), None
+        from nexus_core.session.wording import Wording  # noqa: PLC0415 - only for what is said now
+
+        told = [*self._notices(draft), *pieces.sections]
+        wording = Wording(pieces.request, self._standing, told, window, pieces.now)
+        return wording.fit(self._said(pieces.said, history, turn), self._before(history, turn), cut, fitting)
 
     # ---- what was said ----------------------------------------------------------------------------------------
 
@@ -216,19 +250,21 @@ class Planner:
 
         state, written = self._state, None if cut is None else cut.to_json()
         is_told = state.epoch == draft.epoch.digest and turn.sealed("model") == self._model
+        is_told = is_told and state.setup in ("", self._standing.setup_digest)
         if worded is None and is_told and (state.tip is None or state.tip.data.get("cut") == written):
             return None
+        standing, blobs = self._standing, draft.blobs
         data: dict[str, Any] = {"epoch": draft.epoch.digest, "cut": written, "model": self._model}
-        blobs = draft.blobs
+        data |= {"setup": standing.setup_digest, "session": standing.request.session}
         if draft.blobs or not state.view:
             data["view"] = draft.epoch.view
         if worded is None:
-            return Seal(NewStep(kind="sealed", data=data), blobs)
+            return Seal(NewStep(kind="sealed", data=data), (*blobs, standing.setup))
         if not blobs:
-            data["view"], blobs = self._standing.view_digest, (self._standing.view,)
+            data["view"], blobs = standing.view_digest, (standing.view,)
         data |= {
-            "renderer": self._standing.renderer.name,
+            "renderer": standing.renderer.name,
             "context": [dict(worded.context)],
             "told": [each.to_json() for each in worded.mentions],
         }
-        return Seal(NewStep(kind="sealed", messages=(worded.message,), data=data), blobs)
+        return Seal(NewStep(kind="sealed", messages=(worded.message,), data=data), (*blobs, standing.setup))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.errors import UsageError
+from nexus_core.session.arguments import read_flag
 from nexus_core.values.cache import CacheReport
 from nexus_core.values.parts import File, Image, Opaque, Text, ToolResult
 
@@ -71,6 +72,7 @@ class RecordedCall:
             content: Text, or parts: text, images, files.
             is_error: Whether the tool failed.
         """
+        is_error = read_flag(is_error, "is_error")
         return CallResult(self.key, ToolResult(self.call.id, _parts(content, self.name), self.name, is_error))
 
     def __str__(self) -> str:

@@ -4,6 +4,7 @@ What a step knows besides its messages (`step.data`):
 
     epoch, view, cut             by their digests system prompt and tools, and what the model was told since; where the
                                  history begins that is sent
+    setup, session               by its digest what the settings say about calls; the session in which it was sealed
     turns, spent, calibration    how many turns the thread has, what it has cost so far, how providers have counted
     pins                         the steps that stay as they are when others are summarised
     model, renderer, told        who was asked, or who answered; in whose words, and with which sections
@@ -19,19 +20,21 @@ What a step knows besides its messages (`step.data`):
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nexus_core.dialects.fields import at
 from nexus_core.dialects.finding import read_messages, recognise
 from nexus_core.dialects.neutral.json_form import encode
 from nexus_core.dialects.plain import plain
 from nexus_core.errors import TurnError
 from nexus_core.history.ledger.texts import canonical
+from nexus_core.session.arguments import read_text
 from nexus_core.session.inputs import message_context
 from nexus_core.session.results import match
-from nexus_core.session.turns import client_calls
-from nexus_core.values.conversation import Reply
+from nexus_core.session.turns import client_calls, read_usage
+from nexus_core.values.conversation import Reply, Usage
 from nexus_core.values.ledger import NewStep
 from nexus_core.values.message import Message
 from nexus_core.values.parts import ToolResult
@@ -171,6 +174,18 @@ def agent_step(turn: Turn | None, result: AgentResult, newest: Iterable[Step] = 
     if result.error is not None:
         data["error"] = result.error
     return NewStep(kind="reply" if is_open else "turn", closes=True, messages=messages, data=data)
+
+
+def read_agent_result(given: AgentResult) -> AgentResult:
+    """What an agent brings back; what it cost may be given as values by name.
+
+    Raises:
+        MessageError: Something in it is of another kind than it must be.
+    """
+    error = None if given.error is None else read_text(given.error, "error")
+    usage: object = given.usage
+    with at("usage"):
+        return replace(given, error=error, usage=usage if isinstance(usage, Usage) else read_usage(usage))
 
 
 def digest_of(reply: Reply) -> str:

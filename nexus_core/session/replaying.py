@@ -13,6 +13,7 @@ from nexus_core.assembly.tools import CALLER, Offered
 from nexus_core.assembly.writing_later import LaterWriter
 from nexus_core.errors import LedgerError, TurnError, UsageError
 from nexus_core.rendering.core import LABELLED
+from nexus_core.session.arguments import read_step
 from nexus_core.session.occasion import with_event
 from nexus_core.session.projecting import SILENT
 from nexus_core.session.reading import Bounds, left_out, read_cut_thread, read_thread
@@ -40,7 +41,7 @@ def find_step(ledger: Ledger, name: str) -> Step:
     Raises:
         UsageError: There is none.
     """
-    step = ledger.step(name)
+    step = ledger.step(read_step(name))
     if step is None:
         hint = "`nexus session show LABEL --json` names the steps of a session"
         raise UsageError(f"there is no step {name!r}", hint=hint)
@@ -71,8 +72,8 @@ def replay(place: Place, tail: Tail, tip: Step, settings: Settings, label: str) 
         place: Where the session lives.
         tail: Its thread.
         tip: The step.
-        settings: What counts tokens and knows models; what was sent does not depend on it.
-        label: The session; "" where nobody knows.
+        settings: What counts, knows models and has options, where nothing of that was kept then.
+        label: The session, where it was not kept in which one it was.
 
     Raises:
         LedgerError: Something that was sent is not there any more.
@@ -83,6 +84,7 @@ def replay(place: Place, tail: Tail, tip: Step, settings: Settings, label: str) 
     if not state.epoch or not turn.is_sealed:
         raise TurnError(f"nothing was sent in turn {tip.turn}", hint="it was made elsewhere, or nobody called next()")
     epoch = place.epochs.read(state.epoch)
+    settings = place.epochs.setup(state.setup) if state.setup else settings
     model = str(turn.sealed("model") or "")
     window = Window(place, settings, model, calibration_of(state.ratios, model))
     renderer = place.host.renderers([LABELLED]).get(str(epoch.basis.get("renderer") or LABELLED.name))
@@ -92,7 +94,7 @@ def replay(place: Place, tail: Tail, tip: Step, settings: Settings, label: str) 
     permissions = epoch.basis.get("permissions")
     before = turn.steps[0].parent
     return Call(
-        request=_request(place, state, epoch, model, label),
+        request=_request(place, state, epoch, model, str(turn.sealed("session") or label)),
         epoch=epoch,
         renderer=renderer,
         sent=sent,

@@ -44,7 +44,11 @@ def read_reply(given: object) -> Reply:
 
 def _name_of(given: object) -> str:
     if isinstance(given, list | tuple):
-        return next(filter(None, map(_name_of, given)), "")
+        return next(filter(None, map(_name_of_one, given)), "")
+    return _name_of_one(given)
+
+
+def _name_of_one(given: object) -> str:
     if isinstance(given, Mapping):
         return _name_of_dict(given)
     if not hasattr(given, "model_fields_set"):

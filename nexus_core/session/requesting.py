@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from nexus_core.session.inputs import Said
     from nexus_core.session.options import Options
 
-_PLACE = ("cwd", "home", "defaults", "ancestor_depth", "mode")
-"""What a Nexus knows by itself."""
+_PLACE = ("cwd", "home", "defaults", "ancestor_depth", "mode", "lenient")
+"""What a Nexus knows by itself, or is asked for in another way."""
 
 
 def with_fields(request: Request, given: Mapping[str, Any]) -> Request:
@@ -34,7 +34,7 @@ def with_fields(request: Request, given: Mapping[str, Any]) -> Request:
         if name not in known:
             raise UnknownNameError("field of a request", name, known)
     values = {name: value for name, value in given.items() if value is not None}
-    event = {name: values.pop(name) for name in EVENT if name in values}
+    event: dict[str, Any] = {name: values.pop(name) for name in EVENT if name in values}
     message, session = values.pop("message", None), read_text(values.pop("session", ""), "session")
     read = {name: value for name, value in options(**values)._asdict().items() if value is not None}
     if "tools" in read:
@@ -45,10 +45,10 @@ def with_fields(request: Request, given: Mapping[str, Any]) -> Request:
         from nexus_core.session.inputs import read_event, read_input  # noqa: PLC0415 - only for what is said
 
         said = read_input(message, event) if message is not None else None
-        message, event = (None, read_event(event)) if said is None else (said.message, dict(said.event))
-    for name in ("platform_actions", "attachments"):
-        event[name] = tuple(event.get(name, ()))
-    return replace(request, **read, **event, session=session, message=message)
+        message = None if said is None else said.message
+        event = read_event(event) if said is None else dict(said.event)
+    lists: dict[str, Any] = {name: tuple(event.pop(name, [])) for name in ("platform_actions", "attachments")}
+    return replace(request, **read, **event, **lists, session=session, message=message)
 
 
 def options_of(request: Request) -> Options:

@@ -46,12 +46,16 @@ def read_results(given: object) -> tuple[Brought, ...] | None:
     Raises:
         MessageError: A message brings results and something else.
     """
-    if isinstance(given, CallResult):
-        return (Brought(given.key, Message("tool", (given.result,))),)
     if isinstance(given, list) and given:
-        each = [read_results(item) for item in given]
+        each = [_read_message(item) for item in given]
         found = [results for results in each if results is not None]
         return tuple(brought for results in found for brought in results) if len(found) == len(each) else None
+    return _read_message(given)
+
+
+def _read_message(given: object) -> tuple[Brought, ...] | None:
+    if isinstance(given, CallResult):
+        return (Brought(given.key, Message("tool", (given.result,))),)
     if isinstance(given, ToolResult):
         return (Brought(None, Message("tool", (given,))),)
     if isinstance(given, Message) or _brings_results(given):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_core.compaction.composing import summary_room
 from nexus_core.compaction.options import compaction_options
 from nexus_core.compaction.planning import select_steps
 from nexus_core.session.outlining import outline_session
@@ -114,7 +115,7 @@ def choose(thread: Thread, state: State, plan: Plan, occasion: Occasion) -> Chos
         available=most,
         target=target_of(options, occasion.trigger, most),
         fixed=plan.call.fixed,
-        summary=int(most * options.summary_budget_ratio),
+        summary=summary_room(options, most),
         keep_turns=options.keep_turns,
     )
     selection = select_steps(thread.place.host, outlined.thread, budget, scales.counter)

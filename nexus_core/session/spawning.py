@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.errors import ExistsError, TurnError, UsageError
 from nexus_core.files.places import existing_directory
 from nexus_core.history.ledger.ids import new_id
+from nexus_core.history.ledger.texts import LONGEST_LABEL
 from nexus_core.rendering.core import UNIFIED
-from nexus_core.session.options import Options
+from nexus_core.session.arguments import read_label, read_path, read_text, read_texts
+from nexus_core.session.options import options
 from nexus_core.session.recorded import CallKey, RecordedCall
 from nexus_core.session.recording import result_step
 from nexus_core.session.results import Brought
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    from nexus_core.session.options import Options
     from nexus_core.session.place import Place
     from nexus_core.session.recording import Known
     from nexus_core.session.state import State
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 
 WORKER = "worker"
 """The role of a worker."""
+_EXAMPLE = 'session.spawn("Find out why the build fails.")'
 
 
 class Orders(NamedTuple):
@@ -79,30 +84,32 @@ def hire(place: Place, label: str, state: State, orders: Orders, made: dict[str,
         ExistsError: Another session has that name.
     """
     place.host.roles([UNIFIED]).get(WORKER)
-    if not orders.task.strip():
-        raise UsageError("a worker needs a task", hint='session.spawn("Find out why the build fails.")')
+    task = read_text(orders.task, "a task", hint=_EXAMPLE)
+    if not task.strip():
+        raise UsageError("a worker needs a task", hint=_EXAMPLE)
     key = _key_of(orders.call, state)
     inherited = state.kept.get("inherits")
     places = list(inherited) if isinstance(inherited, list) else [str(place.cwd)]
-    if orders.cwd is not None and (cwd := str(existing_directory(Path(places[-1]) / orders.cwd))) != places[-1]:
-        places.append(cwd)
+    if orders.cwd is not None:
+        cwd = str(existing_directory(Path(places[-1]) / read_path(orders.cwd, "cwd")))
+        places += [] if cwd == places[-1] else [cwd]
     data = made | {
         "cwd": places[-1],
         "inherits": places,
         "role": WORKER,
-        "task": orders.task,
+        "task": task,
         "parent": label,
         "call": None if key is None else list(key),
     }
     if orders.skills is not None:
-        data["skills"] = list(orders.skills)
-    name = orders.label or f"{label}/{new_id() if key is None else f'{key.step}.{key.place}'}"
-    return _create(place, name, data)
+        data["skills"] = list(read_texts(orders.skills, "skills"))
+    name = None if orders.label is None or orders.label == "" else read_label(orders.label)
+    return _create(place, name or _label(label, new_id() if key is None else f"{key.step}.{key.place}"), data)
 
 
 def worker_options(orders: Orders, tools: Sequence[object]) -> Options:
     """What is said about a worker's session beyond what is kept of it."""
-    return Options(model=orders.model, tools=tuple(tools if orders.tools is None else orders.tools))
+    return options(model=orders.model, tools=tools if orders.tools is None else orders.tools)
 
 
 def report_of(state: State) -> Report | None:
@@ -127,6 +134,15 @@ def reported_step(turn: Turn | None, report: Report) -> NewStep | Known:
     call = turn.calls[report.key]
     result = ToolResult(call.id, report.text, call.name, report.is_error)
     return result_step(turn, (Brought(report.key, Message("tool", (result,))),))
+
+
+def _label(maker: str, name: str) -> str:
+    """What a worker is called that was given no name; of makers with a long one, a part and a digest."""
+    label = f"{maker}/{name}"
+    if len(label) <= LONGEST_LABEL:
+        return label
+    short = f"…{blake2b(maker.encode(), digest_size=16).hexdigest()}/{name}"
+    return maker[: LONGEST_LABEL - len(short)] + short
 
 
 def _key_of(call: object, state: State) -> CallKey | None:

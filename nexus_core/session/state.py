@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nexus_core.values.ledger import SessionRecord, Step
     from nexus_core.values.parts import JSON
 
-CARRIED = ("epoch", "view", "cut", "calibration", "pins")
+CARRIED = ("epoch", "view", "setup", "cut", "calibration", "pins")
 """What goes on from step to step, so that the newest one alone says where a session stands."""
 
 
@@ -56,6 +56,11 @@ class State(NamedTuple):
     def view(self) -> str:
         """What the model was told last, by its digest."""
         return self._text("view")
+
+    @property
+    def setup(self) -> str:
+        """What the settings said about calls when something was last sent, by its digest."""
+        return self._text("setup")
 
     @property
     def cut(self) -> Cut | None:

@@ -130,7 +130,6 @@ def _prepare(place: Place, plan: Plan, chosen: Chosen) -> _Asked:
         chosen.room,
         facts=options.evidence_tokens if options.evidence else 0,
         words=options.user_tokens if options.evidence else 0,
-        prose=chosen.room,
     )
     task = SummaryTask(
         messages=[each.message for each in clean],

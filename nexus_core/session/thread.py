@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_core.assembly.call import assemble
 from nexus_core.errors import ExistsError, NexusError
+from nexus_core.session.arguments import read_label, read_step
 from nexus_core.session.caching import cache_of
 from nexus_core.session.clamping import SOME_STEP, apply_clamps, find_clamps
 from nexus_core.session.numbering import turns_with
@@ -133,6 +134,7 @@ class Thread(ThreadReader):
 
     def fork(self, label: str, at: str | None) -> Thread:
         """A session that begins where a closed turn of this one ended, by default the last."""
+        label, at = read_label(label), None if at is None else read_step(at, "at")
         record = self._ledger.session(self.label)
         head, data = (record.head, record.data) if record else (None, {})
         if at is not None:
@@ -146,9 +148,10 @@ class Thread(ThreadReader):
         found = self._look(state)
         settings = found[-1][1].settings
         made = {name: value for name, value in {**state.kept, **self.options.said}.items() if name in INHERITED}
-        made["model"] = orders.model or self.model(state, settings)
+        options = worker_options(orders, self._given_tools(state, settings))
+        made["model"] = options.model or self.model(state, settings)
         record = hire(self.place, self.label, state, orders, made)
-        return Thread(self.place, record.label, worker_options(orders, self._given_tools(state, settings)), self._mode)
+        return Thread(self.place, record.label, options, self._mode)
 
     # ---- what it goes by ------------------------------------------------------------------------------------
 
@@ -158,7 +161,7 @@ class Thread(ThreadReader):
             try:
                 self._look(state)
             except NexusError:
-                return Settings()
+                return self.place.epochs.setup(state.setup) if state.setup else Settings()
         return self._settings or Settings()
 
     def _says_more(self, record: SessionRecord) -> bool:

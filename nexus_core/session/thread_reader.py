@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nexus_core.assembly.tools import read_tools
+from nexus_core.errors import ConfigError, FileError
 from nexus_core.session.planning import Planner
 from nexus_core.session.state import State
+from nexus_core.values.request import Request
+from nexus_core.values.settings import Settings
 
 if TYPE_CHECKING:
     from nexus_core.assembly.standing import Standing
     from nexus_core.assembly.surroundings import Seen
+    from nexus_core.errors import NexusError
     from nexus_core.session.inputs import Said
     from nexus_core.session.options import Options
     from nexus_core.session.place import Place
     from nexus_core.session.planning import Plan
     from nexus_core.session.tail import Tail
     from nexus_core.values.conversation import Tool
+    from nexus_core.values.finding import Finding
     from nexus_core.values.ledger import Ledger
     from nexus_core.values.request import Mode
-    from nexus_core.values.settings import Settings
 
 
 class ThreadReader:
@@ -62,12 +67,7 @@ class ThreadReader:
             UnknownNameError: Nobody offers its role or renderer.
             MessageError: Something among its tools is no definition of a tool.
         """
-        found = self._look(state)
-        settings = found[-1][1].settings
-        fields = self.options.over(state.kept)
-        fields.pop("model", None)
-        fields |= {"tools": self._given_tools(state, settings), "session": self.label}
-        return self.place.surroundings.stand(found, fields)
+        return self._stand(state)[0]
 
     def model(self, state: State, settings: Settings) -> str:
         """Whom to ask."""
@@ -76,9 +76,10 @@ class ThreadReader:
 
     def plan(self, state: State, said: Said | None = None) -> Plan:
         """What goes into a call of the open turn, or of one that is only tried out with something said."""
-        standing = self.standing(state)
+        standing, findings = self._stand(state)
         tail = self.tail if state.tip is not None else None
-        return Planner(self.place, tail, state, standing, self.model(state, standing.settings)).plan(said)
+        plan = Planner(self.place, tail, state, standing, self.model(state, standing.settings)).plan(said)
+        return plan._replace(call=plan.call._replace(findings=(*findings, *plan.call.findings)))
 
     @property
     def _ledger(self) -> Ledger:
@@ -89,12 +90,52 @@ class ThreadReader:
         """What is known of its thread."""
         return self.place.tail(self.label)
 
+    def _stand(self, state: State) -> tuple[Standing, tuple[Finding, ...]]:
+        try:
+            found = self._look(state)
+        except (FileError, ConfigError) as error:
+            return self._stand_still(state, error), (_unread(error),)
+        return self.place.surroundings.stand(found, self._fields(state, found[-1][1].settings)), ()
+
+    def _stand_still(self, state: State, error: NexusError) -> Standing:
+        """What stood around it when files could last be read; a conversation goes on, whatever became of them.
+
+        Raises:
+            error: Nothing was sent yet, or everything shall be read again, or something else is wanted now than then.
+        """
+        epochs, surroundings = self.place.epochs, self.place.surroundings
+        epoch = epochs.read(state.epoch) if state.epoch else None
+        if epoch is None or epoch.basis.get("reloads", 0) != state.reloads:
+            raise error
+        found = surroundings.last_look(self._places(state), self._mode)
+        if found is not None:
+            self._settings = found[-1][1].settings
+            return surroundings.stand(found, self._fields(state, self._settings))
+        self._settings = epochs.setup(state.setup) if state.setup else Settings()
+        request = Request(cwd=self._places(state)[-1], home=self.place.home, mode=self._mode)
+        request = replace(request, **self._fields(state, self._settings))
+        from nexus_core.assembly.frozen_standing import FrozenStanding, agrees  # noqa: PLC0415 - seldom needed
+
+        if not agrees(epoch, request):
+            raise error
+        request = replace(request, renderer=str(epoch.basis.get("renderer")))
+        told = epochs.view(state.view or epoch.view)
+        return FrozenStanding(request, self._settings, epoch, told, self.place.host)
+
+    def _fields(self, state: State, settings: Settings) -> dict[str, Any]:
+        """The circumstances that the caller decides."""
+        fields = self.options.over(state.kept)
+        fields.pop("model", None)
+        return fields | {"tools": self._given_tools(state, settings), "session": self.label}
+
     def _look(self, state: State) -> list[Seen]:
-        inherited = state.kept.get("inherits")
-        places = [Path(each) for each in inherited] if isinstance(inherited, list) else [self.place.cwd]
-        found = self.place.surroundings.look(places, self._mode)
+        found = self.place.surroundings.look(self._places(state), self._mode)
         self._settings = found[-1][1].settings
         return found
+
+    def _places(self, state: State) -> list[Path]:
+        inherited = state.kept.get("inherits")
+        return [Path(each) for each in inherited] if isinstance(inherited, list) else [self.place.cwd]
 
     def _given_tools(self, state: State, settings: Settings) -> tuple[Tool, ...]:
         """What the caller offers, else what was offered before."""
@@ -104,3 +145,10 @@ class ThreadReader:
         if api not in self._known_tools:
             self._known_tools[api] = read_tools(self.options.tools, api)
         return self._known_tools[api]
+
+
+def _unread(error: NexusError) -> Finding:
+    from nexus_core.values.finding import Finding  # noqa: PLC0415 - seldom is a file in the way
+
+    where = f" ({error.where})" if error.where else ""
+    return Finding("unread-files", f"files are used as they were before, because {error.what}{where}")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nexus_core.session.state import State
     from nexus_core.session.tail import Tail
     from nexus_core.session.thread import Thread
+    from nexus_core.values.ledger import Step
 
 
 def undo(thread: Thread) -> Work[Reverted]:
@@ -34,9 +35,19 @@ def revert_step(tail: Tail, state: State) -> NewStep:
     Raises:
         TurnError: None counts.
     """
-    if state.tip is None or state.tip.compaction is None:
-        raise TurnError("nothing is compacted here", hint="there is nothing to take back")
-    compaction = tail.step(state.tip.compaction)
-    before = None if compaction.parent is None else tail.step(compaction.parent).compaction
-    data = {"restores": before, "reverts": compaction.id, "cut": None}
+    latest = find_latest(tail, state.tip)
+    data = {"restores": latest.restored, "reverts": latest.compaction, "cut": None}
     return NewStep(kind="revert", closes=state.open_turn is None, data=data)
+
+
+def find_latest(tail: Tail, tip: Step | None) -> Reverted:
+    """The compaction that counts, and the one that would count without it; no step says so yet.
+
+    Raises:
+        TurnError: None counts.
+    """
+    if tip is None or tip.compaction is None:
+        raise TurnError("nothing is compacted here", hint="there is nothing to take back")
+    compaction = tail.step(tip.compaction)
+    before = None if compaction.parent is None else tail.step(compaction.parent).compaction
+    return Reverted("", compaction.id, before)

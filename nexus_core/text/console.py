@@ -102,6 +102,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def share(part: int, total: int) -> str:
+    """A part of a total in percent."""
+    return f"{part / total:.1%}" if total else "-"
+
+
 def _can_encode(text: str, stream: TextIO) -> bool:
     try:
         text.encode(getattr(stream, "encoding", None) or "utf-8")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from nexus_core.values.conversation import Usage
 
@@ -18,7 +18,7 @@ class AgentResult:
     Attributes:
         messages: Everything that was said, in the shape of any API or as `Message`.
         tool_calls: What was called, as the agent reports it.
-        usage: What it cost.
+        usage: What it cost, or its fields by name.
         stop_reason: Why it ended, in the agent's own word.
         error: What went wrong, None if nothing did.
         id: The agent's own name for this run, "" for none. With one, the same result may be recorded again, and is
@@ -39,7 +39,7 @@ class AgentResult:
             *,
             messages: Iterable[object],
             tool_calls: Iterable[object] = (),
-            usage: Usage | None = None,
+            usage: Usage | Mapping[str, int] | None = None,
             stop_reason: str = "",
             error: str | None = None,
             id: str = "",  # noqa: A002 - the field's name

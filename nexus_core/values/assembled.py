@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from copy import deepcopy
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,7 +36,7 @@ class AssembledContext:
     """Everything that one call of a model is made of, in no API's shape.
 
     Only the system prompt, the messages, the tools and the model's name are sent; the rest is for whoever makes the
-    call.
+    call. It can be copied, but not pickled: what `to` returns can be handed to another process.
 
     Attributes:
         system_prompt: What the model reads first.
@@ -88,6 +89,17 @@ class AssembledContext:
     place: Callable[[], tuple[Placement, ...]] = field(default=tuple, repr=False, compare=False)
     message_tokens: tuple[int, ...] = field(default=(), repr=False)
     writer: Writer = field(repr=False, compare=False)
+
+    def __copy__(self) -> AssembledContext:
+        return replace(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> AssembledContext:
+        shared = ("place", "writer")  # they look things up in the Nexus it came from
+        names = [each.name for each in fields(self) if each.name not in shared]
+        return replace(self, **{name: deepcopy(getattr(self, name), memo) for name in names})
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an AssembledContext stays in its process; what context.to(…) returns can be sent to another")
 
     @property
     def placements(self) -> tuple[Placement, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,10 @@ class Loaded:
     skipped: tuple[Skipped, ...] = ()
     findings: tuple[Finding, ...] = ()
     repeated: tuple[LayerText, ...] = ()
+
+    def without_servers(self) -> Loaded:
+        """The same without MCP servers, for those who get none."""
+        return replace(self, servers=())
 
     def texts_of(self, layer: Layer) -> tuple[LayerText, ...]:
         """The texts that were found in `layer`."""

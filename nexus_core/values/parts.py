@@ -159,9 +159,8 @@ class ToolResult:
         for part in self.parts:
             if type(part) not in _RESULT_PARTS:
                 raise ValueError(f"ToolResult.parts must hold texts, pictures or files, not {type(part).__name__}")
-        if not (
-            type(self.call_id) is type(self.name) is str and type(self.is_error) is bool and type(self.extra) is dict
-        ):
+        is_usual = type(self.call_id) is type(self.name) is str and type(self.extra) is dict
+        if not is_usual or type(self.is_error) is not bool:
             _require_fields(self)
 
     @property

@@ -32,6 +32,7 @@ class Request:
         defaults: The defaults that ship with Nexus, or None when they are switched off.
         ancestor_depth: How many levels above `cwd` may contribute a layer.
         mode: How the agent is driven.
+        lenient: Whether an MCP server that cannot be used is left out rather than an error.
         role: What part the agent plays, by the name of an `AgentRole`.
         renderer: How it is put into words, by the name of a `Renderer`; "" for what the settings say.
         task: What a worker is to do; "" for everybody else.
@@ -56,6 +57,7 @@ class Request:
     defaults: Path | None = None
     ancestor_depth: int = DEFAULT_ANCESTOR_DEPTH
     mode: Mode = "repl"
+    lenient: bool = False
     role: str = "unified"
     renderer: str = ""
     task: str = ""

@@ -41,5 +41,20 @@ def test_a_notice_has_a_bound() -> None:
 
     assert notice is not None
     assert len(notice.text.splitlines()) <= MOST_LINES + 5
-    assert len(notice.text) <= (MOST_LINES + 5) * (LONGEST_LINE + 2)
+    assert len(notice.text) <= (MOST_LINES + 5) * (LONGEST_LINE + 100)
     assert "more lines of" in notice.text
+
+
+def test_a_line_that_is_cut_says_so_and_where_the_rest_is() -> None:
+    notice = notice_of([section("Short.")], [section("Short.\n" + "x" * 3000)])
+
+    assert notice is not None
+    line = "+" + "x" * (LONGEST_LINE - 1)
+    assert f"{line} [… 2,001 more characters of this line of Project Configuration (/w/NEXUS.md) …]" in notice.text
+
+
+def test_a_line_of_the_longest_that_is_told_is_told_whole() -> None:
+    notice = notice_of([], [section("x" * LONGEST_LINE)])
+
+    assert notice is not None
+    assert notice.text.endswith("new\n" + "x" * LONGEST_LINE)

@@ -85,6 +85,41 @@ def test_a_server_of_a_project_is_listed_as_not_approved(cli: Cli, work: Path) -
     assert "nexus trust allow" in outcome.err
 
 
+@pytest.mark.parametrize("command", ["list", "tools", "test"])
+def test_one_bad_server_among_good_ones_is_an_error_unless_one_is_lenient(
+    cli: Cli, nexus_home: Path, command: str
+) -> None:
+    bad = json.dumps({"name": "bad", "command": 7, "env": {"T": SECRET}})
+    text = f'{{"servers": [\n{bad},\n{{"name": "off", "command": ["x"], "enabled": false}}]}}'
+    (nexus_home / "mcp.json").write_text(text)
+
+    strict, lenient = cli("mcp", command), cli("mcp", command, "--lenient")
+
+    assert (strict.code, lenient.code) == (3, 0)
+    assert "'command' of server 'bad' must be a list or text" in strict.err
+    assert f"{nexus_home}/mcp.json:2: 'command' of server 'bad'" in lenient.err
+    assert SECRET not in strict.err + lenient.err
+
+
+@pytest.mark.acceptance("T1", "T5")
+@pytest.mark.parametrize(
+    "command",
+    [["list"], ["tools"], ["tools", "--refresh"], ["test"], ["export"], ["test", "theirs"], ["call", "theirs", "x"]],
+)
+def test_nothing_of_a_project_is_started_without_approval(
+    cli: Cli, work: Path, tmp_path: Path, command: list[str]
+) -> None:
+    canary = tmp_path / "canary"
+    write_files(
+        work,
+        {".nexus3/mcp.json": json.dumps({"servers": [{"name": "theirs", "command": ["/usr/bin/touch", str(canary)]}]})},
+    )
+
+    cli("mcp", *command)
+
+    assert not canary.exists()
+
+
 # ---- add, remove, enable, disable -------------------------------------------------------------------------
 
 
@@ -267,6 +302,32 @@ def test_servers_are_tried_all_at_once_and_a_broken_one_is_told_apart(cli: Cli, 
     assert outcome.code == 1
     assert [(row["name"], row["ok"], row["tools"]) for row in rows] == [("good", True, 1), ("broken", False, 0)]
     assert "cannot be started" in rows[1]["error"]
+
+
+@running
+@pytest.mark.acceptance("T10")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["list"],
+        ["list", "--json"],
+        ["test"],
+        ["tools", "--refresh"],
+        ["call", "leaky", "echo"],
+        ["export"],
+        ["disable", "leaky"],
+    ],
+)
+def test_no_command_prints_a_secret_of_a_server(
+    cli: Cli, nexus_home: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.setenv("NEXUS_TEST_SECRET", f"{SECRET}-of-the-environment")
+    evil = 'sys.stderr.write(os.environ["A"] + os.environ["B"] + "\\n"); sys.exit(1)'
+    define(nexus_home, leaky={"command": script(evil), "env": {"A": "${NEXUS_TEST_SECRET}", "B": SECRET}})
+
+    outcome = cli("--debug", "mcp", *command)
+
+    assert SECRET not in outcome.out + outcome.err
 
 
 @running

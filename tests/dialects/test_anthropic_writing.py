@@ -313,3 +313,16 @@ def test_the_sdks_client_sends_the_request_as_it_was_written(loopback: Loopback)
     assert loopback.paths == ["/v1/messages"]
     assert loopback.body == arguments
     assert DIALECT.read_reply(reply).messages[0].parts == (Text("Hi"),)
+
+
+@pytest.mark.parametrize("block", [{}, {"a": 1}, {"type": None}, {"type": "text"}, {"type": "text", "text": None}])
+@pytest.mark.parametrize("api", ["", "anthropic"])
+def test_a_block_made_by_hand_may_lack_its_type_or_its_text(block: dict[str, Any], api: str) -> None:
+    parts = (Text("x"), Opaque("anthropic", block))
+    said, brought = Message("user", parts, api=api), Message("tool", (ToolResult("c", parts[1:]),))
+
+    (body,) = DIALECT.write([said])
+
+    is_sent = api == "anthropic" or block.get("type") != "text"
+    assert body["content"] == ([{"type": "text", "text": "x"}, block] if is_sent else "x")
+    DIALECT.write_request(Conversation(messages=(said, brought)), {0: "5m", 1: "5m"})  # breaks nothing either

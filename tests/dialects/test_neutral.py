@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_core.dialects.neutral import DIALECT, from_json, to_json
+from nexus_core.dialects.plain import DEEPEST
 from nexus_core.errors import MessageError
 from nexus_core.values.conversation import Conversation, Reply, Tool, Usage
 from nexus_core.values.message import ROLES, Message
@@ -163,3 +164,69 @@ def test_what_is_not_of_this_form_is_refused_with_the_place(
 
     assert (caught.value.path, caught.value.what) == (path, what)
     assert hint in (None, caught.value.hint)
+
+
+def nested(levels: int) -> Any:
+    """An object with so many levels, itself among them."""
+    value: Any = 1
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+HOLDERS = {
+    "the message": lambda body: Message("user", "x", extra=body),
+    "a text": lambda body: Message("user", (Text("x", body),)),
+    "a call": lambda body: Message("assistant", (ToolCall("c", "f", body),)),
+    "a block": lambda body: Message("assistant", (Opaque("anthropic", body),)),
+    "a block of a result": lambda body: Message("tool", (ToolResult("c", (Opaque("anthropic", body),)),)),
+}
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_what_may_be_nested_does_not_depend_on_where_it_stands(holder: str) -> None:
+    deepest, too_deep = HOLDERS[holder](nested(DEEPEST + 1)), HOLDERS[holder](nested(DEEPEST + 2))
+
+    assert from_json(through_bytes(to_json(deepest))) == deepest
+    conversation = Conversation(messages=(deepest,))
+    assert DIALECT.read_request(through_bytes(DIALECT.write_request(conversation))) == conversation
+    with pytest.raises(MessageError, match="nested deeper than 100 levels"):
+        to_json(too_deep)
+
+
+def test_what_is_nested_too_deeply_is_refused_when_it_is_read_too() -> None:
+    written = to_json(Message("user", "x", extra={"a": 1}))
+    written["extra"] = nested(DEEPEST + 2)
+
+    with pytest.raises(MessageError, match="nested deeper than 100 levels"):
+        from_json(written)
+
+
+def test_a_field_of_another_type_is_refused_with_the_place_before_it_is_written() -> None:
+    message = Message("assistant", (Text("x"), ToolCall("c", "f", {"a": [object()]})))
+    with pytest.raises(MessageError) as caught:
+        to_json(message)
+    assert caught.value.path == "parts[1].arguments.a[0]"
+
+    with pytest.raises(MessageError, match="expected text, not null") as caught:
+        DIALECT.write_tools([Tool(name="ls", description=None)])  # type: ignore[arg-type] # on purpose
+    assert caught.value.path == "description"
+
+    with pytest.raises(MessageError, match="expected a message, part, tool, request or reply, not the number 3"):
+        to_json(3)  # type: ignore[arg-type] # on purpose
+
+
+def test_a_message_of_a_subclass_is_written_as_a_message() -> None:
+    class Mine(Message):
+        __slots__ = ("seen",)
+
+    assert to_json(Mine("user", "x")) == to_json(Message("user", "x"))
+
+
+def test_a_result_holds_no_calls() -> None:
+    part = {"kind": "tool_result", "call_id": "c", "parts": [{"kind": "tool_call", "id": "d", "name": "f"}]}
+
+    with pytest.raises(MessageError, match="unknown word: the text 'tool_call'") as caught:
+        from_json({"role": "tool", "parts": [part]})
+
+    assert caught.value.path == "parts[0].parts[0].kind"

@@ -1,4 +1,5 @@
 import os
+import socket
 import stat
 from pathlib import Path
 
@@ -151,10 +152,33 @@ def test_a_file_whose_directory_does_not_exist_is_an_error_that_names_it(tmp_pat
     assert caught.value.where == str(tmp_path / "missing/a.txt")
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with a name here")
+def test_a_pipe_is_refused_and_left_alone(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    with pytest.raises(FileError, match="is no regular file"):
+        write_text_atomically(pipe, "x")
+
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_socket_is_refused_and_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # the address of a socket is short
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("door")
+
+        with pytest.raises(FileError, match="is no regular file"):
+            write_text_atomically(Path("door"), "x")
+
+    assert stat.S_ISSOCK((tmp_path / "door").stat().st_mode)
+
+
 def test_a_directory_is_not_replaced_by_a_file(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
 
-    with pytest.raises(FileError, match="cannot write"):
+    with pytest.raises(FileError, match="is no regular file"):
         write_text_atomically(tmp_path / "a", "new")
 
     assert [path.name for path in tmp_path.iterdir()] == ["a"]

@@ -72,6 +72,15 @@ def test_a_terminal_changes_nothing_but_colours(visit: Visit, name: str) -> None
 
 
 @pytest.mark.acceptance("T5")
+@pytest.mark.parametrize("name", sorted({*ON_A_TERMINAL, *TRACED}))
+def test_putting_a_request_together_does_nothing_either(visit: Visit, name: str) -> None:
+    report = visit(REPOSITORIES[name], stream="counting")
+
+    assert_harmless(report)
+    assert len(report.commands) > 3
+
+
+@pytest.mark.acceptance("T5")
 def test_what_was_left_out_is_listed_for_programs(visit: Visit) -> None:
     files = {
         ".nexus3/mcp.json": {"servers": [{"name": name, "command": ["true"]} for name in "abc"]},

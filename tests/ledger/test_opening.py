@@ -99,11 +99,18 @@ def test_the_page_about_the_ledger_is_true() -> None:
 
 def test_every_code_is_on_the_page() -> None:
     page = (ROOT / "docs/reference/ledger.md").read_text(encoding="utf-8")
-    codes = (
-        "ledger-damaged ledger-unreadable step-changed step-missing step-misplaced step-stray blob-changed blob-missing"
-    )
+    codes = "ledger-damaged ledger-unreadable step-changed step-missing step-misplaced step-stray blob-changed"
 
-    for code in (*codes.split(), "session-changed", "turn-lost", "steps-lost", "session-moved", "session-lost"):
+    for code in (
+        *codes.split(),
+        "blob-missing",
+        "step-unreadable",
+        "session-changed",
+        "turn-lost",
+        "steps-lost",
+        "session-moved",
+        "session-lost",
+    ):
         assert f"`{code}`" in page
 
 

@@ -318,3 +318,50 @@ def test_static_hooks_are_asked_once_while_nothing_changes(open_nexus: OpenNexus
 
     assert len(asked) == 1
     assert asked[0].message is None
+
+
+# ---- announcements that are left out --------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("only_cuts")
+def test_what_was_announced_is_in_the_prompt_when_the_announcement_is_left_out(
+    open_session: OpenSession, tmp_path: Path, ledger: StoreLedger
+) -> None:
+    models = json.dumps({"models": {"tiny": {"window": 6000, "max_output": 500}}})
+    write_files(tmp_path / "work", {".nexus3/config.json": models, "NEXUS.md": "Use tabs.\n"})
+    session = open_session(model="tiny", tools=[])
+    contexts = []
+    for number in range(14):
+        contexts.append(session.ask("Why?" if number < 2 else "long " * 500))
+        session.record(says("Because.", name=f"msg_{number}"))
+        if number == 0:
+            write_files(tmp_path / "work", {"NEXUS.md": "Use spaces.\n"})
+
+    assert "+Use spaces." in text_of(contexts[1])
+    assert contexts[-1].decisions
+    for context in contexts[1:]:
+        assert "Use spaces." in json.dumps(context.to("neutral"))
+    assert "Use tabs." not in contexts[-1].system_prompt
+    assert not any("Changed Instructions" in text_of(context) for context in contexts[2:])
+    assert len(epochs_of(ledger)) == 2
+
+
+@pytest.mark.usefixtures("only_cuts")
+def test_a_cut_inside_a_turn_keeps_what_was_announced(open_session: OpenSession, tmp_path: Path) -> None:
+    models = json.dumps({"models": {"tiny": {"window": 6000, "max_output": 500}}})
+    write_files(tmp_path / "work", {".nexus3/config.json": models, "NEXUS.md": "Use tabs.\n"})
+    session = open_session(model="tiny")
+    for number in range(2):
+        session.ask("Why?")
+        session.record(says("Because.", name=f"msg_{number}"))
+        write_files(tmp_path / "work", {"NEXUS.md": "Use spaces.\n"})
+    context = session.ask("And?")
+    for number in range(16):
+        step = session.record(calls(f"t{number}", name=f"call_{number}"))
+        session.record(step.tool_calls[0].result("found " * 500))
+        context = session.next()
+        assert "Use spaces." in json.dumps(context.to("neutral"))
+        assert session.next().to("neutral") == context.to("neutral")
+
+    assert context.decisions
+    assert "Use spaces." in context.system_prompt

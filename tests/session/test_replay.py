@@ -195,3 +195,82 @@ def test_replaying_reads_no_more_than_was_sent(open_nexus: OpenNexus, ledger: Me
 
     assert len(context.history) < 30
     assert len(steps_of(ledger, "s")) == 240
+
+
+# ---- the same arguments ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("api", ["anthropic", "openai", "responses", "gemini"])
+def test_settings_that_are_gone_count_for_what_was_sent_with_them(
+    open_nexus: OpenNexus, tmp_path: Path, nexus_home: Path, api: str
+) -> None:
+    said = {
+        "models": {"mine": {"window": 100_000, "max_output": 500}},
+        "provider": {"options": {"temperature": 0.5}},
+        "budget": {"reserve_response": 400},
+        "cache": {"ttl": "1h"},
+    }
+    write_files(nexus_home, {"config.json": json.dumps(said)})
+    write_files(tmp_path / "work", {"NEXUS.md": "Be brief. " * 2000})
+    session = open_nexus().session("s", model="mine", tools=TOOLS)
+    sent = session.ask("Why?").to(api)
+    reply = session.record(says("Because."))
+    (nexus_home / "config.json").unlink()
+
+    assert open_nexus().session("s").replay(reply.id).to(api) == sent
+    assert open_nexus().replay(reply.id).to(api) == sent
+    assert "0.5" in json.dumps(sent)
+
+
+def test_settings_that_change_inside_a_turn_count_from_then_on(open_nexus: OpenNexus, nexus_home: Path) -> None:
+    def configure(temperature: float) -> None:
+        said = {"provider": {"options": {"temperature": temperature}}}
+        write_files(nexus_home, {"config.json": json.dumps(said)})
+
+    configure(0.1)
+    nexus = open_nexus()
+    session = nexus.session("s", model="gpt-4o", tools=TOOLS)
+    sent = [session.ask("Why?").to("openai")]
+    replies = [session.record(calls("t1"))]
+    session.record(replies[0].tool_calls[0].result("found"))
+    configure(0.9)
+    sent.append(session.next().to("openai"))
+    replies.append(session.record(says("Because.", name="msg_2")))
+
+    assert [each["temperature"] for each in sent] == [0.1, 0.9]
+    assert [nexus.replay(reply.id).to("openai") for reply in replies] == sent
+
+
+def test_the_session_counts_in_which_it_was_sent(open_nexus: OpenNexus) -> None:
+    nexus = open_nexus()
+    session = nexus.session("s", model="gpt-4o", tools=TOOLS)
+    sent = session.ask("Why?")
+    reply = session.record(says("Because."))
+    fork = session.fork("f")
+    nexus.ledger.rename("s", "other")
+
+    for replayed in (nexus.replay(reply.id), fork.replay(reply.id), nexus.session("other").replay(reply.id)):
+        assert replayed.session_label == "s"
+        assert replayed.to("openai") == sent.to("openai")
+        assert "prompt_cache_key" in replayed.to("openai")
+
+
+def test_no_address_key_or_program_of_the_settings_is_kept(open_nexus: OpenNexus, nexus_home: Path) -> None:
+    said = {
+        "provider": {
+            "base_url": "https://private.example",
+            "api_key_env": "MY_KEY",
+            "options": {"temperature": 0.5, "extra_headers": {"authorization": "Bearer hidden"}},
+        },
+        "compaction": {"command": ["summarise", "hidden"]},
+    }
+    write_files(nexus_home, {"config.json": json.dumps(said)})
+    nexus = open_nexus()
+    session = nexus.session("s", model="gpt-4o")
+    session.ask("Why?")
+
+    (setup,) = {step.data["setup"] for step in steps_of(nexus.ledger, "s") if "setup" in step.data}
+    kept = nexus.ledger.blob(str(setup))
+    assert kept is not None
+    assert json.loads(kept)["provider"] == {"options": {"temperature": 0.5}}
+    assert not [word for word in ("private", "MY_KEY", "hidden") if word in kept.decode()]

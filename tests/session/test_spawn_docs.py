@@ -63,7 +63,7 @@ def test_after_a_crash_the_worker_goes_on(loopback: Loopback, capsys: pytest.Cap
         session = nexus.session("support", model="claude-sonnet-5", tools=names["TOOLS"], role="manager")
         session.ask("Why does login fail after an hour?")
         (call,) = session.record(delegates(1, "Read the log.")).tool_calls
-        worker = session.spawn(call.arguments["task"], call=call)
+        worker = session.spawn(str(call.arguments["task"]), call=call)
         worker.ask("Begin.")
         worker.record(asks("anthropic", 11, "look", path="login.log"))
     loopback.answers = [says("anthropic", 12, "The token expires."), says("anthropic", 2, "It expires.")]

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nexus_core.cli.ledger import LedgerUrl, open_nexus, session_labels
 from nexus_core.cli.options import Json, RequireTrusted, dialect_names, model_names, renderer_names, role_names
 from nexus_core.cli.request.asked import read_pairs, request_of
-from nexus_core.cli.session.group import LedgerUrl, open_nexus, session_labels
 from nexus_core.errors import BudgetError
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core.cli.exits import FINDINGS
+from nexus_core.cli.ledger import LedgerUrl, open_nexus, session_labels
 from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
-from nexus_core.cli.session.group import LedgerUrl, open_nexus, session_labels
 from nexus_core.errors import UsageError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.errors import LedgerError
-from nexus_core.session.numbering import opens_turn
+from nexus_core.session.numbering import UNCOUNTED, opens_turn
 from nexus_core.session.walking import AT_ONCE, walk_back
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Noted(NamedTuple):
     Attributes:
         turn: Its name.
         said: How it began, in one line.
-        kind: What it is: a turn, or a compaction or a revert by itself.
+        kind: What it is: a turn, or a compaction, a revert or a pin by itself.
         is_open: Whether it goes on.
         is_compacted: Whether something was compacted in the middle of it.
         sessions: Those that point at its end.
@@ -151,7 +151,8 @@ def _read_line(ledger: Ledger, branch: Branch, sessions: dict[str, list[str]], f
         turns += opens_turn(first)
         is_compacted = any(step.kind in ("compaction", "revert") for step in steps)
         named, left = tuple(sessions.get(end.id, ())), tuple(forks.get(end.id, ()))
-        if not (is_compacted or named or left or first.id == branch.first.id or not end.closes):
+        is_turn = first.kind not in UNCOUNTED
+        if is_turn and not (is_compacted or named or left or first.id == branch.first.id or not end.closes):
             plain += 1
             if plain <= SHORT:
                 run.append(_noted(steps, is_compacted=False))
@@ -179,7 +180,7 @@ def _turns_back(ledger: Ledger, branch: Branch) -> Iterator[list[Step]]:
 
 def _noted(steps: Sequence[Step], *, is_compacted: bool) -> Noted:
     first = steps[-1]
-    kind = first.kind if first.kind in ("compaction", "revert") else "turn"
+    kind = first.kind if first.kind in UNCOUNTED else "turn"
     return Noted(first.turn, _said(first), kind, not steps[0].closes, is_compacted and kind == "turn", (), ())
 
 

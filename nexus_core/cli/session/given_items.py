@@ -68,6 +68,8 @@ def _values(directory: Path, name: str) -> Iterator[tuple[Any, str]]:
         return
     value = parse_json(path, text, text)
     if isinstance(value, dict) and value.keys() == {"items"} and isinstance(value["items"], list):
+        if not value["items"]:
+            raise FileError("there is nothing in it", where=f"{shown}: items", hint="nothing was recorded")
         for place, item in enumerate(value["items"]):
             yield item, f"{shown}: items[{place}]"
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.cli.session.tables import right_aligned
@@ -81,6 +82,7 @@ class Outcome(NamedTuple):
         form: What kind of file it is, where there is no transcript.
         lines: How many lines it has, as above.
         left_out: How many branches are no sessions, because there are too many.
+        unused_label: The name that it was to get, where it was imported before under another.
     """
 
     file: str
@@ -91,6 +93,7 @@ class Outcome(NamedTuple):
     form: str = ""
     lines: int = 0
     left_out: int = 0
+    unused_label: str = ""
 
 
 def print_outcomes(console: Console, outcomes: Sequence[Outcome], *, dry_run: bool) -> None:
@@ -145,6 +148,9 @@ def _told(outcome: Outcome) -> Iterator[str]:
 def _warnings(outcome: Outcome) -> Iterator[str]:
     if not outcome.label:
         yield f"{outcome.file}: nothing is said in it, so there is no session"
+    if outcome.unused_label:
+        rename = f"nexus session rename {quote(outcome.label)} {quote(outcome.unused_label)}"
+        yield f"{outcome.file}: imported before as {outcome.label!r}, and still called so; `{rename}` renames it"
     for row in outcome.rows:
         if row.note:
             yield f"{row.note}; what is new is in {row.label!r}"
@@ -170,5 +176,6 @@ def _facts(outcome: Outcome) -> dict[str, object]:
         "notes": [note._asdict() for note in report.notes] if report else [],
         "repaired": dict(outcome.repaired),
         "left_out": outcome.left_out,
+        "unused_label": outcome.unused_label or None,
         "sessions": [row._asdict() for row in outcome.rows],
     }

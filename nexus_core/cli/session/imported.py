@@ -121,7 +121,8 @@ def _import(shell: CommandShell, ledger: Ledger, task: _Task, progress: Progress
     known = find_imported(ledger, task.data)
     if known is not None:
         progress.advance(len(task.data))
-        return Outcome(task.name, known, rows=[SessionRow(known, "main", "same")])
+        rows = [SessionRow(known, "main", "same")]
+        return Outcome(task.name, known, rows, unused_label=_unused(ledger, task.label, known))
     transcript = read_transcript(text, task.name)
     progress.advance(len(task.data) * _READ)
     name = "" if task.name == STANDARD_INPUT else task.name
@@ -133,8 +134,23 @@ def _import(shell: CommandShell, ledger: Ledger, task: _Task, progress: Progress
         for each in imported.growths
         if each.path.items
     ]
-    label = imported.label if rows else ""
-    return Outcome(task.name, label, rows, transcript, find_repaired(transcript), left_out=imported.left_out)
+    return Outcome(
+        task.name,
+        imported.label if rows else "",
+        rows,
+        transcript,
+        find_repaired(transcript),
+        left_out=imported.left_out,
+        unused_label=_unused(ledger, task.label, imported.label) if rows else "",
+    )
+
+
+def _unused(ledger: Ledger, wanted: str, label: str) -> str:
+    """The name that was wanted, where a session has another that was there before."""
+    if not wanted or wanted == label:
+        return ""
+    named = ledger.session(wanted)
+    return "" if named is not None and named.label == label else wanted
 
 
 def _restore(ledger: Ledger, task: _Task, text: str, progress: Progress) -> Outcome:

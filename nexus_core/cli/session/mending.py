@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,7 +9,7 @@ import typer
 from nexus_core.cli.exits import FINDINGS
 from nexus_core.cli.options import DryRun, Json  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.cli.session.group import LedgerUrl, app, ledger_url, open_nexus
-from nexus_core.errors import LedgerError
+from nexus_core.errors import LedgerError, UnreachableError
 from nexus_core.history.ledger.opening import open_ledger, without_secret
 from nexus_core.text.console import counted
 from nexus_core.text.visible import visible_line
@@ -106,9 +105,12 @@ def repair(
 def _about_steps(ledger: Ledger) -> int:
     from nexus_core.cli.session.reading import steps_up_to  # noqa: PLC0415 - other commands do not need it
 
-    with suppress(LedgerError):  # whatever it is, it will be found
+    try:
         return steps_up_to(ledger, [record.tip for record in ledger.sessions(status=None)])
-    return 0
+    except UnreachableError:
+        raise
+    except LedgerError:  # whatever it is, it will be found
+        return 0
 
 
 def _target(nexus: Nexus, new: str, *, dry_run: bool) -> StoreLedger:

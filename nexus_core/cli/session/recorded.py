@@ -61,14 +61,19 @@ def record_given(shell: CommandShell, nexus: Nexus, options: Options) -> None:
     Raises:
         NexusError: Something went wrong; what was recorded before is printed.
     """
-    given = _read(shell.cwd, options)
-    tools = read_tools(shell.cwd, options.tools) if options.tools else None
-    if not given or not _begins(given[0]):
-        find_session(nexus.ledger, options.label)
+    try:
+        given = _read(shell.cwd, options)
+        tools = read_tools(shell.cwd, options.tools) if options.tools else None
+        if not given or not _begins(given[0]):
+            find_session(nexus.ledger, options.label)
+        session = nexus.session(options.label, model=options.model or None, tools=tools)
+    except NexusError as error:
+        if options.json:
+            shell.console.json({"schema": 1, "session": options.label, "recorded": [], "error": _told(error)})
+        raise
     if options.dry_run:
         _print_plan(shell, options, given)
         return
-    session = nexus.session(options.label, model=options.model or None, tools=tools)
     outcome = _record(session, nexus.ledger, given, options)
     if options.json:
         shell.console.json(_facts(session, nexus.ledger, outcome, options))
@@ -142,8 +147,12 @@ def _facts(session: Session, ledger: Ledger, outcome: Outcome, options: Options)
     if options.api:
         facts["request"] = outcome.request
     if (error := outcome.error) is not None:
-        facts["error"] = {"what": error.what, "where": error.where, "hint": error.hint}
+        facts["error"] = _told(error)
     return facts
+
+
+def _told(error: NexusError) -> dict[str, str | None]:
+    return {"what": error.what, "where": error.where, "hint": error.hint}
 
 
 def _print(shell: CommandShell, session: Session, ledger: Ledger, outcome: Outcome, given: int) -> None:

@@ -70,6 +70,11 @@ def tell_step(step: Step, *, full: bool, remark: Remark = nothing) -> Iterator[L
     if step.kind in ("compaction", "revert"):
         yield from _tell_summary(step, full=full)
         return
+    if step.kind == "pin":
+        pins = step.data.get("pins")
+        stays = ", ".join(map(str, pins)) if isinstance(pins, list) and pins else "nothing"
+        yield Line(f"pinned from now on: {stays}", is_heading=True)
+        return
     if step.kind == "interrupted":
         yield Line("interrupted", is_heading=True)
     for message in step.messages:
@@ -124,7 +129,12 @@ def _tell_summary(step: Step, *, full: bool) -> Iterator[Line]:
         )
         return
     kept = step.data.get("first_kept")
-    yield Line(f"compaction: {f'keeps what was said from {kept} on' if kept else 'keeps nothing'}", is_heading=True)
+    facts = [f"keeps what was said from {kept} on" if kept else "keeps nothing"]
+    before, after, who = (step.data.get(name) for name in ("tokens_before", "tokens_after", "summariser"))
+    if isinstance(before, int) and isinstance(after, int):
+        facts.append(f"{before:,} -> {after:,} tokens")
+    facts += [f"by {who}"] if who else []
+    yield Line(f"compaction: {' · '.join(facts)}", is_heading=True)
     yield from map(Line, _indented(_cut(str(step.data.get("summary", "")), None if full else WORDS)))
 
 

@@ -23,24 +23,29 @@ MAX_NOTES = 100
 """How much of what is not used in one file is listed; the rest is counted."""
 
 
-def normalise_servers(configs: Iterable[LayerConfig], skipped: list[Skipped]) -> list[LayerConfig]:
+def normalise_servers(
+    configs: Iterable[LayerConfig], skipped: list[Skipped], *, lenient: bool = False
+) -> list[LayerConfig]:
     """The same settings with all servers in one form, whatever shape a file has them in.
 
     Args:
         configs: What the plugins found.
         skipped: Gets what is not used of the servers.
+        lenient: Whether a server that cannot be meant is left out rather than refused.
 
     Raises:
         ConfigError: Something cannot be meant. It names the place, the server and the field, but shows no line of the
             file: any of them may hold a password.
     """
-    return [_normalise(config, skipped) if has_servers(config.settings) else config for config in configs]
+    return [
+        _normalise(config, skipped, lenient=lenient) if has_servers(config.settings) else config for config in configs
+    ]
 
 
-def _normalise(config: LayerConfig, skipped: list[Skipped]) -> LayerConfig:
+def _normalise(config: LayerConfig, skipped: list[Skipped], *, lenient: bool) -> LayerConfig:
     try:
         key = _key(config.settings)
-        value, written, notes = _read(config.settings[key], f"/{key}")
+        value, written, notes = _read(config.settings[key], f"/{key}", lenient=lenient)
     except ShapeError as error:
         raise setting_error(
             config.path,
@@ -87,14 +92,14 @@ def _key(settings: Mapping[str, object]) -> str:
     return (filled or present)[0]
 
 
-def _read(value: object, pointer: str) -> tuple[object, _Written, list[Note]]:
+def _read(value: object, pointer: str, *, lenient: bool) -> tuple[object, _Written, list[Note]]:
     """A value of the setting in the one form, how it is written, and what of it is not used."""
     if isinstance(value, dict) and is_edit(value):
         if REMOVE in value:
             return value, _Written(pointer, f"/{REMOVE}", []), []
-        servers, written, notes = _read(value[REPLACE], pointer_to(pointer, REPLACE))
+        servers, written, notes = _read(value[REPLACE], pointer_to(pointer, REPLACE), lenient=lenient)
         return {REPLACE: servers}, _Written(pointer, f"/{REPLACE}", written.servers), notes
-    found = read_servers(value, pointer)
+    found = read_servers(value, pointer, lenient=lenient)
     return [server.settings for server in found.servers], _Written(pointer, "", found.servers), found.notes
 
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 MAX_SERVERS = 1_000
 """How many a file may have: every one of them is looked up on disk."""
 
+LEFT_OUT = "it is left out"
+"""How a note ends about something that cannot be a server."""
+
 _EXAMPLE = 'Write [{"name": "…", "command": ["…"]}]'
 
 
@@ -25,8 +28,13 @@ class Found(NamedTuple):
     notes: list[Note]
 
 
-def read_servers(container: object, pointer: str) -> Found:
+def read_servers(container: object, pointer: str, *, lenient: bool = False) -> Found:
     """The servers in a list of objects that have a `name`, or in an object that has them by name.
+
+    Args:
+        container: The list or the object.
+        pointer: Where it stands.
+        lenient: Whether what cannot be a server is left out, and noted, rather than refused.
 
     Raises:
         ShapeError: It is neither, or something in it cannot be a server.
@@ -38,35 +46,54 @@ def read_servers(container: object, pointer: str) -> Found:
         raise ShapeError(pointer, f"more than {MAX_SERVERS:,} servers", "Remove some")
     found = Found([], [])
     names: set[str] = set()
-    for name, entry, place in _entries(container, pointer):
-        if name in names:
-            raise ShapeError(place, f"two servers are named {quoted(name)}", "Rename or remove one of them")
-        names.add(name)
-        server = read_server(name, entry, place, found.notes)
+    for token, entry, place in _entries(container, pointer):
+        try:
+            name = _name(token, entry, place)
+            _require_new(name, names, place)
+            names.add(name)
+            server = read_server(name, entry, place, found.notes)
+        except ShapeError as error:
+            if not lenient:
+                raise
+            found.notes.append(Note(error.pointer, f"{error.what}; {LEFT_OUT}"))
+            continue
         if server is not None:
             found.servers.append(server)
     return found
 
 
-def _entries(container: dict[str, Any] | list[Any], pointer: str) -> Iterator[tuple[str, dict[str, object], str]]:
-    """Each server's name, what is written about it, and where."""
+def _entries(container: dict[str, Any] | list[Any], pointer: str) -> Iterator[tuple[str | int, Any, str]]:
+    """What each server is found by, what is written about it, and where; comments are passed over."""
     if isinstance(container, list):
-        for index, entry in enumerate(container):
-            place, which = pointer_to(pointer, index), f"server {index + 1} of the list"
-            _require_object(entry, place, which)
-            name = entry.get("name")
-            if not isinstance(name, str) or not name.strip():
-                raise ShapeError(pointer_to(place, "name"), f"{which} needs a 'name': text that is not empty")
-            yield name, entry, place
+        yield from ((index, entry, pointer_to(pointer, index)) for index, entry in enumerate(container))
         return
     for name, entry in container.items():
-        place = pointer_to(pointer, name)
-        if is_comment(name):
-            continue
-        if not name.strip():
-            raise ShapeError(place, "the name of a server must not be empty")
-        _require_object(entry, place, f"server {quoted(name)}")
-        yield name, entry, place
+        if not is_comment(name):
+            yield name, entry, pointer_to(pointer, name)
+
+
+def _name(token: str | int, entry: Any, place: str) -> str:  # noqa: ANN401 - any JSON value
+    """The name of a server.
+
+    Raises:
+        ShapeError: It has none, or it is no object.
+    """
+    if isinstance(token, int):
+        which = f"server {token + 1} of the list"
+        _require_object(entry, place, which)
+        name = entry.get("name")
+        if not isinstance(name, str) or not name.strip():
+            raise ShapeError(pointer_to(place, "name"), f"{which} needs a 'name': text that is not empty")
+        return name
+    if not token.strip():
+        raise ShapeError(place, "the name of a server must not be empty")
+    _require_object(entry, place, f"server {quoted(token)}")
+    return token
+
+
+def _require_new(name: str, names: set[str], place: str) -> None:
+    if name in names:
+        raise ShapeError(place, f"two servers are named {quoted(name)}", "Rename or remove one of them")
 
 
 def _require_object(entry: object, place: str, which: str) -> None:

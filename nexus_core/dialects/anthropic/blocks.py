@@ -72,7 +72,8 @@ def write_blocks(parts: Iterable[Part], api: str, *, media: bool = True) -> list
 
 def is_blank(block: Block) -> bool:
     """Whether it is a text that says nothing; Anthropic refuses those."""
-    return block["type"] == "text" and not block["text"].strip()
+    # A block that somebody made by hand may lack either.
+    return block.get("type") == "text" and not str(block.get("text") or "").strip()
 
 
 def _write(part: Part, api: str) -> Block | None:

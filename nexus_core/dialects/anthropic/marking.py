@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nexus_core.dialects.anthropic.blocks import is_blank
 from nexus_core.dialects.marks import new_mark
 
 if TYPE_CHECKING:
@@ -49,4 +50,4 @@ def mark_last_tool(tools: Sequence[Block], lifetime: str) -> None:
 
 
 def _takes_mark(block: Block) -> bool:
-    return block["type"] in MARKABLE and (block["type"] != "text" or bool(block["text"].strip()))
+    return block.get("type") in MARKABLE and not is_blank(block)

@@ -74,7 +74,7 @@ def _write_message(message: Message) -> _Element | None:
     blocks = write_blocks(message.parts, message.api, media=message.role != "assistant")
     if not own and not blocks:
         return None
-    tied = any(block["type"] in ("tool_use", "tool_result") for block in blocks)
+    tied = any(block.get("type") in ("tool_use", "tool_result") for block in blocks)
     body: Body = {"role": _ROLES.get(message.role, message.role)}
     if own:
         spelling = message.extra.get("_content")
@@ -111,4 +111,4 @@ def _listed(body: Body) -> list[Body]:
 
 
 def _results_first(blocks: Sequence[Body]) -> list[Body]:
-    return sorted(blocks, key=lambda block: block["type"] != "tool_result")
+    return sorted(blocks, key=lambda block: block.get("type") != "tool_result")

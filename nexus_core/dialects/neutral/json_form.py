@@ -105,7 +105,7 @@ def _decoded(kind: type[Value], block: dict[str, Any]) -> Value:
     version = block.pop(_MARK, VERSION)
     if version != VERSION:
         raise MessageError(f"expected version {VERSION}, not {shown(version)}", path=_MARK, hint="update Nexus")
-    forms = _forms(kind)
+    forms = _forms(kind)  # type: ignore[arg-type] # classes are hashable
     values: dict[str, Any] = {}
     for name, given in block.items():
         if name not in forms:

@@ -49,10 +49,11 @@ def draft(step: NewStep, name: str, created: int) -> Draft:
 
     Raises:
         LedgerError: It cannot be stored: something in it is no JSON, or a number is out of range.
+        MessageError: A message could not be read again: a field of it is of another type, or nested too deeply.
     """
     if step.kind not in _KINDS:
         raise UnknownNameError("kind of step", str(step.kind), _KINDS)
-    if not 0 <= step.tokens < MOST_TOKENS:
+    if type(step.tokens) is not int or not 0 <= step.tokens < MOST_TOKENS:
         raise LedgerError(f"a step cannot have {step.tokens} tokens", hint="count again")
     restores = step.data.get("restores")
     if restores is not None and not isinstance(restores, str):

@@ -12,6 +12,7 @@ from nexus_core.history.ledger.growing import Draft, placed
 from nexus_core.history.ledger.media import address_of, references, refers_to_media
 from nexus_core.history.ledger.rows import BranchRow, HistoryRow, Place, SessionRow, StepRow, digest_of
 from nexus_core.history.ledger.sessions_kept import keep_sessions, newest_versions
+from nexus_core.history.ledger.stored import why_unreadable
 from nexus_core.values.finding import Finding
 
 if TYPE_CHECKING:
@@ -113,18 +114,21 @@ def _is_whole(row: StepRow) -> bool:
 def _whole_turns(
     steps: dict[str, StepRow], tips: set[str | None], blobs: dict[str, bytes], lost: list[Finding]
 ) -> dict[str, StepRow]:
-    """The steps of turns that have all of theirs, with everything they refer to."""
+    """The steps of turns that have all of theirs, readable and with everything they refer to."""
     members: dict[str, dict[str | None, StepRow]] = defaultdict(dict)
     for row in steps.values():
         members[row.turn][row.parent if row.id != row.turn else None] = row
     kept: dict[str, StepRow] = {}
     for turn, rows in members.items():
         line = list(_line(rows))
-        if len(line) == len(rows) and (line[-1].closes or line[-1].id in tips):
-            kept.update((row.id, row) for row in line)
-        else:
+        if len(line) != len(rows) or not (line[-1].closes or line[-1].id in tips):
             what = f"turn {turn}: {len(rows)} of its steps are whole, others are gone"
-            lost.append(Finding("turn-lost", what, step=turn))
+        elif unread := next(((row, why) for row in line if (why := why_unreadable(row.messages))), None):
+            what = f"turn {turn}: the messages of step {unread[0].id} cannot be read: {unread[1]}"
+        else:
+            kept.update((row.id, row) for row in line)
+            continue
+        lost.append(Finding("turn-lost", what, step=turn))
     while gone := {row.turn: why for row in kept.values() if (why := _lacks(row, kept, blobs))}:
         lost += [Finding("turn-lost", f"turn {turn}: {why}", step=turn) for turn, why in sorted(gone.items())]
         kept = {name: row for name, row in kept.items() if row.turn not in gone}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from nexus_core.dialects.fields import at
 from nexus_core.dialects.neutral import from_json, to_json
 from nexus_core.errors import LedgerError, MessageError
 from nexus_core.history.ledger.media import may_hold_media, put_back, refers_to_media, taken_out
@@ -19,10 +20,21 @@ if TYPE_CHECKING:
     from nexus_core.values.parts import JSON
 
 
+UNREADABLE = (ValueError, TypeError, AttributeError, RecursionError, MessageError)
+"""What comes of reading as messages what is none."""
+
+
 def pack_messages(messages: Iterable[Message]) -> tuple[str, dict[str, bytes]]:
-    """Messages as they are stored, and the blobs they refer to."""
+    """Messages as they are stored, and the blobs they refer to.
+
+    Raises:
+        MessageError: One of them could not be read again; says which, and what of it.
+    """
     blobs: dict[str, bytes] = {}
-    written = [to_json(message) for message in messages]
+    written = []
+    for index, message in enumerate(messages):
+        with at(f"messages[{index}]"):
+            written.append(to_json(message))
     text = write_json(written, "a message")
     if may_hold_media(text):
         text = write_json(taken_out(json.loads(text), blobs), "a message")
@@ -35,6 +47,17 @@ def unpack_messages(text: str, blob: Callable[[str], bytes]) -> tuple[Message, .
     if refers_to_media(text):
         written = put_back(written, blob)
     return tuple(from_json(each) for each in written)
+
+
+def why_unreadable(text: str) -> str:
+    """Why stored messages cannot be read, whatever became of the blobs; "" where they can."""
+    try:
+        unpack_messages(text, lambda _digest: b"")
+    except MessageError as error:
+        return f"{error.what} at {error.path}" if error.path else error.what
+    except UNREADABLE as error:
+        return f"they are no messages ({type(error).__name__})"
+    return ""
 
 
 class StoredStep(Step):
@@ -78,7 +101,7 @@ class StoredStep(Step):
         except AttributeError:
             try:
                 _set_data(self, json.loads(self._row[10]))
-            except ValueError:
+            except (ValueError, RecursionError):
                 self._refuse("its data cannot be read")
             return self._data
 
@@ -108,7 +131,7 @@ class StoredStep(Step):
     def _unpacked(self) -> tuple[Message, ...]:
         try:
             return unpack_messages(self._row[7], self._fetch)
-        except (ValueError, TypeError, AttributeError, MessageError):
+        except UNREADABLE:
             self._refuse("its messages cannot be read")
 
     def _fetch(self, digest: str) -> bytes:

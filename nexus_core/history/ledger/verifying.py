@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.errors import LedgerError
+from nexus_core.errors import LedgerError, UnreachableError
 from nexus_core.history.ledger.growing import compaction_of, total_of
 from nexus_core.history.ledger.media import address_of, references, refers_to_media
 from nexus_core.history.ledger.rows import AliasRow, HistoryRow, Place, SessionRow, StepRow, chain_of, digest_of
+from nexus_core.history.ledger.stored import why_unreadable
 from nexus_core.values.finding import Finding
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ def verify(store: Store, advance: Callable[[int], None]) -> Iterator[Finding]:
     Args:
         store: Where the rows are.
         advance: Called with 1 for every step that was looked at.
+
+    Raises:
+        UnreachableError: It cannot be looked at.
     """
     seen = Seen({}, set(), {}, {})
     try:
@@ -50,6 +54,8 @@ def verify(store: Store, advance: Callable[[int], None]) -> Iterator[Finding]:
             yield from _check_steps(still, seen, advance)
             yield from _check_blobs(still, seen)
             yield from _check_sessions(still, seen)
+    except UnreachableError:  # nothing is known to be damaged
+        raise
     except LedgerError as error:
         yield Finding("ledger-unreadable", f"the rest cannot be read: {error.what}")
     except TypeError:
@@ -67,6 +73,8 @@ def _check_steps(store: Store, seen: Seen, advance: Callable[[int], None]) -> It
             fault = _fault_of(row, parent) or _ANOTHER * (row.branch != row.id)
         else:
             fault = _fault_of(row, before)
+        if not fault and (why := why_unreadable(row.messages)):
+            fault = f"unreadable: its messages cannot be read: {why}"
         if fault:
             yield _about_step(row, fault)
         elif refers_to_media(row.messages):

@@ -38,6 +38,8 @@ DIALECTS = {
         Dialect("opencode", "opencode", ("opencode.json", "opencode.jsonc"), "mcp", comments=True, command_list=True),
     )
 }
+TARGETS = ("claude", "vscode", "codex", "nexus")
+"""Those whose files Nexus can write."""
 NEXUS = Dialect("nexus", "Nexus", ("mcp.json",), "servers", comments=True, inputs=True, command_list=True)
 
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from nexus_core.plugin import MCPServerConfig
 
-TARGETS = ("claude", "vscode", "codex", "nexus")
-
 
 class Exported(NamedTuple):
     """The text of a file, and the variables that stand in it for values that were written out."""

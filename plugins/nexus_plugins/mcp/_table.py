@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nexus_core import Section
 from nexus_core.plugin import visible_line
 
 if TYPE_CHECKING:
@@ -12,8 +13,15 @@ if TYPE_CHECKING:
     from nexus_core import Request
     from nexus_core.plugin import Loaded, MCPServerWithOrigin
 
+ORDER = 800
 PERMITTED = frozenset({"yolo", "trusted"})
 """The permission levels at which servers are used."""
+
+
+def server_sections(request: Request, loaded: Loaded) -> list[Section]:
+    """What an agent in these circumstances is told of its servers; nothing if it has none."""
+    servers = usable_servers(request, loaded)
+    return [Section("mcp-servers", title="MCP Servers", text=server_table(servers), order=ORDER)] if servers else []
 
 
 def server_table(servers: Iterable[MCPServerWithOrigin]) -> str:

@@ -382,3 +382,27 @@ def test_an_import_that_is_killed_leaves_nothing_half(tmp_path: Path, work: Path
     print(f"{len(seen)} kills; so many sessions were there afterwards: {seen}")  # noqa: T201 - the figure
     assert len(seen) >= 3
     assert seen == sorted(seen)
+
+
+def test_a_name_for_what_was_imported_before_is_said_to_be_unused(cli: Cli) -> None:
+    cli("session", "import", CLAUDE, "--label", "bakery")
+
+    outcome = cli("session", "import", CLAUDE, "--label", "bread roll")
+    (file,) = facts(cli, CLAUDE, "--label", "bread roll")["files"]
+    (same,) = facts(cli, CLAUDE, "--label", "bakery")["files"]
+
+    assert "imported before as 'bakery', and still called so" in outcome.err
+    assert "`nexus session rename bakery 'bread roll'`" in outcome.err
+    assert (file["label"], file["unused_label"], same["unused_label"]) == ("bakery", "bread roll", None)
+
+
+def test_a_name_for_one_that_has_grown_is_said_to_be_unused_too(cli: Cli, tmp_path: Path) -> None:
+    text = (SAMPLES / "claude.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    file = tmp_path / "talk.jsonl"
+    file.write_text("".join(text[:8]), encoding="utf-8")
+    cli("session", "import", str(file), "--label", "bakery")
+    file.write_text("".join(text), encoding="utf-8")
+
+    (grown,) = facts(cli, str(file), "--label", "other")["files"]
+
+    assert (grown["label"], grown["unused_label"]) == ("bakery", "other")

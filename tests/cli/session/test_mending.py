@@ -93,6 +93,18 @@ def test_a_file_that_cannot_be_opened_is_a_finding(cli: Cli, steps: Steps, path:
     assert "`nexus session repair NEW` saves what is whole." in outcome.err
 
 
+def test_a_ledger_that_cannot_be_reached_is_no_finding(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nexus_plugins.ledger.postgres.store.PATIENCE", 0.0)
+    nowhere = ("--ledger", "postgresql://me:secret@127.0.0.1:1/nexus")
+
+    outcome = cli("session", "verify", *nowhere)
+
+    assert (outcome.code, outcome.out) == (3, "")
+    assert outcome.err.startswith("Error: the ledger cannot be used: ")
+    assert "repair" not in outcome.err
+    assert cli("session", "list", *nowhere).code == 3
+
+
 def test_verifying_changes_nothing(cli: Cli, steps: Steps, path: Path) -> None:  # noqa: ARG001 - as above
     before = path.read_bytes()
 

@@ -336,7 +336,7 @@ def test_everything_is_read_before_anything_is_recorded(
 
     outcome = cli("session", "record", "s", "-", "--json")
 
-    assert (outcome.code, outcome.out) == (3, "")
+    assert (outcome.code, json.loads(outcome.out)["recorded"]) == (3, [])
     assert where in outcome.err
     assert not (nexus_home / "ledger.db").exists()
 
@@ -499,3 +499,37 @@ def test_a_file_of_one_thing_over_many_lines(work: Path) -> None:
     assert isinstance(given.item, Keep)
     assert isinstance(given.item.given, Reply)
     assert given.where == "reply.json"
+
+
+# ---- what cannot be read --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "what", "where"),
+    [
+        ("{", "Expecting", "<stdin>:1"),
+        ("", "there is nothing in it", "<stdin>"),
+        ('{"items": []}', "there is nothing in it", "<stdin>: items"),
+        ('{"answer": 42}', "expected a reply", "<stdin>"),
+        ('{"ask": "x", "attachments": [{"path": "a", "lines": 5}]}', "the first and the last one", "<stdin>"),
+        (lines(USER, {"answer": 42}), "expected a reply", "<stdin>:2"),
+    ],
+)
+def test_what_cannot_be_read_is_in_the_answer_too(
+    keeping: Keeping, nexus: Nexus, given: str, what: str, where: str
+) -> None:
+    document = keeping(given, code=3)
+
+    assert (document["schema"], document["session"], document["recorded"]) == (1, "s", [])
+    assert where in document["error"]["where"]
+    assert what in document["error"]["what"]
+    assert kinds(nexus) == []
+
+
+def test_an_unknown_session_is_in_the_answer_too(keeping: Keeping, talk: Talk) -> None:
+    talk("known", "Why?")
+
+    document = keeping(says("So."), label="knwon", code=2)
+
+    assert document["error"]["what"] == "unknown session 'knwon'"
+    assert document["error"]["hint"] == "did you mean 'known'?"

@@ -100,7 +100,7 @@ def test_a_session_of_ones_own_comes_back_with_its_prompt_and_tools(
         each.record(call.result("found"))
     assert [tool.name for tool in other.next().tools] == ["look"]
     assert other.next().to("anthropic") == session.next().to("anthropic")
-    assert len(target.store.salvage().blobs) == len(ledger.store.salvage().blobs) == 2  # type: ignore[arg-type]
+    assert len(target.store.salvage().blobs) == len(ledger.store.salvage().blobs) == 3  # type: ignore[arg-type]
     assert other.record(says("Because.", name="msg_2")).done
 
 

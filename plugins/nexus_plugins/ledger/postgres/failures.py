@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 from psycopg import errors
 
-from nexus_core.plugin import LedgerError
+from nexus_core.plugin import LedgerError, UnreachableError
 
 AGAIN = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation)
 """Somebody else was faster; what was begun is taken back, and the next attempt sees what they did."""
@@ -25,4 +25,5 @@ def failure(error: psycopg.Error, where: str) -> LedgerError:
         hint = "see that the server runs and can be reached from here; what was recorded before is whole"
     else:
         hint = "what was recorded before is whole"
-    return LedgerError(f"the ledger cannot be used: {said}", where=where, hint=hint)
+    kind = UnreachableError if isinstance(error, (*GONE, errors.InsufficientPrivilege)) else LedgerError
+    return kind(f"the ledger cannot be used: {said}", where=where, hint=hint)

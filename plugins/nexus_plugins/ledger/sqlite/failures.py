@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 from typing import TYPE_CHECKING
 
-from nexus_core.plugin import LedgerError
+from nexus_core.plugin import LedgerError, UnreachableError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,6 +30,9 @@ _KNOWN = {
     "SQLITE_NOTADB": ("it is not a ledger", "name another file; this one is left as it is"),
 }
 
+_CLOSED = ("SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_BUSY")
+"""What says nothing about the file's content."""
+
 
 def failure(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> LedgerError:
     """The error to raise for what SQLite said about a file."""
@@ -37,14 +40,15 @@ def failure(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> LedgerErro
     for known, (what, hint) in _KNOWN.items():
         if name.startswith(known):
             why = _room(path) if known in ("SQLITE_FULL", "SQLITE_IOERR") else _barrier(path)
-            return LedgerError(f"the ledger cannot be used: {what}{why} ({error})", where=str(path), hint=hint)
+            kind = UnreachableError if known in _CLOSED else LedgerError
+            return kind(f"the ledger cannot be used: {what}{why} ({error})", where=str(path), hint=hint)
     return LedgerError(f"the ledger cannot be used: {error}", where=str(path))
 
 
-def refused(error: OSError, path: Path) -> LedgerError:
+def refused(error: OSError, path: Path) -> UnreachableError:
     """The error to raise for what the system said about a file."""
     hint = "see that the directory is there, and can be read and written"
-    return LedgerError(f"the ledger cannot be used: {error.strerror}", where=str(path), hint=hint)
+    return UnreachableError(f"the ledger cannot be used: {error.strerror}", where=str(path), hint=hint)
 
 
 def _room(path: Path) -> str:

@@ -9,13 +9,13 @@ import typer
 from nexus_core import UnknownNameError, UsageError
 from nexus_core.plugin import visible_line
 from nexus_plugins.mcp._cli.options import DryRun, Global, Name, app, look
-from nexus_plugins.mcp._editing import read_file, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from nexus_core.plugin import MCPServerWithOrigin, Shell
+    from nexus_plugins.mcp._editing import ServerFile
 
 FILE = "mcp.json"
 
@@ -54,7 +54,7 @@ def add(
         entry["cwd"] = cwd
     shell: Shell = ctx.obj
     path = target(shell, for_all=for_all)
-    file = read_file(path)
+    file = _read(path)
     if name in file.servers and not force:
         raise UsageError(f"there is a server {name!r} already in {path}", hint="--force replaces it")
     save(shell, path, file.with_server(name, entry), own=for_all, dry_run=dry_run)
@@ -65,7 +65,7 @@ def remove(ctx: typer.Context, name: Name, for_all: Global = False, dry_run: Dry
     """Take a server out of the file that defines it."""
     shell: Shell = ctx.obj
     path, own = _defined(shell, name, for_all=for_all)
-    save(shell, path, read_file(path).without_server(name), own=own, dry_run=dry_run)
+    save(shell, path, _read(path).without_server(name), own=own, dry_run=dry_run)
 
 
 @app.command(epilog="\b\nExamples:\n  nexus mcp enable time\n  nexus mcp enable --global time")
@@ -91,15 +91,23 @@ def save(shell: Shell, path: Path, text: str, *, own: bool, dry_run: bool) -> No
     if dry_run:
         shell.console.message(f"Nothing was written to {visible_line(str(path))}; it would change by what was named.")
         return
+    from nexus_plugins.mcp._editing import write_file  # noqa: PLC0415 - `list` needs none of it
+
     write_file(path, text, own=own)
     shell.console.text(visible_line(str(path)))
     if not own:
         shell.console.message("Servers of a project are started only after `nexus trust allow`.")
 
 
+def _read(path: Path) -> ServerFile:
+    from nexus_plugins.mcp._editing import read_file  # noqa: PLC0415 - `list` needs none of it
+
+    return read_file(path)
+
+
 def _switch(shell: Shell, name: str, *, for_all: bool, dry_run: bool, on: bool) -> None:
     path, own = _defined(shell, name, for_all=for_all)
-    save(shell, path, read_file(path).switched(name, on=on), own=own, dry_run=dry_run)
+    save(shell, path, _read(path).switched(name, on=on), own=own, dry_run=dry_run)
 
 
 def _defined(shell: Shell, name: str, *, for_all: bool) -> tuple[Path, bool]:

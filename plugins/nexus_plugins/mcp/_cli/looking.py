@@ -9,7 +9,7 @@ import typer
 
 from nexus_core import NexusError
 from nexus_core.plugin import describe_server, visible_line
-from nexus_plugins.mcp._cli.options import Json, Names, app, chosen, look
+from nexus_plugins.mcp._cli.options import Json, Lenient, Names, app, chosen, look
 from nexus_plugins.mcp._names import tool_name
 from nexus_plugins.mcp._records import read_record
 from nexus_plugins.mcp._table import usable_servers
@@ -24,10 +24,10 @@ LONGEST_SHOWN = 60  # characters of a description
 
 
 @app.command("list", epilog="\b\nExamples:\n  nexus mcp list\n  nexus -C services/auth mcp list --json")
-def list_servers(ctx: typer.Context, json: Json = False) -> None:
+def list_servers(ctx: typer.Context, lenient: Lenient = False, json: Json = False) -> None:
     """List the servers here, where each is defined, and whether it may be started. None is."""
     shell: Shell = ctx.obj
-    request, loaded = look(shell)
+    request, loaded = look(shell, lenient=lenient)
     usable = {server.config.name for server in usable_servers(request, loaded)}
     if json:
         described = [{**_describe(server), "usable": server.config.name in usable} for server in loaded.servers]
@@ -52,6 +52,7 @@ def tools(
     ctx: typer.Context,
     names: Names = None,
     refresh: Annotated[bool, typer.Option("--refresh", help="Start the servers and ask them.")] = False,
+    lenient: Lenient = False,
     json: Json = False,
 ) -> None:
     """List the tools of servers, by the names that a model calls them.
@@ -59,7 +60,7 @@ def tools(
     Servers are started only if nothing is known of them yet, if what is known is old, or with --refresh.
     """
     shell: Shell = ctx.obj
-    request, loaded = look(shell)
+    request, loaded = look(shell, lenient=lenient)
     servers = chosen(loaded, names)
     records = {server.config.name: _known(request.home, server) for server in servers}
     wanted = [server for server in servers if refresh or _is_old(records[server.config.name], loaded)]

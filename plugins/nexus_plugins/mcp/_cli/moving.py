@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from nexus_core import ConfigError, FileError, NexusError, UnknownNameError
-from nexus_core.plugin import Layer, LayerConfig, normalise_servers, visible_line
+from nexus_core import FileError, UnknownNameError
+from nexus_core.plugin import Layer, LayerConfig, visible_line
 from nexus_plugins.mcp._cli.changing import save, target
-from nexus_plugins.mcp._cli.options import DryRun, Global, Names, app, look
-from nexus_plugins.mcp._dialects import DIALECTS, NEXUS, dialect_of
-from nexus_plugins.mcp._editing import read_file
-from nexus_plugins.mcp._exporting import TARGETS, export
-from nexus_plugins.mcp._reader import read_servers
+from nexus_plugins.mcp._cli.options import DryRun, Global, Lenient, Names, app, look
+from nexus_plugins.mcp._dialects import DIALECTS, NEXUS, TARGETS, dialect_of
 
 if TYPE_CHECKING:
-    from nexus_core.plugin import Shell
+    from nexus_core.plugin import Shell, Skipped
     from nexus_plugins.mcp._dialects import Dialect
 
 
@@ -34,7 +31,7 @@ def import_servers(
     ],
     *,
     for_all: Global = False,
-    lenient: Annotated[bool, typer.Option("--lenient", help="Skip a server that cannot be used.")] = False,
+    lenient: Lenient = False,
     force: Annotated[bool, typer.Option("--force", help="Replace servers that have the same names.")] = False,
     dry_run: DryRun = False,
 ) -> None:
@@ -43,6 +40,8 @@ def import_servers(
     path, dialect = _source(shell, source)
     entries = _read(shell, path, dialect, lenient=lenient)
     goal = target(shell, for_all=for_all)
+    from nexus_plugins.mcp._editing import read_file  # noqa: PLC0415 - `list` needs none of it
+
     file = read_file(goal)
     added = [name for name in entries if force or name not in file.servers]
     for name in added:
@@ -78,6 +77,8 @@ def export_servers(
     for name in names or ():
         if name not in found:
             raise UnknownNameError("server", name, found)
+    from nexus_plugins.mcp._exporting import export  # noqa: PLC0415 - `list` needs none of it
+
     exported = export([found[name] for name in names or found], to)
     shell.console.text(exported.text.rstrip("\n"))
     if exported.variables:
@@ -106,32 +107,18 @@ def _source(shell: Shell, source: str) -> tuple[Path, Dialect]:
 def _read(shell: Shell, path: Path, dialect: Dialect, *, lenient: bool) -> dict[str, dict[str, Any]]:
     """The servers of a file in the one form, by name."""
     layer = Layer("global", path.parent, "global")  # named by the user, and read as one of the user's own
+    from nexus_plugins.mcp._reader import read_servers  # noqa: PLC0415 - `list` needs none of it
+
     answers = read_servers(path, layer, dialect)
+    from nexus_core.plugin import normalise_servers  # noqa: PLC0415 - `list` needs none of it
+
     configs = [answer for answer in answers if isinstance(answer, LayerConfig)]
-    entries: dict[str, dict[str, Any]] = {}
-    for config in configs:
-        for each in _one_by_one(config) if lenient else [config]:
-            try:
-                (normal,) = normalise_servers([each], [])
-            except NexusError as error:
-                if not lenient:
-                    raise
-                shell.console.warning(visible_line(f"skipped: {error.what}"))
-                continue
-            held: Any = normal.settings["mcp_servers"]
-            entries |= {server["name"]: _as_written(server) for server in held}
-    return entries
-
-
-def _one_by_one(config: LayerConfig) -> list[LayerConfig]:
-    servers: Any = config.settings["mcp_servers"]
-    if isinstance(servers, list):
-        alone: list[Any] = [[each] for each in servers]
-    elif isinstance(servers, dict):
-        alone = [{name: each} for name, each in servers.items()]
-    else:
-        raise ConfigError("what holds the servers must be a list or an object", where=str(config.path))
-    return [LayerConfig(config.path, {"mcp_servers": each}, lambda _pointer: (1, 1)) for each in alone]
+    skipped: list[Skipped] = []
+    normal = normalise_servers(configs, skipped, lenient=lenient)
+    for each in skipped:
+        shell.console.warning(visible_line(f"{each.place}: {each.reason}"))
+    held: list[Any] = [server for config in normal for server in cast("list[Any]", config.settings["mcp_servers"])]
+    return {server["name"]: _as_written(server) for server in held}
 
 
 def _as_written(server: dict[str, Any]) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nexus_core import UnknownNameError
+from nexus_core.plugin import visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,14 +34,19 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="A server.", autocompl
 Names = Annotated[
     list[str] | None, typer.Argument(metavar="[NAME]...", help="Servers; all if none.", autocompletion=known_names)
 ]
+Lenient = Annotated[bool, typer.Option("--lenient", help="Leave out a server that cannot be used.")]
 Global = Annotated[bool, typer.Option("--global", help="In your own mcp.json instead of the project's.")]
 
 
-def look(shell: Shell) -> tuple[Request, Loaded]:
-    """What is here."""
+def look(shell: Shell, *, lenient: bool = False) -> tuple[Request, Loaded]:
+    """What is here; with `lenient`, what is wrong with a server is a warning, and the others are there."""
     with shell.nexus() as nexus:
-        request = nexus.request()
-        return request, nexus.load(request)
+        request = replace(nexus.request(), lenient=lenient)
+        loaded = nexus.load(request)
+    for skipped in loaded.skipped if lenient else ():
+        if skipped.reason.endswith("it is left out"):
+            shell.console.warning(visible_line(f"{skipped.place}: {skipped.reason}"))
+    return request, loaded
 
 
 def chosen(loaded: Loaded, names: Sequence[str] | None) -> list[MCPServerWithOrigin]:

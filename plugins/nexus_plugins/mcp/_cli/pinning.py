@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as json_module
 import sys
-from difflib import unified_diff
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -39,6 +38,8 @@ def pin(
     record = read_record(request.home, server)
     if record is None:
         raise ConfigError(f"nothing is known of the tools of {name!r} yet", hint=f"nexus mcp tools {name}")
+    from difflib import unified_diff  # noqa: PLC0415 - `list` needs none of it
+
     lines = list(unified_diff(_lines(record.approved), _lines(record.current), "approved", "present", lineterm=""))
     if not lines:
         shell.console.message("Its tools are those that you approved.")

@@ -10,9 +10,8 @@ import typer
 
 from nexus_core import NexusError, UsageError
 from nexus_core.plugin import visible_line
-from nexus_plugins.mcp._cli.options import Json, Name, Names, app, chosen, look
+from nexus_plugins.mcp._cli.options import Json, Lenient, Name, Names, app, chosen, look
 from nexus_plugins.mcp._limits import Limits
-from nexus_plugins.mcp.call import import_links
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +35,8 @@ class Answer(NamedTuple):
 
 def ask_all(request: Request, loaded: Loaded, servers: Sequence[MCPServerWithOrigin]) -> list[Answer]:
     """Start servers, all at once, and have each list its tools; the answers are in the order of the servers."""
+    from nexus_plugins.mcp.call import import_links  # noqa: PLC0415 - `list` needs none of it
+
     links_of = import_links()
     import anyio  # noqa: PLC0415 - comes with the extra
 
@@ -61,10 +62,10 @@ def ask_all(request: Request, loaded: Loaded, servers: Sequence[MCPServerWithOri
 
 
 @app.command("test", epilog="\b\nExamples:\n  nexus mcp test\n  nexus mcp test github --json")
-def try_servers(ctx: typer.Context, names: Names = None, json: Json = False) -> None:
+def try_servers(ctx: typer.Context, names: Names = None, lenient: Lenient = False, json: Json = False) -> None:
     """Start servers, see whether they answer, and end them. Exits with 1 if one of them fails."""
     shell: Shell = ctx.obj
-    request, loaded = look(shell)
+    request, loaded = look(shell, lenient=lenient)
     servers = chosen(loaded, names)
     if not servers:
         shell.console.message("There is no server here that may be started.")
@@ -108,6 +109,8 @@ def call(
 def _run(
     request: Request, loaded: Loaded, server: MCPServerWithOrigin, tool: str, arguments: dict[str, object]
 ) -> Outcome:
+    from nexus_plugins.mcp.call import import_links  # noqa: PLC0415 - `list` needs none of it
+
     links_of = import_links()
     import anyio  # noqa: PLC0415 - comes with the extra
 

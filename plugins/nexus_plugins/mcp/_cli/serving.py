@@ -9,7 +9,6 @@ import typer  # noqa: TC002 - Typer reads annotations at run time
 
 from nexus_core import MissingExtraError
 from nexus_plugins.mcp._cli.options import app
-from nexus_plugins.mcp.call import EXTRA
 
 if TYPE_CHECKING:
     from nexus_core.plugin import Shell
@@ -21,6 +20,8 @@ def serve(ctx: typer.Context) -> None:
     try:
         from nexus_plugins.mcp._server import serve_stdio  # noqa: PLC0415 - comes with the extra
     except ModuleNotFoundError:
+        from nexus_plugins.mcp.call import EXTRA  # noqa: PLC0415 - `list` needs none of it
+
         raise MissingExtraError("mcp", EXTRA) from None
     shell: Shell = ctx.obj
     # A descriptor of its own, because what plugins print while they are at work is kept out of the other one.

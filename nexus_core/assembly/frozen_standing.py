@@ -1,0 +1,58 @@
+"""What stood around a session when something was last sent, for when nothing can be read from disk any more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nexus_core.assembly.standing import Standing
+from nexus_core.assembly.tools import CALLER, Offered
+from nexus_core.dialects.neutral.json_form import encode
+from nexus_core.values.loaded import Loaded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nexus_core.assembly.epoch import Epoch
+    from nexus_core.host.host import Host
+    from nexus_core.values.request import Request
+    from nexus_core.values.section import Section
+    from nexus_core.values.settings import Settings
+
+
+class FrozenStanding(Standing):
+    """System prompt, tools and permissions of an epoch; nothing that a project wants to start is allowed here.
+
+    Args:
+        request: The circumstances, as the epoch has them.
+        settings: The settings as they were kept.
+        epoch: The epoch.
+        told: The sections that the model was told last.
+        host: The plugins.
+    """
+
+    def __init__(self, request: Request, settings: Settings, epoch: Epoch, told: Iterable[Section], host: Host) -> None:
+        super().__init__(request, Loaded(settings=settings), (), host)
+        permissions = epoch.basis.get("permissions")
+        self._permissions = tuple(map(str, permissions)) if isinstance(permissions, list) else super().permissions
+        self.sections = tuple(told)
+        self.offered = tuple(Offered(tool, CALLER) for tool in epoch.tools)
+        self.basis = {name: value for name, value in epoch.basis.items() if name != "reloads"}
+
+    @property
+    def permissions(self) -> tuple[str, ...]:
+        """What the agent may do, as it was."""
+        return self._permissions
+
+
+def agrees(epoch: Epoch, request: Request) -> bool:
+    """Whether an epoch was made for what a request says about the agent."""
+    basis, permissions = epoch.basis, epoch.basis.get("permissions")
+    return (
+        basis.get("role") == request.role
+        and request.renderer in ("", basis.get("renderer"))
+        and isinstance(permissions, list)
+        and permissions[1:] == list(request.permissions)
+        and basis.get("task") == request.task
+        and basis.get("skills") == (None if request.skills is None else list(request.skills))
+        and basis.get("tools") == [encode(tool) for tool in request.tools]
+    )

@@ -1,0 +1,77 @@
+"""Which ledger a command is about, and which session."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nexus_core.errors import FileError, UnknownNameError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nexus_core.nexus import Nexus
+    from nexus_core.values.ledger import Ledger, SessionRecord
+
+_URL = r"[a-z][a-z0-9+.-]+:"  # one letter would be a drive
+_FILE = "sqlite:///"
+
+LedgerUrl = Annotated[
+    str,
+    typer.Option("--ledger", metavar="URL", help="Another ledger than yours: a file, sqlite:///…, postgresql://…"),
+]
+
+
+def session_labels(ctx: typer.Context) -> list[str]:
+    """The names of all sessions, for completion."""
+    with open_nexus(ctx, ctx.params.get("ledger") or "") as nexus:
+        return [record.label for record in nexus.ledger.sessions(status=None)]
+
+
+@contextmanager
+def open_nexus(ctx: typer.Context, ledger: str, *, writes: bool = False) -> Iterator[Nexus]:
+    """A Nexus with the ledger that was named, or the user's own.
+
+    Args:
+        ctx: The command.
+        ledger: What `--ledger` says.
+        writes: Whether the command may begin a ledger; a file that is only read must be there.
+
+    Raises:
+        FileError: There is no such file.
+    """
+    shell = ctx.find_root().obj
+    url = ledger_url(shell.cwd, ledger)
+    if not writes and url and url.startswith(_FILE) and not os.path.lexists(_path(url)):
+        raise FileError("there is no ledger", where=str(_path(url)), hint="name the file of a ledger, or its url")
+    with shell.nexus(ledger=url) as nexus:
+        yield nexus
+
+
+def ledger_url(directory: Path, named: str) -> str | None:
+    """The url of what was named, which may be a file; None for nothing."""
+    if not named or re.match(_URL, named, re.IGNORECASE):
+        return named or None
+    path = directory / Path(named).expanduser()
+    return _FILE + str(path.parent.resolve() / path.name)
+
+
+def find_session(ledger: Ledger, label: str) -> SessionRecord:
+    """The session of that name.
+
+    Raises:
+        UnknownNameError: There is none; says which name is near.
+    """
+    record = ledger.session(label)
+    if record is None:
+        raise UnknownNameError("session", label, [each.label for each in ledger.sessions(status=None)])
+    return record
+
+
+def _path(url: str) -> Path:
+    return Path(url.removeprefix(_FILE)).expanduser()

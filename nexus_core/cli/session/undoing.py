@@ -1,0 +1,82 @@
+"""`nexus session undo` and `expand`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nexus_core.cli.options import DryRun, Json  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.cli.session.group import Label, LedgerUrl, app, find_session, open_nexus
+from nexus_core.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from nexus_core.cli.shell import CommandShell
+    from nexus_core.nexus import Nexus
+    from nexus_core.values.compaction import Reverted
+    from nexus_core.values.ledger import Step
+
+Compaction = Annotated[str, typer.Argument(metavar="COMPACTION", help="A compaction, by the id of its step.")]
+Full = Annotated[bool, typer.Option("--full", help="Long texts and results whole.")]
+
+
+@app.command(epilog="\b\nExamples:\n  nexus session undo auth-bug\n  nexus session undo auth-bug --dry-run")
+def undo(
+    ctx: typer.Context, label: Label, *, dry_run: DryRun = False, ledger: LedgerUrl = "", json: Json = False
+) -> None:
+    """Take the latest compaction of a session back; the one before it counts again, and later turns stay."""
+    shell: CommandShell = ctx.obj
+    with open_nexus(ctx, ledger) as nexus:
+        record = find_session(nexus.ledger, label)
+        done = _trial(nexus, record.label) if dry_run else nexus.session(record.label).undo()
+    then = f"compaction {done.restored} counts again" if done.restored else "everything is there in full"
+    what = f"{'Would take' if dry_run else 'Took'} back compaction {done.compaction} of {record.label}: {then}."
+    shell.console.message(visible_line(what))
+    if json:
+        facts = {"step": done.step or None, "compaction": done.compaction, "restored": done.restored}
+        shell.console.json({"schema": 1, "session": record.label, "reverted": facts})
+
+
+@app.command(
+    epilog="\b\nExamples:\n  nexus session expand 01KA3XJW5C0A9G2Q7V8T4N6M1R\n"
+    "  nexus session expand 01KA3XJW5C0A9G2Q7V8T4N6M1R --full --json"
+)
+def expand(
+    ctx: typer.Context, compaction: Compaction, *, full: Full = False, ledger: LedgerUrl = "", json: Json = False
+) -> None:
+    """Show what a compaction stands for: the steps it has summarised, as they were recorded."""
+    from nexus_core.cli.session.step_facts import step_facts  # noqa: PLC0415 - other commands do not need it
+    from nexus_core.session.covering import covered_steps  # noqa: PLC0415 - as above
+
+    shell: CommandShell = ctx.obj
+    with open_nexus(ctx, ledger) as nexus:
+        steps = covered_steps(nexus.ledger, compaction)
+    if json:
+        shell.console.json({"schema": 1, "compaction": compaction, "steps": [step_facts(step) for step in steps]})
+    else:
+        _print_steps(shell, steps, full=full)
+
+
+def _trial(nexus: Nexus, label: str) -> Reverted:
+    """What would be taken back."""
+    from nexus_core.session.tail import Tail  # noqa: PLC0415 - as above
+    from nexus_core.session.undoing import find_latest  # noqa: PLC0415 - as above
+
+    record = find_session(nexus.ledger, label)
+    tail = Tail(nexus.ledger)
+    return find_latest(tail, None if record.tip is None else tail.step(record.tip))
+
+
+def _print_steps(shell: CommandShell, steps: tuple[Step, ...], *, full: bool) -> None:
+    from nexus_core.cli.session.telling import tell_step  # noqa: PLC0415 - as above
+
+    for step in steps:
+        if step.kind == "sealed":  # it says what the input said, as it was sent
+            continue
+        if step.id == step.turn:
+            shell.console.table([(f"Turn {step.turn}",)], styles=["bold"])
+        for line in tell_step(step, full=full):
+            if line.is_heading:
+                shell.console.table([(line.text,)], styles=["bold"])
+            else:
+                shell.console.text(line.text)

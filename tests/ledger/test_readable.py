@@ -1,0 +1,157 @@
+"""What a ledger takes it gives back; what an older one took and cannot be read is named, and left out of a repair."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nexus_core.dialects.neutral import to_json
+from nexus_core.errors import LedgerError, MessageError, NexusError
+from nexus_core.history.ledger import growing
+from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.history.ledger.stored import pack_messages, unpack_messages
+from nexus_core.values.ledger import NewStep
+from nexus_core.values.message import Message
+from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+from tests.ledger.backends import add, said, tell, texts
+
+
+def nested(levels: int) -> Any:
+    value: Any = "x"
+    for level in range(levels):
+        value = {"nexus_blob": value} if level % 2 else [value]
+    return {"a": value}
+
+
+ODD = st.one_of(
+    st.text(st.characters(codec=None, exclude_categories=()), max_size=3),
+    st.sampled_from([None, True, 0, 1, 1.5, float("nan"), 10**5000, b"x", (), [1], {}, {1: 2}, {"a": object()}]),
+    st.integers(95, 103).map(nested),
+)
+PARTS: list[tuple[type[Any], tuple[str, ...]]] = [
+    (Text, ("text", "extra")),
+    (Image, ("mime", "data", "detail", "extra")),
+    (File, ("name", "mime", "extra")),
+    (Reasoning, ("text", "signature", "encrypted", "api", "extra")),
+    (Opaque, ("api", "block")),
+    (ToolCall, ("id", "name", "arguments", "raw", "extra")),
+    (ToolResult, ("call_id", "name", "is_error", "extra")),
+]
+USUAL: dict[str, Any] = {
+    "text": "x",
+    "api": "anthropic",
+    "block": {"type": "z"},
+    "id": "c",
+    "name": "f",
+    "call_id": "c",
+}
+
+
+@st.composite
+def odd_messages(draw: st.DrawFn) -> Message | None:
+    """A message some of whose fields are of another type than they are declared with; None where it cannot be made."""
+    try:
+        parts = []
+        for kind, names in draw(st.lists(st.sampled_from(PARTS), max_size=3)):
+            usual = {name: USUAL[name] for name in names if name in USUAL}
+            odd = {name: draw(ODD) for name in draw(st.sets(st.sampled_from(names), max_size=2))}
+            parts.append(kind(**{**usual, **odd}))
+        if parts and draw(st.booleans()):
+            parts.append(ToolResult("c", parts))  # refused where one of them is no part of a result
+        fields = draw(st.sets(st.sampled_from(["name", "api", "extra"]), max_size=1))
+        return Message("assistant", parts, **{name: draw(ODD) for name in fields})
+    except ValueError:
+        return None
+
+
+@settings(deadline=None, max_examples=300)
+@given(odd_messages())
+def test_whatever_is_accepted_is_given_back(message: Message | None) -> None:
+    if message is None:
+        return
+    ledger = MemoryLedger()
+    ledger.create("work")
+    try:
+        step = ledger.append("work", NewStep(kind="turn", closes=True, messages=(message,), counter="c"), after=None)
+    except NexusError:
+        assert ledger.session("work").tip is None  # type: ignore[union-attr]
+        return
+
+    written = json.loads(pack_messages([message])[0])
+    again = ledger.step(step.id)
+    assert again is not None
+    assert json.loads(pack_messages(again.messages)[0]) == written
+    assert list(ledger.verify()) == []
+
+
+def test_the_deepest_arguments_are_kept_and_deeper_ones_refused_with_the_place(ledger: StoreLedger) -> None:
+    ledger.create("work")
+    deepest = Message("assistant", (ToolCall("c", "f", nested(100)),))
+
+    step = add(ledger, "work", NewStep(kind="turn", closes=True, messages=(deepest,), counter="c"))
+    assert ledger.thread(step.id)[0].messages == (deepest,)
+
+    deeper = Message("assistant", (Text("x"), ToolCall("c", "f", nested(101))))
+    with pytest.raises(MessageError, match="nested deeper than 100 levels") as caught:
+        add(ledger, "work", NewStep(kind="turn", closes=True, messages=(deepest, deeper), counter="c"))
+    assert caught.value.path.startswith("messages[1].parts[1].arguments.a")
+    assert ledger.session("work").tip == step.id  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("tokens", [1.5, True, "3", None])
+def test_tokens_are_a_whole_number(tokens: Any) -> None:
+    ledger = MemoryLedger()
+    ledger.create("work")
+
+    with pytest.raises(LedgerError, match="a step cannot have"):
+        add(ledger, "work", said("x", tokens=tokens))
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Steps are stored as a Nexus did that did not look at what it stored."""
+
+    def pack(messages: Iterable[Message]) -> tuple[str, dict[str, bytes]]:
+        text = json.dumps([to_json(message) for message in messages], separators=(",", ":"))
+        return text.replace('"unreadable"', "null"), {}
+
+    monkeypatch.setattr(growing, "pack_messages", pack)
+    return monkeypatch
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_step_that_cannot_be_read_is_found(ledger: StoreLedger) -> None:
+    ledger.create("work")
+    _, lost, _ = tell(ledger, "work", "one", "unreadable", "three")
+
+    with pytest.raises(LedgerError, match="its messages cannot be read"):
+        ledger.thread(lost.id)[-1].messages  # noqa: B018 - looked at
+    (finding,) = ledger.verify()
+    assert (finding.code, finding.step) == ("step-unreadable", lost.id)
+    assert finding.message.endswith("its messages cannot be read: expected text, not null at parts[0].text")
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_turn_that_cannot_be_read_is_left_out_of_a_repair_and_named(ledger: StoreLedger) -> None:
+    ledger.create("work")
+    _, lost, _ = tell(ledger, "work", "one", "unreadable", "three")
+    target = MemoryLedger()
+
+    rebuilt = ledger.repair(target)
+
+    assert [(each.code, each.step) for each in rebuilt.lost] == [("turn-lost", lost.id)]
+    assert f"the messages of step {lost.id} cannot be read: expected text, not null" in rebuilt.lost[0].message
+    assert texts(target.thread(str(target.session("work").tip))) == ["one", "three"]  # type: ignore[union-attr]
+    assert list(target.verify()) == []
+
+
+def test_messages_are_read_without_the_ledger_as_they_were_written() -> None:
+    message = Message("user", (Text("x"), Opaque("anthropic", {"nexus_blob": "y"})))
+
+    assert unpack_messages(pack_messages([message])[0], lambda _digest: b"") == (message,)

@@ -1,0 +1,251 @@
+"""Real parts: servers made with the official SDK, a published one, and Nexus served to the SDK's own client."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+from nexus_core import Nexus
+from nexus_core.testing import write_files
+from nexus_core.testing.fixtures import MakeNexus
+from nexus_plugins.mcp._limits import Limits
+from nexus_plugins.mcp._links import Links
+from nexus_plugins.mcp._server import make_server, resource_text, run_tool
+from tests.conftest import ROOT
+from tests.plugins.mcp_world import define, servers_of, survivors
+from tests.session.wire import says
+
+SDK_SERVER = """
+import sys
+from mcp.server.mcpserver import Image, MCPServer
+
+server = MCPServer("real")
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    "Add two numbers."
+    return a + b
+
+@server.tool()
+def picture() -> Image:
+    "A small picture."
+    return Image(data=b"PNG", format="png")
+
+@server.tool()
+def fail() -> str:
+    "Always fails."
+    raise ValueError("as it should")
+
+if sys.argv[1:]:
+    server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
+else:
+    server.run()
+"""
+
+
+def call(nexus: Nexus, name: str, tool: str, **arguments: object) -> Any:
+    request = nexus.request()
+    loaded = nexus.load(request)
+    server = servers_of(nexus)[name]
+
+    async def main() -> Any:
+        async with Links(loaded, request, Limits(start=30, call=30)) as links:
+            return await links.call(server, tool, dict(arguments))
+
+    return anyio.run(main)
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> Iterator[str]:
+    """A server made with the SDK that listens on this machine."""
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    script = write_files(tmp_path, {"server.py": SDK_SERVER}) / "server.py"
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen([sys.executable, script, str(port)], stdout=quiet, stderr=quiet) as process:
+        try:
+            for _ in range(600):
+                with closing(socket.socket()) as probe:
+                    if probe.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+                time.sleep(0.05)
+            yield f"http://127.0.0.1:{port}/mcp"
+        finally:
+            process.kill()
+
+
+@pytest.mark.slow
+def test_a_server_of_the_official_sdk_is_used_over_its_standard_input(
+    make_nexus: MakeNexus, nexus_home: Path, tmp_path: Path
+) -> None:
+    script = write_files(tmp_path, {"server.py": SDK_SERVER}) / "server.py"
+    define(nexus_home, real=[sys.executable, str(script)])
+    nexus = make_nexus()
+
+    assert call(nexus, "real", "add", a=2, b=3).content[0].text == "5"
+    assert call(nexus, "real", "picture").content[0].mime_type == "image/png"
+    assert call(nexus, "real", "fail").is_error
+    assert survivors(nexus_home) == []
+
+
+@pytest.mark.slow
+def test_a_server_of_the_official_sdk_is_used_over_http(make_nexus: MakeNexus, nexus_home: Path, address: str) -> None:
+    define(nexus_home, web={"url": address, "headers": {"X-Key": "${NEXUS_TEST_KEY:-none}"}})
+
+    assert call(make_nexus(), "web", "add", a=2, b=3).content[0].text == "5"
+
+
+@pytest.mark.slow
+def test_a_published_server_is_used(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    define(nexus_home, time=[sys.executable, "-m", "mcp_server_time", "--local-timezone", "UTC"])
+
+    told = json.loads(call(make_nexus(), "time", "get_current_time", timezone="Europe/Vienna").content[0].text)
+
+    assert told["timezone"] == "Europe/Vienna"
+    assert survivors(nexus_home) == []
+
+
+# ---- Nexus as a server ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def nexus(make_nexus: MakeNexus) -> Nexus:
+    nexus = make_nexus(
+        files={"NEXUS.md": "Measure twice.\n", ".nexus3/config.json": '{"provider": {"model": "gpt-4o"}}'}
+    )
+    session = nexus.session("bug")
+    session.ask("Why does login fail? The key is sk-ant-api03-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")
+    session.record(says("openai", 1, "Because of the clock."))
+    return nexus
+
+
+def asked(nexus: Nexus, tool: str, **arguments: object) -> Any:
+    text, failed = run_tool(nexus, tool, arguments)
+    assert not failed, text
+    return json.loads(text)
+
+
+def test_the_request_of_a_session_is_told(nexus: Nexus) -> None:
+    told = asked(nexus, "assemble_context", session="bug", message="And now?", api="anthropic")
+
+    assert "Measure twice." in json.dumps(told["request"]["system"])
+    assert told["request"]["messages"][-1]["role"] == "user"
+    assert told["tokens"] > 0
+
+
+def test_the_source_of_a_sentence_is_told(nexus: Nexus, tmp_path: Path) -> None:
+    (found,) = asked(nexus, "explain_source", query="Measure twice")["explanations"]
+
+    assert found["place"] == f"{tmp_path}/work/NEXUS.md:1"
+
+
+def test_history_is_searched_and_told_without_secrets(nexus: Nexus) -> None:
+    told = asked(nexus, "search_history", session="bug", text="login")
+
+    assert any("Why does login fail?" in json.dumps(step) for step in told["steps"])
+    assert "sk-ant-api03-AAAA" not in json.dumps(told)
+
+
+def test_steps_are_read_up_to_one_of_them(nexus: Nexus) -> None:
+    newest = asked(nexus, "read_steps", session="bug", limit=1)["steps"]
+    before = asked(nexus, "read_steps", session="bug")["steps"]
+
+    until = asked(nexus, "read_steps", session="bug", until=before[0]["id"])["steps"]
+
+    assert newest == before[-1:]
+    assert until == before[:1]
+
+
+def test_tokens_are_counted(nexus: Nexus) -> None:
+    told = asked(nexus, "count_tokens", text="Measure twice.")
+
+    assert (told["model"], told["exact"], told["tokens"] > 1) == ("gpt-4o", True, True)
+
+
+def test_messages_are_checked(nexus: Nexus) -> None:
+    messages = [{"role": "tool", "tool_call_id": "x", "content": "?"}]
+
+    found = asked(nexus, "check_messages", messages=messages, api="openai")["findings"]
+
+    assert [each["index"] for each in found] == [0]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "message"),
+    [
+        ("explain", {}, "did you mean 'explain_source'?"),
+        ("explain_source", {}, "'query' is a required property"),
+        ("search_history", {"session": "bog", "text": "x"}, "did you mean 'bug'?"),
+        ("search_history", {"session": "bug", "text": ""}, "nothing to look for"),
+        ("read_steps", {"session": "bug", "limit": 10_000}, "greater than the maximum"),
+        ("read_steps", {"session": "bug", "until": "none"}, "there is no step 'none'"),
+        ("assemble_context", {"api": "cobol"}, "is not one of"),
+        ("check_messages", {"messages": [7]}, "is not of type 'object'"),
+    ],
+)
+def test_what_is_not_acceptable_is_refused_in_words(
+    nexus: Nexus, tool: str, arguments: dict[str, object], message: str
+) -> None:
+    text, failed = run_tool(nexus, tool, arguments)
+
+    assert failed
+    assert message in text
+
+
+def test_the_prompt_and_each_layer_are_resources(nexus: Nexus) -> None:
+    assert resource_text(nexus, "nexus://prompt") == nexus.system_prompt()
+    assert "Measure twice." in resource_text(nexus, "nexus://layers/local")
+
+
+def test_the_official_client_finds_and_uses_everything(nexus: Nexus) -> None:
+    async def main() -> tuple[list[str], list[str], str, str]:
+        async with Client(make_server(nexus)) as client:
+            tools = [tool.name for tool in (await client.list_tools()).tools]
+            resources = [str(each.uri) for each in (await client.list_resources()).resources]
+            result = await client.call_tool("count_tokens", {"text": "x"})
+            prompt = await client.read_resource("nexus://prompt")
+            return tools, resources, getattr(result.content[0], "text", ""), getattr(prompt.contents[0], "text", "")
+
+    tools, resources, counted, prompt = anyio.run(main)
+
+    assert tools == [
+        "assemble_context",
+        "explain_source",
+        "search_history",
+        "read_steps",
+        "count_tokens",
+        "check_messages",
+    ]
+    assert resources == ["nexus://prompt", "nexus://layers/global", "nexus://layers/local"]
+    assert json.loads(counted)["tokens"] == 1
+    assert "Measure twice." in prompt
+
+
+@pytest.mark.slow
+def test_the_command_serves_over_its_standard_output(tmp_path: Path, nexus_home: Path) -> None:
+    work = write_files(tmp_path / "served", {"NEXUS.md": "Measure twice.\n"})
+    environment = {**os.environ, "NEXUS_HOME": str(nexus_home), "PYTHONPATH": f"{ROOT}:{ROOT}/plugins"}
+    command = StdioServerParameters(
+        command=sys.executable, args=["-m", "nexus_core", "mcp", "serve"], env=environment, cwd=str(work)
+    )
+
+    async def main() -> str:
+        async with Client(stdio_client(command)) as client:
+            prompt = await client.read_resource("nexus://prompt")
+            return str(getattr(prompt.contents[0], "text", ""))
+
+    assert "Measure twice." in anyio.run(main)
