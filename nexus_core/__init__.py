@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.budget import TokenBudget
     from nexus_core.values.cache import CacheReport
+    from nexus_core.values.compaction import CompactionReport
     from nexus_core.values.conversation import Tool, Usage
     from nexus_core.values.finding import Finding
     from nexus_core.values.message import Message
@@ -65,6 +66,7 @@ _HOMES = {
     "BudgetError": "errors",
     "CacheReport": "values.cache",
     "ClosedError": "errors",
+    "CompactionReport": "values.compaction",
     "ConfigError": "errors",
     "ConflictError": "errors",
     "ExistsError": "errors",
@@ -106,6 +108,7 @@ __all__ = [
     "BudgetError",
     "CacheReport",
     "ClosedError",
+    "CompactionReport",
     "ConfigError",
     "ConflictError",
     "ExistsError",

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from nexus_core.tokens.estimator import estimate
     from nexus_core.tokens.messages import count_messages
     from nexus_core.tokens.pieces import cut_pieces
-    from nexus_core.trust.fingerprint import canonical, describe_server, one_line
+    from nexus_core.trust.fingerprint import canonical, describe_server, one_line, without_password
     from nexus_core.values.arrangement import Arranged, Arrangement, Past
     from nexus_core.values.budget import GroupSizes as GroupSizes  # noqa: PLC0414 - for annotations of plugins
     from nexus_core.values.budget import Truncation
@@ -161,6 +161,7 @@ _HOMES = {
     "unescape_markers": "text.markers",
     "visible": "text.visible",
     "visible_line": "text.visible",
+    "without_password": "trust.fingerprint",
     "write_text_atomically": "files.writing",
 }
 _NAMES_THERE = {
@@ -262,6 +263,7 @@ __all__ = [
     "unescape_markers",
     "visible",
     "visible_line",
+    "without_password",
     "write_text_atomically",
 ]
 

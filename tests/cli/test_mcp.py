@@ -256,6 +256,21 @@ def test_an_export_has_references_in_the_place_of_secrets(cli: Cli, nexus_home: 
     assert "TOKEN" in outcome.err
 
 
+def test_a_key_in_a_command_or_an_address_is_neither_listed_nor_exported(cli: Cli, nexus_home: Path) -> None:
+    key = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+    servers = [
+        {"name": "a", "command": ["x", f"--token={key}"]},
+        {"name": "b", "url": "https://me:hunter22@b.example/"},
+    ]
+    own(nexus_home, {"servers": servers})
+
+    printed = "".join(cli("mcp", *words).out for words in (["list"], ["list", "--json"], ["export"]))
+
+    assert key not in printed
+    assert "hunter22" not in printed
+    assert json.loads(cli("mcp", "export").out)["servers"][0]["command"] == ["x", "${A_ARG_1}"]
+
+
 def test_codex_gets_its_own_words(cli: Cli, nexus_home: Path) -> None:
     own(nexus_home)
 
@@ -337,6 +352,16 @@ def test_a_tool_is_called_by_its_own_name(cli: Cli, nexus_home: Path) -> None:
     outcome = cli("mcp", "call", "good", "echo", '{"a": 1}')
 
     assert (outcome.code, outcome.out) == (0, '["echo", {"a": 1}]\n')
+
+
+def test_a_server_that_fails_is_told_apart_from_one_that_must_not_be_started(cli: Cli, nexus_home: Path) -> None:
+    define(nexus_home, gone=["/no/such/program"], off={"command": ["x"], "enabled": False})
+
+    failed, refused = cli("mcp", "call", "gone", "x"), cli("mcp", "call", "off", "x")
+
+    assert (failed.code, refused.code) == (5, 3)
+    assert "server 'gone' cannot be started" in failed.err
+    assert "nexus mcp enable off" in refused.err
 
 
 @running

@@ -161,7 +161,7 @@ def test_a_pipe_is_refused_and_left_alone(tmp_path: Path) -> None:
         write_text_atomically(pipe, "x")
 
     assert stat.S_ISFIFO(pipe.stat().st_mode)
-    assert os.listdir(tmp_path) == ["pipe"]
+    assert list(tmp_path.iterdir()) == [pipe]
 
 
 def test_a_socket_is_refused_and_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,10 +29,13 @@ def nested(levels: int) -> Any:
     return {"a": value}
 
 
-ODD = st.one_of(
-    st.text(st.characters(codec=None, exclude_categories=()), max_size=3),
+TEXTS = st.text(st.characters(codec=None, exclude_categories=()), max_size=3)
+ODD: st.SearchStrategy[Any] = st.one_of(
+    TEXTS,
     st.sampled_from([None, True, 0, 1, 1.5, float("nan"), 10**5000, b"x", (), [1], {}, {1: 2}, {"a": object()}]),
-    st.integers(95, 103).map(nested),
+)
+OBJECTS: st.SearchStrategy[Any] = st.one_of(
+    st.integers(95, 103).map(nested), st.dictionaries(TEXTS | st.just("nexus_blob"), ODD, max_size=2)
 )
 PARTS: list[tuple[type[Any], tuple[str, ...]]] = [
     (Text, ("text", "extra")),
@@ -43,6 +46,7 @@ PARTS: list[tuple[type[Any], tuple[str, ...]]] = [
     (ToolCall, ("id", "name", "arguments", "raw", "extra")),
     (ToolResult, ("call_id", "name", "is_error", "extra")),
 ]
+CHOICE = st.integers(0, 2)
 USUAL: dict[str, Any] = {
     "text": "x",
     "api": "anthropic",
@@ -53,19 +57,25 @@ USUAL: dict[str, Any] = {
 }
 
 
+def odd(name: str) -> st.SearchStrategy[Any]:
+    """What somebody may put into a field: mostly of its type, with something in it that may not be."""
+    usual = OBJECTS if name in ("extra", "block", "arguments") else TEXTS
+    return st.integers(0, 9).flatmap(lambda number: usual if number else ODD)
+
+
 @st.composite
 def odd_messages(draw: st.DrawFn) -> Message | None:
-    """A message some of whose fields are of another type than they are declared with; None where it cannot be made."""
+    """A message with fields that may not be what they are declared as; None where it cannot even be made."""
     try:
-        parts = []
+        parts: list[Any] = []
         for kind, names in draw(st.lists(st.sampled_from(PARTS), max_size=3)):
-            usual = {name: USUAL[name] for name in names if name in USUAL}
-            odd = {name: draw(ODD) for name in draw(st.sets(st.sampled_from(names), max_size=2))}
-            parts.append(kind(**{**usual, **odd}))
-        if parts and draw(st.booleans()):
-            parts.append(ToolResult("c", parts))  # refused where one of them is no part of a result
-        fields = draw(st.sets(st.sampled_from(["name", "api", "extra"]), max_size=1))
-        return Message("assistant", parts, **{name: draw(ODD) for name in fields})
+            fields = {name: USUAL[name] for name in names if name in USUAL}
+            fields |= {name: draw(odd(name)) for name in names if name != "is_error" and draw(CHOICE) == 0}
+            parts.append(kind(**fields))
+        if draw(CHOICE) == 0:
+            parts.append(ToolResult("c", [part for part in parts if type(part) in (Text, Image, File, Opaque)]))
+        extra: dict[str, Any] = {name: draw(odd(name)) for name in ("name", "api", "extra") if draw(CHOICE) == 0}
+        return Message("assistant", parts, **extra)
     except ValueError:
         return None
 

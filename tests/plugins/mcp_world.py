@@ -97,10 +97,8 @@ def servers_of(nexus: Nexus) -> dict[str, MCPServerWithOrigin]:
 
 def survivors(home: Path) -> list[str]:
     """The processes that a server of this test left behind, after those that were ended had a moment to be gone."""
-    for _ in range(50):
-        found = list(_marked(home))
-        if not found:
-            break
+    deadline = time.monotonic() + 1
+    while (found := list(_marked(home))) and time.monotonic() < deadline:
         time.sleep(0.02)
     return found
 

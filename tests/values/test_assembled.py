@@ -34,5 +34,5 @@ def test_a_deep_copy_shares_nothing_that_can_be_changed(context: AssembledContex
 
 
 def test_pickling_says_what_to_send_instead(context: AssembledContext) -> None:
-    with pytest.raises(TypeError, match="stays in its process; what context.to"):
+    with pytest.raises(TypeError, match="stays in its process"):
         pickle.dumps(context)

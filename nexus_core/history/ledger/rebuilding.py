@@ -150,8 +150,11 @@ def _lacks(row: StepRow, kept: dict[str, StepRow], blobs: dict[str, bytes]) -> s
             if digest not in blobs:
                 return f"the picture or document {digest} is gone"
     data = json.loads(row.data)
-    named = {"compaction": data.get("first_kept"), "revert": data.get("restores")}.get(row.kind)
-    return f"it refers to step {named}, which is gone" if named is not None and named not in kept else ""
+    pinned = data.get("pinned")
+    needed = [data.get("first_kept"), *(pinned if isinstance(pinned, list) else [])]
+    named = {"compaction": needed, "revert": [data.get("restores")]}.get(row.kind, [])
+    gone = next((name for name in named if name is not None and name not in kept), None)
+    return "" if gone is None else f"it refers to step {gone}, which is gone"
 
 
 def _placed(kept: dict[str, StepRow], steps: dict[str, StepRow], lost: list[Finding]) -> Iterator[StepRow]:

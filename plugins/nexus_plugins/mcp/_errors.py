@@ -17,3 +17,7 @@ class ServerError(NexusError):
     def __init__(self, server: str, what: str, *, hint: str | None = None) -> None:
         super().__init__(f"server {server!r} {what}", hint=hint)
         self.server = server
+
+
+class RefusedError(ServerError):
+    """Raised when a server must not be reached: it is switched off, not approved, or at no acceptable address."""

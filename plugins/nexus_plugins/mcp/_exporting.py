@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nexus_core.plugin import redact, without_password
 from nexus_plugins.mcp._references import references_in
 
 if TYPE_CHECKING:
@@ -39,15 +40,14 @@ def export(servers: Iterable[MCPServerConfig], target: str) -> Exported:
 def _entry(server: MCPServerConfig, target: str, variables: list[str]) -> dict[str, Any]:
     env = {name: _reference(value, name, variables) for name, value in server.env.items()}
     headers = {
-        name: _reference(value, _variable(server.name, name), variables) for name, value in server.headers.items()
+        name: _reference(value, _variable(f"{server.name}_{name}"), variables) for name, value in server.headers.items()
     }
-    entry: dict[str, Any] = {}
-    if server.command and target == "nexus":
-        entry["command"] = list(server.command)
-    elif server.command:
-        entry = {"command": server.command[0], "args": list(server.command[1:])}
-    else:
-        entry["url"] = server.url
+    command = [_without_secret(word, f"{server.name}_ARG_{n}", variables) for n, word in enumerate(server.command)]
+    entry: dict[str, Any] = {"command": command}
+    if command and target != "nexus":
+        entry = {"command": command[0], "args": command[1:]}
+    elif not command:
+        entry = {"url": _without_secret(server.url, f"{server.name}_URL", variables)}
     if target in {"claude", "vscode"}:
         entry = {"type": server.type, **entry}
     if target == "codex":
@@ -90,5 +90,13 @@ def _reference(value: str, variable: str, variables: list[str]) -> str:
     return f"${{{variable}}}"
 
 
-def _variable(server: str, header: str) -> str:
-    return "".join(each if each.isascii() and each.isalnum() else "_" for each in f"{server}_{header}").upper()
+def _without_secret(word: str, name: str, variables: list[str]) -> str:
+    """A word of a command or an address, unless it has something in it that looks like a key."""
+    if redact(word).text == word and without_password(word) == word:
+        return word
+    variables.append(_variable(name))
+    return f"${{{variables[-1]}}}"
+
+
+def _variable(name: str) -> str:
+    return "".join(each if each.isascii() and each.isalnum() else "_" for each in name).upper()

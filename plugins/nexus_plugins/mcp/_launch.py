@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.plugin import decide_again
 from nexus_plugins.mcp._addresses import fault_of
-from nexus_plugins.mcp._errors import ServerError
+from nexus_plugins.mcp._errors import RefusedError
 from nexus_plugins.mcp._references import resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from nexus_core import Request
-    from nexus_core.plugin import Loaded, MCPServerWithOrigin
+    from nexus_core.plugin import Loaded, MCPServerConfig, MCPServerWithOrigin
 
 USUAL = (
     *("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TEMP", "TERM", "TMP", "TMPDIR", "TZ", "USER"),
@@ -64,36 +64,49 @@ def prepare(server: MCPServerWithOrigin, loaded: Loaded, request: Request) -> La
     """How to reach a server, if it may be reached.
 
     Raises:
-        ServerError: It is switched off, not approved, or changed since; or its address is not acceptable.
+        RefusedError: It is switched off, not approved, or changed since; or its address is not acceptable.
         ConfigError: It refers to something that is not there.
     """
     config = server.config
-    if not config.enabled:
-        raise ServerError(config.name, "is switched off", hint=f"nexus mcp enable {config.name}")
-    decision = decide_again(server, loaded, request) if server.approved else "pending"
-    if decision != "allowed":
-        state = "has changed since you allowed it" if decision == "changed" else "is not approved"
-        raise ServerError(config.name, state, hint="`nexus trust allow` shows what it would do, and decides")
+    _require_allowed(server, loaded, request)
     layer = next((layer for layer in loaded.layers if layer.name == server.origin), None)
-    folder = request.cwd if layer is None or layer.is_own else layer.project
-    environment = os.environ
+    is_own = layer is not None and layer.is_own
+    folder = request.cwd if layer is None or is_own else layer.project
 
     def found(text: str, what: str) -> str:
-        return resolve(text, environment, folder, f"{what} of server {config.name!r}")
+        return resolve(text, os.environ, folder, f"{what} of server {config.name!r}")
 
     url = found(config.url, "the address")
-    if config.url and (fault := fault_of(url, own=layer is not None and layer.is_own)):
-        raise ServerError(config.name, f"is not connected to: its address {fault}")
+    if config.url and (fault := fault_of(url, own=is_own)):
+        raise RefusedError(config.name, f"is not connected to: its address {fault}")
     own = {name: found(value, f"variable {name!r}") for name, value in config.env.items()}
     headers = {name: found(value, f"header {name!r}") for name, value in config.headers.items()}
-    usual = {name: environment[name] for name in USUAL if name in environment}
+    command = tuple(found(word, "the command") for word in config.command)
     return Launch(
         name=config.name,
-        command=tuple(found(word, "the command") for word in config.command),
-        env={**usual, **own},
+        command=command,
+        env={name: os.environ[name] for name in USUAL if name in os.environ} | own,
         cwd=folder / found(config.cwd, "the directory") if config.cwd else folder,
         url=url,
         headers=headers,
         is_stream=config.type == "sse",
-        secrets=frozenset(value for value in (*own.values(), *headers.values()) if len(value) >= SHORTEST_SECRET),
+        secrets=_secrets(config, (*own.values(), *headers.values()), (*command, url)),
     )
+
+
+def _require_allowed(server: MCPServerWithOrigin, loaded: Loaded, request: Request) -> None:
+    name = server.config.name
+    if not server.config.enabled:
+        raise RefusedError(name, "is switched off", hint=f"nexus mcp enable {name}")
+    decision = decide_again(server, loaded, request) if server.approved else "pending"
+    if decision != "allowed":
+        state = "has changed since you allowed it" if decision == "changed" else "is not approved"
+        raise RefusedError(name, state, hint="`nexus trust allow` shows what it would do, and decides")
+
+
+def _secrets(config: MCPServerConfig, values: Iterable[str], words: Sequence[str]) -> frozenset[str]:
+    """Every value of a variable or a header, and words that something was looked up for or that may hold a password."""
+    written = (*config.command, config.url)
+    looked_up = [word for word, before in zip(words, written, strict=True) if word != before]
+    addresses = [config.url] if "@" in config.url or "?" in config.url else []
+    return frozenset(each for each in (*values, *looked_up, *addresses) if len(each) >= SHORTEST_SECRET)

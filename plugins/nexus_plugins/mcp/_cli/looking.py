@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core import NexusError
-from nexus_core.plugin import describe_server, visible_line
+from nexus_core.plugin import describe_server, redact, visible_line
 from nexus_plugins.mcp._cli.options import Json, Lenient, Names, app, chosen, look
 from nexus_plugins.mcp._names import tool_name
 from nexus_plugins.mcp._records import read_record
@@ -132,7 +132,8 @@ def _describe(server: MCPServerWithOrigin) -> dict[str, object]:
 
 def _would(server: MCPServerWithOrigin) -> str:
     config = server.config
-    return describe_server({"command": list(config.command), "url": config.url, "cwd": config.cwd or None})
+    # All of it is shown when it is to be approved; a list is printed in passing.
+    return redact(describe_server({"command": list(config.command), "url": config.url, "cwd": config.cwd or None})).text
 
 
 def _short(text: str) -> str:

@@ -11,6 +11,7 @@ import typer
 from nexus_core import NexusError, UsageError
 from nexus_core.plugin import visible_line
 from nexus_plugins.mcp._cli.options import Json, Lenient, Name, Names, app, chosen, look
+from nexus_plugins.mcp._errors import RefusedError, ServerError
 from nexus_plugins.mcp._limits import Limits
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from nexus_plugins.mcp._content import Outcome
     from nexus_plugins.mcp._records import Record
 
-FINDINGS = 1
+FINDINGS, PROVIDER = 1, 5
+"""Exit codes: a tool failed, a server did."""
 
 
 class Answer(NamedTuple):
@@ -91,11 +93,21 @@ def call(
     arguments: Annotated[str, typer.Argument(metavar="[JSON]", help="What to run it with: an object.")] = "{}",
     json: Json = False,
 ) -> None:
-    """Start a server, run one of its tools, and print what it brings. Exits with 1 if the tool failed."""
+    """Start a server, run one of its tools, and print what it brings.
+
+    Exits with 1 if the tool failed, and with 5 if its server did.
+    """
     shell: Shell = ctx.obj
     request, loaded = look(shell)
     (server,) = chosen(loaded, [name])
-    outcome = _run(request, loaded, server, tool, _arguments(arguments))
+    given = _arguments(arguments)
+    try:
+        outcome = _run(request, loaded, server, tool, given)
+    except RefusedError:
+        raise
+    except ServerError as error:
+        shell.console.error(str(error))
+        raise typer.Exit(PROVIDER) from None
     content = outcome.content
     parts = [content] if isinstance(content, str) else [_words(part) for part in content]
     if json:
