@@ -356,8 +356,9 @@ class Nexus:
 
     def _request_for(self, cwd: Path, mode: Mode) -> Request:
         settings = read_early_settings(self.home, cwd / ".nexus3")
+        depth, tables = settings.ancestor_depth, settings.plugin_tables
         return Request(
-            cwd=cwd, home=self.home, defaults=self._defaults, ancestor_depth=settings.ancestor_depth, mode=mode
+            cwd=cwd, home=self.home, defaults=self._defaults, ancestor_depth=depth, plugin_tables=tables, mode=mode
         )
 
     def _context_for(self, request: Request, *, subagent: bool = False) -> LoadedContext:

@@ -1,5 +1,6 @@
 """The few settings that must be known before any plugin is asked: how far up to look, and whom not to load.
 
+What they say to plugins is handed on unchecked, for what a plugin must know before settings are merged.
 `ancestor_depth` comes from the local config.json, else the user's own, else it is 2; ancestors cannot change
 it, because they are only found with it. `plugins.disabled` is the user's own decision: a project has no say. Everything
 else in these files is checked when the layers are loaded.
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_core.values.request import DEFAULT_ANCESTOR_DEPTH
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from nexus_core.config.json_document import JsonDocument
@@ -26,6 +28,7 @@ class EarlySettings(NamedTuple):
 
     ancestor_depth: int = DEFAULT_ANCESTOR_DEPTH
     disabled_plugins: tuple[str, ...] = ()
+    plugin_tables: tuple[Mapping[str, object], ...] = ()
 
 
 def read_early_settings(home: Path, local: Path) -> EarlySettings:
@@ -43,6 +46,7 @@ def read_early_settings(home: Path, local: Path) -> EarlySettings:
     return EarlySettings(
         ancestor_depth=DEFAULT_ANCESTOR_DEPTH if depth is None else depth,
         disabled_plugins=_disabled_plugins(own),
+        plugin_tables=tuple(table for table in map(_plugin_table, (own, project)) if table),
     )
 
 
@@ -100,6 +104,13 @@ def _ancestor_depth(file: _File | None) -> int | None:
         message = f"context.ancestor_depth must be a whole number from 0 to {MAX_ANCESTOR_DEPTH}"
         raise file.error("/context/ancestor_depth", message)
     return depth
+
+
+def _plugin_table(file: _File | None) -> Mapping[str, object]:
+    """What a file says to plugins; whether it may is found when settings are checked."""
+    settings = file.document.value if file else None
+    table = settings.get("plugins") if isinstance(settings, dict) else None
+    return table if isinstance(table, dict) else {}
 
 
 def _disabled_plugins(file: _File | None) -> tuple[str, ...]:

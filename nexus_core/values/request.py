@@ -31,6 +31,8 @@ class Request:
         home: The user's own Nexus directory, `~/.nexus3` unless NEXUS_HOME says otherwise.
         defaults: The defaults that ship with Nexus, or None when they are switched off.
         ancestor_depth: How many levels above `cwd` may contribute a layer.
+        plugin_tables: What the user's own config.json and that of `cwd` have under `plugins`, neither checked nor
+            merged; for what a plugin must know before all settings are read.
         mode: How the agent is driven.
         lenient: Whether an MCP server that cannot be used is left out rather than an error.
         role: What part the agent plays, by the name of an `AgentRole`.
@@ -56,6 +58,7 @@ class Request:
     home: Path
     defaults: Path | None = None
     ancestor_depth: int = DEFAULT_ANCESTOR_DEPTH
+    plugin_tables: tuple[JSON, ...] = field(default=(), repr=False)
     mode: Mode = "repl"
     lenient: bool = False
     role: str = "unified"

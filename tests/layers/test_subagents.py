@@ -275,7 +275,9 @@ def test_what_looks_like_the_environment_in_a_text_stays_where_it_is(make_nexus:
 
 
 @pytest.mark.acceptance("C-08", "S-01", "M-08")
-def test_settings_are_those_of_its_own_directory_and_there_are_no_servers(make_nexus: MakeNexus, tmp_path: Path) -> None:
+def test_settings_are_those_of_its_own_directory_and_there_are_no_servers(
+    make_nexus: MakeNexus, tmp_path: Path
+) -> None:
     files = {
         "p/.nexus3/config.json": '{"provider": {"model": "of-p"}}',
         "s/.nexus3/config.json": '{"provider": {"model": "of-s"}, "permissions": {"level": "sandboxed"}}',

@@ -8,7 +8,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nexus_core.testing import write_files
 
@@ -86,7 +86,7 @@ def define(home: Path, **commands: object) -> None:
     own = {"TEST_HOME": str(home)}
     servers = []
     for name, said in commands.items():
-        entry = said if isinstance(said, dict) else {"command": said}
+        entry: dict[str, Any] = said if isinstance(said, dict) else {"command": said}
         servers.append({"name": name, **entry, **({"env": own | entry.get("env", {})} if "command" in entry else {})})
     write_files(home, {"mcp.json": json.dumps({"servers": servers})})
 

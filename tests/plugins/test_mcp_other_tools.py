@@ -69,7 +69,7 @@ def test_the_users_own_setting_counts_in_every_project(make_nexus: MakeNexus, ne
     ]
 
 
-def test_a_project_decides_for_itself_and_not_for_what_lies_below_it(make_nexus: MakeNexus) -> None:
+def test_an_ancestor_has_no_say_in_it(make_nexus: MakeNexus) -> None:
     files = {".nexus3/config.json": read("claude"), "down/.mcp.json": FILES[".mcp.json"]}
 
     assert make_nexus(files=files, cwd="down").load().servers == ()

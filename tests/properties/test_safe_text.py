@@ -113,12 +113,13 @@ PIECES = [
 MARKED_TEXT = from_pieces(PIECES)
 # Written apart from the tables of the module, so that the two check each other.
 STRUCTURE = re.compile(
-    r"#system configuration ?#*"
+    r"#(?:system configuration|subagent context) ?#*"
+    r"|##(?:agent (?:soul|identity|permissions)|user identity|nexus environment|messaging rules)#*"
     r"|##(?:(?:subagent|active) configuration|environment|(?:active )?mcp servers)#*"
     r"|##(?:default|global|ancestor|project) configuration(?:\(.*\))?#*"
     r"|##(?:workspace rules|(?:claude|codex|gemini) instructions)\(.*\)#*"
     r"|\[(?:core_identity|capabilities|shared_memory(?: count=.*)?|friends_info|this_moment)\]"
-    r"|-{3,} ?(?:begin|end) documentation.*"
+    r"|-{3,} ?(?:begin|end) (?:documentation|summary).*"
     r"|\[(?:context summary|previous conversation summary\]|session started:).*"
 )
 ELEMENT = re.compile(r"</?(?:human_input|current_(?:time|facts|section)|memory_summary)>")
