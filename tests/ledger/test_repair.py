@@ -94,6 +94,21 @@ def test_a_lost_turn_leaves_the_others_joined(sqlite: SqliteLedger, path: Path, 
     new.close()
 
 
+def test_a_compaction_whose_pinned_step_is_lost_is_left_out(sqlite: SqliteLedger, path: Path, tmp_path: Path) -> None:
+    steps = fill(sqlite)
+    pinned = steps[10].id
+    data = {"summary": "s", "first_kept": steps[40].id, "pinned": [pinned]}
+    compaction = add(sqlite, "work", NewStep(kind="compaction", closes=True, data=data))
+    sqlite.close()
+    tamper(path, lambda connection: connection.execute("update steps set tokens = 99 where id = ?", (pinned,)))
+
+    with closing(open_sqlite(f"sqlite:///{tmp_path / 'new.db'}")) as new:
+        report = open_sqlite(f"sqlite:///{path}").repair(new)
+
+        assert new.step(compaction.id) is None
+        assert any(f"it refers to step {pinned}, which is gone" in finding.message for finding in report.lost)
+
+
 def test_turns_of_which_nothing_is_left_are_told(sqlite: SqliteLedger, path: Path, tmp_path: Path) -> None:
     steps = fill(sqlite)
     sqlite.close()

@@ -27,6 +27,7 @@ from tests.session.compacted import (
 )
 from tests.session.conftest import EVERYWHERE, OpenNexus
 from tests.session.support import calls, kinds_of, says, spoken, steps_of
+from tests.session.test_prefix import Words as MoodyWords
 
 pytestmark = EVERYWHERE
 
@@ -102,6 +103,26 @@ def test_fewer_turns_stay_only_where_three_do_not_fit(open_nexus: OpenNexus) -> 
     context = session.ask("And? " + "word " * 400)
 
     assert texts(context.history)[1:] == ["question 3", "answer 3"]
+
+
+@pytest.mark.acceptance("D-06")
+def test_memories_give_way_before_anything_is_summarised(open_nexus: OpenNexus, ledger: StoreLedger) -> None:
+    session = long_session(open_nexus(plugins=[MoodyWords()], summarize=Fake()), 8)
+    before = session.preview("word")
+    room = before.token_budget.remaining
+    assert room < 400
+
+    context = session.ask("word " * (room + 3))  # two more than there is room for beside a memory
+
+    assert not compactions(ledger)
+    assert context.decisions == ()
+    assert before.token_budget.used["memory"] > context.token_budget.used["memory"] == 0
+    assert context.system_prompt == before.system_prompt
+    session.interrupt()
+    longer = session.ask("word " * (room + 20))
+    assert len(compactions(ledger)) == 1
+    assert longer.system_prompt == before.system_prompt
+    assert spoken(longer.current_message).endswith("word " * (room + 20))
 
 
 def test_it_is_checked_at_every_step_of_a_loop(open_nexus: OpenNexus, ledger: StoreLedger) -> None:
