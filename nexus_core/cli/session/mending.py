@@ -67,7 +67,8 @@ def verify(ctx: typer.Context, *, ledger: LedgerUrl = "", json: Json = False) ->
         found = counted(len(findings), "finding") if findings else "all as it was recorded"
         shell.console.message(f"Looked at {seen} in {url}: {found}.")
         if findings:
-            shell.console.message("`nexus session repair NEW` saves what is whole.")
+            where = f" --ledger {visible_line(without_secret(ledger))}" if ledger else ""
+            shell.console.message(f"`nexus session repair NEW{where}` saves what is whole.")
     if findings:
         raise typer.Exit(FINDINGS)
 
