@@ -114,7 +114,7 @@ def section(name: str, digest: str, tokens: int = 100) -> Placement:
         kind="workspace",
         name=name,
         title=name.title(),
-        source=Source(uri=f"/work/{name}.md", layer="local"),
+        source=Source(uri=f"/project/{name}.md", layer="local"),
         tokens=tokens,
         digest=digest,
         decision=Decision(action="kept", rule="always", first=0, last=0),
@@ -135,7 +135,7 @@ def test_the_first_section_that_is_another_is_named_with_its_file() -> None:
     assert first is not None
     assert (first.fate, first.piece.kind, first.piece.name) == ("changed", "section", "Style")
     assert first.piece.source is not None
-    assert first.piece.source.uri == "/work/style.md"
+    assert first.piece.source.uri == "/project/style.md"
 
 
 def test_what_stands_before_a_changed_section_is_stable_and_what_stands_behind_it_is_billed_again() -> None:

@@ -101,7 +101,7 @@ def test_the_five_messages_of_a_conversation_are_these() -> None:
             title="Project Configuration",
             text="Run make check.",
             order=200,
-            source=Source(uri="/work/.nexus3/NEXUS.md"),
+            source=Source(uri="/project/.nexus3/NEXUS.md"),
         ),
         Section("environment", title="Environment", text="Mode: Interactive REPL", order=600),
     ]
