@@ -13,6 +13,7 @@ from nexus_core.history.ledger.media import address_of, references, refers_to_me
 from nexus_core.history.ledger.rows import BranchRow, HistoryRow, Place, SessionRow, StepRow, digest_of
 from nexus_core.history.ledger.sessions_kept import keep_sessions, newest_versions
 from nexus_core.history.ledger.stored import why_unreadable
+from nexus_core.history.ledger.texts import write_json
 from nexus_core.values.finding import Finding
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from nexus_core.history.ledger.store import Store
 
 
+RUNNING_SUMS = frozenset({"turns", "spent"})
+"""What sessions write down with each step about all steps before it; where it is missing, they read those steps."""
 _READING = 0.7
 """The share of the work that is reading."""
 
@@ -167,15 +170,19 @@ def _placed(kept: dict[str, StepRow], steps: dict[str, StepRow], lost: list[Find
             lines[row.branch].append(row)
     places: dict[str, Place] = {}
     taken: set[tuple[str, int]] = set()
+    moved: set[str] = set()
     # Who goes on in a branch comes before who leaves it.
     for row in sorted(kept.values(), key=lambda each: (each.position, each.branch == each.id, each.id)):
         before = _parent(row, kept, lines)
         if before != row.parent:
             lost += _gone_before(row, kept.get(before or ""), whole)
+        if before != row.parent or before in moved:
+            moved.add(row.id)
         parent = places.get(before or "")
         goes_on = parent is not None and (parent.branch, parent.position + 1) not in taken
         branch = parent.branch if parent is not None and goes_on else row.id
-        added = placed(_draft(row), parent, turn=row.turn, branch=branch)
+        draft = _draft(_without_sums(row) if row.id in moved else row)
+        added = placed(draft, parent, turn=row.turn, branch=branch)
         taken.add((added.branch, added.position))
         places[row.id] = Place(*(getattr(added, field) for field in Place._fields))
         yield added
@@ -204,6 +211,12 @@ def _gone_before(row: StepRow, before: StepRow | None, whole: Mapping[str, Seque
     steps = f"of {gone} step{'s' * (gone != 1)} nothing is left"
     what = f"between {before.id} and {row.id}: {steps}" if before else f"before {row.id}: {steps} that leads to it"
     yield Finding("steps-lost", what, step=row.id)
+
+
+def _without_sums(row: StepRow) -> StepRow:
+    """A step behind a loss: what it says about all before it, the lost ones included, is not true any more."""
+    data = json.loads(row.data)
+    return row._replace(data=write_json({key: value for key, value in data.items() if key not in RUNNING_SUMS}))
 
 
 def _draft(row: StepRow) -> Draft:

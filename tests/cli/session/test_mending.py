@@ -151,6 +151,18 @@ def test_what_is_lost_is_told_and_the_rest_is_saved(cli: Cli, steps: Steps, path
     assert ("re one" in shown, "re two" in shown, "re three" in shown) == (True, False, True)
 
 
+def test_a_repaired_ledger_does_not_count_what_was_lost(cli: Cli, steps: Steps, path: Path) -> None:
+    before = json.loads(cli("session", "list", "--json").out)["sessions"][0]
+    tamper(path, "update steps set tokens = 99 where id = ?", steps[4].id)
+    cli("session", "repair", "saved.db")
+
+    (after,) = json.loads(cli("session", "list", "--ledger", "saved.db", "--json").out)["sessions"]
+
+    assert (before["turns"], after["turns"]) == (3, 2)
+    assert 3 * after["usage"]["input_tokens"] == 2 * before["usage"]["input_tokens"]
+    assert "earlier turn" not in cli("session", "show", "main", "--ledger", "saved.db").err
+
+
 def test_trying_out_says_the_same_and_writes_nothing(cli: Cli, steps: Steps, path: Path, work: Path) -> None:
     tamper(path, "update steps set tokens = 99 where id = ?", steps[4].id)
 
