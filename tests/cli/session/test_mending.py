@@ -159,6 +159,7 @@ def test_a_repaired_ledger_does_not_count_what_was_lost(cli: Cli, steps: Steps, 
     (after,) = json.loads(cli("session", "list", "--ledger", "saved.db", "--json").out)["sessions"]
 
     assert (before["turns"], after["turns"]) == (3, 2)
+    assert before["usage"]["input_tokens"] > after["usage"]["input_tokens"] > 0
     assert 3 * after["usage"]["input_tokens"] == 2 * before["usage"]["input_tokens"]
     assert "earlier turn" not in cli("session", "show", "main", "--ledger", "saved.db").err
 
