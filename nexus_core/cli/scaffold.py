@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import tomli_w
 
 from nexus_core._version import __version__
 from nexus_core.errors import UsageError
 from nexus_core.host.bundled import BUNDLED
+from nexus_core.values.fast_dataclass import dataclass
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nexus_core.errors import UsageError
 from nexus_core.history.groups import newest_groups
+from nexus_core.values.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

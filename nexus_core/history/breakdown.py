@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from nexus_core.tokens.messages import count_tools
+from nexus_core.values.fast_dataclass import dataclass
 from nexus_core.values.message import ROLES, Message
 from nexus_core.values.parts import File, Image, Reasoning, Text, ToolCall, ToolResult
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from nexus_core.dialects.finding import UNTOLD, dialect, told
@@ -12,6 +12,7 @@ from nexus_core.history.allowance import allowance_for, count_fixed, require_lim
 from nexus_core.history.choosing import Chooser
 from nexus_core.history.telling import Told, Untold
 from nexus_core.history.window import Window
+from nexus_core.values.fast_dataclass import dataclass
 from nexus_core.values.message import Message
 
 if TYPE_CHECKING:

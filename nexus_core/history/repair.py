@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.dialects.finding import dialect, read_messages, recognise
@@ -12,6 +11,7 @@ from nexus_core.dialects.rules import RULES
 from nexus_core.errors import UnknownNameError
 from nexus_core.history.mending.steps import mend
 from nexus_core.values.api import ApiRules
+from nexus_core.values.fast_dataclass import dataclass
 from nexus_core.values.message import Message
 
 if TYPE_CHECKING:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.rendering.labelled import in_order, render_labelled, render_section
+from nexus_core.values.fast_dataclass import dataclass
 from nexus_core.values.section import Section
 
 if TYPE_CHECKING:

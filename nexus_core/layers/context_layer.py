@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.config.merging import deep_merge
+from nexus_core.values.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,12 +6,12 @@ import os
 import shutil
 import stat
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Literal
 
 from nexus_core.errors import FileError
 from nexus_core.files.writing import current_umask, write_text_atomically
+from nexus_core.values.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -16,6 +15,7 @@ from nexus_core.errors import FileError, UnknownNameError
 from nexus_core.files.admission import Admission, real_path
 from nexus_core.layers.texts import choose_texts
 from nexus_core.text.markers import INSTRUCTIONS
+from nexus_core.values.fast_dataclass import dataclass
 from nexus_core.values.finding import Finding
 from nexus_core.values.layer import Layer, LayerText, Skipped
 from nexus_core.values.settings import Settings

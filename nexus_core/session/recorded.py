@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.errors import UsageError
 from nexus_core.session.arguments import read_flag
 from nexus_core.values.cache import CacheReport
+from nexus_core.values.fast_dataclass import dataclass
 from nexus_core.values.parts import File, Image, Opaque, Text, ToolResult
 
 if TYPE_CHECKING:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.values.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from nexus_core.values.conversation import Tool

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from nexus_core.values.checks import require_type
+from nexus_core.values.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from nexus_core.values.checks import require_type, require_words
+from nexus_core.values.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -205,6 +206,8 @@ class CompactionReport:
         failures: Who was asked in vain, and what went wrong.
         fidelity: What became of the facts, by class.
         redacted: How many secrets of which kind were taken out before.
+        form: How a model was asked; None where none was.
+        note: Why it was asked otherwise than the settings say, such as secrets in the conversation; "" where it was not.
         planner: The plugin that decided what stays, "" for Nexus itself.
     """
 
@@ -223,6 +226,8 @@ class CompactionReport:
     failures: tuple[tuple[str, str], ...] = ()
     fidelity: Mapping[FactClass, Fidelity] = field(default_factory=dict)
     redacted: Mapping[str, int] = field(default_factory=dict)
+    form: SummaryForm | None = None
+    note: str = ""
     planner: str = ""
 
 

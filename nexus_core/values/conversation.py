@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal
+
+from nexus_core.values.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from nexus_core.values.message import Message

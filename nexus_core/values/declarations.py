@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 from nexus_core.values.checks import require_one_of, require_type, require_words
+from nexus_core.values.fast_dataclass import dataclass
 
 ListPolicy = Literal["join", "replace", "unique", "by-name"]
 """How two lists under one key become one: all items, the later ones, each item once, or the later of each name."""

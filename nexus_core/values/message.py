@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal, get_args
 
 from nexus_core.values.checks import require_one_of, require_type
+from nexus_core.values.fast_dataclass import dataclass
 from nexus_core.values.parts import PARTS, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:

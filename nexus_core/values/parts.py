@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import TYPE_CHECKING
 
 from nexus_core.values.checks import require_type
+from nexus_core.values.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from nexus_core.values.fast_dataclass import dataclass
 
 Status = Literal["active", "disabled", "failed", "needs-extra"]
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 from nexus_core.values.checks import require_absolute, require_one_of
+from nexus_core.values.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from nexus_core.values.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -155,6 +157,7 @@ class Transcript:
         report: What became of every line.
         id: What the program calls the conversation.
         agent: The subagent whose file it is; "" for the conversation itself.
+        cwd: The directory in which it began, as the program calls it; "" where it does not say.
         system: Instructions that stand beside the messages.
         tools: What the model could ask for.
         branches: Everything else that was said.
@@ -168,6 +171,7 @@ class Transcript:
     report: Report
     id: str = ""
     agent: str = ""
+    cwd: str = ""
     system: tuple[Message, ...] = ()
     tools: tuple[Tool, ...] = ()
     branches: tuple[Branch, ...] = ()
