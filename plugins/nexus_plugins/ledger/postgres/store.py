@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import time
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import count
-from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 import psycopg
 
-from nexus_core import ClosedError
 from nexus_core.plugin import LedgerError
-from nexus_plugins.ledger._store import Rows, StillRows
+from nexus_plugins.ledger._connected import ConnectedRows
+from nexus_plugins.ledger._store import StillRows
 from nexus_plugins.ledger.postgres.failures import AGAIN, GONE, failure
 from nexus_plugins.ledger.postgres.migrating import ensure_known, prepare, version_of
 
@@ -34,21 +32,18 @@ _BEGIN = "select (select max(version) from about), pg_advisory_xact_lock(hashtex
 """Two machines at one session wait for each other here, and not for those at others; all wait for a migration."""
 
 
-class PostgresStore(Rows):
-    """One connection for all threads of a process, and a lock that lets one of them use it at a time.
+class PostgresStore(ConnectedRows["psycopg.Connection[Any]"]):
+    """The rows on a server.
 
     Args:
         url: Where the server is, as psycopg understands it.
     """
 
     def __init__(self, url: str) -> None:
+        super().__init__()
         self.url = url
         self.where = _without_secret(url)
-        self._lock = RLock()
-        self._process = 0
-        self._connection: psycopg.Connection[Any] | None = None
         self._is_made = False
-        self._is_closed = False
 
     def read(self, work: Callable[[], T]) -> T:
         """Do something that only looks; it makes no tables."""
@@ -88,12 +83,6 @@ class PostgresStore(Rows):
         finally:
             still.close()
 
-    def close(self) -> None:
-        """Let go of the server; a second call does nothing."""
-        with self._lock:
-            self._is_closed = True
-            self._drop()
-
     def fetch(self, statement: str, *bound: object) -> list[Any]:
         """What a statement finds, as tuples."""
         return self._open().execute(translated(statement), bound).fetchall()
@@ -106,15 +95,6 @@ class PostgresStore(Rows):
         """Run such a statement for each row."""
         with self._open().cursor() as cursor:
             cursor.executemany(translated(statement), rows)
-
-    def damage(self) -> list[Finding]:
-        """A server looks after its own files."""
-        return []
-
-    def step_rows(self) -> Iterator[Any]:
-        """Every step of this moment."""
-        with self.snapshot() as still:
-            yield from still.step_rows()
 
     def _try(self, work: Callable[[], T]) -> T:
         """Do something, again where somebody else was faster or the server was away for a moment.
@@ -138,15 +118,10 @@ class PostgresStore(Rows):
                 raise failure(error, self.where) from error
         raise AssertionError  # it counts for ever
 
-    def _open(self) -> psycopg.Connection[Any]:
-        if self._connection is not None and self._process == os.getpid():
-            return self._connection
-        if self._is_closed:
-            raise ClosedError("the ledger is closed", hint="open another Nexus")
-        # A process that was forked has a connection of its own; its parent's is not for it to close.
-        self._connection = None
-        self._connection, self._process, self._is_made = connect(self.url), os.getpid(), False
-        return self._connection
+    def connect(self) -> psycopg.Connection[Any]:
+        """A connection to the server, of whose tables nothing is known yet."""
+        self._is_made = False
+        return connect(self.url)
 
     def _has_tables(self, connection: psycopg.Connection[Any]) -> bool:
         """Whether the tables are there; older ones are brought up to date."""
@@ -158,12 +133,6 @@ class PostgresStore(Rows):
                 raise
             self._is_made = True
         return self._is_made
-
-    def _drop(self) -> None:
-        if self._connection is not None and self._process == os.getpid():
-            with suppress(psycopg.Error):
-                self._connection.close()
-        self._connection = None
 
 
 class _Still(StillRows):

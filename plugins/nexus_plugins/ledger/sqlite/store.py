@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import contextmanager, suppress
-from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nexus_core import ClosedError, Finding
-from nexus_plugins.ledger._store import Rows, StillRows
+from nexus_core import Finding
+from nexus_plugins.ledger._connected import ConnectedRows
+from nexus_plugins.ledger._store import StillRows
 from nexus_plugins.ledger.sqlite.failures import TROUBLE, failure
 from nexus_plugins.ledger.sqlite.file import (
     connect,
@@ -34,8 +34,8 @@ _MOST_FAULTS = 20
 """So many places in a damaged file are named."""
 
 
-class SqliteStore(Rows):
-    """One connection for all threads of a process, and a lock that lets one of them use it at a time.
+class SqliteStore(ConnectedRows[sqlite3.Connection]):
+    """The rows of a file.
 
     Args:
         url: What it was asked for by.
@@ -43,12 +43,9 @@ class SqliteStore(Rows):
     """
 
     def __init__(self, url: str, path: Path) -> None:
+        super().__init__()
         self.url = url
         self.path = path
-        self._lock = RLock()
-        self._process = 0
-        self._connection: sqlite3.Connection | None = None
-        self._is_closed = False
 
     def read(self, work: Callable[[], T]) -> T:
         """Do something that only looks; it makes no file."""
@@ -90,12 +87,6 @@ class SqliteStore(Rows):
         finally:
             still.close()
 
-    def close(self) -> None:
-        """Let go of the file; a second call does nothing."""
-        with self._lock:
-            self._is_closed = True
-            self._drop()
-
     def fetch(self, statement: str, *bound: object) -> list[Any]:
         """What a statement finds, as tuples."""
         return self._open().execute(statement, bound).fetchall()
@@ -107,15 +98,6 @@ class SqliteStore(Rows):
     def run_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
         """Run such a statement for each row."""
         self._open().executemany(statement, rows)
-
-    def damage(self) -> list[Finding]:
-        """What is wrong with the file itself is seen on a snapshot."""
-        return []
-
-    def step_rows(self) -> Iterator[Any]:
-        """Every step of this moment."""
-        with self.snapshot() as still:
-            yield from still.step_rows()
 
     def salvage(self) -> Salvaged:
         """Everything in the file that looks like a row of a ledger; it need not be one that SQLite opens."""
@@ -129,13 +111,8 @@ class SqliteStore(Rows):
         finally:
             self._drop()
 
-    def _open(self) -> sqlite3.Connection:
-        if self._connection is not None and self._process == os.getpid():
-            return self._connection
-        if self._is_closed:
-            raise ClosedError("the ledger is closed", hint="open another Nexus")
-        # A process that was forked has a connection of its own; its parent's is not for it to close.
-        self._connection = None
+    def connect(self) -> sqlite3.Connection:
+        """A connection to the file, which is made or brought up to date."""
         ensure(self.path)
         connection = connect(self.path)
         try:
@@ -143,7 +120,6 @@ class SqliteStore(Rows):
         except BaseException:
             connection.close()
             raise
-        self._connection, self._process = connection, os.getpid()
         return connection
 
     def _take_back(self, connection: sqlite3.Connection) -> None:
@@ -152,12 +128,6 @@ class SqliteStore(Rows):
                 connection.execute("rollback")
         except sqlite3.Error:
             self._drop()  # the next to come opens it anew, and SQLite takes back what is half done
-
-    def _drop(self) -> None:
-        if self._connection is not None and self._process == os.getpid():
-            with suppress(sqlite3.Error):
-                self._connection.close()
-        self._connection = None
 
 
 class _Still(StillRows):
