@@ -1,14 +1,13 @@
 """How long it takes to put a call together, beside the least that has to be done for it.
 
-    python benchmarks/assembly.py [-n RUNS] [-t TURNS]
+    python benchmarks/assembly.py [-n RUNS] [-t TURNS] [--quick] [--json FILE]
 
-The floor looks at the same files, without reading them, and reads the same rows of the ledger. Ratios are measured in
-one run. Exit code 1 when a goal is missed.
+The floor looks at the same files, without reading them, and reads the same rows of the ledger. Ratios are of CPU time,
+measured in one run. Exit code 1 when a goal is missed.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import sqlite3
 import sys
@@ -20,7 +19,11 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "plugins")]
 
-from benchmarks.ledger import Row, build, medians  # noqa: E402 - after the path is set
+from benchmarks.measuring.reports import Report  # noqa: E402 - after the path is set
+from benchmarks.measuring.rows import Comparison, Goal, compare  # noqa: E402 - as above
+from benchmarks.measuring.script import Script  # noqa: E402 - as above
+from benchmarks.measuring.threads import build_thread  # noqa: E402 - as above
+from benchmarks.measuring.timing import medians  # noqa: E402 - as above
 from nexus_core import Nexus  # noqa: E402 - as above
 from nexus_core.assembly.freshness import SETTLED_AFTER, watched_paths  # noqa: E402 - as above
 from nexus_core.values.ledger import NewStep  # noqa: E402 - as above
@@ -29,7 +32,8 @@ from nexus_plugins.ledger import _statements as sql  # noqa: E402 - as above
 from nexus_plugins.ledger.sqlite import open_sqlite  # noqa: E402 - as above
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from argparse import Namespace
+    from collections.abc import Callable, Sequence
 
     from nexus_core import TokenBudget
 
@@ -46,38 +50,31 @@ TURN = NewStep(
 )
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print, and return the exit code."""
-    given = parse_arguments()
-    with tempfile.TemporaryDirectory() as scratch:
-        rows = measure(Path(scratch), given.runs, given.turns)
-    for row in rows:
-        ratio = row.ours / row.theirs
-        verdict = "" if row.goal is None else f" (<= {row.goal:g}) {'ok' if ratio <= row.goal else 'MISSED'}"
-        print(f"{row.name}: {row.ours * 1e3:,.2f} ms / {row.theirs * 1e3:,.2f} ms = {ratio:.2f}{verdict}")
-    return int(any(row.goal is not None and row.ours / row.theirs > row.goal for row in rows))
+    script = Script("Measure how long putting a call together takes.")
+    script.runs(100, quick=20)
+    script.number("-t", "turns", 1_000_000, 20_000, "turns of the long thread")
+    return script.run(measure, argv)
 
 
-def parse_arguments() -> argparse.Namespace:
-    """The options."""
-    parser = argparse.ArgumentParser(description="Measure how long putting a call together takes.")
-    parser.add_argument("-n", dest="runs", type=int, default=100, help="how often each is done (100)")
-    parser.add_argument("-t", dest="turns", type=int, default=1_000_000, help="turns of the long thread (1,000,000)")
-    return parser.parse_args()
-
-
-def measure(scratch: Path, runs: int, turns: int) -> list[Row]:
+def measure(given: Namespace) -> Report:
     """A warm assembly beside its floor, and beside the same with a ledger that holds just what fits."""
-    work = make_layers(scratch / "layers")
-    long_call, floor, budget = prepare(scratch, work, "long", turns)
-    fitting = (budget.available - budget.total + budget.used["history"]) // TURN.tokens
-    short_call, *_ = prepare(scratch, work, "short", fitting)
-    ours, theirs, short = medians(runs, long_call, floor, short_call)
-    name = f"call with {LAYERS} layers, {turns:,} turns, a window of {budget.limit:,} tokens, and placements"
-    return [
-        Row(f"{name} / looking at the files and reading the rows", ours, theirs, 5),
-        Row(f"{name} / the same with the {fitting:,} turns that fit", ours, short, 2),
-    ]
+    with tempfile.TemporaryDirectory() as name:
+        scratch = Path(name)
+        work = make_layers(scratch / "layers")
+        long_call, floor, budget = prepare(scratch, work, "long", given.turns)
+        fitting = (budget.available - budget.total + budget.used["history"]) // TURN.tokens
+        short_call, *_ = prepare(scratch, work, "short", fitting)
+        times = medians(given.runs, long_call, floor, short_call, warm_up=given.runs // 10)
+    call = f"call with {given.turns:,} turns"
+    names = (call, "looking at the files and reading the rows", "the same with just the turns that fit")
+    rows = compare(
+        {name: 1000 * seconds for name, seconds in zip(names, times, strict=True)},
+        [Comparison(call, names[1], (Goal("<=", 5, "P4"),)), Comparison(call, names[2], (Goal("<=", 2, "P1"),))],
+    )
+    note = f"A call has {LAYERS} layers, a window of {budget.limit:,} tokens and placements; {fitting:,} turns fit."
+    return Report(rows, notes=[note])
 
 
 def make_layers(root: Path) -> Path:
@@ -99,7 +96,7 @@ def prepare(
     """What puts a call together, what does the least for the same, and what the call takes."""
     path = scratch / f"{name}.db"
     ledger = open_sqlite(f"sqlite:///{path}")
-    tip = build(ledger, turns, TURN)
+    tip = build_thread(ledger, turns, TURN)
     nexus = Nexus(work, home=scratch / "home", installed=False, defaults=False, ledger=ledger)
     request = nexus.request(session="long", message="And now?", model=MODEL)
     time.sleep(SETTLED_AFTER / 1e9 * 2)

@@ -1,6 +1,6 @@
 """How much of each call begins as the call before it did, so that a provider may find it in its cache.
 
-    python benchmarks/caching.py [-t TURNS] [--sizes]
+    python benchmarks/caching.py [-t TURNS] [--sizes] [--quick] [--json FILE]
 
 Nothing is timed and no model is asked: tokens are counted. A call's beginning is the system prompt and then whole
 messages, as long as they are the same bytes as in the call before.
@@ -8,7 +8,6 @@ messages, as long as they are the same bytes as in the call before.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 from itertools import pairwise
@@ -18,10 +17,14 @@ from typing import TYPE_CHECKING, NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "plugins")]
 
-from nexus_core import Nexus  # noqa: E402 - after the path is set
+from benchmarks.measuring.reports import Report  # noqa: E402 - after the path is set
+from benchmarks.measuring.rows import Row  # noqa: E402 - as above
+from benchmarks.measuring.script import Script  # noqa: E402 - as above
+from nexus_core import Nexus  # noqa: E402 - as above
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from argparse import Namespace
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from nexus_core import AssembledContext, Session
 
@@ -53,36 +56,28 @@ class Call(NamedTuple):
         return shared
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Count, print, and return the exit code."""
-    given = parse_arguments()
-    cases: dict[str, Callable[[Path, int], Iterable[Call]]] = {
-        "a session": calls_of_session,
-        "a session without summaries": without_summaries,
-        "the same messages, cut anew for each call": calls_of_fit,
-        f"a session, NEXUS.md edited every {EVERY} turns": edited,
-        "the same with reload() after each edit": reloaded,
-    }
-    print(f"{given.turns} turns, {MODEL}\n\n| case | beginning changed | tokens as in the call before |")
-    print("| --- | --- | --- |")
-    for name, make in cases.items():
+    script = Script("Count how much of each call begins as the one before.")
+    script.number("-t", "turns", 400, 60, "turns of the session")
+    script.parser.add_argument("--sizes", action="store_true", help="print the tokens of every call")
+    return script.run(measure, argv)
+
+
+def measure(given: Namespace) -> Report:
+    """A row for each case."""
+    rows = []
+    for name, make in CASES.items():
         with tempfile.TemporaryDirectory() as scratch:
             calls = list(make(Path(scratch), given.turns))
         pairs = list(pairwise(calls))
         changed = sum(after.shared_with(before) < before.tokens for before, after in pairs)
-        shared = sum(after.shared_with(before) for before, after in pairs)
-        print(f"| {name} | {changed} of {len(pairs)} | {shared / sum(after.tokens for _, after in pairs):.1%} |")
+        shared = sum(after.shared_with(before) for before, after in pairs) / sum(after.tokens for _, after in pairs)
+        detail = f"{changed} of {len(pairs)} calls begin otherwise than the one before"
+        rows.append(Row(f"{name}: tokens as in the call before", shared, unit="share", detail=detail))
         if given.sizes:
             print(*(call.tokens for call in calls))
-    return 0
-
-
-def parse_arguments() -> argparse.Namespace:
-    """The options."""
-    parser = argparse.ArgumentParser(description="Count how much of each call begins as the one before.")
-    parser.add_argument("-t", dest="turns", type=int, default=400, help="turns of the session (400)")
-    parser.add_argument("--sizes", action="store_true", help="print the tokens of every call")
-    return parser.parse_args()
+    return Report(rows, notes=[f"{given.turns} turns, a window of 32,768 tokens."])
 
 
 def calls_of_session(scratch: Path, turns: int) -> Iterator[Call]:
@@ -159,6 +154,15 @@ def _call(context: AssembledContext) -> Call:
     system = context.token_budget.used["system"]
     said = [(repr(each), tokens) for each, tokens in zip(context.messages, context.message_tokens, strict=True)]
     return Call([(context.system_prompt, system), *said])
+
+
+CASES: dict[str, Callable[[Path, int], Iterable[Call]]] = {
+    "a session": calls_of_session,
+    "a session without summaries": without_summaries,
+    "the same messages, cut anew for each call": calls_of_fit,
+    f"a session, NEXUS.md edited every {EVERY} turns": edited,
+    "the same with reload() after each edit": reloaded,
+}
 
 
 if __name__ == "__main__":

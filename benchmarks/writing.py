@@ -1,6 +1,6 @@
 """How long it takes to put a call into an API's shape, beside the bare writing of its body as JSON.
 
-    python benchmarks/writing.py [-n RUNS] [-m MESSAGES]
+    python benchmarks/writing.py [-n RUNS] [-m MESSAGES] [--quick] [--json FILE]
 
 Prints ratios measured in one run: `context.to(api)` with everything that is looked at on the way (whether the API would
 refuse anything, what its cache is told to keep), and the same for ten times as many messages. Exit code 1 when a goal
@@ -9,17 +9,20 @@ is missed.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "plugins")]
 
 import nexus_plugins.models  # noqa: E402 - after the path is set
-from benchmarks.transcripts import medians  # noqa: E402 - as above
+from benchmarks.measuring.reports import Report  # noqa: E402 - as above
+from benchmarks.measuring.rows import Comparison, Goal, Row, compare  # noqa: E402 - as above
+from benchmarks.measuring.script import Script  # noqa: E402 - as above
+from benchmarks.measuring.timing import medians  # noqa: E402 - as above
 from nexus_core.assembly.writing import RequestWriter  # noqa: E402 - as above
 from nexus_core.tokens.models import find_model  # noqa: E402 - as above
 from nexus_core.values.assembled import AssembledContext  # noqa: E402 - as above
@@ -27,6 +30,10 @@ from nexus_core.values.budget import TokenBudget  # noqa: E402 - as above
 from nexus_core.values.conversation import Tool  # noqa: E402 - as above
 from nexus_core.values.message import Message  # noqa: E402 - as above
 from nexus_core.values.parts import ToolCall, ToolResult  # noqa: E402 - as above
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
 
 GOALS = {"anthropic": 8.0, "openai": 8.0, "responses": 8.0, "gemini": 16.0}
 """Writing may take this many times as long as `json.dumps` of what is written. Gemini matches results by their order,
@@ -37,25 +44,32 @@ MODELS = {"anthropic": "claude-opus-5", "openai": "gpt-5.6", "responses": "gpt-5
 TEXT = "The token is issued before the clock is set, so that it expires at once. " * 12
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print, and return the exit code."""
-    parser = argparse.ArgumentParser(description="Measure how long it takes to write a call.")
-    parser.add_argument("-n", dest="runs", type=int, default=15, help="calls of each kind (15)")
-    parser.add_argument("-m", dest="messages", type=int, default=1000, help="messages of a call (1000)")
-    given = parser.parse_args()
-    missed = False
-    for api, goal in GOALS.items():
-        context, longer = (context_of(api, given.messages * times) for times in (1, 10))
-        body = context.to(api)
-        whole, bare = medians(given.runs, partial(context.to, api), partial(json.dumps, body))
-        long, short = medians(max(given.runs // 5, 1), partial(longer.to, api), partial(context.to, api))
-        missed |= whole / bare > goal or long / short > GROWTH
-        print(
-            f"{api}, {len(context.messages):,} messages: {1000 * whole:.1f} ms / {1000 * bare:.1f} ms = "
-            f"{whole / bare:.2f} (<= {goal:g}) {_verdict(whole / bare, goal)}; "
-            f"ten times as many: {long / short:.1f} (<= {GROWTH:g}) {_verdict(long / short, GROWTH)}"
-        )
-    return int(missed)
+    script = Script("Measure how long it takes to write a call.")
+    script.runs(15, quick=3)
+    script.number("-m", "messages", 1000, 200, "messages of a call")
+    return script.run(measure, argv)
+
+
+def measure(given: Namespace) -> Report:
+    """Both ratios of each API."""
+    return Report([row for api in GOALS for row in measure_api(api, given.runs, given.messages)])
+
+
+def measure_api(api: str, runs: int, messages: int) -> list[Row]:
+    """Writing beside the bare JSON, and ten times as much of it."""
+    context, longer = (context_of(api, messages * times) for times in (1, 10))
+    body = context.to(api)
+    whole, bare = medians(runs, partial(context.to, api), partial(json.dumps, body), collect=True)
+    long, short = medians(max(runs // 5, 1), partial(longer.to, api), partial(context.to, api), collect=True)
+    written = f'to("{api}")'
+    more, fewer = (f"{written} of {count:,} messages" for count in (10 * messages, messages))
+    times = {written: whole, "json.dumps": bare, more: long, fewer: short}
+    return compare(
+        {name: 1000 * seconds for name, seconds in times.items()},
+        [Comparison(written, "json.dumps", (Goal("<=", GOALS[api]),)), Comparison(more, fewer, (Goal("<=", GROWTH),))],
+    )
 
 
 def context_of(api: str, size: int) -> AssembledContext:
@@ -82,10 +96,6 @@ def context_of(api: str, size: int) -> AssembledContext:
         session_label="benchmark",
         writer=RequestWriter(model, partial(find_model, models=known)),
     )
-
-
-def _verdict(ratio: float, goal: float) -> str:
-    return "ok" if ratio <= goal else "MISSED"
 
 
 if __name__ == "__main__":

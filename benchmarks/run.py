@@ -1,0 +1,160 @@
+"""Runs every benchmark, one after the other, and writes what they found into RESULTS.md.
+
+    python benchmarks/run.py [--quick] [--only AREA ...] [--output FILE] [--cache DIR] [--without-peers]
+
+Peers are installed by the scripts into environments of their own, kept in DIR. `--quick` runs the short form of each:
+no peers, no network, goals ten times as wide, and nothing is written. Exit code: 0 all goals met, 1 a goal missed,
+2 something could not be measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT)]
+
+from benchmarks.measuring.document import Area, write_document  # noqa: E402 - after the path is set
+from benchmarks.measuring.goals import read_reasons  # noqa: E402 - as above
+from benchmarks.measuring.reports import Report, exit_code  # noqa: E402 - as above
+from benchmarks.measuring.script import CACHE  # noqa: E402 - as above
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+RESULTS = ROOT / "benchmarks" / "RESULTS.md"
+
+
+class Benchmark(NamedTuple):
+    """A script.
+
+    Attributes:
+        name: Its file, without `.py`.
+        title: What its table is called.
+        peers: Whether it has peers beside it, or measures in an environment of its own.
+        quick: Whether it has a place in a quick run.
+    """
+
+    name: str
+    title: str
+    peers: bool = False
+    quick: bool = True
+
+
+BENCHMARKS = (
+    Benchmark("startup", "Start-up", peers=True),
+    Benchmark("layers", "Layers"),
+    Benchmark("tokens", "Counting tokens", peers=True),
+    Benchmark("once", "Counting once"),
+    Benchmark("history", "Choosing history", peers=True),
+    Benchmark("pairs", "Calls and their results", peers=True),
+    Benchmark("transcripts", "Transcripts"),
+    Benchmark("importing", "Importing"),
+    Benchmark("ledger", "The ledger", peers=True),
+    Benchmark("fleet", "Many writers on one server"),
+    Benchmark("faults", "Faults", quick=False),
+    Benchmark("assembly", "Putting a call together"),
+    Benchmark("writing", "Writing a call"),
+    Benchmark("caching", "Caching"),
+    Benchmark("fidelity", "What is left after compactions", peers=True),
+    Benchmark("servers", "MCP servers"),
+)
+"""Every script of this directory; those that share what they need stand together."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run them, write the document, and return the exit code."""
+    given = read_options(argv)
+    chosen = [
+        each for each in BENCHMARKS if (not given.only or each.name in given.only) and (each.quick or not given.quick)
+    ]
+    started = time.monotonic()
+    areas = [run(each, given) for each in chosen]
+    print(f"\n{len(areas)} benchmarks, {time.monotonic() - started:.0f} s")
+    if not given.quick:
+        given.output.write_text(write_document(areas, describe_machine(), read_reasons()), encoding="utf-8")
+        print(f"written: {given.output}")
+    for area in areas:
+        for row in area.rows:
+            if row.missed:
+                print(f"MISSED: {area.title}: {row.name}: {row.shown} (goal {row.wanted})")
+        if area.report is None:
+            print(f"FAILED: {area.title}: {area.failure}")
+    if any(area.report is None for area in areas):
+        return 2
+    return exit_code(row for area in areas for row in area.rows)
+
+
+def read_options(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The options."""
+    parser = argparse.ArgumentParser(description="Run every benchmark and write RESULTS.md.")
+    names = [each.name for each in BENCHMARKS]
+    parser.add_argument("--quick", action="store_true", help="the short form of each; nothing is written")
+    parser.add_argument("--only", nargs="+", choices=names, metavar="AREA", help=f"some of {', '.join(names)}")
+    parser.add_argument("--output", type=Path, default=RESULTS, metavar="FILE", help="where to write (RESULTS.md)")
+    parser.add_argument("--cache", type=Path, default=CACHE, metavar="DIR", help=f"where venvs are kept ({CACHE})")
+    parser.add_argument("--without-peers", action="store_true", help="measure Nexus only")
+    return parser.parse_args(argv)
+
+
+def run(benchmark: Benchmark, given: argparse.Namespace) -> Area:
+    """What a script found; it prints its own report meanwhile."""
+    command = f"python benchmarks/{benchmark.name}.py"
+    print(f"\n== {benchmark.title}: {command}", flush=True)
+    options = ["--quick"] if given.quick else []
+    if benchmark.peers:
+        options += ["--cache", str(given.cache), *["--without-peers"] * given.without_peers]
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as scratch:
+        found = Path(scratch) / "report.json"
+        script = ROOT / "benchmarks" / f"{benchmark.name}.py"
+        settings = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        done = subprocess.run(
+            [sys.executable, str(script), *options, "--json", str(found)],
+            env=settings,
+            cwd=ROOT,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        sys.stderr.write(done.stderr)
+        print(f"-- {time.monotonic() - started:.0f} s", flush=True)
+        if found.exists():
+            return Area(benchmark.title, command, Report.from_json(json.loads(found.read_text(encoding="utf-8"))))
+    said = done.stderr.strip().splitlines()
+    return Area(benchmark.title, command, None, without_paths(said[-1] if said else f"it ended with {done.returncode}"))
+
+
+def without_paths(text: str) -> str:
+    """A message without the places of this machine."""
+    return text.replace(str(ROOT), ".").replace(tempfile.gettempdir(), "TMP").replace(str(Path.home()), "~")
+
+
+def describe_machine() -> str:
+    """What numbers depend on: processor, system and interpreter; not whose machine it is."""
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return f"{os.cpu_count()} cores, {read_processor()}, {platform.system()}, {python}, SQLite {sqlite3.sqlite_version}"
+
+
+def read_processor() -> str:
+    """The model of the processor; its kind where that is not told."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    told = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    return told or platform.machine()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
