@@ -69,7 +69,8 @@ def import_sessions(
     if label and len(names) > 1:
         raise UsageError(f"{len(names)} files cannot have one name", hint="leave out --label, or name one FILE")
     with open_nexus(ctx, ledger, writes=True) as nexus:
-        import_files(shell, nexus.ledger, names, label=label, dry_run=dry_run, json=json)
+        cwd = str(shell.cwd) if program else ""
+        import_files(shell, nexus.ledger, names, label=label, cwd=cwd, dry_run=dry_run, json=json)
 
 
 def _require_sense(files: list[str] | None, program: str, *, only_list: bool) -> None:

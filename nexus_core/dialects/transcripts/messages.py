@@ -144,7 +144,8 @@ def _placed(error: MessageError, lines: Sequence[int], name: str) -> MessageErro
     """The same error with the line of the message it is about."""
     found = _PLACE.fullmatch(error.path)
     where = place(name, lines[int(found[1])]) if found else name
-    return MessageError(error.what, path=", ".join(filter(None, (where, error.path))), hint=error.hint)
+    path = ", ".join(filter(None, (where, error.path)))
+    return MessageError(error.what, path=path, hint=error.hint, command=error.command)
 
 
 def _with_call_id(value: Any) -> Any:  # noqa: ANN401 - an element of any list

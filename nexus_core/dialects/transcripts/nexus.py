@@ -57,6 +57,7 @@ class _Reading:
 
     def transcript(self) -> Transcript:
         """What was said in the first session, and beside it in the others."""
+        main_session = self._sessions[0] if self._sessions else {}
         main = climb(self._tip(0), self._parents)
         entries: list[Entry] = []
         compactions: list[Compaction] = []
@@ -74,7 +75,8 @@ class _Reading:
             branches=oldest_first(list(self._branches(set(main)))),
             compactions=tuple(compactions),
             report=self._account.report(),
-            id=word_in(self._sessions[0], "label") if self._sessions else "",
+            id=word_in(main_session, "label"),
+            cwd=word_in(mapping_under(main_session, "data"), "cwd"),
             metadata=self._account.metadata,
         )
 

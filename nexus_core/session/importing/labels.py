@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from hashlib import blake2b
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -13,14 +14,15 @@ if TYPE_CHECKING:
     from nexus_core.session.importing.paths import Path
 
 _PROGRAMS = {"claude-code": "claude"}
-_SHORT = 8
-"""Characters of an id that people compare."""
+_RANDOM = re.compile(r"[0-9a-f]{8}(?=-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$)", re.IGNORECASE)
+"""The beginning of a UUID, which is what people compare; names that somebody chose are used whole."""
 _LONGEST = 80
+"""Characters that are taken from an id or a file's name; of a longer one the end is a digest of all of it."""
 _UNUSUAL = re.compile(r"[^\w.@+-]+")
 
 
 def name_session(transcript: Transcript, name: str, parent: str, is_taken: Callable[[str], bool]) -> str:
-    """A name for a transcript: its program and the beginning of its id, else the file's name.
+    """A name for a transcript: program and id, of a UUID the beginning where that is free; else the file's name.
 
     Args:
         transcript: The transcript.
@@ -29,7 +31,8 @@ def name_session(transcript: Transcript, name: str, parent: str, is_taken: Calla
         is_taken: Whether a session is called so.
     """
     program = _PROGRAMS.get(transcript.format, transcript.format)
-    names = [f"{program}-{_plain(each)}" for each in (transcript.id[:_SHORT], transcript.id)]
+    beginning = _RANDOM.match(transcript.id)
+    names = [f"{program}-{_plain(each)}" for each in ([beginning[0]] if beginning else []) + [transcript.id]]
     wanted = [parent] if parent else names if transcript.id else [_plain(_stem(name)) or program]
     agent = f"/agent-{_plain(transcript.agent)}" if transcript.agent else ""
     return _free([each + agent for each in wanted], is_taken)
@@ -57,4 +60,8 @@ def _stem(name: str) -> str:
 
 def _plain(text: str) -> str:
     """A text that can be typed: nothing in a transcript decides how it looks on a terminal."""
-    return _UNUSUAL.sub("-", text)[:_LONGEST].strip("-")
+    plain = _UNUSUAL.sub("-", text).strip("-")
+    if len(plain) <= _LONGEST:
+        return plain
+    digest = blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    return f"{plain[: _LONGEST - len(digest) - 1]}-{digest}"

@@ -45,6 +45,11 @@ class Path(NamedTuple):
     at: int = 0
 
 
+def time_of(item: Entry | Summed) -> str:
+    """When it was, as the transcript has it."""
+    return item.compaction.time if isinstance(item, Summed) else item.time
+
+
 def read_paths(transcript: Transcript) -> list[Path]:
     """The main path, then the branches in their order."""
     main = _Main(transcript)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_core.session.importing.labels import name_path
 from nexus_core.session.importing.marks import START, compaction_mark, message_mark
 from nexus_core.session.importing.paths import Summed, backwards, in_order
+from nexus_core.session.importing.tallies import Tally, tally_until
 from nexus_core.session.importing.threads import Fork, Thread
 from nexus_core.session.importing.weaving import Standing, Sums, Weaver, replacements
 from nexus_core.session.importing.weights import Weights
@@ -35,6 +36,7 @@ class Growth(NamedTuple):
         after: The step behind which the steps go; None for none.
         steps: What is added; nothing where all of it is there.
         note: Why it is not the session that one would expect.
+        tally: What the session consists of with them.
     """
 
     path: Path
@@ -43,6 +45,7 @@ class Growth(NamedTuple):
     after: str | None = None
     steps: tuple[NewStep, ...] = ()
     note: str = ""
+    tally: Tally = Tally()
 
 
 class Planner:
@@ -66,6 +69,7 @@ class Planner:
         self._marks: list[list[Mark]] = [[] for _ in paths]
         self._threads: dict[Mark, Thread] = {}  # who has an item first
         self._sums: dict[str, Sums] = {}
+        self._tallies: dict[str, Tally] = {}  # of sessions, with what is added to them
         self._grown: set[str] = set()
         self._named: set[str] = set()
         for thread in known:
@@ -87,7 +91,8 @@ class Planner:
         path, marks = self._paths[number], self._marks[number]
         there = next((place for place, mark in enumerate(marks) if mark not in self._threads), len(marks))
         if there == len(marks):
-            return Growth(path, self._threads[marks[-1]].label if marks else self._label)
+            label = self._threads[marks[-1]].label if marks else self._label
+            return Growth(path, label, tally=self._tally_of(label))
         before = marks[there - 1] if there else self._mark_before(path)
         thread = self._continued(before) if there or number == 0 else None
         if thread is not None:
@@ -100,7 +105,7 @@ class Planner:
         after = thread.tip
         self._grown.add(thread.label)
         steps = self._weave(keys, self._standing(after), thread)
-        return Growth(self._paths[number], thread.label, after=after, steps=steps)
+        return Growth(self._paths[number], thread.label, after=after, steps=steps, tally=self._tallies[thread.label])
 
     def _leave(self, number: int, there: int, before: Mark) -> Growth:
         """A session that begins at the end of the nearest turn before; what follows that is added again."""
@@ -116,7 +121,7 @@ class Planner:
         after = fork.step if fork else None
         steps = self._weave(keys[::-1], Standing(sums=self._sums_at(after)), Thread(label, fork))
         note = self._why(before) if there or number == 0 else ""
-        return Growth(path, label, is_new=True, after=after, steps=steps, note=note)
+        return Growth(path, label, True, after, steps, note, self._tallies[label])  # noqa: FBT003 - named
 
     def _weave(self, keys: Sequence[Key], standing: Standing, thread: Thread) -> tuple[NewStep, ...]:
         def kept(key: Key) -> str | None:
@@ -134,8 +139,9 @@ class Planner:
         thread.add(woven.step.id, marks, closes=woven.step.closes)
         for mark in marks:
             self._threads.setdefault(mark, thread)
-        if woven.step.closes:
+        if woven.sums is not None:
             self._sums[woven.step.id] = woven.sums
+            self._tallies[thread.label] = woven.sums.tally
 
     # ---- what there is --------------------------------------------------------------------------------------
 
@@ -186,10 +192,16 @@ class Planner:
             return Sums()
         if name not in self._sums:
             step = self._ledger.step(name)
-            data = step.data if step else {}
-            turns = data.get("turns")
-            self._sums[name] = Sums(read_usage(data.get("spent")) or Usage(), turns if isinstance(turns, int) else 0)
+            spent = read_usage(step.data.get("spent")) if step else None
+            self._sums[name] = Sums(spent or Usage(), tally_until(self._ledger, name))
         return self._sums[name]
+
+    def _tally_of(self, label: str) -> Tally:
+        """What a session consists of that nothing is added to."""
+        if label not in self._tallies:
+            record = self._ledger.session(label)
+            self._tallies[label] = tally_until(self._ledger, record.tip if record else None)
+        return self._tallies[label]
 
     # ---- names ----------------------------------------------------------------------------------------------
 

@@ -34,10 +34,10 @@ class Run(NamedTuple):
     goes_on: bool = False
     is_followed: bool = False
 
-    @property
-    def entries(self) -> list[Entry]:
-        """What was said."""
-        return [item for _, item in self.items if not isinstance(item, Summed)]
+
+def entries_of(items: Sequence[Placed]) -> list[Entry]:
+    """What was said in items, compactions left out."""
+    return [item for _, item in items if not isinstance(item, Summed)]
 
 
 def find_runs(items: Sequence[Placed]) -> list[Run]:
@@ -62,7 +62,8 @@ def _looked_ahead(runs: list[Run]) -> list[Run]:
         else:
             goes_on = following.goes_on and following.prompt == len(following.items)
         is_followed = following.kind == "said" and following.prompt > 0
-        runs[place] = runs[place]._replace(goes_on=goes_on, is_followed=is_followed)
+        run = runs[place]
+        runs[place] = Run(run.kind, run.items, run.prompt, goes_on, is_followed)
     return runs
 
 

@@ -77,8 +77,9 @@ class Thread:
             self.places[mark] = Place(self.items, step)
             self.end = mark
             self.items += 1
-        if self.end in self.places:
-            self.places[self.end] = self.places[self.end]._replace(last=step, closes=closes)
+        last = self.places.get(self.end)
+        if last is not None:
+            self.places[self.end] = Place(last.number, last.step, step, closes)
 
     def find(self, mark: Mark) -> Place | None:
         """Where an item of this thread is, its own or one that it has in common with others."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hashlib import blake2b
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.errors import ConflictError, ExistsError
@@ -13,7 +14,7 @@ from nexus_core.session.importing.sources import keep_source
 from nexus_core.session.importing.threads import Threads
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from nexus_core.dialects.transcripts.transcript import Transcript
     from nexus_core.values.ledger import Ledger, SessionRecord
@@ -29,10 +30,10 @@ class Given(NamedTuple):
 
     Attributes:
         transcript: What was read.
-        source: The bytes it was read from.
+        source: The bytes it was read from; digest: their address, where it is known.
         name: What the file is called.
         label: What the session shall be called; "" for whatever fits.
-        cwd: The directory it is about.
+        cwd: The directory it is about, where it does not say so itself.
     """
 
     transcript: Transcript
@@ -40,6 +41,7 @@ class Given(NamedTuple):
     name: str = ""
     label: str = ""
     cwd: str = ""
+    digest: str = ""
 
 
 class Imported(NamedTuple):
@@ -50,12 +52,14 @@ class Imported(NamedTuple):
         growths: What was added to which session, path by path.
         origin: The session that the main one belongs to: that of which it is a subagent.
         left_out: How many branches are no sessions, because there are too many.
+        known: How many sessions there were of it before.
     """
 
     label: str
     growths: tuple[Growth, ...] = ()
     origin: str = ""
     left_out: int = 0
+    known: int = 0
 
 
 def import_transcript(ledger: Ledger, given: Given, *, dry_run: bool = False) -> Imported:
@@ -86,14 +90,23 @@ def import_transcript(ledger: Ledger, given: Given, *, dry_run: bool = False) ->
     raise AssertionError  # the last attempt returns or raises
 
 
-def find_imported(ledger: Ledger, source: bytes) -> str | None:
-    """The main session of a file that was imported whole, if it was."""
-    digest = digest_of(source)
-    for record in ledger.sessions(status=None):
+def find_imported(ledger: Ledger, digest: str) -> list[SessionRecord]:
+    """The sessions of a file that was imported whole, the main one first; none where it was not.
+
+    Args:
+        ledger: Where to look.
+        digest: The address of the file's content, as `digest_of` gives it.
+    """
+    records = ledger.sessions(status=None)
+    for record in records:
         about = about_import(record)
-        if about.get("digest") == digest and _is_own(ledger, record):
-            return record.label
-    return None
+        if about.get("digest") != digest or not _is_own(ledger, record):
+            continue
+        identity = {name: about.get(name) for name in ("format", "id", "agent")}
+        found = _made_of(ledger, records, identity, "" if about.get("id") else record.label)
+        if len(found) >= about.get("sessions", 1):  # else the import was cut off
+            return found
+    return []
 
 
 def about_import(record: SessionRecord) -> dict[str, Any]:
@@ -104,11 +117,10 @@ def about_import(record: SessionRecord) -> dict[str, Any]:
 
 def known_sessions(ledger: Ledger, given: Given) -> list[SessionRecord]:
     """The sessions that were made of this transcript before, the main one first."""
-    found = _made_of(ledger, _identity(given.transcript))
+    wanted = ""
     if not given.transcript.id:  # one conversation is told from another by its name only
         wanted = given.label or name_session(given.transcript, given.name, "", lambda _: False)
-        found = [each for each in found if _is_called(ledger, str(about_import(each).get("main")), wanted)]
-    return sorted(found, key=lambda each: (about_import(each).get("kind") != "main", each.created, each.label))
+    return _made_of(ledger, ledger.sessions(status=None), _identity(given.transcript), wanted)
 
 
 def digest_of(source: bytes) -> str:
@@ -120,12 +132,21 @@ def _identity(transcript: Transcript) -> dict[str, str]:
     return {"format": transcript.format, "id": transcript.id, "agent": transcript.agent}
 
 
-def _made_of(ledger: Ledger, identity: dict[str, str]) -> list[SessionRecord]:
-    return [
-        record
-        for record in ledger.sessions(status=None)
-        if about_import(record).items() >= identity.items() and _is_own(ledger, record)
-    ]
+def _made_of(
+    ledger: Ledger, records: Iterable[SessionRecord], identity: dict[str, Any], main: str = ""
+) -> list[SessionRecord]:
+    """Of these sessions those that were made of one transcript, each behind the one it was forked from, the main first.
+
+    Args:
+        ledger: Where they are.
+        records: The sessions.
+        identity: What they know of the transcript.
+        main: The main one's name, where that tells one transcript from another.
+    """
+    found = [each for each in records if about_import(each).items() >= identity.items() and _is_own(ledger, each)]
+    if main:
+        found = [each for each in found if _is_called(ledger, str(about_import(each).get("main")), main)]
+    return sorted(found, key=lambda each: (about_import(each).get("number", 0), each.created, each.label))
 
 
 def _is_called(ledger: Ledger, label: str, other: str) -> bool:
@@ -144,7 +165,7 @@ def _parent(ledger: Ledger, transcript: Transcript) -> str:
     """The session of which a transcript is a subagent, if it was imported."""
     if not transcript.agent:
         return ""
-    made = _made_of(ledger, {**_identity(transcript), "agent": "", "kind": "main"})
+    made = _made_of(ledger, ledger.sessions(status=None), {**_identity(transcript), "agent": "", "kind": "main"})
     return made[0].label if made else ""
 
 
@@ -166,29 +187,41 @@ def _plan(ledger: Ledger, given: Given) -> Imported:
     threads = Threads(ledger, known).threads
     paths = read_paths(given.transcript)
     growths = tuple(Planner(ledger, paths, threads, label, given.transcript.api).plan())
-    return Imported(label, growths, origin, len(paths) - len(growths))
+    return Imported(label, growths, origin, len(paths) - len(growths), len(known))
 
 
 def _write(ledger: Ledger, given: Given, planned: Imported) -> None:
-    source = {}
+    """Add what was planned; the same file is known at once when as many sessions are there as it became."""
+    labels = list(dict.fromkeys(growth.label for growth in planned.growths if growth.path.items))
+    first = labels[0] if labels else planned.label  # not the main one, where nothing is said on the main path
+    about: dict[str, Any] = {"sessions": len(labels)}
     if given.source:
-        source = {"digest": digest_of(given.source), "source": keep_source(ledger, given.source)}
-    for growth in planned.growths:
-        if not growth.steps:
-            continue
-        if not growth.is_new:
+        digest = given.digest or digest_of(given.source)
+        about |= {"digest": digest, "source": keep_source(ledger, given.source)}
+    for number, growth in enumerate(planned.growths, planned.known):
+        if growth.is_new:
+            data = _data(given, planned, growth, number)
+            if growth.label == first:
+                data[ABOUT] |= about
+            origin = planned.origin if growth.label == planned.label else planned.label
+            ledger.create(growth.label, head=growth.after, origin=origin, data=data, steps=growth.steps)
+        elif growth.steps:
             ledger.append_many(growth.label, growth.steps, after=growth.after)
-            continue
-        names = {"session": growth.label, "main": planned.label, "kind": growth.path.kind}
-        about = {**_identity(given.transcript), **names}
-        data = {"model": given.transcript.model, "cwd": given.cwd, ABOUT: about}
-        origin = planned.origin if growth.label == planned.label else planned.label
-        ledger.create(growth.label, head=growth.after, origin=origin, data=data, steps=growth.steps)
-    _finish(ledger, planned.label, source)
+    record = ledger.session(first)
+    if record is not None and not about_import(record).items() >= about.items():
+        # Nobody has said anything in it by that.
+        data = {**record.data, ABOUT: {**about_import(record), **about}}
+        ledger.update(first, data=data, updated=record.updated)
 
 
-def _finish(ledger: Ledger, label: str, source: dict[str, str]) -> None:
-    """Note what was imported, so that the same file is known at once; only now, because now it is whole."""
-    record = ledger.session(label)
-    if record is not None and not about_import(record).items() >= source.items():
-        ledger.update(label, data={**record.data, ABOUT: {**about_import(record), **source}})
+def _data(given: Given, planned: Imported, growth: Growth, number: int) -> dict[str, Any]:
+    transcript = given.transcript
+    names = {"session": growth.label, "main": planned.label, "kind": growth.path.kind, "number": number}
+    about = {**_identity(transcript), **names}
+    cwd = transcript.cwd if _is_absolute(transcript.cwd) else given.cwd
+    return {"model": transcript.model, "cwd": cwd, ABOUT: about}
+
+
+def _is_absolute(path: str) -> bool:
+    """Whether a path says where it is, on whichever system; a session works there when it is gone on with."""
+    return PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute()

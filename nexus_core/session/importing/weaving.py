@@ -3,7 +3,8 @@
 A turn begins with what the user said and ends with an answer that calls no tool, or when the user spoke again. What a
 program said in the user's name belongs to the turn before. What a step knows besides its messages is listed in
 `session/recording.py`; imported ones have `imported`, the lines of each message, `time`, and `kinds` where not
-everything was somebody's own word.
+everything was somebody's own word. Those that something may be put behind have the sums up to them: `spent`, `turns`
+and `messages`. A step was made when its first message was said; one that nobody said anything in, when the last was.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.history.ledger.ids import new_ids
 from nexus_core.session.importing.calls import OpenCalls
-from nexus_core.session.importing.paths import Summed
-from nexus_core.session.importing.runs import find_runs
+from nexus_core.session.importing.paths import Summed, time_of
+from nexus_core.session.importing.runs import entries_of, find_runs
+from nexus_core.session.importing.tallies import MESSAGES, Tally, is_turn, messages_of
+from nexus_core.session.importing.times import read_moment
 from nexus_core.session.importing.weights import ESTIMATE
-from nexus_core.session.numbering import UNCOUNTED
 from nexus_core.session.spending import added, written
 from nexus_core.values.conversation import Usage
 from nexus_core.values.ledger import NewStep
@@ -23,6 +25,7 @@ from nexus_core.values.ledger import NewStep
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from nexus_core.dialects.transcripts.transcript import Entry
     from nexus_core.session.importing.paths import Key
     from nexus_core.session.importing.runs import Placed, Run
     from nexus_core.session.recorded import RecordedCall
@@ -31,18 +34,18 @@ if TYPE_CHECKING:
 
 
 class Sums(NamedTuple):
-    """What is written down with steps, so that nobody has to read a thread to know: its cost, and how many turns."""
+    """What a thread adds up to: what it cost, and what it consists of."""
 
     spent: Usage = Usage()
-    turns: int = 0
+    tally: Tally = Tally()
 
 
 class Woven(NamedTuple):
-    """A step, the items it holds, and the sums up to it."""
+    """A step, the items it holds, and the sums up to it where something may be put behind it."""
 
     step: NewStep
     keys: tuple[Key, ...]
-    sums: Sums
+    sums: Sums | None
 
 
 class Standing(NamedTuple):
@@ -76,7 +79,8 @@ class Weaver:
     ) -> None:
         self._is_open, self._has_begun = standing.is_open, standing.has_begun
         self._calls = OpenCalls(standing.pending)
-        self._spent, self._turns = standing.sums
+        self._spent, (self._turns, self._count, self._messages, self._tokens) = standing.sums
+        self._moment: int | None = None
         self._api = api
         self._weigh = weigh
         self._find_kept = kept
@@ -87,6 +91,7 @@ class Weaver:
     def weave(self, items: Sequence[Placed]) -> list[Woven]:
         """The steps of items that follow each other."""
         runs = find_runs(items)
+        self._moment = next(filter(None, (read_moment(time_of(item)) for _, item in items)), None)
         for run in runs:
             is_last = run is runs[-1]
             if run.kind == "compaction":
@@ -108,25 +113,25 @@ class Weaver:
         prompt = run.prompt
         if self._is_open and not self._has_begun:  # more of what the turn is about
             prompt = len(run.items)
-        told, said = run._replace(items=run.items[:prompt]), run._replace(items=run.items[prompt:])
+        told, said = run.items[:prompt], run.items[prompt:]
         # Nobody waits for an answer to what only a program said, unless there is one.
-        ends = bool(said.items) or not run.goes_on
+        ends = bool(said) or not run.goes_on
         ends = ends and not self._calls and (self._has_begun or not self._is_open)
-        self._tell(told, closes=ends, is_last=is_last and not said.items)
-        if said.items and self._is_open:
+        self._tell(told, closes=ends, is_last=is_last and not said)
+        if said and self._is_open:
             self._append("interrupted", (), {"answers": [], "imported": []}, (), closes=True)
         self._tell(said, closes=False, is_last=is_last)
 
-    def _tell(self, run: Run, *, closes: bool, is_last: bool) -> None:
+    def _tell(self, items: Sequence[Placed], *, closes: bool, is_last: bool) -> None:
         """Something said, in two steps where it opens a turn: a turn is about one message."""
-        first = len(run.items) if self._is_open else 1
-        parts = [part for part in (run.items[:first], run.items[first:]) if part]
+        first = len(items) if self._is_open else 1
+        parts = [part for part in (items[:first], items[first:]) if part]
         for part in parts:
             ends = part is parts[-1]
-            self._add("input", run._replace(items=part), {}, closes=closes and ends, is_last=is_last and ends)
+            self._add("input", part, entries_of(part), {}, closes=closes and ends, is_last=is_last and ends)
 
     def _reply(self, run: Run, *, is_last: bool) -> None:
-        entries = run.entries
+        entries = entries_of(run.items)
         last = entries[-1]
         model = last.model or next((entry.model for entry in entries if entry.model), "")
         data: dict[str, Any] = {"id": last.reply, "stop": last.stop, "model": model, "api": self._api}
@@ -138,13 +143,14 @@ class Weaver:
         name = next(self._names)
         self._calls.ask(name, [entry.message for entry in entries])
         closes = not (self._calls or last.stop == "pause" or run.goes_on or run.is_followed)
-        self._add("reply", run, data, closes=closes, is_last=is_last, name=name)
+        self._add("reply", run.items, entries, data, closes=closes, is_last=is_last, name=name)
         self._has_begun = not closes
 
     def _answer(self, run: Run, *, is_last: bool) -> None:
-        results = [result for entry in run.entries for result in entry.message.tool_results]
+        entries = entries_of(run.items)
+        results = [result for entry in entries for result in entry.message.tool_results]
         answers = [list(self._calls.answer(result)) for result in results]
-        self._add("result", run, {"answers": answers}, closes=False, is_last=is_last)
+        self._add("result", run.items, entries, {"answers": answers}, closes=False, is_last=is_last)
         self._has_begun = True
 
     def _compact(self, run: Run, *, is_last: bool) -> None:
@@ -158,25 +164,35 @@ class Weaver:
             "tokens_before": compaction.tokens_before,
             "imported": [[compaction.line]],
         }
-        if compaction.time:
-            data["time"] = compaction.time
+        self._note_time(compaction.time, data)
         self._append("compaction", replacements(item), data, (key,), closes=not self._is_open, is_last=is_last)
 
     # ---- adding ---------------------------------------------------------------------------------------------
 
     def _add(
-        self, kind: StepKind, run: Run, data: dict[str, Any], *, closes: bool, is_last: bool, name: str = ""
+        self,
+        kind: StepKind,
+        items: Sequence[Placed],
+        entries: Sequence[Entry],
+        data: dict[str, Any],
+        *,
+        closes: bool,
+        is_last: bool,
+        name: str = "",
     ) -> None:
-        entries = run.entries
         data["context"] = [None] * len(entries)
         data["imported"] = [[*entry.lines] for entry in entries]
-        if entries[0].time:
-            data["time"] = entries[0].time
+        self._note_time(entries[0].time, data)
         kinds = [entry.kind for entry in entries]
         if any(each != "said" for each in kinds):
             data["kinds"] = kinds
-        messages, keys = tuple([entry.message for entry in entries]), tuple([key for key, _ in run.items])
+        messages, keys = tuple([entry.message for entry in entries]), tuple([key for key, _ in items])
         self._append(kind, messages, data, keys, closes=closes, is_last=is_last, name=name)
+
+    def _note_time(self, time: str, data: dict[str, Any]) -> None:
+        if time:
+            data["time"] = time
+            self._moment = read_moment(time) or self._moment
 
     def _append(
         self,
@@ -194,19 +210,26 @@ class Weaver:
             sizes = [ESTIMATE.count_messages((message,)) for message in messages]
         if len(sizes) > 1:
             data["sizes"] = sizes
-        self._turns += not self._is_open and kind not in UNCOUNTED
+        tokens = sum(sizes)
+        self._turns += not self._is_open and is_turn(kind)
+        self._count += 1
+        self._messages += messages_of(kind, len(messages))
+        self._tokens += tokens
+        sums = None
         if closes or is_last:
-            data |= {"spent": written(self._spent), "turns": self._turns}
+            sums = Sums(self._spent, Tally(self._turns, self._count, self._messages, self._tokens))
+            data |= {"spent": written(self._spent), "turns": self._turns, MESSAGES: self._messages}
         step = NewStep(
             kind=kind,
             closes=closes,
             messages=messages,
-            tokens=sum(sizes),
+            tokens=tokens,
             counter=ESTIMATE.name,
             data=data,
             id=name or next(self._names),
+            created=self._moment,
         )
-        self._woven.append(Woven(step, keys, Sums(self._spent, self._turns)))
+        self._woven.append(Woven(step, keys, sums))
         for key in keys:
             self._steps[key] = step.id
         self._is_open = not closes

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from nexus_core.session.importing.paths import Summed, backwards
 from nexus_core.session.importing.runs import is_prompt
 from nexus_core.tokens.estimator import SimpleTokenCounter
+from nexus_core.tokens.messages import count_messages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +41,7 @@ class Weights:
         """What an item takes; nothing for a compaction."""
         if key not in self._known:
             item = self._paths[key[0]].items[key[1]]
-            self._known[key] = 0 if isinstance(item, Summed) else ESTIMATE.count_messages((item.message,))
+            self._known[key] = 0 if isinstance(item, Summed) else count_messages(ESTIMATE, (item.message,))
         return self._known[key]
 
     def worthy(self, order: Sequence[int]) -> set[int]:

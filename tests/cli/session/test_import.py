@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +18,14 @@ import pytest
 
 from nexus_core import Nexus
 from nexus_core.dialects.transcripts.reading import read_transcript
+from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.session.importing.finding import transcripts_directory
 from nexus_core.text.progress import Progress
 from tests.cli.session.conftest import TypeIn
 from tests.conftest import ROOT, Cli
 from tests.dialects.transcripts.support import SAMPLES
 from tests.dialects.transcripts.test_corpus import FILES
-from tests.session.importing.support import assistant, compacted, summary, user, written
+from tests.session.importing.support import assistant, calls, compacted, sample_names, summary, user, written
 
 CLAUDE = str(SAMPLES / "claude.jsonl")
 
@@ -60,7 +64,7 @@ def test_a_table_says_what_was_made_of_it(cli: Cli) -> None:
     assert heading.split() == ["SESSION", "WHAT", "TURNS", "STEPS", "MESSAGES", "TOKENS", "FILE"]
     assert [row.split()[:5] for row in rows] == [
         ["claude-bakery-1", "new", "3", "13", "13"],
-        ["claude-bakery-1/fork-1", "new", "1", "2", "2"],
+        ["claude-bakery-1/fork-1", "new", "2", "6", "7"],
         ["claude-bakery-1/agent-agent-7", "new", "1", "2", "2"],
     ]
     assert (
@@ -88,7 +92,171 @@ def test_what_was_repaired_and_what_was_skipped_is_told_with_the_reason(cli: Cli
     assert "Warning: odd.jsonl:2: not JSON: " in outcome.err
     assert "1 line skipped" in outcome.err
     assert "odd.jsonl: put right whenever it is sent: 1 blank-text, 1 missing-result" in outcome.err
-    assert "claude-s-1: its last turn is open" in outcome.err
+    assert "claude-s-1: its last turn is open: `nexus session record claude-s-1` says what it waits for" in outcome.err
+
+
+def test_what_is_said_about_an_open_turn_can_be_typed(cli: Cli, work: Path) -> None:
+    (work / "s.jsonl").write_text(written(user("u", None), calls("a", "u", "t1")), encoding="utf-8")
+    outcome = cli("session", "import", "s.jsonl", "--label", "my talk")
+
+    (command,) = re.findall(r"`nexus (session record .*?)`", outcome.err)
+    asked = cli(*shlex.split(command))
+    given_up = cli(*shlex.split(command), "--interrupted")
+
+    assert (asked.code, given_up.code) == (0, 0)
+    assert "look" in asked.out + asked.err
+    (listed,) = json.loads(cli("session", "list", "--json").out)["sessions"]
+    assert listed["open_turn"] is None
+
+
+# ---- the same numbers everywhere ----------------------------------------------------------------------------------
+
+
+def counted(cli: Cli, label: str) -> dict[str, int]:
+    """What `stats` says of a session."""
+    stats = json.loads(cli("session", "stats", label, "--json").out)
+    return {name: stats[name] for name in ("turns", "steps", "messages")} | {"tokens": sum(stats["tokens"].values())}
+
+
+def reported(row: dict[str, Any]) -> dict[str, int]:
+    return {name: row[name] for name in ("turns", "steps", "messages", "tokens")}
+
+
+@pytest.mark.parametrize("name", [*sample_names(), *map(str, FILES)])
+def test_the_report_says_what_stats_and_list_say(cli: Cli, name: str) -> None:
+    planned = facts(cli, str(SAMPLES / name), "--dry-run")["files"][0]["sessions"]
+
+    rows = facts(cli, str(SAMPLES / name))["files"][0]["sessions"]
+    again = facts(cli, str(SAMPLES / name))["files"][0]["sessions"]
+
+    assert rows == planned
+    assert [reported(row) for row in rows] == [counted(cli, row["label"]) for row in rows]
+    listed = {each["label"]: each for each in json.loads(cli("session", "list", "--json").out)["sessions"]}
+    assert sorted(listed) == sorted(row["label"] for row in rows)
+    for row in rows:
+        assert {key: listed[row["label"]][key] for key in ("turns", "steps", "tokens")}.items() <= row.items()
+    assert [(each["label"], each["kind"], each["what"], reported(each)) for each in again] == [
+        (row["label"], row["kind"], "same", reported(row)) for row in rows
+    ]
+
+
+def test_the_report_on_an_export_says_what_stats_say(cli: Cli) -> None:
+    cli("session", "import", CLAUDE)
+    cli("session", "fork", "claude-bakery-1", "claude-bakery-1/mine")
+    cli("session", "export", "claude-bakery-1", "--all", "-o", "export.jsonl")
+
+    for ledger in ((), ("--ledger", "new.db"), ("--ledger", "new.db")):
+        (file,) = facts(cli, "export.jsonl", *ledger)["files"]
+        assert len(file["sessions"]) == 4
+        for row in file["sessions"]:
+            assert reported(row) == counted(cli, row["label"])
+
+
+def test_what_is_new_is_told_beside_what_there_is(cli: Cli, work: Path) -> None:
+    lines = [user("u", None), assistant("a", "u"), user("v", "a"), assistant("b", "v")]
+    (work / "s.jsonl").write_text(written(*lines[:2]), encoding="utf-8")
+    cli("session", "import", "s.jsonl")
+    (work / "s.jsonl").write_text(written(*lines), encoding="utf-8")
+
+    planned = cli("session", "import", "s.jsonl", "--dry-run").out.splitlines()[1]
+    (row,) = facts(cli, "s.jsonl")["files"][0]["sessions"]
+
+    assert planned.split()[:8] == ["claude-s-1", "would", "get", "2", "more", "steps", "2", "4"]
+    assert (row["what"], row["added"]) == ("more", 2)
+    assert reported(row) == counted(cli, "claude-s-1")
+
+
+# ---- its own time and place ---------------------------------------------------------------------------------------
+
+
+def listed(cli: Cli, *options: str) -> dict[str, dict[str, Any]]:
+    sessions = json.loads(cli("session", "list", "--json", *options).out)["sessions"]
+    return {session["label"]: session for session in sessions}
+
+
+def milliseconds(text: str) -> int:
+    return int(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+def test_a_session_has_the_times_and_the_directory_of_the_conversation(cli: Cli) -> None:
+    cli("session", "import", CLAUDE, str(SAMPLES / "codex.jsonl"), str(SAMPLES / "pi.jsonl"))
+
+    sessions = listed(cli)
+    assert {label: session["directory"] for label, session in sessions.items() if "/" not in label} == {
+        "claude-bakery-1": "/srv/bakery",
+        "codex-0199-weather": "/srv/weather",
+        "pi-5d0c-garden": "/srv/garden",
+    }
+    talk = sessions["claude-bakery-1"]
+    assert talk["created"] == milliseconds("2026-03-02T09:00:00Z")
+    assert talk["updated"] == milliseconds("2026-03-02T09:00:24Z")
+    shown = json.loads(cli("session", "show", "claude-bakery-1", "--all", "--json").out)
+    steps = [step for turn in shown["turns"] for step in turn["steps"]]
+    assert [step["created"] for step in steps] == [milliseconds(step["data"]["time"]) for step in steps]
+
+
+def test_what_does_not_say_when_and_where_it_was_is_of_now_and_of_nowhere(cli: Cli) -> None:
+    before = time.time() * 1000
+    cli("session", "import", str(SAMPLES / "chat.json"))
+
+    (session,) = listed(cli).values()
+    assert session["directory"] == ""
+    assert session["created"] >= int(before)
+
+
+def test_one_that_was_looked_for_by_its_directory_is_about_that(cli: Cli, work: Path) -> None:
+    keep_for_claude(work, "one.jsonl", written(user("u", None)))
+
+    cli("session", "import", "--from", "claude")
+
+    assert [session["directory"] for session in listed(cli).values()] == [str(work)]
+
+
+def test_it_does_not_count_as_changed_when_nothing_new_is_said(cli: Cli, work: Path) -> None:
+    lines = [user("u", None, timestamp="2026-03-02T09:00:00Z"), assistant("a", "u")]
+    (work / "s.jsonl").write_text(written(*lines), encoding="utf-8")
+    cli("session", "import", "s.jsonl")
+    cli("session", "archive", "claude-s-1")
+    cli("session", "export", "claude-s-1", "-o", "export.jsonl")
+    before = listed(cli, "--all")
+    (work / "s.jsonl").write_text(written(*lines, {"type": "summary", "sessionId": "s-1"}), encoding="utf-8")
+
+    cli("session", "import", "s.jsonl")
+    cli("session", "import", "export.jsonl")
+    cli("session", "import", "export.jsonl", "--ledger", "elsewhere.db")
+
+    assert listed(cli, "--all") == before
+    (elsewhere,) = listed(cli, "--all", "--ledger", "elsewhere.db").values()
+    assert elsewhere["status"] == "archived"
+    assert elsewhere["updated"] == milliseconds("2026-03-02T09:00:00Z")
+
+
+def test_listing_reads_no_more_of_a_longer_import(cli: Cli, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    thread = StoreLedger.thread
+
+    def counting(self: StoreLedger, *names: Any, **options: Any) -> Any:
+        read.append(len(steps := thread(self, *names, **options)))
+        return steps
+
+    monkeypatch.setattr(StoreLedger, "thread", counting)
+    amounts = []
+    for rounds in (60, 180):
+        lines = [
+            line
+            for number in range(rounds)
+            for line in (
+                user(f"u{number}", f"a{number - 1}" if number else None),
+                assistant(f"a{number}", f"u{number}"),
+            )
+        ]
+        (work / "s.jsonl").write_text(written(*lines), encoding="utf-8")
+        cli("session", "import", "s.jsonl", "--ledger", f"{rounds}.db")
+        read.clear()
+        assert listed(cli, "--ledger", f"{rounds}.db")["claude-s-1"]["turns"] == rounds
+        amounts.append(sum(read))
+
+    assert 0 < amounts[0] == amounts[1]
 
 
 def test_many_notes_are_cut_short(cli: Cli, work: Path) -> None:
@@ -120,7 +288,7 @@ def test_importing_it_again_changes_nothing(cli: Cli, nexus: Nexus) -> None:
 
     outcome = cli("session", "import", CLAUDE)
 
-    assert outcome.out.splitlines()[1].split()[:3] == ["claude-bakery-1", "same", "0"]
+    assert outcome.out.splitlines()[1].split()[:3] == ["claude-bakery-1", "same", "3"]
     assert "imported before" in outcome.err
     assert list(nexus.ledger.steps()) == before
 
@@ -133,7 +301,7 @@ def test_what_is_new_is_added(cli: Cli, work: Path) -> None:
 
     (session,) = facts(cli, "s.jsonl")["files"][0]["sessions"]
 
-    assert (session["what"], session["turns"], session["steps"]) == ("more", 1, 2)
+    assert (session["what"], session["added"], session["steps"]) == ("more", 2, 4)
 
 
 def test_a_fork_is_told_with_its_reason(cli: Cli, work: Path, nexus: Nexus) -> None:

@@ -156,3 +156,66 @@ def test_an_item_in_a_new_shape_is_kept_whole_at_its_place() -> None:
         ("tool", Opaque),
     ]
     assert [note.line for note in transcript.report.notes] == [1, 2]
+
+
+# ---- nothing that looks like conversation goes without a word -----------------------------------------------------
+
+
+def notes_on(*lines: dict[str, Any]) -> list[tuple[int, str]]:
+    return [(note.line, note.text.partition(";")[0]) for note in read(*lines).report.notes]
+
+
+def test_a_call_that_is_only_shown_is_told() -> None:
+    transcript = read(user("Look."), event("tool_call", name="bash", call_id="c1", input={"cmd": "ls"}))
+
+    assert transcript.report.outcomes["metadata"] == (2,)
+    (note,) = transcript.report.notes
+    assert note.line == 2
+    assert note.text == (
+        "a call of 'bash' that is only shown, not among what was sent; it is kept as it is, and no part of the session"
+    )
+
+
+def test_a_call_is_told_once_and_only_where_no_item_has_it() -> None:
+    call = item("function_call", name="shell", arguments="{}", call_id="c1")
+
+    assert notes_on(
+        user("Look."),
+        call,
+        event("exec_command_begin", call_id="c1"),
+        event("exec_command_end", call_id="c1"),
+        event("exec_command_begin", call_id="c2"),
+        event("exec_command_end", call_id="c2"),
+        event("web_search_end", call_id="ws_1", query="x"),
+    ) == [(5, "a call that is only shown, not among what was sent")]
+
+
+def test_words_that_are_only_shown_are_told() -> None:
+    answer = item(role="assistant", content=[{"type": "output_text", "text": "Here it is.\n\n<plan>…</plan>"}])
+
+    assert notes_on(
+        user("# Context\n\nLook at it."),
+        event("user_message", message="Look at it."),
+        event("user_message", message="And at that."),
+        event("agent_reasoning", text="hm"),
+        answer,
+        event("agent_message", message="Here it is."),
+        event("agent_message", message="Something else."),
+        event("token_count", info=None),
+        event("task_complete", last_agent_message="Here it is."),
+        event("poem", text="Roses"),
+    ) == [
+        (3, "a message that is only shown, not among what was sent"),
+        (4, "reasoning that is only shown, not among what was sent"),
+        (7, "a message that is only shown, not among what was sent"),
+        (10, "an event that is new (poem)"),
+    ]
+
+
+def test_a_session_knows_its_directory() -> None:
+    meta = {"type": "session_meta", "payload": {"id": "x", "cwd": "/srv/one"}}
+    later = {"type": "turn_context", "payload": {"cwd": "/srv/two"}}
+
+    assert sample("codex.jsonl").cwd == "/srv/weather"
+    assert read(meta, later, user("Hi.")).cwd == "/srv/one"
+    assert read(later, user("Hi.")).cwd == "/srv/two"

@@ -9,7 +9,7 @@ import pytest
 from nexus_core.errors import ConflictError
 from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.history.ledger.memory import MemoryLedger
-from nexus_core.session.importing.transcripts import Given, find_imported, import_transcript
+from nexus_core.session.importing.transcripts import Given, digest_of, find_imported, import_transcript
 from nexus_core.values.ledger import NewStep, SessionRecord, Step
 from tests.dialects.transcripts.support import SAMPLES, sample
 from tests.session.conftest import OpenNexus
@@ -61,15 +61,15 @@ def test_the_same_file_changes_nothing(ledger: MemoryLedger, name: str) -> None:
 
     assert everything(ledger) == before
     assert all(not growth.steps for growth in again.growths)
-    assert find_imported(ledger, (SAMPLES / name).read_bytes()) == again.label
+    assert find_imported(ledger, digest_of((SAMPLES / name).read_bytes()))[0].label == again.label
 
 
 def test_a_file_that_moved_is_known(ledger: MemoryLedger) -> None:
     content = (SAMPLES / "chat.json").read_bytes()
     bring(ledger, content, "chat.json")
 
-    assert find_imported(ledger, content) == "chat"
-    assert find_imported(ledger, content + b" ") is None
+    assert [record.label for record in find_imported(ledger, digest_of(content))] == ["chat"]
+    assert find_imported(ledger, digest_of(content + b" ")) == []
 
 
 @pytest.mark.parametrize("first", range(1, len(LINES)))
@@ -251,11 +251,11 @@ def test_an_import_that_was_cut_off_is_finished_by_the_next(name: str) -> None:
             # Sessions are there whole or not at all.
             for record in ledger.sessions():
                 assert told(ledger, record.label) == expected[record.label]
-            assert find_imported(ledger, content) is None
+            assert find_imported(ledger, digest_of(content)) == []
         import_transcript(ledger, given)
 
         assert {record.label: told(ledger, record.label) for record in ledger.sessions()} == expected
-        assert find_imported(ledger, content) is not None
+        assert len(find_imported(ledger, digest_of(content))) == len(expected)
         assert list(ledger.verify()) == []
 
 

@@ -228,9 +228,9 @@ def test_a_subagents_own_file_belongs_to_its_session(ledger: MemoryLedger) -> No
 def test_turns_that_were_taken_back_are_a_session(ledger: MemoryLedger) -> None:
     bring_sample(ledger, "codex.jsonl")
 
-    label = "codex-0199-wea/rolled-back-1"
+    label = "codex-0199-weather/rolled-back-1"
     taken = [step.id for step in steps_of(ledger, label)]
-    kept = [step.id for step in steps_of(ledger, "codex-0199-wea")]
+    kept = [step.id for step in steps_of(ledger, "codex-0199-weather")]
     common = [name for name in taken if name in kept]
     assert taken[: len(common)] == common == kept[: len(common)]
     assert len(taken) - len(common) == 2
@@ -240,16 +240,33 @@ def test_turns_that_were_taken_back_are_a_session(ledger: MemoryLedger) -> None:
 
 
 def test_a_session_is_called_after_its_program_and_id_or_its_file(ledger: MemoryLedger) -> None:
-    assert bring_sample(ledger, "pi.jsonl").label == "pi-5d0c-gar"
+    assert bring_sample(ledger, "pi.jsonl").label == "pi-5d0c-garden"
     assert bring_sample(ledger, "chat.json").label == "chat"
     assert bring_sample(ledger, "chatgpt.json", label="walk").label == "walk"
 
 
-def test_ids_that_begin_alike_are_told_apart(ledger: MemoryLedger) -> None:
-    for name in ("0199a213-1", "0199a213-2"):
+def test_of_an_id_that_nobody_chose_the_beginning_is_enough_while_it_is_free(ledger: MemoryLedger) -> None:
+    ids = [f"0199a213-4a5b-7c6d-8e9f-00000000000{number}" for number in range(2)]
+    for name in ids:
         bring(ledger, [user("u", None, name) | {"sessionId": name}])
 
-    assert {record.label for record in ledger.sessions()} == {"claude-0199a213", "claude-0199a213-2"}
+    assert {record.label for record in ledger.sessions()} == {"claude-0199a213", f"claude-{ids[1]}"}
+
+
+def test_an_id_that_somebody_chose_is_not_cut(ledger: MemoryLedger) -> None:
+    for name in ("tool-call-session", "tool-call-other"):
+        bring(ledger, [user("u", None, name) | {"sessionId": name}])
+
+    assert {record.label for record in ledger.sessions()} == {"claude-tool-call-session", "claude-tool-call-other"}
+
+
+def test_very_long_names_are_told_apart_by_a_digest(ledger: MemoryLedger) -> None:
+    content = (SAMPLES / "chat.json").read_bytes()
+
+    labels = {bring(ledger, content, f"{'long-' * 40}{end}.json").label for end in "ab"}
+
+    assert len(labels) == 2
+    assert {len(label) for label in labels} == {80}
 
 
 def test_a_name_that_another_session_has_is_refused(ledger: MemoryLedger) -> None:
@@ -263,7 +280,7 @@ def test_a_name_that_another_session_has_is_refused(ledger: MemoryLedger) -> Non
 def test_nothing_in_a_transcript_decides_how_a_name_looks(ledger: MemoryLedger) -> None:
     label = bring(ledger, [user("u", None) | {"sessionId": "\x1b[31m\u202ea b/\n"}]).label
 
-    assert label == "claude-31m-a"
+    assert label == "claude-31m-a-b"
 
 
 # ---- nothing is lost ----------------------------------------------------------------------------------------------

@@ -14,9 +14,10 @@ from nexus_core.session.importing.transcripts import Given, about_import, import
 from nexus_core.values.ledger import NewStep
 from nexus_core.values.message import Message
 from tests.dialects.transcripts.test_properties import LINES, attempted, sessions
+from tests.effort import examples
 from tests.session.importing.support import context_of, mended, read_next, steps_of
 
-UNHURRIED = settings(deadline=None, max_examples=60)
+UNHURRIED = settings(deadline=None, max_examples=examples(60))
 
 
 def bring(ledger: MemoryLedger, transcript: Transcript) -> list[str]:

@@ -126,7 +126,7 @@ def test_a_turn_is_about_one_message_and_more_may_be_said_in_it(ledger: MemoryLe
 def test_items_of_one_answer_are_one_reply(ledger: MemoryLedger) -> None:
     bring_sample(ledger, "codex.jsonl")
 
-    replies = [step for step in steps_of(ledger, "codex-0199-wea") if step.kind == "reply"]
+    replies = [step for step in steps_of(ledger, "codex-0199-weather") if step.kind == "reply"]
     assert [len(step.messages) for step in replies] == [2, 1, 1, 1]
     assert replies[0].data["api"] == "responses"
 

@@ -58,6 +58,7 @@ def read_session(records: Sequence[Record], account: Account) -> Transcript:
         report=account.report(),
         id=_session_id(records),
         agent=path.chain,
+        cwd=next((found for record in records if (found := word_in(record.value, "cwd"))), ""),
         branches=branches,
         compactions=compactions,
         metadata=account.metadata,

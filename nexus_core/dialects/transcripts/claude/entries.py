@@ -118,5 +118,7 @@ def _content(bodies: Sequence[dict[str, Any]]) -> list[Any]:
 def _kind(value: dict[str, Any]) -> EntryKind:
     if value.get("isCompactSummary") is True:
         return "summary"
-    is_meta = value.get("isMeta") is True or mapping_under(value, "origin").get("kind") == "task-notification"
-    return "injected" if is_meta else "said"
+    if value.get("isMeta") is True:
+        return "injected"
+    is_news = "origin" in value and mapping_under(value, "origin").get("kind") == "task-notification"
+    return "injected" if is_news else "said"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.dialects.transcripts.lines import mapping_under, objects_in, word_in
@@ -58,19 +59,21 @@ def is_message(value: dict[str, Any]) -> bool:
 def read_nodes(records: Sequence[Record], account: Account) -> list[Node]:
     """The nodes in the order of the file. Lines that are no messages are kept as they are, named or not."""
     nodes: dict[str, Node] = {}
-    linking = _Linking(records, account)
-    for record in records:
+    spoken = [is_message(record.value) for record in records]
+    linking = _Linking(records, spoken, account)
+    for record, speaks in zip(records, spoken, strict=True):
         value = record.value
-        name, speaks = word_in(value, "uuid"), is_message(value)
+        name = word_in(value, "uuid")
         if name in nodes and speaks > nodes[name].is_message:
             name = ""  # what had that name before was no message
         elif name in nodes:
             account.keep(record.number, "repeated", value, "skipped")
             account.note(record.number, f"the same uuid as in line {nodes[name].record.number}")
             continue
-        if not speaks and not _is_boundary(value):
+        is_boundary = not speaks and _is_boundary(value)
+        if not speaks and not is_boundary:
             account.keep(record.number, kind_of(value), value)
-        if name or speaks or _is_boundary(value):
+        if name or speaks or is_boundary:
             node = linking.node(name or f"line {record.number}", record, speaks=speaks)
             nodes[node.id] = node
     return list(nodes.values())
@@ -86,12 +89,12 @@ def kind_of(value: dict[str, Any]) -> str:
 class _Linking:
     """Says what each line follows."""
 
-    def __init__(self, records: Sequence[Record], account: Account) -> None:
+    def __init__(self, records: Sequence[Record], spoken: Sequence[bool], account: Account) -> None:
         self._account = account
         self._named = {word_in(record.value, "uuid") for record in records} - {""}
         # In some files hardly a line says what it follows; where most do, one that follows nothing is a beginning.
-        spoken = [record.value for record in records if is_message(record.value)]
-        self._threaded = 2 * sum(bool(word_in(value, "parentUuid")) for value in spoken) >= len(spoken)
+        said = compress(records, spoken)
+        self._threaded = 2 * sum(bool(word_in(record.value, "parentUuid")) for record in said) >= sum(spoken)
         self._last: dict[str, str] = {}
 
     def node(self, name: str, record: Record, *, speaks: bool) -> Node:

@@ -5,7 +5,7 @@ from the former; the latter tells which of the user's messages somebody typed, a
 October 2025 have the items with nothing around them.
 
 items.py         lines with and without an envelope; rollout.py: a session, line by line
-prompts.py       which of the user's messages somebody typed
+prompts.py       which of the user's messages somebody typed; events.py: whether an event shows what an item has
 """
 
 from __future__ import annotations

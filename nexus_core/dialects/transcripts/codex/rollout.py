@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nexus_core.dialects.responses import DIALECT
+from nexus_core.dialects.transcripts.codex.events import SHOWN, Events
 from nexus_core.dialects.transcripts.codex.items import FORMAT, Item, open_envelope, read_item, read_usage
 from nexus_core.dialects.transcripts.codex.prompts import Prompts
 from nexus_core.dialects.transcripts.lines import mapping_under, objects_in, word_in
@@ -18,29 +19,9 @@ if TYPE_CHECKING:
 
     from nexus_core.dialects.transcripts.account import Account
     from nexus_core.dialects.transcripts.lines import Record
+    from nexus_core.dialects.transcripts.transcript import Outcome
     from nexus_core.values.conversation import Tool
-    from nexus_core.values.message import Role
 
-_SHOWN: dict[str, Role] = {"user_message": "user", "agent_message": "assistant"}
-_MIRRORS = frozenset(
-    {
-        *_SHOWN,
-        "agent_reasoning",
-        "agent_reasoning_raw_content",
-        "exec_command_begin",
-        "exec_command_end",
-        "item_completed",
-        "item_started",
-        "mcp_tool_call_begin",
-        "mcp_tool_call_end",
-        "patch_apply_begin",
-        "patch_apply_end",
-        "view_image_tool_call",
-        "web_search_begin",
-        "web_search_end",
-    }
-)
-"""Events that show what stands in an item as well."""
 _UNSENT = frozenset({"ghost_snapshot"})
 """Items that the model never saw."""
 _MOST_KEPT = 100
@@ -62,12 +43,12 @@ class Rollout:
         self._compactions: list[Compaction] = []
         self._system: tuple[Message, ...] = ()
         self._tools: tuple[Tool, ...] = ()
-        self._id = self._model = ""
+        self._id = self._cwd = self._model = ""
         self._unpaid: int | None = None
         items = [open_envelope(record) for record in records]
-        said = {word_in(item.body, "role") for item in items if _is_message(item)}
+        self._events = Events(items)
         shown = {item.inner_kind for item in items if item.kind == "event_msg"}
-        self._unsent = {event for event, role in _SHOWN.items() if role not in said}
+        self._unsent = {event for event, role in SHOWN.items() if not self._events.is_sent(role)}
         is_mirrored = "user_message" in shown and "user_message" not in self._unsent
         self._prompts = Prompts(self._entries, are_shown=is_mirrored)
         for item in items:
@@ -85,6 +66,7 @@ class Rollout:
             entries=tuple(self._entries),
             report=self._account.report(),
             id=self._id,
+            cwd=self._cwd,
             system=self._system,
             tools=self._tools,
             branches=tuple(self._branches),
@@ -113,6 +95,8 @@ class Rollout:
     def _learn(self, item: Item) -> None:
         if item.kind == "turn_context":
             self._model = word_in(item.body, "model") or self._model
+        if item.kind in ("session_meta", "turn_context"):
+            self._cwd = self._cwd or word_in(item.body, "cwd")
         if item.kind != "session_meta" or self._id:
             return
         self._id = word_in(item.body, "id")
@@ -126,12 +110,15 @@ class Rollout:
 
     def _hear(self, item: Item) -> None:
         kind, number = item.inner_kind, item.record.number
-        if kind in _SHOWN and kind in self._unsent:
+        if kind in self._unsent:
             self._account.note(number, "taken from what was shown; what was sent is not in the file")
-            entry = read_item(item, {"role": _SHOWN[kind], "content": word_in(item.body, "message")}, self._account)
+            entry = read_item(item, {"role": SHOWN[kind], "content": word_in(item.body, "message")}, self._account)
             self._add(entry)
             return
-        self._account.keep(number, item.full_kind, item.record.value, "mirror" if kind in _MIRRORS else "metadata")
+        outcome: Outcome = "mirror" if self._events.is_copy(item) else "metadata"
+        self._account.keep(number, item.full_kind, item.record.value, outcome)
+        if remark := self._events.remark(item):
+            self._account.note(number, remark)
         if kind == "user_message":
             self._prompts.shown(word_in(item.body, "message"))
         elif kind == "thread_rolled_back":
@@ -192,10 +179,6 @@ class Rollout:
     def _current(self) -> list[Entry]:
         last = self._compactions[-1] if self._compactions else None
         return [*last.context, *self._entries[last.at :]] if last else self._entries
-
-
-def _is_message(item: Item) -> bool:
-    return item.kind == "response_item" and item.inner_kind == "message"
 
 
 def _is_prompt(entry: Entry) -> bool:

@@ -40,7 +40,7 @@ class Session:
     def __init__(self, records: Sequence[Record], account: Account) -> None:
         self._account = account
         self._records = records
-        self._id = ""
+        self._id = self._cwd = ""
         self._nodes: dict[str, Record] = {}
         self._parents: dict[str, str] = {}
         self._names: dict[int, str] = {}
@@ -49,6 +49,7 @@ class Session:
         for place, record in enumerate(records):
             if record.value.get("type") == "session":
                 self._id = self._id or word_in(record.value, "id")
+                self._cwd = self._cwd or word_in(record.value, "cwd")
                 account.keep(record.number, "session", record.value)
             else:
                 last = self._place(place, record, last)
@@ -67,6 +68,7 @@ class Session:
             entries=tuple(entries),
             report=self._account.report(),
             id=self._id,
+            cwd=self._cwd,
             branches=branches,
             compactions=tuple(compactions),
             metadata=self._account.metadata,

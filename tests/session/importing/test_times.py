@@ -1,0 +1,45 @@
+"""When something was said, in the words of programs."""
+
+from __future__ import annotations
+
+import pytest
+
+from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.session.importing.times import read_moment
+from tests.session.importing.support import assistant, bring, calls, steps_of, user
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("1970-01-01T00:00:01Z", 1000),
+        ("2026-03-02T09:00:24.123Z", 1_772_442_024_123),
+        ("2026-03-02T11:00:24.123+02:00", 1_772_442_024_123),
+        ("2026-03-02T09:00:24.123456", 1_772_442_024_123),
+        ("1772442024.123", 1_772_442_024_123),
+        ("2026-03-02", 1_772_409_600_000),
+    ],
+)
+def test_times_are_read_whoever_wrote_them(text: str, moment: int) -> None:
+    assert read_moment(text) == moment
+
+
+@pytest.mark.parametrize(
+    "text", ["", "yesterday", "1969-12-31T23:59:59Z", "nan", "inf", "1e300", "-1", "0001-01-01T00:00:00+23:59"]
+)
+def test_what_no_clock_showed_is_no_time(text: str) -> None:
+    assert read_moment(text) is None
+
+
+def test_a_step_that_does_not_say_is_of_the_time_of_the_one_before(ledger: MemoryLedger) -> None:
+    first = user("u", None)
+    bring(ledger, [first, calls("a", "u", "t1") | {"timestamp": "1970-01-01T00:00:05Z"}, assistant("b", "a")])
+
+    assert [step.created for step in steps_of(ledger, "claude-s-1")] == [5000] * 4
+
+
+def test_the_clock_decides_nothing_about_the_order(ledger: MemoryLedger) -> None:
+    times = ("1970-01-01T00:00:09Z", "1970-01-01T00:00:01Z")
+    bring(ledger, [user("u", None, timestamp=times[0]), assistant("a", "u") | {"timestamp": times[1]}])
+
+    assert [(step.kind, step.created) for step in steps_of(ledger, "claude-s-1")] == [("input", 9000), ("reply", 1000)]
