@@ -17,7 +17,7 @@ from nexus_core.compaction.prompts import (
     build_summarize_prompt,
     write_transcript,
 )
-from nexus_core.compaction.redaction import redact_message, redact_text
+from nexus_core.compaction.redaction import count_secrets, redact_message, redact_text, told_secrets
 from nexus_core.errors import SummaryError
 from nexus_core.host.implementation import describe
 from nexus_core.text.redaction import redact
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nexus_core.values.assembled import AssembledContext
-    from nexus_core.values.compaction import Summariser
+    from nexus_core.values.compaction import Summariser, SummaryForm
     from nexus_core.values.message import Message
 
 MOST_FAILURES = 2
@@ -51,7 +51,8 @@ class SummaryTask(NamedTuple):
         context: The call that would be made next, to ask the same model with the same beginning; None to ask with the
             conversation as one text.
         timeout: How many seconds each call may take.
-        redact: Whether secrets are taken out first. With a context they are not: its model has read them.
+        redact: Whether secrets are taken out first. From a call that others have seen nothing can be taken out; where
+            there are secrets in it, the conversation goes as one text.
     """
 
     messages: Sequence[Message]
@@ -70,15 +71,21 @@ class Summary(NamedTuple):
         text: The summary.
         summariser: Who wrote it, by name.
         calls: How often somebody was asked.
+        messages: What it stands for, as whoever wrote it could read it: without secrets.
         failures: Who was asked in vain, and what went wrong.
         redacted: How many secrets of which kind were taken out before.
+        form: How a model was asked; None where none was.
+        note: Why it was asked otherwise than wanted; "" where it was not.
     """
 
     text: str
     summariser: str
     calls: int
+    messages: tuple[Message, ...] = ()
     failures: tuple[tuple[str, str], ...] = ()
     redacted: Mapping[str, int] = MappingProxyType({})
+    form: SummaryForm | None = None
+    note: str = ""
 
 
 def ask_summarisers(task: SummaryTask, chain: Sequence[Summariser], count: Callable[[str], int]) -> Asking:
@@ -95,7 +102,7 @@ def ask_summarisers(task: SummaryTask, chain: Sequence[Summariser], count: Calla
     Raises:
         SummaryError: Nobody could.
     """
-    task, original, counts = yield partial(_prepared, task, count)
+    task, original, counts, note = yield partial(_prepared, task, count)
     failures: list[tuple[str, str]] = []
     calls = failed_models = 0
     for summariser in chain:
@@ -108,23 +115,48 @@ def ask_summarisers(task: SummaryTask, chain: Sequence[Summariser], count: Calla
                 request = _request(task, piece, written, is_whole=len(pieces) == 1)
                 calls += 1
                 answer = yield partial(call_summariser, summariser, request)
-                written = judge_summary(answer, request, original, count)
+                written = judge_summary(answer, request, original, count, is_model=summariser.asks_model)
         except Exception as error:  # noqa: BLE001 - a summariser may fail in any way; then the next one is asked
             failures.append((summariser.name, _told(error)))
             failed_models += summariser.asks_model
         else:
-            return Summary(written, summariser.name, calls, tuple(failures), counts)
+            said = tuple(task.messages)
+            summary = Summary(written, summariser.name, calls, said, tuple(failures), counts)
+            return _as_asked(summary, task, note, len(pieces)) if summariser.asks_model else summary
     raise SummaryError(failures)
 
 
-def _prepared(task: SummaryTask, count: Callable[[str], int]) -> tuple[SummaryTask, int, Counter[str]]:
-    """The task without secrets, what the conversation takes, and how many secrets there were."""
+def _as_asked(summary: Summary, task: SummaryTask, note: str, pieces: int) -> Summary:
+    """A summary with how a model was asked for it."""
+    if task.context is not None and pieces > 1:
+        note = f"the conversation was sent in {pieces} pieces, because the summariser reads no more at once"
+    return summary._replace(form="cached" if task.context is not None and pieces == 1 else "standalone", note=note)
+
+
+class _Prepared(NamedTuple):
+    """A task without secrets, what the conversation takes, how many secrets there were, and what to say about that."""
+
+    task: SummaryTask
+    original: int
+    redacted: Counter[str]
+    note: str
+
+
+def _prepared(task: SummaryTask, count: Callable[[str], int]) -> _Prepared:
     counts: Counter[str] = Counter()
+    note = ""
     if task.redact:
         messages = [redact_message(message, counts) for message in task.messages]
-        task = task._replace(messages=messages, previous=redact_text(task.previous, counts))
+        previous, focus = redact_text(task.previous, counts), redact_text(task.focus, counts)
+        task = task._replace(messages=messages, previous=previous, focus=focus)
+        # A call that is repeated byte for byte is repeated with its secrets.
+        found = counts or (Counter() if task.context is None else count_secrets(task.context))
+        if task.context is not None and found:
+            task = task._replace(context=None)
+            note = f"the conversation was sent as one text, because there are secrets in it: {told_secrets(found)}"
     original = count(write_transcript(task.messages)) + count(task.previous)
-    return task._replace(max_tokens=max(min(task.max_tokens, original // 2), 1)), original, counts
+    task = task._replace(max_tokens=max(min(task.max_tokens, original // 2), 1))
+    return _Prepared(task, original, counts, note)
 
 
 def _cut(task: SummaryTask, window: int, count: Callable[[str], int]) -> list[tuple[Message, ...]]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.compaction.evidence.calls import command_of, exit_of, touched_paths
 from nexus_core.compaction.evidence.shapes import find_errors
+from nexus_core.compaction.prompts import describe_media
 from nexus_core.compaction.summary import is_summary
 from nexus_core.history.groups import is_input
 from nexus_core.history.shortening import shorten_text
@@ -98,7 +99,8 @@ class _Terms:
             text: The text.
             most: How many characters there are.
         """
-        sentences = [each for part in _BETWEEN.split(_ends(text)) if (each := " ".join(part.split()).strip("-*# "))]
+        parts = (" ".join(part.split()).strip("-*# ") for part in _BETWEEN.split(_ends(text)))
+        sentences = list(dict.fromkeys(filter(None, parts)))  # what is said twice is told once
         last = len(sentences) - 1
         ranked = sorted(
             range(len(sentences)),
@@ -126,7 +128,7 @@ def _turns(messages: Sequence[Message]) -> list[list[Message]]:
 
 
 def _describe(turn: Sequence[Message], terms: _Terms) -> _Entry:
-    asked = next((message.content for message in turn if is_input(message)), "")
+    asked = next((message.content.strip() or describe_media(message) for message in turn if is_input(message)), "")
     answers = [message.content for message in turn if message.role == "assistant" and message.content.strip()]
     question = terms.best(asked, _ASKED)
     outcome = terms.best(answers[-1], _OUTCOME) if answers else ""
@@ -197,7 +199,7 @@ def _fill(entries: Sequence[_Entry], room: int, count: Callable[[str], int]) -> 
         chosen[place] = short
         room -= tokens
     left = sum(place not in chosen for place in range(len(entries)))
-    note = [f"{_LEFT_OUT}{left} turns)"] if left else []
+    note = [f"{_LEFT_OUT}{left} turn{'s' * (left > 1)})"] if left else []
     return [*note, *(chosen[place] for place in sorted(chosen))]
 
 

@@ -26,7 +26,9 @@ _TOLERATED = 200
 """One character of garbage in so many is an accident."""
 
 
-def judge_summary(answer: object, request: SummaryRequest, original: int, count: Callable[[str], int]) -> str:
+def judge_summary(
+    answer: object, request: SummaryRequest, original: int, count: Callable[[str], int], *, is_model: bool = True
+) -> str:
     """An answer as a summary, no longer than it may be.
 
     Args:
@@ -34,14 +36,16 @@ def judge_summary(answer: object, request: SummaryRequest, original: int, count:
         request: What it was asked.
         original: What the conversation takes that it stands for.
         count: Who counts.
+        is_model: Whether a model wrote it, which may refuse, or babble. Who only quotes what was said quotes refusals
+            and odd characters too.
 
     Raises:
         SummariserError: It is none.
     """
-    text = _text_of(answer)
-    if " ".join(text.split()) in _known_texts(request):
+    text = _text_of(answer, is_model=is_model)
+    if is_model and " ".join(text.split()) in _known_texts(request):
         raise SummariserError("gave back what it was given")
-    if len(text) <= SHORT and _REFUSAL.match(text.replace("\u2019", "'")):
+    if is_model and len(text) <= SHORT and _REFUSAL.match(text.replace("\u2019", "'")):
         raise SummariserError(f"refused: {text.splitlines()[0][:80]}")
     tokens = count(text)
     if tokens >= original:
@@ -49,18 +53,18 @@ def judge_summary(answer: object, request: SummaryRequest, original: int, count:
     return shorten_text(text, request.max_tokens, count)
 
 
-def _text_of(answer: object) -> str:
+def _text_of(answer: object, *, is_model: bool) -> str:
     if not isinstance(answer, str):
         raise SummariserError(f"gave {type(answer).__name__} instead of a text")
     if _SURROGATE.search(answer):
         raise SummariserError("gave a text that cannot be encoded (a lone surrogate)")
-    text = answer.strip()
+    garbage = len(_GARBAGE.findall(answer))
+    if is_model and garbage * _TOLERATED > len(answer):
+        raise SummariserError(f"gave {garbage:,} characters that are no text")
+    text = _GARBAGE.sub("", answer).strip()
     if not text:
         raise SummariserError("gave an empty text")
-    garbage = len(_GARBAGE.findall(text))
-    if garbage * _TOLERATED > len(text):
-        raise SummariserError(f"gave {garbage:,} characters that are no text")
-    return _GARBAGE.sub("", text).strip()
+    return text
 
 
 def _known_texts(request: SummaryRequest) -> set[str]:

@@ -13,6 +13,9 @@ LONGEST = 20_000
 DEEPEST = 8
 """How many causes of an error are looked at."""
 
+LONGEST_NUMBER = 12
+"""Digits; no window is larger, and longer ones take their time to be read."""
+
 _CODES = frozenset(
     {"context_length_exceeded", "exceed_context_size_error", "request_too_large", "string_above_max_length"}
 )
@@ -20,26 +23,42 @@ _TOO_MUCH = 413
 _NOW = 429  # too much at once, which is another matter
 
 _NUMBER = r"(?P<{}>\d[\d,._]*)"
-_LIMIT, _ASKED = _NUMBER.format("limit"), _NUMBER.format("asked")
+_LIMIT, _ASKED, _ALL = map(_NUMBER.format, ("limit", "asked", "all"))
+_ANSWER = rf"(?:[^)]{{1,160}}?{_NUMBER.format('answer')}(?: tokens)? (?:in|for) (?:the|your) (?:completion|output))?"
+"""Room for the answer, where a provider adds it to what was asked."""
+_LENGTH = rf"maximum (?:context|prompt) length (?:is|of) {_LIMIT}(?: tokens)?"
 
 # What providers write. The first that fits tells the numbers.
 _SAYINGS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"prompt is too long: {_ASKED} tokens > {_LIMIT} maximum",
-        rf"exceed context limit: (?P<asked>\d+) \+ (?P<answer>\d+) > {_LIMIT}",
+        rf"prompt is too long: {_ASKED}, model maximum context length: {_LIMIT}",
+        rf"exceed context limit: {_ASKED} \+ (?P<answer>\d+) > {_LIMIT}",
         rf"input token count \(?{_ASKED}\)? exceeds the maximum number of tokens(?: allowed)? \(?{_LIMIT}\)?",
-        rf"maximum (?:context|prompt) length (?:is|of) {_LIMIT}(?: tokens)?[^\d]{{1,120}}?{_ASKED}(?: input)? tokens",
-        rf"prompt (?:token count of|contains) {_ASKED}(?: tokens)?[^\d]{{1,120}}?{_LIMIT}",
+        rf"input token count is {_ASKED} but (?:the )?model only supports up to {_LIMIT}",
+        rf"input token count exceeds the maximum number of tokens(?: allowed)? \(?{_LIMIT}\)?",
+        rf"{_LENGTH}[^\d]{{1,120}}?you requested (?:a total of |about )?{_ALL} tokens{_ANSWER}",
+        rf"{_LENGTH}[^\d]{{1,120}}?{_ASKED}(?: input)? tokens",
+        rf"prompt token count of {_ASKED}[^\d]{{1,120}}?{_LIMIT}",
+        rf"prompt contains {_ASKED} tokens(?: and \d+ draft tokens)?[^\d]{{1,120}}?{_LIMIT}",
         rf"\brequest \({_ASKED} tokens\) exceeds the available context size \({_LIMIT} tokens\)",
+        rf"\binput \({_ASKED} tokens\) is longer than the model's context length \({_LIMIT} tokens\)",
+        rf"prompt \(length {_ASKED}\) is longer than the maximum model length of {_LIMIT}",
         rf"tokens? \+ `max_new_tokens` must be <= {_LIMIT}[^\d]{{1,40}}{_ASKED}",
+        rf"`inputs` must have less than {_LIMIT} tokens\. Given: {_ASKED}",
+        rf"total number of tokens in the prompt cannot exceed {_LIMIT} - received {_ASKED}",
+        rf"current length is {_ASKED} while limit is {_LIMIT}",
         rf"exceeded model token limit: {_LIMIT}",
-        rf"maximum (?:context|prompt) length (?:is|of) {_LIMIT}",
+        rf"loaded with (?:a )?context length of only {_LIMIT}",
+        rf"body too large for [^\n]{{1,80}}? model\. Max size: {_LIMIT} tokens",
+        _LENGTH,
         r"exceeds? the (?:model's )?(?:maximum |available )?context (?:window|length|size)",
         r"context (?:window|length|size)(?: limit)? (?:is |was |has been )?exceed(?:ed|s)",
         r"context window exceeds limit",
         r"input is too long for requested model",
-        r"input length exceeds the context length",
+        r"input length exceeds (?:the )?(?:maximum )?context length",
+        r"number of input tokens exceeds (?:the )?maximum length",
         r"tokens to keep from the initial prompt is greater than the context length",
         r"prompt is too long",
         r"too many tokens: (?:the )?(?:total|max|prompt|size)",
@@ -54,13 +73,15 @@ class Overflow(NamedTuple):
 
     Attributes:
         limit: How many tokens the model reads; None when the provider did not say.
-        asked: How many the request had; None when the provider did not say.
+        asked: How many the request had, without room for the answer; None when the provider did not say.
         message: What the provider said.
+        answer: How many were wanted for the answer, where the provider adds them to what was asked.
     """
 
     limit: int | None
     asked: int | None
     message: str
+    answer: int = 0
 
 
 def read_overflow(error: BaseException) -> Overflow | None:
@@ -98,13 +119,16 @@ def _read_text(text: str, status: object) -> Overflow | None:
     found = match.groupdict()
     if "limit" not in found and (status == _NOW or _RATE.search(text)):
         return None  # too many tokens in a minute are fewer in the next
-    asked, answer = _number(found.get("asked")), _number(found.get("answer"))
-    return Overflow(_number(found.get("limit")), None if asked is None else asked + (answer or 0), text)
+    asked, answer, total = (_number(found.get(name)) for name in ("asked", "answer", "all"))
+    if total is not None:
+        asked = total - (answer or 0)
+    return Overflow(_number(found.get("limit")), asked, text, answer or 0)
 
 
 def _number(text: str | None) -> int | None:
+    """A number; None where it says nothing, as nought does of a length."""
     digits = re.sub(r"\D", "", text or "")
-    return int(digits) if digits else None
+    return int(digits[:LONGEST_NUMBER]) or None if digits else None
 
 
 def _texts(error: BaseException) -> Iterator[str]:

@@ -80,6 +80,11 @@ def write_transcript(messages: Iterable[Message]) -> str:
     return neutralise("\n\n".join(filter(None, map(_written, messages))))
 
 
+def describe_media(message: Message) -> str:
+    """The pictures and documents of a message, in words."""
+    return " ".join(filter(None, map(_media, message.parts)))
+
+
 def _written(message: Message) -> str:
     parts = list(filter(None, map(_part, message.parts)))
     if not parts:

@@ -10,17 +10,11 @@ from nexus_core.text.redaction import redact, redact_json
 from nexus_core.values.parts import Opaque, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
 
-    from nexus_core.values.compaction import ThreadMessage
+    from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.message import Message
     from nexus_core.values.parts import Part
-
-
-def redact_thread(messages: Iterable[ThreadMessage]) -> tuple[tuple[ThreadMessage, ...], Counter[str]]:
-    """Messages without secrets, and how many of which kind there were; those without any are the same objects."""
-    counts: Counter[str] = Counter()
-    return tuple(each._replace(message=redact_message(each.message, counts)) for each in messages), counts
 
 
 def redact_message(message: Message, counts: Counter[str]) -> Message:
@@ -40,6 +34,20 @@ def redact_text(text: str, counts: Counter[str]) -> str:
     redacted = redact(text)
     counts.update(redacted.counts)
     return redacted.text
+
+
+def count_secrets(context: AssembledContext) -> Counter[str]:
+    """How many secrets of which kind a call would tell: in its system prompt, and in what was said."""
+    counts: Counter[str] = Counter()
+    redact_text(context.system_prompt, counts)
+    for message in context.messages:
+        redact_message(message, counts)
+    return counts
+
+
+def told_secrets(counts: Mapping[str, int]) -> str:
+    """How many of which kind, in words."""
+    return ", ".join(f"{number:,} {kind}" for kind, number in sorted(counts.items()))
 
 
 def _redacted(part: Part, counts: Counter[str]) -> Part:

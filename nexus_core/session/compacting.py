@@ -157,8 +157,7 @@ def _write(thread: Thread, first: State, now: State, plan: Plan, made: Summarise
     data |= {"model": plan.call.request.model, "epoch": draft.epoch.digest, "view": draft.epoch.view, "cut": None}
     if data["first_kept"] is None:
         data["first_kept"] = _first_after(thread, first, now)
-    if chosen.occasion.ratios is not None:
-        data["calibration"] = chosen.occasion.ratios
+    data |= chosen.occasion.learnt
     place.epochs.store(draft.blobs)
     return thread.append(NewStep(kind="compaction", closes=now.open_turn is None, data=data), now)
 
@@ -180,7 +179,9 @@ def _report(made: Summarised, step: Step) -> CompactionReport:
         calls=made.summary.calls,
         failures=made.summary.failures,
         fidelity=made.composed.fidelity,
-        redacted=made.redacted,
+        redacted=dict(sorted(made.summary.redacted.items())),
+        form=made.summary.form,
+        note=made.summary.note,
     )
 
 
@@ -188,5 +189,6 @@ def _told(report: CompactionReport) -> Finding:
     missing = sum(len(each.recoverable) + len(each.lost) for each in report.fidelity.values())
     facts = f"; {missing:,} facts of them are only in the ledger" if missing else ""
     sizes = f"{report.tokens_before:,} tokens became {report.tokens_after:,}"
-    what = f"{report.turns:,} earlier turns were summarised by {report.summariser}: {sizes}{facts}"
+    note = f"; {report.note}" if report.note else ""
+    what = f"{report.turns:,} earlier turns were summarised by {report.summariser}: {sizes}{facts}{note}"
     return Finding("compacted", what, step=report.step or "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.assembly.calibration import learn
+from nexus_core.assembly.named_windows import name_window
 from nexus_core.compaction.options import compaction_options
 from nexus_core.compaction.overflow import read_overflow
 from nexus_core.errors import BudgetError, PluginError, SummaryError
@@ -70,22 +71,24 @@ def _why_not(thread: Thread, state: State, plan: Plan) -> str:
 def _occasion(state: State, plan: Plan, overflow: Overflow, sent: int | None) -> Occasion:
     """How short it must become, as far as the provider says."""
     window, model = plan.window, plan.call.request.model
-    most = _available(window.allowance, overflow.limit)
-    ratios = None
+    most = _available(window.allowance, overflow)
+    learnt: dict[str, object] = {}
     if overflow.asked is not None and sent:
         most = int(most / min(max(overflow.asked / sent, FACTORS[0]), FACTORS[1]))
-        ratios = learn(state.ratios, model, sent, overflow.asked)
+        learnt["calibration"] = learn(state.ratios, model, sent, overflow.asked)
+    windows = name_window(state.windows, model, overflow.limit, window.model.window)
+    if windows is not None:
+        learnt["windows"] = {name: list(each) for name, each in windows.items()}
     if sent:
         most = min(most, int(sent * SHORTER))
-    return Occasion(OVERFLOW, most=min(most, window.most), ratios=ratios)
+    return Occasion(OVERFLOW, most=min(most, window.most), learnt=learnt)
 
 
-def _available(allowance: TokenBudget, limit: int | None) -> int:
-    """What a call may use of a window that is smaller than we thought."""
-    if limit is None or limit >= allowance.limit:
-        return allowance.available
-    reserved = (min(each, limit // RESERVED_SHARE) for each in (allowance.reserve_response, allowance.reserve_tools))
-    return limit - sum(reserved)
+def _available(allowance: TokenBudget, overflow: Overflow) -> int:
+    """What a call may use of a window that is smaller than we thought, or of which more is wanted for the answer."""
+    limit = min(overflow.limit or allowance.limit, allowance.limit)
+    response = max(min(allowance.reserve_response, limit // RESERVED_SHARE), min(overflow.answer, limit // 2))
+    return limit - response - min(allowance.reserve_tools, limit // RESERVED_SHARE)
 
 
 def _noted(error: BaseException, why: str) -> BaseException:

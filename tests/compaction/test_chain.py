@@ -98,7 +98,9 @@ def test_after_two_models_have_failed_one_that_needs_none_still_answers() -> Non
 def test_the_first_that_answers_is_the_only_one_asked() -> None:
     first, second = Fake(GOOD, name="first"), Fake(GOOD, name="second")
 
-    assert ask(first, second) == (GOOD, "first", 1, (), {})
+    summary = ask(first, second)
+
+    assert (summary.text, summary.summariser, summary.calls, summary.failures) == (GOOD, "first", 1, ())
     assert second.asked == []
 
 
@@ -237,19 +239,83 @@ def test_a_summariser_is_told_everything() -> None:
     assert asked.context is None
 
 
-def test_in_the_form_that_uses_the_cache_the_call_itself_is_given() -> None:
-    fake = Fake(GOOD)
-    context = AssembledContext(
-        system_prompt="s",
+def call_of(*messages: Message, system: str = "s") -> AssembledContext:
+    return AssembledContext(
+        system_prompt=system,
+        history=messages,
         token_budget=TokenBudget(limit=100),
         workspace_path=None,  # type: ignore[arg-type]
         writer=None,  # type: ignore[arg-type]
     )
 
-    ask(fake, context=context)
+
+def test_in_the_form_that_uses_the_cache_the_call_itself_is_given() -> None:
+    fake, context = Fake(GOOD), call_of(*conversation())
+
+    summary = ask(fake, context=context)
 
     assert fake.asked[0].context is context
     assert fake.asked[0].instruction.startswith("Stop here")
+    assert (summary.form, summary.note) == ("cached", "")
+
+
+@pytest.mark.acceptance("T10")
+@pytest.mark.parametrize(
+    ("messages", "context"),
+    [
+        (with_secrets(), call_of(*with_secrets())),
+        (conversation(), call_of(*conversation(), Message("user", f"kept: {KEY}"))),
+        (conversation(), call_of(*conversation(), system=f"Use {KEY}.")),
+    ],
+    ids=["summarised", "kept", "system prompt"],
+)
+def test_a_call_with_secrets_is_not_repeated(messages: list[Message], context: AssembledContext) -> None:
+    fake = Fake(GOOD)
+
+    summary = ask(fake, messages=messages, context=context)
+
+    (asked,) = fake.asked
+    assert asked.context is None
+    assert KEY not in asked.prompt
+    assert not asked.instruction.startswith("Stop here")
+    assert summary.form == "standalone"
+    assert "sent as one text, because there are secrets in it: " in summary.note
+    assert " aws-key" in summary.note
+
+
+def test_a_call_with_secrets_is_repeated_where_the_switch_is_off() -> None:
+    fake, context = Fake(GOOD), call_of(*with_secrets())
+
+    summary = ask(fake, messages=with_secrets(), context=context, redact=False)
+
+    assert fake.asked[0].context is context
+    assert (summary.form, summary.note) == ("cached", "")
+
+
+def test_a_call_that_is_asked_for_in_pieces_is_not_repeated_and_that_is_said() -> None:
+    answers: Iterator[str] = (f"Summary up to {number}." for number in range(99))
+    fake = Fake(lambda _: next(answers), window=1500)
+
+    summary = ask(fake, messages=conversation(60), context=call_of(*conversation(60)))
+
+    assert all(asked.context is None for asked in fake.asked)
+    assert summary.form == "standalone"
+    assert f"in {len(fake.asked)} pieces" in summary.note
+
+
+def test_where_no_model_was_asked_there_is_no_form() -> None:
+    summary = ask(extractive_summariser(words), context=call_of(*with_secrets()), messages=with_secrets())
+
+    assert (summary.form, summary.note) == (None, "")
+
+
+@pytest.mark.acceptance("T10")
+def test_a_secret_in_what_the_user_wants_to_be_kept_is_taken_out() -> None:
+    fake = Fake(GOOD)
+
+    ask(fake, focus=f"the key {KEY}")
+
+    assert KEY not in fake.asked[0].prompt + fake.asked[0].instruction + fake.asked[0].focus
 
 
 @pytest.mark.acceptance("B-09")
@@ -279,6 +345,25 @@ def test_a_summary_may_begin_with_an_apology_if_it_says_more() -> None:
     text = "I can't say it shorter: " + "the session is cached now, " * 20
 
     assert ask(Fake(text)).text == text.strip()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I'm sorry, I can't do that.",
+        "\ufffd\ufffd lone halves \ufffd",
+        "\x00\x01\x02 binary \x7f",
+        "?",
+        "[redacted:jwt]",
+    ],
+)
+def test_who_needs_no_model_has_an_answer_whatever_was_said(said: str) -> None:
+    messages = [message for _ in range(40) for message in (Message("user", said), Message("assistant", said))]
+
+    summary = ask(extractive_summariser(words), messages=messages, previous=said)
+
+    assert (summary.summariser, summary.failures) == ("extractive", ())
+    assert summary.text
 
 
 # ---- pieces ----------------------------------------------------------------------------------------------------------

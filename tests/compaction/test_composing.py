@@ -21,6 +21,7 @@ from nexus_core.compaction.options import CompactionOptions, FidelityPolicy
 from nexus_core.tokens.estimator import estimate
 from nexus_core.values.compaction import ThreadMessage
 from tests.compaction.threads import answered, called, said, words
+from tests.effort import examples
 
 SHARES = Shares(prose=100, facts=200, words=100)
 
@@ -152,7 +153,7 @@ HOSTILE = st.lists(
 
 @pytest.mark.acceptance("T13")
 @given(prose=HOSTILE, told=HOSTILE, result=HOSTILE)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_nothing_in_a_summary_closes_its_boundary(prose: str, told: str, result: str) -> None:
     # What an attacker can do at best: write down the mark of a summary that was seen before.
     seen = re.search(r"BEGIN SUMMARY (\w+)", composed([said("x")]).text)
@@ -172,7 +173,7 @@ def test_nothing_in_a_summary_closes_its_boundary(prose: str, told: str, result:
 
 
 @given(st.lists(st.text(max_size=200), max_size=6), st.integers(150, 2000))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_facts_and_words_keep_to_their_shares(texts: list[str], room: int) -> None:
     covered = [said(text, f"s{place}", place) for place, text in enumerate(texts)]
     shares = share_out(room, facts=4000, words=4000, prose=8000)

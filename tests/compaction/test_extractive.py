@@ -13,8 +13,9 @@ from nexus_core.compaction.summary import create_summary_message
 from nexus_core.tokens.estimator import estimate
 from nexus_core.values.compaction import SummaryRequest
 from nexus_core.values.message import Message
-from nexus_core.values.parts import ToolCall, ToolResult
+from nexus_core.values.parts import Image, ToolCall, ToolResult
 from tests.compaction.threads import conversation, words
+from tests.effort import examples
 from tests.history.conversations import any_messages
 
 
@@ -113,7 +114,7 @@ def test_it_asks_no_model() -> None:
 
 @pytest.mark.parametrize("count", [words, estimate, len])
 @given(messages=any_messages, limit=st.integers(30, 200), previous=st.text(max_size=80), focus=st.text(max_size=10))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_whatever_was_said_it_is_never_too_long_and_always_the_same(
     count: Any, messages: list[Message], limit: int, previous: str, focus: str
 ) -> None:
@@ -123,3 +124,18 @@ def test_whatever_was_said_it_is_never_too_long_and_always_the_same(
 
     assert count(text) <= limit
     assert text == summarise(given_request, count)
+
+
+def test_a_sentence_that_is_said_over_and_over_is_told_once() -> None:
+    asked = Message("user", "Look at the cache. " + "Please explain why it is slow. " * 40)
+
+    text = summarise(request([asked, Message("assistant", "It is the cache. " * 20)]))
+
+    assert text == "- Asked: Look at the cache. Please explain why it is slow.\n  Outcome: It is the cache."
+
+
+def test_pictures_and_documents_without_a_word_are_told_as_such() -> None:
+    picture = Image(mime="image/png", data="AAAA")
+    messages = [Message("user", (picture, picture)), Message("assistant", "A cat. Another cat.")]
+
+    assert summarise(request(messages)) == "- Asked: (a picture) (a picture)\n  Outcome: A cat. Another cat."

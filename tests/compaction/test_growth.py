@@ -14,6 +14,7 @@ from nexus_core.compaction.extractive import summarise
 from nexus_core.compaction.prompts import build_summarize_prompt
 from nexus_core.values.compaction import SummaryRequest, ThreadMessage
 from tests.compaction.threads import conversation, said, words
+from tests.effort import sampled
 
 PUMPS = {
     "prose": "the quick brown fox jumps over 12 ms src/a.py. ",
@@ -51,7 +52,7 @@ def grows(short: Callable[[], object], long: Callable[[], object]) -> float:
 
 
 @pytest.mark.acceptance("T18")
-@pytest.mark.parametrize("pump", PUMPS)
+@pytest.mark.parametrize("pump", sampled(PUMPS, one_in=5))
 def test_eight_times_the_text_takes_about_eight_times_as_long(pump: str) -> None:
     text = PUMPS[pump] * (200_000 // len(PUMPS[pump]))
 
@@ -67,15 +68,18 @@ def thread(turns: int) -> list[ThreadMessage]:
 
 @pytest.mark.parametrize(
     "work",
-    [
-        extract_facts,
-        lambda messages: merge_facts(extract_facts(messages), extract_facts(messages)),
-        lambda messages: compose_summary(
-            "prose", covered=messages, kept=messages[-20:], shares=Shares(100, 400, 200), count=words
-        ),
-        lambda messages: build_summarize_prompt([each.message for each in messages]),
-        lambda messages: summarise(request(messages), words),
-    ],
+    sampled(
+        [
+            extract_facts,
+            lambda messages: merge_facts(extract_facts(messages), extract_facts(messages)),
+            lambda messages: compose_summary(
+                "prose", covered=messages, kept=messages[-20:], shares=Shares(100, 400, 200), count=words
+            ),
+            lambda messages: build_summarize_prompt([each.message for each in messages]),
+            lambda messages: summarise(request(messages), words),
+        ],
+        one_in=3,
+    ),
     ids=["extract", "merge", "compose", "prompt", "summarise"],
 )
 def test_eight_times_the_turns_take_about_eight_times_as_long(work: Callable[[list[ThreadMessage]], object]) -> None:

@@ -23,53 +23,134 @@ def anthropic_error(kind: str, message: str, status: int = 400) -> anthropic.API
     return anthropic.APIStatusError(f"Error code: {status} - {body}", response=response, body=body)
 
 
-SAID = {
+SAID: dict[str, tuple[str, int | None, int | None, int]] = {
     "openai": (
         "This model's maximum context length is 128000 tokens. However, your messages resulted in 130511 tokens.",
-        128_000,
-        130_511,
+        *(128_000, 130_511, 0),
     ),
-    "openai responses": ("Your input exceeds the context window of this model. Please adjust your input.", None, None),
+    "openai with functions": (
+        (
+            "This model's maximum context length is 4097 tokens. However, you requested 5000 tokens (3000 "
+            "in the messages, 1000 in the functions, and 1000 in the completion)."
+        ),
+        *(4097, 4000, 1000),
+    ),
+    "openai responses": (
+        "Your input exceeds the context window of this model. Please adjust your input.",
+        *(None, None, 0),
+    ),
+    "deepseek": (
+        (
+            "This model's maximum context length is 65536 tokens. However, you requested 70000 tokens (66000 in the "
+            "messages, 4000 in the completion). Please reduce the length of the messages or completion."
+        ),
+        *(65_536, 66_000, 4000),
+    ),
     "vllm": (
         "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4500 of input).",
-        4096,
-        5000,
+        *(4096, 5000, 0),
     ),
+    "vllm 1": (
+        (
+            "The decoder prompt (length 5,000) is longer than the maximum model length of 4096. Make sure that "
+            "`max_model_len` is no smaller than the number of text tokens."
+        ),
+        *(4096, 5000, 0),
+    ),
+    "vllm, answer too large": (
+        (
+            "'max_tokens' or 'max_completion_tokens' is too large: 1000. This model's maximum context "
+            "length is 4096 tokens and your request has 4000 input tokens (1000 > 4096 - 4000)."
+        ),
+        *(4096, 4000, 0),
+    ),
+    "sglang": (
+        "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
+        *(4096, 5000, 0),
+    ),
+    "sglang, with answer": (
+        (
+            "Requested token count exceeds the model's maximum context length of 4096 tokens. You requested "
+            "a total of 5000 tokens: 4500 tokens from the input messages and 500 tokens for the completion."
+        ),
+        *(4096, 4500, 500),
+    ),
+    "tgi": (
+        "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens",
+        *(4096, 5000, 0),
+    ),
+    "tgi, input alone": ("`inputs` must have less than 1024 tokens. Given: 1500", 1024, 1500, 0),
     "openrouter": (
-        "This endpoint's maximum context length is 131072 tokens. However, you requested about 140000 tokens.",
-        131_072,
-        140_000,
+        (
+            "This endpoint's maximum context length is 131072 tokens. However, you requested about 140000 "
+            "tokens (134000 of text input, 2000 of tool input, 4000 in the output)."
+        ),
+        *(131_072, 136_000, 4000),
     ),
     "mistral": (
-        "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum",
-        None,
-        40_000,
+        "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
+        *(32_768, 40_000, 0),
     ),
     "gemini": (
         "The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).",
-        1_048_576,
-        1_048_577,
+        *(1_048_576, 1_048_577, 0),
     ),
-    "xai": ("This model's maximum prompt length is 131072 but the request contains 150000 tokens.", 131_072, 150_000),
+    "gemini, limit alone": (
+        "The input token count exceeds the maximum number of tokens allowed 1048576.",
+        *(1_048_576, None, 0),
+    ),
+    "vertex": (
+        "Unable to submit request because the input token count is 1200000 but model only supports up to 1048576.",
+        *(1_048_576, 1_200_000, 0),
+    ),
+    "xai": (
+        "This model's maximum prompt length is 131072 but the request contains 150000 tokens.",
+        *(131_072, 150_000, 0),
+    ),
     "llama.cpp": (
         "request (9000 tokens) exceeds the available context size (8192 tokens), try increasing it",
-        8192,
-        9000,
+        *(8192, 9000, 0),
     ),
-    "copilot": ("prompt token count of 70000 exceeds the limit of 64000", 64_000, 70_000),
-    "bedrock": ("Input is too long for requested model.", None, None),
-    "kimi": ("Invalid request: Your request exceeded model token limit: 131072", 131_072, None),
+    "lm studio": (
+        (
+            "Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded "
+            "with context length of only 4096 tokens, which is not enough."
+        ),
+        *(4096, None, 0),
+    ),
+    "ollama": ("the input length exceeds maximum context length", None, None, 0),
+    "fireworks": ("The prompt is too long: 140000, model maximum context length: 131071", 131_071, 140_000, 0),
+    "cohere": (
+        "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5000.",
+        *(4081, 5000, 0),
+    ),
+    "cerebras": (
+        "Please reduce the length of the messages or completion. Current length is 9000 while limit is 8192",
+        *(8192, 9000, 0),
+    ),
+    "github": ("Request body too large for gpt-4o model. Max size: 8000 tokens.", 8000, None, 0),
+    "copilot": ("prompt token count of 70000 exceeds the limit of 64000", 64_000, 70_000, 0),
+    "bedrock": ("Input is too long for requested model.", None, None, 0),
+    "kimi": ("Invalid request: Your request exceeded model token limit: 131072", 131_072, None, 0),
 }
 
 
 @pytest.mark.parametrize("server", SAID)
 def test_the_words_of_common_servers_are_understood(server: str) -> None:
-    message, limit, asked = SAID[server]
+    message, limit, asked, answer = SAID[server]
 
     found = read_overflow(openai_error({"message": message, "type": "invalid_request_error"}))
 
     assert found is not None
-    assert (found.limit, found.asked) == (limit, asked) if server != "mistral" else found.asked == asked
+    assert (found.limit, found.asked, found.answer) == (limit, asked, answer)
+
+
+@pytest.mark.parametrize("number", ["0", "0" * 5000, "9" * 5000])
+def test_a_number_that_means_nothing_does_no_harm(number: str) -> None:
+    found = read_overflow(RuntimeError(f"maximum context length is {number} tokens"))
+
+    assert found is not None
+    assert found.limit is None or found.limit >= 10**11
 
 
 @pytest.mark.acceptance("D-05")
@@ -89,13 +170,13 @@ def test_an_error_of_the_anthropic_sdk_tells_its_numbers() -> None:
     assert (found.limit, found.asked) == (200_000, 208_310)
 
 
-def test_room_for_the_answer_counts_as_asked_for() -> None:
+def test_room_for_the_answer_is_told_apart_from_what_was_sent() -> None:
     said = "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input length"
 
     found = read_overflow(anthropic_error("invalid_request_error", said))
 
     assert found is not None
-    assert (found.limit, found.asked) == (200_000, 210_000)
+    assert (found.limit, found.asked, found.answer) == (200_000, 190_000, 20_000)
 
 
 def test_a_body_that_is_too_large_is_an_overflow() -> None:

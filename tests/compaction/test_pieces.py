@@ -11,6 +11,7 @@ from nexus_core.compaction.prompts import write_transcript
 from nexus_core.values.message import Message
 from nexus_core.values.parts import ToolCall
 from tests.compaction.threads import conversation, words
+from tests.effort import examples
 from tests.history.conversations import conversations
 
 
@@ -71,7 +72,7 @@ def test_there_are_never_more_pieces_than_anybody_pays_for() -> None:
 
 
 @given(conversations(), st.integers(1, 1200), st.integers(0, 300))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_however_small_a_window_is_there_are_pieces(messages: list[Message], window: int, beside: int) -> None:
     pieces = cut(messages, window, beside)
 

@@ -8,14 +8,16 @@ from hypothesis import strategies as st
 
 from nexus_core import BudgetError, Nexus, PluginError, hookimpl
 from nexus_core.compaction.outline import outline_thread
-from nexus_core.compaction.planning import LEAST_SUMMARY, Selection, least_summary, select_steps
+from nexus_core.compaction.planning import Selection, select_steps
 from nexus_core.host.host import Host
 from nexus_core.host.policy import PluginPolicy
 from nexus_core.plugin import CompactionPlan
 from nexus_core.tokens.estimator import SimpleTokenCounter
 from nexus_core.values.compaction import CompactionBudget, ThreadGroup, ThreadMessage, ThreadOutline
 from tests.compaction.threads import threads, turns
+from tests.effort import examples
 
+BUNDLED = Nexus(layers=False, installed=False).host
 NOBODY = Host((), PluginPolicy(frozenset(), strict=True, only_bundled=False))
 
 
@@ -25,11 +27,11 @@ def budget(
     return CompactionBudget(available=available, target=target, fixed=fixed, summary=summary, keep_turns=keep)
 
 
-def select(thread: ThreadOutline, given: CompactionBudget, host: Host = NOBODY) -> Selection | None:
+def select(thread: ThreadOutline, given: CompactionBudget, host: Host = BUNDLED) -> Selection | None:
     return select_steps(host, thread, given, SimpleTokenCounter())
 
 
-def selected(thread: ThreadOutline, given: CompactionBudget, host: Host = NOBODY) -> Selection:
+def selected(thread: ThreadOutline, given: CompactionBudget, host: Host = BUNDLED) -> Selection:
     found = select(thread, given, host)
     assert found is not None
     return found
@@ -177,7 +179,7 @@ def test_what_must_stay_is_looked_at_first_and_listed_where_it_does_not_fit() ->
         "system": 500,
         "event": 400,
         "tools": 300,
-        "summary": LEAST_SUMMARY,
+        "summary": 200,
     }
     assert raised.value.needed == 3000
 
@@ -217,8 +219,12 @@ def test_a_plugin_says_where_the_part_begins_that_stays() -> None:
     assert planned(CompactionPlan(first_kept="t6.1")).turn == "t6"
 
 
-def test_where_no_plugin_answers_nexus_plans_itself() -> None:
-    assert planned(None).planner == ""
+def test_where_a_plugin_has_no_answer_the_bundled_one_does() -> None:
+    assert planned(None).planner == "compaction"
+
+
+def test_where_nobody_answers_nothing_is_summarised() -> None:
+    assert select(LONG, budget(1600, 900), NOBODY) is None
 
 
 @pytest.mark.parametrize(
@@ -243,7 +249,7 @@ def test_a_plan_that_keeps_more_than_fits_is_refused() -> None:
 
 def test_a_plan_that_is_none_costs_the_plugin_its_answer() -> None:
     with Nexus(layers=False, plugins=[Planner("t2")], report=lambda _: None) as nexus:  # type: ignore[arg-type]
-        assert selected(LONG, budget(1600, 900), nexus.host).planner == ""
+        assert selected(LONG, budget(1600, 900), nexus.host).planner == "compaction"
 
 
 # ---- whatever the thread is like -----------------------------------------------------------------------------------
@@ -271,7 +277,7 @@ def check(thread: tuple[list[ThreadMessage], str], given: CompactionBudget, pinn
         for name in brought:
             assert called.index(name) >= 0
     assert {each.step for each in parts[0]}.isdisjoint({each.step for part in parts[1:] for each in part})
-    assert sum(given.fixed.values()) + found.kept_tokens + least_summary(given) <= given.available
+    assert sum(given.fixed.values()) + found.kept_tokens + given.least_summary <= given.available
     assert not pinned & {each.step for each in parts[0]}
     if open_turn:
         event = next(each for each in messages if each.turn == open_turn)
@@ -293,7 +299,7 @@ PINS = st.frozensets(st.sampled_from(["t0", "t0.0", "t1.1", "t2.end", "t3.0.1"])
 
 @pytest.mark.acceptance("Q-08")
 @given(threads, BUDGETS, PINS)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_no_tool_pair_is_ever_split(
     thread: tuple[list[ThreadMessage], str], given: CompactionBudget, pinned: frozenset[str]
 ) -> None:
@@ -311,7 +317,7 @@ def test_no_tool_pair_is_ever_split_in_ten_thousand_threads(
 
 
 @given(threads, BUDGETS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_a_second_compaction_plans_from_where_the_first_one_kept(
     thread: tuple[list[ThreadMessage], str], given: CompactionBudget
 ) -> None:

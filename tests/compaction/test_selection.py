@@ -20,6 +20,7 @@ from nexus_core.context import (
 from nexus_core.history.groups import groups
 from nexus_core.values.message import Message
 from nexus_core.values.parts import ToolCall, ToolResult
+from tests.effort import examples
 from tests.history.conversations import any_messages, conversations
 from tests.history.counters import Characters
 
@@ -73,7 +74,7 @@ def test_a_share_that_is_none_is_refused(ratio: float) -> None:
 
 @pytest.mark.acceptance("Q-08")
 @given(conversations() | any_messages, st.integers(0, 400), st.floats(0, 1))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_no_group_is_ever_split(messages: list[Message], budget: int, ratio: float) -> None:
     gone, kept = select_messages_for_compaction(messages, Characters(), budget, ratio)
 

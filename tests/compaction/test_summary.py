@@ -13,6 +13,7 @@ from nexus_core.dialects.finding import dialect
 from nexus_core.values.message import Message
 from nexus_core.values.parts import ToolResult
 from nexus_core.values.source import TRUSTS, Trust, lowest_trust
+from tests.effort import examples
 
 NOW = datetime(2026, 3, 1, 9, 5)  # noqa: DTZ001 - local, as it is shown
 
@@ -82,7 +83,7 @@ def leaves(tree: object) -> list[Trust]:
 
 @pytest.mark.acceptance("T13")
 @given(TREES)
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_no_summary_is_trusted_more_than_the_least_of_what_went_into_it(tree: object) -> None:
     assert TRUSTS.index(trust_in(tree)) == max(TRUSTS.index(leaf) for leaf in leaves(tree))
 

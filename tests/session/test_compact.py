@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from nexus_core.compaction import redaction
 from nexus_core.compaction.summary import PREVIOUS
 from nexus_core.dialects.neutral.json_form import encode
 from nexus_core.errors import BudgetError, TurnError, UsageError
@@ -105,7 +106,7 @@ def test_fewer_turns_stay_only_where_three_do_not_fit(open_nexus: OpenNexus) -> 
     assert texts(context.history)[1:] == ["question 3", "answer 3"]
 
 
-@pytest.mark.acceptance("D-06")
+@pytest.mark.acceptance("D-06", "X-05")
 def test_memories_give_way_before_anything_is_summarised(open_nexus: OpenNexus, ledger: StoreLedger) -> None:
     session = long_session(open_nexus(plugins=[MoodyWords()], summarize=Fake()), 8)
     before = session.preview("word")
@@ -347,6 +348,56 @@ def test_secrets_stay_where_the_user_wants_it(open_nexus: OpenNexus, nexus_home:
     assert report is not None
     assert secret in fake.asked[0].prompt
     assert report.redacted == {}
+
+
+def test_where_no_turn_is_open_summary_and_pins_still_come_first(open_nexus: OpenNexus, ledger: StoreLedger) -> None:
+    nexus = open_nexus(plugins=[Words()], summarize=Fake())
+    session = long_session(nexus, 6)
+    pinned = steps_of(ledger, "s")[3]
+    session.pin(pinned.id)
+    session.compact()
+
+    context = nexus.assemble(nexus.request(session="s"))
+
+    assert context.messages == session.messages
+    assert texts(context.history)[:3] == ["[Previous conversation", "question 1", "question 3"]
+    assert (context.current_message, context.progress) == (None, ())
+    placed = [each.name for each in context.placements if each.zone == "history"]
+    assert placed[0] == compactions(ledger)[0].id
+    assert len(placed) == len(context.messages)
+
+
+@pytest.mark.acceptance("T10")
+def test_a_call_with_secrets_is_not_repeated_for_its_cache(
+    open_nexus: OpenNexus, ledger: StoreLedger, nexus_home: Path
+) -> None:
+    configure(nexus_home, form="cached")
+    fake = Fake()
+    secret = "sk-ant-api03-" + "A1b2C3d4E5" * 9
+    session = long_session(open_nexus(plugins=[Words()], summarize=fake), 6)
+    session.ask(f"The key is {secret}")  # it stays; the call that would be repeated has it
+
+    report = session.compact()
+
+    assert report is not None
+    assert fake.asked[0].context is None
+    assert (report.form, report.redacted) == ("standalone", {})
+    assert report.note.endswith("because there are secrets in it: 1 anthropic-key")
+    assert (compactions(ledger)[0].data["form"], compactions(ledger)[0].data["note"]) == ("standalone", report.note)
+
+
+def test_each_message_is_looked_through_for_secrets_once(
+    open_nexus: OpenNexus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    look = redaction.redact
+    monkeypatch.setattr(redaction, "redact", lambda text: seen.append(text) or look(text))  # type: ignore[func-returns-value]
+    session = long_session(open_nexus(plugins=[Words()], summarize=Fake()), 6)
+
+    session.compact()
+
+    assert sum(text.startswith("question 0 ") for text in seen) == 1
+    assert sum(text.startswith("answer 0 ") for text in seen) == 1
 
 
 def test_a_summariser_may_go_on_from_the_call_itself(open_nexus: OpenNexus, nexus_home: Path) -> None:

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.slow
 KILLS = 25
 
 
+@pytest.mark.acceptance("R2")
 def test_a_compaction_that_is_killed_has_happened_or_has_not(tmp_path: Path, nexus_home: Path) -> None:
     assert nexus_home.is_dir()
     work = tmp_path / "work"

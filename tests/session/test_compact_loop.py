@@ -79,10 +79,13 @@ def test_where_it_stops_what_does_not_fit_is_left_out_and_the_cut_stays(
     assert session.next().messages == context.messages
 
 
+@pytest.mark.parametrize("histories", [1, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("fault", R15)
-def test_whatever_a_summariser_does_a_conversation_goes_on(nexus_home: Path, open_nexus: OpenNexus, fault: str) -> None:
+def test_whatever_a_summariser_does_a_conversation_goes_on(
+    nexus_home: Path, open_nexus: OpenNexus, fault: str, histories: int
+) -> None:
     configure(nexus_home, summarisers=["given"], timeout=2)
-    for seed in range(4):
+    for seed in range(histories):
         chance = random.Random(seed)  # noqa: S311 - the same conversations in every run
         ledger, fake = MemoryLedger(), Fake(R15[fault])
         session = open_nexus(plugins=[Words()], summarize=fake, ledger=ledger).session("s", model="words")

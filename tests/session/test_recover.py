@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from nexus_core.errors import SummaryError, TurnError
 from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.session.session import Session
+from nexus_core.testing import write_files
 from tests.session.compacted import (
     AVAILABLE,
     Fake,
@@ -123,6 +125,20 @@ def test_what_a_provider_counts_is_remembered(open_nexus: OpenNexus, ledger: Sto
     assert data_of(compactions(ledger)[0])["calibration"]["words"][-1] == pytest.approx(1.5, abs=0.01)
 
 
+def test_room_for_the_answer_does_not_count_as_the_providers_way_of_counting(
+    open_nexus: OpenNexus, ledger: StoreLedger
+) -> None:
+    session = long_session(open_nexus(plugins=[Words()], summarize=Fake()), 8)
+    room = session.preview("word").token_budget.remaining
+    sent = session.ask("word " * (room - 50)).token_budget.total
+
+    said = f"input length and `max_tokens` exceed context limit: {sent} + 700 > 1500, decrease input length"
+    context = session.recover(RefusedError(said, status_code=400))
+
+    assert data_of(compactions(ledger)[0])["calibration"]["words"] == [1.0]
+    assert context.token_budget.total <= 1500 - 700
+
+
 def test_a_smaller_window_than_we_thought_counts(open_nexus: OpenNexus) -> None:
     session = refused_session(open_nexus, 8, words=20)
 
@@ -131,6 +147,76 @@ def test_a_smaller_window_than_we_thought_counts(open_nexus: OpenNexus) -> None:
     )
 
     assert context.token_budget.total <= 300
+
+
+SMALL = RefusedError("This model's maximum context length is 600 tokens.", code="context_length_exceeded")
+
+
+def test_a_smaller_window_is_remembered(open_nexus: OpenNexus, ledger: StoreLedger) -> None:
+    session = refused_session(open_nexus, 8, words=20)
+    session.recover(SMALL)
+    session.record(says("So.", name="msg_a"))
+
+    for number in range(20, 30):
+        context = session.ask(f"question {number} " + "word " * 40)
+        assert context.token_budget.limit == 600
+        assert context.token_budget.total <= 450
+        session.record(says(f"answer {number}", name=f"msg_{number}"))
+
+    assert context.findings[0].code == "smaller-window"
+    assert "said that it reads 600 tokens, not 1,500" in str(context.findings[0])
+    assert [step.data["trigger"] for step in compactions(ledger)][:2] == ["overflow_recovery", "context_limit"]
+
+
+def test_a_session_that_is_opened_again_or_forked_knows_the_smaller_window(open_nexus: OpenNexus) -> None:
+    session = refused_session(open_nexus, 8, words=20)
+    session.recover(SMALL)
+    session.record(says("So.", name="msg_a"))
+    session.undo()
+
+    again = open_nexus(plugins=[Words()], summarize=Fake()).session("s")
+
+    assert again.preview("And?").token_budget.limit == 600
+    assert again.fork("t").preview("And?").token_budget.limit == 600
+
+
+def test_another_model_has_its_own_window(open_nexus: OpenNexus) -> None:
+    session = refused_session(open_nexus, 8, words=20)
+    session.recover(SMALL)
+    session.record(says("So.", name="msg_a"))
+
+    other = open_nexus(plugins=[Words()], summarize=Fake()).session("s", model="gpt-4o")
+
+    assert other.preview("And?").token_budget.limit == 128_000
+
+
+def test_whoever_corrects_the_window_in_the_settings_is_believed(open_nexus: OpenNexus, nexus_home: Path) -> None:
+    session = refused_session(open_nexus, 8, words=20)
+    session.recover(SMALL)
+    session.record(says("So.", name="msg_a"))
+    write_files(nexus_home, {"config.json": json.dumps({"models": {"words": {"window": 1000}}})})
+
+    context = open_nexus(plugins=[Words()], summarize=Fake()).session("s").preview("And?")
+
+    assert context.token_budget.limit == 1000
+    assert context.findings == ()
+
+
+def test_a_larger_window_than_we_thought_is_not_believed(open_nexus: OpenNexus, ledger: StoreLedger) -> None:
+    session = refused_session(open_nexus, 8)
+
+    session.recover(too_long(asked=9_000, limit=8_000))
+
+    assert "windows" not in compactions(ledger)[0].data
+
+
+def test_where_it_could_not_be_made_shorter_nothing_is_remembered(open_nexus: OpenNexus) -> None:
+    session = refused_session(open_nexus, 8)
+
+    with pytest.raises(RefusedError):
+        session.recover(RefusedError("maximum context length is 3 tokens", code="context_length_exceeded"))
+
+    assert session.next().token_budget.limit == 1500
 
 
 def test_three_turns_that_a_provider_refuses_are_summarised_all_the_same(

@@ -48,7 +48,9 @@ class Endpoint(Strict):
     )
     window: Annotated[int, Field(ge=0)] = Field(default=0, description="How many tokens it reads at once; 0 for any.")
     max_retries: Annotated[int, Field(ge=0, le=10)] = Field(default=2, description="How often it is asked again.")
-    timeout: Annotated[float, Field(gt=0)] = Field(default=120.0, description="Seconds that one attempt may take.")
+    timeout: Annotated[float, Field(gt=0, le=86_400)] = Field(
+        default=120.0, description="Seconds that one attempt may take; a day at most."
+    )
     options: dict[str, Any] = Field(
         default_factory=dict, description="Sent along as they are; null leaves out what would be sent otherwise."
     )
