@@ -1,4 +1,4 @@
-"""Writes the generated files: the manifest of bundled plugins, the hook reference and the value reference.
+"""Writes what is generated: the manifest of bundled plugins, and pages of the reference, from code and tests.
 
 python scripts/generate.py           rewrite them
 python scripts/generate.py --check   exit with 1 if they are not what would be written
@@ -24,13 +24,15 @@ import nexus_core  # noqa: E402 - after the path is set
 from nexus_core import hookspecs, plugin  # noqa: E402 - as above
 from nexus_core.host.contract import Hook, hooks  # noqa: E402 - as above
 from nexus_core.host.inspection import implementations  # noqa: E402 - as above
+from scripts import acceptance, plugin_pages  # noqa: E402 - as above
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 MANIFEST = ROOT / "nexus_core/host/bundled.py"
 HOOKS = ROOT / "docs/reference/hooks.md"
 VALUES = ROOT / "docs/reference/values.md"
+ACCEPTANCE = ROOT / "docs/reference/acceptance.md"
 
 _HEADING = re.compile(r"^(Args|Returns|Example):$", re.MULTILINE)
 
@@ -39,7 +41,7 @@ def main() -> int:
     """Write, or compare, and return the exit code."""
     check = sys.argv[1:] == ["--check"]
     stale = []
-    for path, text in ((MANIFEST, manifest()), (HOOKS, hook_reference()), (VALUES, value_reference())):
+    for path, text in generated().items():
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue
         stale.append(path.relative_to(ROOT))
@@ -51,10 +53,17 @@ def main() -> int:
     return 1 if check and stale else 0
 
 
-def manifest() -> str:
-    """`nexus_core/host/bundled.py`: what is known of each bundled plugin without importing it."""
+def generated() -> dict[Path, str]:
+    """What is generated, by path."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     points: dict[str, str] = project["entry-points"]["nexus.plugins"]
+    accepted = acceptance.page(acceptance.read_behaviours(), acceptance.read_proofs())
+    pages = {HOOKS: hook_reference(), VALUES: value_reference(), ACCEPTANCE: accepted}
+    return {MANIFEST: manifest(points), **pages, **plugin_pages.pages(points)}
+
+
+def manifest(points: Mapping[str, str]) -> str:
+    """`nexus_core/host/bundled.py`: what is known of each bundled plugin without importing it."""
     rows = [_row(name, points[name]) for name in sorted(points)]
     body = "\n".join(rows)
     imports = ["from nexus_core.host.candidates import bundled"]
@@ -121,11 +130,15 @@ def _parts(docstring: str) -> Iterator[str]:
     for heading, body in zip(sections[::2], sections[1::2], strict=True):
         text = inspect.cleandoc(body)
         if heading == "Args":
-            yield re.sub(r"^(\w+):", r"- `\1`:", text, flags=re.MULTILINE).replace("\n    ", "\n  ")
+            yield re.sub(r"^(\w+(?:, \w+)*):", _item, text, flags=re.MULTILINE).replace("\n    ", "\n  ")
         elif heading == "Returns":
             yield f"**Returns.** {text}"
         else:
             yield f"```python\n{text}\n```"
+
+
+def _item(match: re.Match[str]) -> str:
+    return f"- {', '.join(f'`{name}`' for name in match[1].split(', '))}:"
 
 
 def value_reference() -> str:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from nexus_core.history.ledger.memory import MemoryLedger
 from tests.conftest import ROOT
+from tests.contract.pages import DOCS, PAGES, name_of
 
-DOCS = sorted(ROOT.glob("docs/**/*.md"))
-PAGES = [*sorted(ROOT.glob("*.md")), *DOCS, *sorted(ROOT.glob("plugins/**/README.md")), ROOT / "benchmarks/README.md"]
 PICTURES = sorted(ROOT.glob("docs/**/*.svg"))
 GENERATED = {"hooks.md", "values.md"}
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-def name_of(path: Path) -> str:
-    return str(path.relative_to(ROOT))
 
 
 def without_code(text: str) -> str:
@@ -62,9 +59,11 @@ def test_the_index_leads_to_every_page_and_the_readme_to_the_index() -> None:
     assert index in {path for path, _ in links(ROOT / "README.md")}
 
 
-def test_a_test_knows_every_page_that_has_programs() -> None:
+def test_a_test_knows_every_page_that_has_programs_or_shows_what_is_printed() -> None:
     tests = "\n".join(path.read_text(encoding="utf-8") for path in ROOT.glob("tests/**/*.py"))
-    pages = [page.name for page in DOCS if "```python\n" in page.read_text(encoding="utf-8")]
+    pages = [
+        page.name for page in DOCS if re.search(r"^(```python|\$ .*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
 
     assert [name for name in pages if name not in GENERATED and name not in tests] == []
     assert len(pages) > 15
@@ -108,6 +107,28 @@ def test_the_program_of_the_page_about_context_runs(
     assert f"local {ROOT}/examples/acme/company/backend/auth-service" in out
 
 
+def test_the_program_of_the_page_about_assembly_runs(
+    monkeypatch: pytest.MonkeyPatch, nexus_home: Path, work: Path
+) -> None:
+    assert nexus_home.is_dir()
+    monkeypatch.chdir(work)
+    (program,) = programs("reference/assembly.md")
+    names: dict[str, Any] = {}
+
+    exec(program, names)  # noqa: S102 - as above
+
+    assert names["arguments"]["model"] == "gpt-4o"
+    assert names["arguments"]["messages"][-1]["content"].endswith("\n\nWhy?")
+
+
+def test_the_order_of_imports_is_told_as_it_is_held() -> None:
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (told,) = re.findall(r"^```text\n(cli .*?)^```$", contributing, re.MULTILINE | re.DOTALL)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+    assert re.split(r"\s+→\s+", told.strip()) == project["tool"]["importlinter"]["contracts"][0]["layers"]
+
+
 def test_the_program_of_the_page_about_the_ledger_runs() -> None:
     (program,) = programs("reference/ledger.md")
     names: dict[str, object] = {}
@@ -121,12 +142,12 @@ def test_the_program_of_the_page_about_the_ledger_runs() -> None:
 
 def test_the_counts_on_the_page_about_tokens_are_true() -> None:
     counting, _ = programs("reference/tokens.md")
-    lines = re.findall(r"^(counter\..+?)  # (.+)$", counting, re.MULTILINE)
+    lines = re.findall(r"^(\w+\..+?)  # (.+)$", counting, re.MULTILINE)
     names: dict[str, object] = {}
 
     exec(counting, names)  # noqa: S102 - as above
 
-    assert len(lines) == 3
+    assert len(lines) == 5
     for code, shown in lines:
         told = repr(eval(code, names))  # noqa: S307 - as above
         assert told.replace("cached", "exact") in (shown, f"({shown})")
