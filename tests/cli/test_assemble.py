@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from nexus_core import Nexus
+from nexus_core.context import AgentResult
 from nexus_core.dialects.finding import NAMES, dialect
 from nexus_core.testing import write_files
 from tests.conftest import Cli, InstallPlugin, Outcome
@@ -199,6 +200,15 @@ def test_the_message_may_come_through_a_pipe(cli: Cli, type_in: TypeIn) -> None:
     assert outcome.out.endswith("\n\n  Grüezi.\n  Wie geht's?\n")
 
 
+def test_a_message_to_a_session_that_is_not_there_is_what_would_begin_it(cli: Cli, nexus: Nexus) -> None:
+    outcome = cli("assemble", "hi", "--session", "demo", "--dialect", "anthropic")
+
+    assert outcome.code == 0
+    assert json.loads(outcome.out)["messages"][-1]["content"].endswith("\n\nhi")
+    assert outcome.err.startswith("(there is no session 'demo' yet: this would begin it)\n")
+    assert nexus.ledger.session("demo") is None
+
+
 # ---- what is wrong --------------------------------------------------------------------------------------------------
 
 
@@ -209,6 +219,8 @@ def test_the_message_may_come_through_a_pipe(cli: Cli, type_in: TypeIn) -> None:
         (["--dialect", "antropic"], 2, "unknown dialect 'antropic'\n  did you mean 'anthropic'?"),
         (["--role", "managr"], 2, "unknown role 'managr'\n  did you mean 'manager'?"),
         (["--session", "auth-bog"], 2, "unknown session 'auth-bog'\n  did you mean 'auth-bug'?"),
+        (["x", "--session", "auth-bog"], 2, "unknown session 'auth-bog'\n  did you mean 'auth-bug'?"),
+        (["--session", "demo"], 2, "unknown session 'demo'"),
         (["", "-m", "gpt-4o"], 2, "the message is empty\n  leave it out"),
         ([" \n"], 2, "the message is empty"),
         (["a\udcffb"], 2, "the message is not UTF-8"),
@@ -330,3 +342,64 @@ def test_completion_offers_what_there_is(line: str, offered: str, work: Path) ->
     ran = subprocess.run(command, cwd=work, env={**os.environ, **variables}, capture_output=True, text=True, check=True)
 
     assert offered in ran.stdout.split()
+
+
+# ---- what should not be sent as it stands ---------------------------------------------------------------------------
+
+
+def codes_of(outcome: Outcome) -> list[str]:
+    return [finding["code"] for finding in document(outcome)["findings"]]
+
+
+def test_whoever_sends_a_session_that_rests_is_warned_that_the_last_word_is_the_model_s(cli: Cli, nexus: Nexus) -> None:
+    talk = nexus.session("rests", model="claude-sonnet-4")
+    talk.ask("Why?")
+    talk.record(says("Because."))
+
+    outcome = cli("assemble", "--session", "rests", "--dialect", "anthropic")
+
+    assert json.loads(outcome.out)["messages"][-1]["role"] == "assistant"
+    assert "the last word is the model's" in outcome.err
+    assert codes_of(cli("assemble", "--session", "rests", "--json")) == ["nothing-said"]
+    assert codes_of(cli("assemble", "And now?", "--session", "rests", "--json")) == []
+
+
+@pytest.mark.usefixtures("session")
+def test_whoever_sends_a_session_whose_calls_wait_is_warned(cli: Cli) -> None:
+    outcome = cli("assemble", "--session", "auth-bug")
+
+    assert "look (t1): the result is not recorded yet, and an API would refuse this call" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("model", "api", "is_foreign"),
+    [
+        ("gpt-4o", "anthropic", True),
+        ("gpt-4o", "gemini", True),
+        ("gpt-4o", "responses", False),
+        ("claude-sonnet-4", "anthropic", False),
+        ("claude-sonnet-4", "responses", True),
+        ("claude-sonnet-4", "openai", False),  # many servers speak so, whoever made the model
+        ("nobody-knows", "anthropic", False),
+    ],
+)
+def test_a_model_that_the_api_does_not_serve_is_named(cli: Cli, model: str, api: str, is_foreign: bool) -> None:
+    outcome = cli("assemble", "Why?", "-m", model, "--dialect", api, "--json")
+
+    assert ("foreign-model" in codes_of(outcome)) is is_foreign
+
+
+def test_calls_without_tools_are_told_to_whoever_asks_anthropic(cli: Cli, nexus: Nexus, work: Path) -> None:
+    messages = [
+        {"role": "user", "content": "Why?"},
+        {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "look", "arguments": "{}"}}]},
+        {"role": "tool", "tool_call_id": "c", "content": "nothing"},
+        {"role": "assistant", "content": "Nothing."},
+    ]
+    nexus.session("imported").record(AgentResult(messages=messages))
+    write_files(work, {"tools.json": json.dumps(TOOLS)})
+    given = ("assemble", "More", "--session", "imported", "-m", "claude-sonnet-4", "--json", "--dialect")
+
+    assert codes_of(cli(*given, "anthropic")) == ["calls-without-tools"]
+    assert codes_of(cli(*given, "openai")) == []
+    assert codes_of(cli(*given, "anthropic", "--tools", "tools.json")) == []

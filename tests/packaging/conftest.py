@@ -171,7 +171,7 @@ def make_environment(core_wheel: Path, tmp_path_factory: pytest.TempPathFactory)
     wheelhouse = tmp_path_factory.mktemp("wheelhouse")
     # The only time the package index is asked; hatchling wants editables for an installation in place.
     pip_wheel = (sys.executable, "-m", "pip", "wheel", "--quiet", "--wheel-dir", wheelhouse)
-    must_run(*pip_wheel, core_wheel, "editables", "hatchling", "pytest", cwd=wheelhouse)
+    must_run(*pip_wheel, core_wheel, "editables", "hatchling", "pytest", "openai", cwd=wheelhouse)
 
     def make(*requirements: str | Path) -> Environment:
         directory = tmp_path_factory.mktemp("environment")

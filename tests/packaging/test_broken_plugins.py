@@ -136,6 +136,7 @@ def _uninstall(core: Environment) -> None:
         shutil.rmtree(path)
 
 
+@pytest.mark.acceptance("T21", "R17")
 @pytest.mark.usefixtures("broken")
 def test_the_prompt_is_printed_without_the_culprit(core: Environment, prompt_without_culprit: str) -> None:
     finished = core.nexus("show")
@@ -143,6 +144,7 @@ def test_the_prompt_is_printed_without_the_culprit(core: Environment, prompt_wit
     assert (finished.returncode, finished.stdout) == (0, prompt_without_culprit)
 
 
+@pytest.mark.acceptance("T21", "R17")
 def test_the_culprit_and_its_defect_are_named_once(core: Environment, broken: Broken) -> None:
     finished = core.nexus("show")
 

@@ -34,6 +34,7 @@ def workspace(tmp_path: Path) -> Path:
     )
 
 
+@pytest.mark.acceptance("T22")
 @pytest.mark.parametrize(
     "command",
     [
