@@ -39,18 +39,23 @@ class NexusError(Exception):
         what: What happened, one sentence without a final period.
         where: The file (with line and column if known), plugin or setting it is about.
         hint: What to do about it.
+        command: What to do about it at a terminal, where that is something else than in a program.
     """
 
     # For subclasses of strangers that do not call this constructor.
     what: str = "something went wrong"
     where: str | None = None
     hint: str | None = None
+    command: str | None = None
 
-    def __init__(self, what: str, *, where: str | None = None, hint: str | None = None) -> None:
+    def __init__(
+        self, what: str, *, where: str | None = None, hint: str | None = None, command: str | None = None
+    ) -> None:
         super().__init__(what)
         self.what = what
         self.where = where
         self.hint = hint
+        self.command = command
 
     def __str__(self) -> str:
         lines = [self.what]
@@ -91,12 +96,12 @@ class MessageError(NexusError):
     """Raised when something given as a message, a reply or a tool cannot be read as one.
 
     Args:
-        what, hint: As for every error.
+        what, hint, command: As for every error.
         path: Where inside what was given: `messages[3].content[0].type`.
     """
 
-    def __init__(self, what: str, *, path: str = "", hint: str | None = None) -> None:
-        super().__init__(what, where=path or None, hint=hint)
+    def __init__(self, what: str, *, path: str = "", hint: str | None = None, command: str | None = None) -> None:
+        super().__init__(what, where=path or None, hint=hint, command=command)
         self.path = path
 
 

@@ -365,7 +365,8 @@ def nexus_compaction_plan(
 ) -> CompactionPlan | None:
     """Say which part of a conversation stays as it is when the rest is summarised.
 
-    First answer wins. Asked once per compaction. Where nobody answers, the newest turns stay that fit.
+    First answer wins. Asked once per compaction. Where nobody answers, nothing is summarised; the bundled plugin
+    `compaction` keeps the newest turns that fit.
 
     Args:
         thread: The turns since the latest summary, each in groups of messages that live or die together.

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from nexus_core.layers.rechecking import decide_again
     from nexus_core.nexus import Nexus
     from nexus_core.rendering.labelled import render_system
+    from nexus_core.session.naming import find_named
     from nexus_core.session.recorded import CallResult, RecordedCall
     from nexus_core.text.console import Console
     from nexus_core.text.hidden import strip_hidden
@@ -44,17 +45,20 @@ if TYPE_CHECKING:
     from nexus_core.text.markers import unescape as unescape_markers
     from nexus_core.text.redaction import redact
     from nexus_core.text.visible import visible, visible_line
+    from nexus_core.text.written_secrets import hide_secrets, secrets_in
     from nexus_core.tokens.counter import TextCounter
     from nexus_core.tokens.counters import open_counter
     from nexus_core.tokens.estimator import estimate
     from nexus_core.tokens.messages import count_messages
     from nexus_core.tokens.pieces import cut_pieces
-    from nexus_core.trust.fingerprint import canonical, describe_server, one_line, without_password
+    from nexus_core.trust.fingerprint import canonical, describe_server, one_line
     from nexus_core.values.arrangement import Arranged, Arrangement, Past
     from nexus_core.values.budget import GroupSizes as GroupSizes  # noqa: PLC0414 - for annotations of plugins
     from nexus_core.values.budget import Truncation
     from nexus_core.values.command import Command
     from nexus_core.values.compaction import CompactionBudget, CompactionPlan, Summariser, SummaryRequest, ThreadOutline
+    from nexus_core.values.compaction import ThreadGroup as ThreadGroup  # noqa: PLC0414 - for annotations of plugins
+    from nexus_core.values.compaction import ThreadTurn as ThreadTurn  # noqa: PLC0414 - as above
     from nexus_core.values.counting import Model
     from nexus_core.values.declarations import InitFile, MergePolicy, PluginSettings
     from nexus_core.values.declarations import InitScope as InitScope  # noqa: PLC0414 - for annotations of plugins
@@ -135,6 +139,8 @@ _HOMES = {
     "estimate": "tokens.estimator",
     "explain": "layers.explaining",
     "file_in": "files.paths",
+    "find_named": "session.naming",
+    "hide_secrets": "text.written_secrets",
     "is_foreign": "files.ownership",
     "levels_above": "files.repository",
     "locked": "files.lock",
@@ -155,13 +161,13 @@ _HOMES = {
     "render_system": "rendering.labelled",
     "repository_of": "files.repository",
     "repository_root": "files.repository",
+    "secrets_in": "text.written_secrets",
     "set_value": "config.editing",
     "setting_error": "config.documents",
     "strip_hidden": "text.hidden",
     "unescape_markers": "text.markers",
     "visible": "text.visible",
     "visible_line": "text.visible",
-    "without_password": "trust.fingerprint",
     "write_text_atomically": "files.writing",
 }
 _NAMES_THERE = {
@@ -237,6 +243,8 @@ __all__ = [
     "estimate",
     "explain",
     "file_in",
+    "find_named",
+    "hide_secrets",
     "is_foreign",
     "levels_above",
     "locked",
@@ -257,13 +265,13 @@ __all__ = [
     "render_system",
     "repository_of",
     "repository_root",
+    "secrets_in",
     "set_value",
     "setting_error",
     "strip_hidden",
     "unescape_markers",
     "visible",
     "visible_line",
-    "without_password",
     "write_text_atomically",
 ]
 

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # Tests assert properties, never seconds: a busy machine must not turn them red.
-settings.register_profile("unhurried", deadline=None)
-settings.load_profile("unhurried")
+# `--hypothesis-profile` chooses one of these; `tests.effort.examples` scales what a test asks for itself.
+settings.register_profile("quick", deadline=None, max_examples=25)
+settings.register_profile("full", deadline=None, max_examples=100)
+settings.register_profile("long", deadline=None, max_examples=2_000)
+settings.load_profile("full")
 
 pytest_plugins = ["nexus_core.testing.fixtures", "tests.ledger.servers"]
 

@@ -8,19 +8,22 @@ that takes back all is a `compaction` that keeps nothing (`cleared`).
 from __future__ import annotations
 
 import json
-from shlex import quote
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nexus_core.dialects.finding import dialect
 from nexus_core.dialects.plain import plain_mapping
 from nexus_core.errors import ConflictError, ExistsError, MessageError, TurnError
+from nexus_core.session.assembling import ensure_in_use
+from nexus_core.session.state import State
+from nexus_core.session.walking import walk_back
 from nexus_core.tokens.counters import open_counter
 from nexus_core.values.ledger import NewStep
 from nexus_core.values.message import Message
 from nexus_core.values.parts import Opaque
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from nexus_core.nexus import Nexus
     from nexus_core.values.ledger import Ledger, SessionRecord, Step, StepKind
@@ -31,6 +34,8 @@ ATTEMPTS = 100
 """So often a change is tried again when others were faster; each time one of them has got on."""
 LONG = 64_000
 """Items of so many characters, which are mostly pictures, are not stored twice where messages give them back equal."""
+FEW = 8
+"""So many steps are read in one go where only some items are wanted."""
 SILENT = ("sealed", "compaction", "revert", "pin")
 """Kinds of steps without items: they repeat what was said, or take something back."""
 
@@ -125,20 +130,15 @@ class KeptItems:
         return None if record is None or record.tip is None else self._ledger.step(record.tip)
 
     def _newest(self, tip: Step | None, limit: int | None) -> list[Any]:
-        """The newest items up to a step; no more steps are read than it takes to find them."""
-        if tip is None or limit == 0:
+        """The newest items up to a step; no more steps are read than it takes to find them, but for a few."""
+        if tip is None:
             return []
-        begin = self._last_cleared(tip)
-        if limit is None or limit < 0:
-            return _items_in(self._ledger.thread(tip.id, first=begin))
-        window = limit
-        while True:
-            steps = self._ledger.thread(tip.id, limit=window)
-            known = [step.id for step in steps]
-            items = _items_in(steps[known.index(begin) :] if begin in known else steps)
-            if len(items) >= limit or begin in known or len(steps) < window:
-                return items[-limit:]
-            window *= 2
+        begin, most = self._last_cleared(tip), None if limit is None or limit < 0 else limit
+        if most is None:
+            steps: Iterable[Step] = reversed(self._ledger.thread(tip.id, first=begin))
+        else:
+            steps = walk_back(self._ledger, tip.id, at_once=max(most, FEW))
+        return list(islice(_newest_first(steps, begin), most))[::-1]
 
     def _last_cleared(self, tip: Step) -> str | None:
         """The step that cleared all before it, if there is one and nobody took it back."""
@@ -151,16 +151,19 @@ class KeptItems:
         return None
 
 
-def _items_in(steps: Iterable[Step]) -> list[Any]:
-    """The items of steps without those that were taken back; of the end of a thread, the end of its items."""
-    items: list[Any] = []
+def _newest_first(steps: Iterable[Step], begin: str | None) -> Iterator[Any]:
+    """The items of a thread, given from its end, back to a step; without those that were taken back."""
+    popped = 0
     for step in steps:
         data: Mapping[str, Any] = step.data
-        if "popped" in data:
-            del items[-data["popped"] :]
-        elif step.kind not in SILENT:
-            items += data["items"] if "items" in data else _written(step.messages)
-    return items
+        if step.id == begin:
+            return
+        popped += data.get("popped", 0)
+        if step.kind not in SILENT:
+            items = data["items"] if "items" in data else _written(step.messages)
+            left = max(len(items) - popped, 0)
+            popped -= len(items) - left
+            yield from reversed(items[:left])
 
 
 def _read_block(block: dict[str, Any]) -> Message:
@@ -179,9 +182,7 @@ def _is_long(blocks: list[dict[str, Any]]) -> bool:
 
 
 def _ensure_free(record: SessionRecord) -> None:
-    if record.status == "archived":
-        undo = f"nexus session archive --undo {quote(record.label)}"
-        raise TurnError(f"session {record.label!r} is archived", hint=f"`{undo}` takes it back into use")
+    ensure_in_use(State(record, None, None))
     if record.open_turn is not None:
         raise TurnError(
             f"a turn is open in session {record.label!r}",

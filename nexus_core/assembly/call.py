@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_core.assembly.sent import halve
 from nexus_core.errors import BudgetError
 from nexus_core.values.assembled import AssembledContext
 
@@ -74,9 +75,7 @@ def assemble(call: Call) -> AssembledContext:
     Raises:
         BudgetError: What must be sent does not fit; lists what it consists of.
     """
-    history = [each for each in call.sent if each.turn != call.turn]
-    current = next((each for each in call.sent if each.turn == call.turn and each.is_input), None)
-    progress = [each for each in call.sent if each.turn == call.turn and not each.is_input]
+    history, current, progress = halve(call.sent, call.turn)
     event = current.tokens if current else 0
     said, past = current.message if current else None, tuple(each.message for each in history)
     told, since = [each.tokens for each in history], [each.tokens for each in progress]

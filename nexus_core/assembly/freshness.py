@@ -71,12 +71,12 @@ class FreshLoads:
             return known[1:]
         since = time.time_ns()
         request, loaded = self._load(cwd, mode)
-        before = known[2] if known is not None else None
-        if before is not None and before == loaded:  # looked at too early to be sure, or only touched
-            loaded = before
+        seen = look(watched_paths(request, loaded), since)
+        if known is not None and known[2] == loaded and _are_alike(known[0], seen, paths_beside(request, loaded)):
+            loaded = known[2]  # looked at too early to be sure, or only touched
         if len(self._known) >= MOST_PLACES:
             self._known.clear()
-        self._known[cwd, mode] = look(watched_paths(request, loaded), since), request, loaded
+        self._known[cwd, mode] = seen, request, loaded
         return request, loaded
 
     def last(self, cwd: Path, mode: Mode) -> tuple[Request, Loaded] | None:
@@ -89,12 +89,22 @@ def watched_paths(request: Request, loaded: Loaded) -> set[str]:
     """Every path that a load depends on: what was read, what was looked for in vain, and where more could appear."""
     paths: set[Path] = {*_levels(request), request.home, request.cwd / ".nexus3"}
     paths |= {request.home / name for name in ("config.json", "trust.json")}
+    paths |= paths_beside(request, loaded)
     for layer in loaded.layers:
-        paths |= {layer.directory, layer.project, *_guides(layer)}
+        paths |= {layer.directory, layer.project}
     for text in (*loaded.texts, *loaded.repeated):
         paths |= {text.path, *text.imports}
     paths |= {config.path for config in loaded.configs} | {skipped.path for skipped in loaded.skipped}
     return {*map(str, paths), *(path for part in loaded.active for path in _scripts(part))}
+
+
+def paths_beside(request: Request, loaded: Loaded) -> set[Path]:
+    """What sections may tell of although no load reads it: the guides of skills, and which of them were used."""
+    return {request.home / "used-skills.json", *(path for layer in loaded.layers for path in _guides(layer))}
+
+
+def _are_alike(before: Look, now: Look, paths: Iterable[Path]) -> bool:
+    return all(before.facts.get(str(path)) == now.facts.get(str(path)) for path in paths)
 
 
 def _levels(request: Request) -> Iterator[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nexus_core.assembly.sent import halve
 from nexus_core.rendering.labelled import render_section
 from nexus_core.tokens.messages import count_tools
 from nexus_core.values.budget import Decision
@@ -119,9 +120,7 @@ def place_static(
 
 def place_all(pieces: Pieces) -> tuple[Placement, ...]:
     """Every piece of a call in its order, and what was left out where it would have stood."""
-    history = [each for each in pieces.sent if each.turn != pieces.turn]
-    current = [each for each in pieces.sent if each.turn == pieces.turn and each.is_input]
-    progress = [each for each in pieces.sent if each.turn == pieces.turn and not each.is_input]
+    history, current, progress = halve(pieces.sent, pieces.turn)
     return (
         *pieces.static(),
         *map(_left_out, pieces.dropped),
@@ -145,7 +144,7 @@ def _place_messages(
         yield placement
 
 
-def _place_current(current: Sequence[Sent], mentions: Sequence[Mention]) -> Iterator[Placement]:
+def _place_current(current: Sent | None, mentions: Sequence[Mention]) -> Iterator[Placement]:
     for place, each in enumerate(mentions):
         yield Placement(
             zone="current",
@@ -158,15 +157,15 @@ def _place_current(current: Sequence[Sent], mentions: Sequence[Mention]) -> Iter
             decision=_dropped(each.refusal, place, each.tokens) if each.refusal else _kept(ALWAYS, place),
         )
     told = sum(each.tokens for each in mentions if not each.refusal)
-    for place, sent in enumerate(current, len(mentions)):
+    if current is not None:
         yield Placement(
             zone="current",
             kind="event",
-            name=sent.step,
-            title=sent.message.role,
-            source=Source(uri=f"step:{sent.step}") if sent.step else Source(uri="caller:"),
-            tokens=max(sent.tokens - told, 0),
-            decision=_kept(ALWAYS, place),
+            name=current.step,
+            title=current.message.role,
+            source=Source(uri=f"step:{current.step}") if current.step else Source(uri="caller:"),
+            tokens=max(current.tokens - told, 0),
+            decision=_kept(ALWAYS, len(mentions)),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from nexus_core.values.message import Message
     from nexus_core.values.source import Trust
@@ -62,3 +62,30 @@ class Sent(NamedTuple):  # of which there are many
     def is_among(self, steps: Collection[str]) -> bool:
         """Whether a step that says it is one of some; an input is also known by its turn."""
         return self.step in steps or (self.is_input and self.turn in steps)
+
+
+class Halves(NamedTuple):
+    """The messages of a call.
+
+    Attributes:
+        history: Those before the open turn; all of them where none is open.
+        current: What the open turn is about.
+        progress: What was said in it since.
+    """
+
+    history: list[Sent]
+    current: Sent | None
+    progress: list[Sent]
+
+
+def halve(sent: Iterable[Sent], turn: str) -> Halves:
+    """Messages by whether they are of the open turn; a summary is of none, also where no turn is open (`""`)."""
+    halves = Halves([], None, [])
+    for each in sent:
+        if not turn or each.turn != turn:
+            halves.history.append(each)
+        elif each.is_input and halves.current is None:
+            halves = halves._replace(current=each)
+        elif not each.is_input:
+            halves.progress.append(each)
+    return halves

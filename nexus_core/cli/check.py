@@ -100,7 +100,7 @@ def _repaired(file: str, found: MessageFile, api: str) -> Repaired:
     try:
         return repair(found.messages, api or None, source=found.dialect or None)
     except MessageError as error:
-        raise MessageError(error.what, path=f"{file}: {error.path}", hint=error.hint) from None
+        raise MessageError(error.what, path=f"{file}: {error.path}", hint=error.command or error.hint) from None
 
 
 def _print(shell: CommandShell, file: str, found: MessageFile, repaired: Repaired, *, fix: bool) -> None:

@@ -67,11 +67,12 @@ def show(
 
 def _rows(settings: Settings) -> list[tuple[str, str, str, str]]:
     rows = []
+    shown = _without_secrets(settings.value)  # the whole, because what a word is can be told from that before it
     for pointer, (winner, *overridden) in settings.origins.items():
-        value = _follow(settings.value, pointer)
+        value = _follow(shown, pointer)
         if not isinstance(value, dict | list) or not value:
             where = f"{winner} ({winner.layer})"
-            rows.append((pointer[1:].replace("/", "."), _shown(pointer, value), where, ", ".join(map(str, overridden))))
+            rows.append((pointer[1:].replace("/", "."), _in_json(value), where, ", ".join(map(str, overridden))))
     return sorted(rows)
 
 
@@ -92,22 +93,25 @@ def _follow(value: Any, pointer: str) -> Any:  # noqa: ANN401 - any JSON value
     return value
 
 
-def _shown(pointer: str, value: object) -> str:
+def _in_json(value: object) -> str:
     import json  # noqa: PLC0415 - as above
 
-    return _HIDDEN if _is_secret(pointer) else json.dumps(_without_secrets(value, pointer), ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _without_secrets(value: Any, pointer: str = "") -> Any:  # noqa: ANN401 - any JSON value
+    from nexus_core.text.written_secrets import hide_secrets  # noqa: PLC0415 - as above
+
     if isinstance(value, dict):
         return {key: _without_secrets(item, f"{pointer}/{key}") for key, item in value.items()}
     if isinstance(value, list):
-        return [_without_secrets(item, f"{pointer}/{index}") for index, item in enumerate(value)]
+        words = all(isinstance(item, str) for item in value)
+        return (
+            hide_secrets(value) if words else [_without_secrets(each, f"{pointer}/{n}") for n, each in enumerate(value)]
+        )
     if _is_secret(pointer):
         return _HIDDEN
-    from nexus_core.trust.fingerprint import without_password  # noqa: PLC0415 - as above
-
-    return without_password(value) if isinstance(value, str) else value
+    return hide_secrets([value])[0] if isinstance(value, str) else value
 
 
 def _is_secret(pointer: str) -> bool:
@@ -128,7 +132,7 @@ def get(ctx: typer.Context, key: Key, json: Json = False, require_trusted: Requi
     if json:
         shell.console.json({"schema": 1, "key": key, "value": value})
     else:
-        shell.console.text(value if isinstance(value, str) else _shown(pointer_of(key), value))
+        shell.console.text(value if isinstance(value, str) else _in_json(value))
 
 
 @app.command(

@@ -9,12 +9,13 @@ import typer
 from nexus_core.cli.bars import Row, print_bars
 from nexus_core.cli.context_shares import shares_of, shares_of_prompt
 from nexus_core.cli.exits import FINDINGS
-from nexus_core.cli.ledger import open_nexus
+from nexus_core.cli.ledger import open_session
 from nexus_core.cli.measure import open_measure
 from nexus_core.nexus import OWN_PROFILE
 from nexus_core.rendering.labelled import render_section
 from nexus_core.text.console import counted
 from nexus_core.text.visible import visible_line
+from nexus_core.values.source import source_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,7 +70,7 @@ class Looked(NamedTuple):
 def show_prompt(ctx: typer.Context, wanted: Wanted) -> None:
     """Print where the tokens of a request go."""
     shell: CommandShell = ctx.obj
-    with open_nexus(ctx, wanted.ledger) as nexus:
+    with open_session(ctx, wanted.session, wanted.ledger) as nexus:
         if wanted.profile == OWN_PROFILE:
             loaded = nexus.load()
             shell.review(loaded, require_trusted=wanted.require_trusted)
@@ -132,10 +133,13 @@ def _print_tables(shell: CommandShell, found: Looked, top: int) -> None:
         print_bars(console, ("KIND",), _rows(shares.kinds()), total)
         print_bars(console, ("LAYER",), _rows(shares.layers()), total)
     here = f"{found.directory}/"  # a path is cut at its end, where it says most
-    sections = [Row(each.name, each.tokens, remark=each.uri.removeprefix(here)) for each in shares.sections]
+    sections = [
+        Row(each.name, each.tokens, remark=source_name(each.uri.removeprefix(here))) for each in shares.sections
+    ]
     print_bars(console, ("SECTION", "SOURCE"), sections, total)
     tools = sorted(shares.tools, key=lambda each: -each.tokens)[:top]
-    print_bars(console, ("TOOL", "SOURCE"), [Row(each.name, each.tokens, remark=each.uri) for each in tools], total)
+    rows = [Row(each.name, each.tokens, remark=source_name(each.uri)) for each in tools]
+    print_bars(console, ("TOOL", "SOURCE"), rows, total)
     largest = sorted(enumerate(found.messages), key=lambda each: -each[1][1])[:top]
     rows = [
         Row(f"message {place}", tokens, remark=f"{message.role}: {excerpt(message)}")
@@ -161,7 +165,7 @@ def _print_tree(shell: CommandShell, shares: Shares) -> None:
 
 
 def _rows(sums: Mapping[str, int]) -> list[Row]:
-    return [Row(name, tokens) for name, tokens in sums.items() if tokens]
+    return [Row(source_name(name), tokens) for name, tokens in sums.items() if tokens]
 
 
 # ---- for programs ---------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nexus_core.text.console import counted
 from nexus_core.text.console import share as percent
 from nexus_core.text.visible import visible_line
+from nexus_core.values.source import source_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +64,12 @@ def tree_lines(root: Node, total: int) -> Iterator[tuple[str, str, str, str]]:
 def _lines(node: Node, depth: int, tokens: int, total: int) -> Iterator[tuple[str, str, str, str]]:
     is_said = not node.children and any(share.zone == "history" for share in node.shares)
     many = f" ({counted(len(node.shares), 'message')})" if is_said else ""
-    yield f"{tokens:,}", percent(tokens, total), f"{_INDENT * depth}{visible_line(node.name)}{many}", node.source
+    yield (
+        f"{tokens:,}",
+        percent(tokens, total),
+        f"{_INDENT * depth}{visible_line(node.name)}{many}",
+        source_name(node.source),
+    )
     for child in node.children.values():
         yield from _lines(child, depth + 1, child.tokens, total)
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core.cli.exits import FINDINGS
-from nexus_core.cli.ledger import LedgerUrl, find_session, open_nexus, session_labels
+from nexus_core.cli.ledger import LedgerUrl, find_session, open_session, session_labels
 from nexus_core.cli.options import Json, Profile, RequireTrusted  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.errors import UsageError, did_you_mean
 from nexus_core.layers.explaining import Explanation
 from nexus_core.layers.explaining import explain as find_explanations
+from nexus_core.values.source import source_name
 
 if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
@@ -53,7 +54,7 @@ def explain(
     shell: CommandShell = ctx.obj
     if not query.strip():
         raise UsageError("there is nothing to explain", hint="name a setting, a file, or a piece of the prompt")
-    with open_nexus(ctx, ledger) as nexus:
+    with open_session(ctx, session, ledger) as nexus:
         found = _look_into(nexus, session, query) if session else []
         context = nexus.context(profile=profile)
         found = found or find_explanations(context, query)
@@ -62,7 +63,7 @@ def explain(
     if json:
         shell.console.json({"schema": 1, "explanations": [each._asdict() for each in found]})
     elif found:
-        shell.console.table([(each.subject, each.place or "-", each.remark) for each in found])
+        shell.console.table([(each.subject, source_name(each.place) or "-", each.remark) for each in found])
     if not found:
         shell.console.message(f"Nothing in the prompt or the settings here has to do with {query!r}.{_nearest(query)}")
         raise typer.Exit(FINDINGS)

@@ -1,4 +1,4 @@
-"""Which ledger a command is about, and which session."""
+"""Which ledger a command is about, which session, and in which directory that works."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core.errors import FileError, UnknownNameError
+from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from nexus_core.cli.shell import CommandShell
     from nexus_core.nexus import Nexus
     from nexus_core.values.ledger import Ledger, SessionRecord
 
@@ -50,6 +52,37 @@ def open_nexus(ctx: typer.Context, ledger: str, *, writes: bool = False) -> Iter
     if not writes and url and url.startswith(_FILE) and not os.path.lexists(_path(url)):
         raise FileError("there is no ledger", where=str(_path(url)), hint="name the file of a ledger, or its url")
     with shell.nexus(ledger=url) as nexus:
+        yield nexus
+
+
+@contextmanager
+def open_session(ctx: typer.Context, label: str, ledger: str, *, writes: bool = False) -> Iterator[Nexus]:
+    """A Nexus for the directory in which a session works; for the one here, where there is no such session.
+
+    Args:
+        ctx: The command.
+        label: The session; "" for none.
+        ledger, writes: As for `open_nexus`.
+    """
+    shell: CommandShell = ctx.find_root().obj
+    with open_nexus(ctx, ledger, writes=writes) as nexus, where_it_works(shell, nexus, label) as there:
+        yield there
+
+
+@contextmanager
+def where_it_works(shell: CommandShell, nexus: Nexus, label: str) -> Iterator[Nexus]:
+    """The same for whoever has a Nexus with that ledger; `-C` names another directory than the session's own."""
+    record = nexus.ledger.session(label) if label and not shell.is_directory_named else None
+    kept = str(record.data.get("cwd") or "") if record else ""
+    if not kept or kept == str(nexus.cwd):
+        yield nexus
+    elif os.path.isdir(kept):  # noqa: PTH112 - Path.is_dir raises where it cannot be reached
+        shell.console.message(visible_line(f"(session {label!r} works in {kept}: that is read)"), style="dim")
+        with shell.nexus(ledger=nexus.ledger, cwd=Path(kept)) as there:
+            yield there
+    else:
+        where = f"{kept}, which is not there; {nexus.cwd} is read instead"
+        shell.console.warning(visible_line(f"session {label!r} works in {where}"))
         yield nexus
 
 

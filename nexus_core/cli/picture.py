@@ -23,8 +23,16 @@ if TYPE_CHECKING:
 
 OTHERS = ("claude", "codex", "gemini")
 LONGEST_NAME = 40
-_URGENT = ("trust-store", "unapproved", "hidden-characters", "protected-setting", "looser-permission", "near-cap")
-_SERVER_STATUS = {"not approved": "not approved", "enabled": "on", "disabled": "off"}
+_URGENT = (
+    "trust-store",
+    "unapproved",
+    "shadowed-server",
+    "hidden-characters",
+    "protected-setting",
+    "looser-permission",
+    "near-cap",
+)
+_SERVER_STATUS = {"not approved": "not approved", "enabled": "on", "disabled": "off", "denied": "denied"}
 
 
 class Picture:
@@ -62,7 +70,12 @@ class Picture:
             "prompt_characters": self._characters,
             "prompt_tokens_estimate": self._tokens,
             "servers": [
-                {"name": server.config.name, "status": server.status, "layer": server.origin}
+                {
+                    "name": server.config.name,
+                    "status": server.status,
+                    "layer": server.origin,
+                    "shadows": str(server.shadows) if server.shadows else None,
+                }
                 for server in loaded.servers
             ],
             "model": loaded.settings.get("provider.model"),
@@ -120,7 +133,11 @@ class Picture:
 
     def _servers(self) -> Iterator[str]:
         for status, word in _SERVER_STATUS.items():
-            names = [_cut(server.config.name) for server in self.loaded.servers if server.status == status]
+            names = [
+                _cut(server.config.name) + (", which hides your own" if server.shadows else "")
+                for server in self.loaded.servers
+                if server.status == status
+            ]
             if names:
                 yield f"{len(names)} {word} ({_listed(names, 3)})"
 

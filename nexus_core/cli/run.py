@@ -109,6 +109,7 @@ def _message(error: BaseException) -> tuple[str, int]:
     if isinstance(error, BudgetError):
         return _table_of(error), FINDINGS
     if isinstance(error, NexusError):
+        error.hint = error.command or error.hint
         return str(error), _exit_code(error)
     if isinstance(error, typer.TyperException):
         ctx = getattr(error, "ctx", None)

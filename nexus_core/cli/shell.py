@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from nexus_core.text.console import Console
     from nexus_core.values.events import HookCall, Problem
+    from nexus_core.values.ledger import Ledger
     from nexus_core.values.loaded import Loaded
 
 _OUT, _ERR = 1, 2  # descriptors, as every program knows them
@@ -31,6 +32,7 @@ class CommandShell:
 
     Attributes:
         console: Where to print.
+        is_directory_named: Whether the command line says which directory it is about (`-C`).
         home: The user's own directory, if it was named on the command line.
         debug: Whether errors show their traceback.
         trace_hooks: Whether every answer to a hook is printed.
@@ -40,6 +42,7 @@ class CommandShell:
         self.console = console
         self._directory = "."
         self._cwd: Path | None = None
+        self.is_directory_named = False
         self.home: str | None = None
         self.debug = False
         self.trace_hooks = False
@@ -54,7 +57,7 @@ class CommandShell:
 
     def change_directory(self, directory: str) -> None:
         """Make the command about another directory."""
-        self._directory, self._cwd = directory, None
+        self._directory, self._cwd, self.is_directory_named = directory, None, True
 
     @contextmanager
     def nexus(
@@ -64,21 +67,23 @@ class CommandShell:
         warn: bool = True,
         layers: bool = True,
         installed: bool = True,
-        ledger: str | None = None,
+        ledger: str | Ledger | None = None,
+        cwd: Path | None = None,
     ) -> Iterator[Nexus]:
-        """Open a Nexus for `cwd`; problems with plugins are printed, and it is closed at the end.
+        """Open a Nexus; problems with plugins are printed, and it is closed at the end.
 
         Args:
             strict: As for `Nexus`.
             warn: Off where the command itself says what went wrong with plugins.
             layers: As for `Nexus`.
             installed: As for `Nexus`.
-            ledger: As for `Nexus`, by its url.
+            ledger: As for `Nexus`.
+            cwd: Another directory than the one the command is about.
         """
         with (
             plugins_at_work(),
             Nexus(
-                self.cwd,
+                cwd or self.cwd,
                 home=self.home,
                 strict=strict,
                 layers=layers,

@@ -99,6 +99,8 @@ _TEXT: _Schema = {"type": ["string", "null"]}
 _WORD: _Schema = {"type": ["string", "number", "boolean"]}
 _WORDS: _Schema = {"type": "array", "items": _WORD}
 _TABLE: _Schema = {"type": ["object", "null"], "additionalProperties": {"type": [*_WORD["type"], "null"]}}
+_NAMES: _Schema = {"type": ["array", "null"], "items": {"type": "string"}}
+_NUMBER: _Schema = {"type": ["number", "null"]}
 _TYPE: _Schema = {"anyOf": [{"enum": ["stdio", "http", "sse", None]}, {"type": "string"}]}
 _BY_FIELD: dict[str, _Schema] = {
     "name": _TEXT,
@@ -109,6 +111,12 @@ _BY_FIELD: dict[str, _Schema] = {
     "env": _TABLE,
     "headers": _TABLE,
     "cwd": _TEXT,
+    "env_file": _TEXT,
+    "env_passthrough": _NAMES,
+    "include_tools": _NAMES,
+    "exclude_tools": _NAMES,
+    "start_timeout": _NUMBER,
+    "call_timeout": _NUMBER,
     "enabled": {"type": ["boolean", "null"]},
 }
 
@@ -116,6 +124,7 @@ _BY_FIELD: dict[str, _Schema] = {
 def _server() -> _Schema:
     """One server; keys that are not known are allowed, because other tools have more of them."""
     fields = {name: _BY_FIELD[field] for name, (field, _) in FIELDS.items()}
+    fields["tools"] = {"anyOf": [_NAMES, {"type": "object"}]}  # for Codex, something else
     nested = {"type": "object", "properties": fields}
     return {
         "type": "object",

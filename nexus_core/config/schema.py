@@ -142,7 +142,9 @@ class CompactionConfig(Strict):
     )
     model: str | None = Field(default=None, description="The model that summarises; the session's own otherwise.")
     command: list[str] | None = Field(default=None, description="A program that reads a prompt and prints a summary.")
-    timeout: Annotated[float, Field(gt=0)] = Field(default=120.0, description="Seconds that a summariser may take.")
+    timeout: Annotated[float, Field(gt=0, le=86_400)] = Field(
+        default=120.0, description="Seconds that a summariser may take; a day at most."
+    )
 
     @model_validator(mode="after")
     def _asks_somebody(self) -> Self:
@@ -183,6 +185,11 @@ class ServerConfig(Strict):
     env: dict[str, str] = Field(default_factory=dict)
     headers: dict[str, str] = Field(default_factory=dict)
     cwd: str | None = None
+    env_file: str | None = None
+    include_tools: list[str] | None = None
+    exclude_tools: list[str] = Field(default_factory=list)
+    start_timeout: float | None = None
+    call_timeout: float | None = None
     enabled: bool = True
 
 

@@ -32,7 +32,7 @@ class at:  # noqa: N801 - it reads as a word: `with at("content")`
 def joined(path: str, error: MessageError) -> MessageError:
     """The same error, seen from outside: `content` and `[0].type` make `content[0].type`."""
     dot = "." if path and error.path and not error.path.startswith("[") else ""
-    return MessageError(error.what, path=f"{path}{dot}{error.path}", hint=error.hint)
+    return MessageError(error.what, path=f"{path}{dot}{error.path}", hint=error.hint, command=error.command)
 
 
 def named(value: object) -> str:

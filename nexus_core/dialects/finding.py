@@ -98,4 +98,8 @@ def _package_of(item: object) -> str:
         for package, name in _PACKAGES.items():
             if kind.__module__ == package or kind.__module__.startswith(f"{package}."):
                 return name
-    raise MessageError(f"expected a message, not {named(item)}", hint="give dicts, objects of an API's SDK, or Message")
+    raise MessageError(
+        f"expected a message, not {named(item)}",
+        hint="give dicts, objects of an API's SDK, or Message",
+        command='a message is an object: {"role": "user", "content": "…"}',
+    )

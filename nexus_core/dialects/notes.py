@@ -16,11 +16,15 @@ _LIKE_NOTES = "_fields"
 
 def noted(fields: dict[str, Any], **notes: object) -> dict[str, Any]:
     """Fields with the notes that say something; `role="developer"` becomes `_role`."""
-    alike = {key: value for key, value in fields.items() if key.startswith("_")}
-    kept = {key: value for key, value in fields.items() if key not in alike} if alike else fields
-    return (
-        kept | {f"_{name}": value for name, value in notes.items() if value} | ({_LIKE_NOTES: alike} if alike else {})
-    )
+    found = dict(fields)
+    alike = [key for key in found if key[:1] == "_"] if found else ()
+    apart = {key: found.pop(key) for key in alike}
+    for name, value in notes.items():
+        if value:
+            found[f"_{name}"] = value
+    if apart:
+        found[_LIKE_NOTES] = apart
+    return found
 
 
 def filled(body: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:

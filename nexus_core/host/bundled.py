@@ -5,6 +5,11 @@ from nexus_core.values.command import Command
 
 BUNDLED = (
     bundled(
+        "compaction",
+        "nexus_plugins.compaction",
+        hooks=("nexus_compaction_plan",),
+    ),
+    bundled(
         "environment",
         "nexus_plugins.environment",
         hooks=(

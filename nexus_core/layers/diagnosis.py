@@ -13,6 +13,7 @@ from nexus_core.errors import FileError
 from nexus_core.files.admission import Admission
 from nexus_core.files.reading import MAX_BYTES, read_text
 from nexus_core.text.markers import forged
+from nexus_core.text.written_secrets import hide_in_line
 from nexus_core.trust.fingerprint import effect, one_line
 from nexus_core.values.finding import Finding
 
@@ -108,7 +109,8 @@ def _content(path: Path, layer: Layer | None) -> str:
 def _unapproved(case: _Case) -> Iterator[Finding]:
     for part in case.loaded.active:
         if part.decision in _WAITING:
-            would = f"would {effect(part.content)} {one_line(part.summary)}"
+            # All of it is shown when it is to be approved; here it is mentioned in passing.
+            would = f"would {effect(part.content)} {hide_in_line(one_line(part.summary))}"
             command = f"nexus trust allow {quote(one_line(part.pointer))}"
             message = f"{would}; {_WAITING[part.decision]}, so it does not take effect; `{command}` approves it"
             yield Finding("unapproved", message, part.path, part.line)

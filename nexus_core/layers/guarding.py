@@ -88,6 +88,7 @@ class _Guard:
         self._protected = protected
         self._level = LEVELS[1]
         self._allowed: list[str] | None = None
+        self._servers: frozenset[str] = frozenset()  # that are defined already
         self.findings: list[Finding] = []
         self.parts: list[ActivePart] = []
 
@@ -113,12 +114,18 @@ class _Guard:
             part = self._judge(config, pointer, pointer, content, _summary(dotted, value))
             if part.decision != "allowed":
                 _take(settings, dotted)
-        self._judge_servers(config, settings)
+        kept = self._judge_servers(config, settings)
         if settings == config.settings:
             return config
-        return replace(config, settings=settings, content=config.settings if config.content is None else config.content)
+        return replace(
+            config,
+            settings=settings,
+            position=_renumbered(config, kept),
+            content=config.settings if config.content is None else config.content,
+        )
 
     def _remember(self, config: LayerConfig) -> None:
+        self._servers |= _server_names(config.settings.get("mcp_servers"))
         self._level = _known_level(_get(config.settings, "permissions.level"), self._level)
         allowed = _get(config.settings, ALLOWED)
         if isinstance(allowed, list):
@@ -164,26 +171,37 @@ class _Guard:
         self._allowed = wanted
         settings["permissions"]["tools"]["allow"] = {REPLACE: wanted}
 
-    def _judge_servers(self, config: LayerConfig, settings: dict[str, Any]) -> None:
+    def _judge_servers(self, config: LayerConfig, settings: dict[str, Any]) -> list[int]:
+        """Record the servers of a project, and say which of them stay.
+
+        One that the user has denied gives way to that of another file; if there is none, it is shown as denied.
+        """
         servers = settings.get("mcp_servers", [])
         if not isinstance(servers, list):  # $replace, $remove: the servers of others are not a project's to change
             del settings["mcp_servers"]
             self._find(config, "mcp_servers", "protected-setting", "a project may only add mcp_servers")
-            return
+            return []
         if not servers:
-            return
+            return []
         from nexus_core.trust.fingerprint import describe_server, server_content  # noqa: PLC0415 - as above
 
         names: set[str] = set()
+        kept = []
         for index, server in enumerate(servers):
             if not isinstance(server, dict) or not isinstance(server.get("name"), str):
+                kept.append(index)
                 continue
             name, place = pointer_to("/mcp_servers", server["name"]), pointer_to("/mcp_servers", index)
             if server["name"] in names:  # one approval could otherwise be taken for two
                 line, _ = config.position(place)
                 raise ConfigError(f"two servers are called {server['name']!r}", where=f"{config.path}:{line}")
             names.add(server["name"])
-            self._judge(config, name, place, server_content(server, _root(config)), describe_server(server))
+            part = self._judge(config, name, place, server_content(server, _root(config)), describe_server(server))
+            if part.decision != "denied" or server["name"] not in self._servers:
+                kept.append(index)
+        settings["mcp_servers"] = [servers[index] for index in kept]
+        self._servers |= names
+        return kept
 
     def _judge(self, config: LayerConfig, pointer: str, place: str, content: str, summary: str) -> ActivePart:
         """Record an active part with the user's decision; `place` is where it stands in the file."""
@@ -205,6 +223,24 @@ class _Guard:
 
         line, column = config.position(_pointer(dotted))
         self.findings.append(Finding(code, f"{message}; it is ignored", config.path, line, column))
+
+
+def _server_names(servers: Any) -> frozenset[str]:  # noqa: ANN401 - any JSON value
+    servers = servers.get(REPLACE) if is_edit(servers) else servers
+    named = (each.get("name") for each in (servers if isinstance(servers, list) else ()) if isinstance(each, dict))
+    return frozenset(name for name in named if isinstance(name, str))
+
+
+def _renumbered(config: LayerConfig, kept: Sequence[int]) -> Callable[[str], tuple[int, int]]:
+    """Where things stand in a file of whose servers only some are left."""
+
+    def position(pointer: str) -> tuple[int, int]:
+        index, slash, rest = pointer.removeprefix("/mcp_servers/").partition("/")
+        if index != pointer and index.isdecimal() and int(index) < len(kept):
+            pointer = f"{pointer_to('/mcp_servers', kept[int(index)])}{slash}{rest}"
+        return config.position(pointer)
+
+    return position
 
 
 def _copy(settings: Mapping[str, Any]) -> dict[str, Any]:

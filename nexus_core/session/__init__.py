@@ -15,7 +15,7 @@ projecting.py    steps become the messages that are sent; reading.py: no more of
 planning.py      what is to be sent, and what has to be written down before; wording.py: what was said, in words
 opening.py       what a Nexus gives its callers; requesting.py: a request as they make it; arguments.py: what they say
 replaying.py     what was sent before a reply; caching.py: what became of the provider's cache
-explaining.py    where a sentence comes from, and why a step is not sent
+explaining.py    where a sentence comes from, and why a step is not sent; unsendable.py: when a whole call should not be
 spawning.py      workers, and what they bring back
 compacting.py    earlier turns give way to a summary; triggering.py: when; braking.py: when not
 recovering.py    the same after a provider refused a call; last_call.py: what that was

@@ -40,6 +40,10 @@ def try_out(thread: ThreadReader, state: State, said: Said | None, *, must_fit: 
             raise already_open(thread.label, state.open_turn)
     plan = yield from wait(thread.plan, state, said)
     findings = plan.call.findings
+    if said is None and state.turn is not None:
+        from nexus_core.session.unsendable import find_unsendable  # noqa: PLC0415 - only for what is there already
+
+        findings = (*findings, *find_unsendable(state.turn, plan.call.sent))
     if plan.due is not None:
         from nexus_core.session.triggering import due_finding  # noqa: PLC0415 - most is short enough
 
@@ -61,8 +65,13 @@ def ensure_in_use(state: State) -> None:
 
 def already_open(label: str, turn: Turn) -> TurnError:
     """Why nothing can be said now."""
+    from shlex import quote  # noqa: PLC0415 - seldom does anything go wrong
+
     waiting = f", and waits for {', '.join(map(str, turn.pending))}" if turn.pending else ""
+    name = quote(label)
     return TurnError(
         f"a turn is open in session {label!r} already{waiting}",
         hint="next() goes on with it, interrupt=True gives it up; if another program works on it, fork the session",
+        command=f"`nexus assemble --session {name}`, without a message, prints what it sends now; "
+        f"`nexus session record {name} --interrupted` gives it up; `nexus session fork {name} NEW` leaves it alone",
     )

@@ -120,6 +120,11 @@ class AsyncSession:
         return run_async(self._pipeline.pending())
 
     @property
+    def is_open(self) -> Coroutine[Any, Any, bool]:
+        """Whether a turn is open: `await session.is_open`."""
+        return run_async(self._pipeline.is_open())
+
+    @property
     def messages(self) -> Coroutine[Any, Any, tuple[Message, ...]]:
         """What was said, awaited: the latest summary and what it keeps, or all."""
         return run_async(self._pipeline.messages())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.errors import UsageError
-from nexus_core.session.arguments import read_step
+from nexus_core.session.naming import find_named
 from nexus_core.session.projecting import SILENT, opens_turn
 
 if TYPE_CHECKING:
@@ -16,11 +16,11 @@ def covered_steps(ledger: Ledger, name: str) -> tuple[Step, ...]:
     """The steps that a compaction stands for, oldest first; what an earlier one stands for is not among them.
 
     Raises:
-        UsageError: There is no such compaction.
+        UsageError: There is no such compaction, or several whose name begins or ends so.
     """
-    compaction = ledger.step(read_step(name, "a compaction"))
+    compaction = find_named(ledger, name)
     if compaction is None or compaction.kind != "compaction":
-        what = f"there is no step {name!r}" if compaction is None else f"step {name} is no compaction"
+        what = f"there is no step {name!r}" if compaction is None else f"step {compaction.id} is no compaction"
         raise UsageError(what, hint="`nexus session tree LABEL` marks the compactions of a session with #")
     if compaction.parent is None:
         return ()

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.assembly.epoch import read_epoch, read_view
 from nexus_core.assembly.placements import read_mentions
+from nexus_core.compaction.evidence.rendering import SHORT
 from nexus_core.layers.explaining import Explanation
+from nexus_core.session.naming import find_similar
 from nexus_core.session.projecting import SILENT
 from nexus_core.session.walking import is_in_thread
 
@@ -35,12 +37,21 @@ def explain_in_session(
     if tip is None:
         return []
     look = _Look(ledger, tip, context)
-    step = ledger.step(query)
-    if step is not None and is_in_thread(ledger, step, tip):
+    step = _step_meant(ledger, query, tip)
+    if step is not None:
         return [Explanation(f"step {step.id}", _kind(step), look.fate(step))]
     found = ledger.scan(tip.id, query, limit=2 * MOST)
     told = [each for each in found if not _is_repeated(each, found)][:MOST]
     return [*look.sections(query), *(look.explain(each, found, query) for each in told)]
+
+
+def _step_meant(ledger: Ledger, query: str, tip: Step) -> Step | None:
+    """The step of a thread that somebody asks for by its name, or by the six characters that summaries show."""
+    step = ledger.step(query)
+    if step is not None:
+        return step if is_in_thread(ledger, step, tip) else None
+    similar = find_similar(ledger, query, tip) if len(query) >= SHORT and query.isupper() else []  # else a word
+    return similar[0] if len(similar) == 1 else None
 
 
 class _Look(NamedTuple):
@@ -77,17 +88,28 @@ class _Look(NamedTuple):
         """Whether a step is sent, and if not, why."""
         if step.kind in SILENT:
             return "stands for what came before" if step.id == self.tip.compaction else "says nothing by itself"
-        for placed in self.context.placements:
-            if placed.name == step.id and placed.zone != "static" and placed.decision.action != "dropped":
-                return "sent" if placed.decision.action == "kept" else f"sent in part, by {placed.decision.rule}"
+        sealed = self._sealed(step)
+        sent = self._sent(step) or (sealed and self._sent(sealed))
+        if sent:
+            return sent if sealed is None else f"{sent}, as step {sealed.id} has it"
         if step.position < self._first_kept():
             return f"not sent: compaction {self.tip.compaction} stands for it"
         for decision in self.context.decisions:
             if decision.first <= step.position <= decision.last:
                 return f"not sent: left out by {decision.rule}, so that the rest fits"
+        return "not sent"
+
+    def _sent(self, step: Step) -> str:
+        """How a step is sent; "" where it is not."""
+        for placed in self.context.placements:
+            if placed.name == step.id and placed.zone != "static" and placed.decision.action != "dropped":
+                return "sent" if placed.decision.action == "kept" else f"sent in part, by {placed.decision.rule}"
+        return ""
+
+    def _sealed(self, step: Step) -> Step | None:
+        """The step that has an input as it is sent."""
         since = self.ledger.thread(self.tip.id, first=step.id) if step.kind == "input" else []
-        sealed = next((each for each in since if each.kind == "sealed" and each.turn == step.turn), None)
-        return "not sent" if sealed is None else f"{self.fate(sealed)}, as step {sealed.id} has it"
+        return next((each for each in since if each.kind == "sealed" and each.turn == step.turn), None)
 
     def _first_kept(self) -> int:
         """The position of the first step that is still there in full."""

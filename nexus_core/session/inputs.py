@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _PARTS = get_args(Part)
 _RANGE = 2
-_ATTACHMENTS = 'attachments=[{"path": "a.py", "lines": [1, 20]}]'
+_ATTACHMENTS = 'for example [{"path": "a.py", "lines": [1, 20]}]'
 
 
 class Said(NamedTuple):
@@ -53,6 +53,7 @@ def read_input(said: object, event: Mapping[str, Any]) -> Said:
             f"what is asked must be the user's words, not a message of the {message.role}",
             path="message",
             hint="replies and results of tools are recorded: session.record(…)",
+            command='give a reply or a result as it is, without "ask"',
         )
     if _is_empty(message) and not told.get("hook_data") and not told.get("attachments"):
         raise MessageError(
@@ -114,13 +115,13 @@ def _message(said: object) -> Message:
 
 def _words(given: object, name: str) -> list[str]:
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise UsageError(f"{name} must be a list of words", hint=f'{name}=["reply", "react"]')
+        raise UsageError(f"{name} must be a list of words", hint='for example ["reply", "react"]')
     return list(read_texts(given, name))
 
 
 def _mapping(given: object, name: str) -> dict[str, Any]:
     if not isinstance(given, Mapping):
-        raise UsageError(f"{name} must be values by name, not {named(given)}", hint=f'{name}={{"git": "clean"}}')
+        raise UsageError(f"{name} must be values by name, not {named(given)}", hint='for example {"git": "clean"}')
     return {str(key): plain(value, name) for key, value in given.items()}
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from nexus_core.errors import TurnError, UsageError
 from nexus_core.session.appending import append
 from nexus_core.session.covering import is_covered
+from nexus_core.session.naming import find_named
 from nexus_core.session.projecting import SILENT
-from nexus_core.session.walking import is_in_thread
 from nexus_core.values.ledger import NewStep
 
 if TYPE_CHECKING:
@@ -33,21 +33,20 @@ def pin(thread: Thread, name: str, *, remove: bool) -> Work[bool]:
 
 def pin_step(ledger: Ledger, label: str, state: State, name: str, *, remove: bool) -> NewStep | None:
     """The step that says which steps are pinned from now on; None where they are already. Errors as above."""
-    pins = [each for each in state.pins if each != name]
-    if not remove and name in state.pins:
+    step = None if name in state.pins else _find(ledger, label, state, name)
+    meant = name if step is None else step.id
+    is_pinned = meant in state.pins
+    if is_pinned is not remove:
         return None
-    if not remove or name not in state.pins:
-        step = _find(ledger, label, state, name)
-        if remove:
-            return None
+    if step is not None and not remove:
         _ensure_there(ledger, state, step)
-        pins.append(name)
-    return NewStep(kind="pin", closes=state.open_turn is None, data={"pins": pins})
+    pins = [each for each in state.pins if each != meant]
+    return NewStep(kind="pin", closes=state.open_turn is None, data={"pins": pins if remove else [*pins, meant]})
 
 
 def _find(ledger: Ledger, label: str, state: State, name: str) -> Step:
-    step = ledger.step(name)
-    if step is None or state.tip is None or not is_in_thread(ledger, step, state.tip):
+    step = None if state.tip is None else find_named(ledger, name, state.tip)
+    if step is None:
         hint = f"`nexus session show {quote(label)} --json` names its steps"
         raise UsageError(f"there is no step {name!r} in session {label!r}", hint=hint)
     return step

@@ -130,16 +130,14 @@ class Pipeline:
         if step.kind == "reply":
             self._last.forget()
         if step.closes:
-            with suppress(TurnError):  # nobody waits any more: what the worker did is kept all the same
-                yield from self.report()
+            yield from self._report_if_awaited()
         return (yield from wait(self._recorded, step))
 
     def spawn(self, orders: Orders) -> Work[Pipeline]:
         """Make a worker; one that is done already reports once more."""
         thread = yield from wait(self._thread.spawn, orders)
         worker = Pipeline(thread)
-        with suppress(TurnError):
-            yield from worker.report()
+        yield from worker._report_if_awaited()
         return worker
 
     def report(self) -> Work[RecordedStep | None]:
@@ -155,6 +153,10 @@ class Pipeline:
             return (yield from wait(parent._recorded, step.step, duplicate=True))
         return (yield from wait(parent._recorded, step))
 
+    def _report_if_awaited(self) -> Work[None]:
+        with suppress(TurnError):  # nobody waits any more: what the worker did is kept all the same
+            yield from self.report()
+
     def interrupt(self) -> Work[RecordedStep | None]:
         """End the turn that is open, if there is one."""
         step = yield from append(
@@ -162,6 +164,7 @@ class Pipeline:
         )
         if step is None or isinstance(step, Known):
             return None
+        yield from self._report_if_awaited()
         turn = yield from wait(self._thread.turn, step)
         return turn.recorded(step)
 
@@ -169,6 +172,11 @@ class Pipeline:
         """The calls that wait for their result."""
         state = yield from wait(self._thread.read)
         return () if state.turn is None else state.turn.pending
+
+    def is_open(self) -> Work[bool]:
+        """Whether a turn is open."""
+        state = yield from wait(self._thread.read)
+        return state.open_turn is not None
 
     def messages(self) -> Work[tuple[Message, ...]]:
         """What was said: the latest summary and what it keeps, or all."""

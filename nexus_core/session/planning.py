@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core.assembly.calibration import calibration_of
 from nexus_core.assembly.call import Call
 from nexus_core.assembly.cut import fit
 from nexus_core.assembly.placements import Pieces, place_all, read_mentions
@@ -106,7 +105,7 @@ class Planner:
         self._state = state
         self._standing = standing
         self._model = model
-        self._window = Window(place, standing.settings, model, calibration_of(state.ratios, model))
+        self._window = Window(place, standing.settings, model, state)
 
     def plan(self, said: Said | None = None) -> Plan:
         """Routing, system prompt, history, event, tools, budget: in this order.

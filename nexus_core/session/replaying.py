@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from nexus_core.assembly.calibration import calibration_of
 from nexus_core.assembly.call import Call
 from nexus_core.assembly.cut import apply_cut
 from nexus_core.assembly.placements import Pieces, place_all, read_mentions
@@ -13,7 +12,7 @@ from nexus_core.assembly.tools import CALLER, Offered
 from nexus_core.assembly.writing_later import LaterWriter
 from nexus_core.errors import LedgerError, TurnError, UsageError
 from nexus_core.rendering.core import LABELLED
-from nexus_core.session.arguments import read_step
+from nexus_core.session.naming import find_named
 from nexus_core.session.occasion import with_event
 from nexus_core.session.projecting import SILENT
 from nexus_core.session.reading import Bounds, left_out, read_cut_thread, read_thread
@@ -36,12 +35,12 @@ _SENT_FROM = ("sealed", "result", "reply", *SILENT)
 
 
 def find_step(ledger: Ledger, name: str) -> Step:
-    """The step of that name.
+    """The step of that name, or of which that is the beginning or the end.
 
     Raises:
-        UsageError: There is none.
+        UsageError: There is none, or several.
     """
-    step = ledger.step(read_step(name))
+    step = find_named(ledger, name)
     if step is None:
         hint = "`nexus session show LABEL --json` names the steps of a session"
         raise UsageError(f"there is no step {name!r}", hint=hint)
@@ -59,9 +58,7 @@ def sent_before(ledger: Ledger, name: str) -> Step:
     asked = step.data.get("asked") or step.parent  # a summary may have been made while the model was thinking
     tip = ledger.step(str(asked)) if step.kind in _ANSWERS and asked else step
     if tip is None or tip.turn != step.turn or tip.kind not in _SENT_FROM:
-        raise TurnError(
-            f"nothing was sent for step {name}", hint="a reply that was asked for with ask() or next() has it"
-        )
+        raise _unsent(f"nothing was sent by Nexus for step {name}")
     return tip
 
 
@@ -82,11 +79,11 @@ def replay(place: Place, tail: Tail, tip: Step, settings: Settings, label: str) 
     turn = Turn(tail.turn(tip.id))
     state = State(None, tip, turn)
     if not state.epoch or not turn.is_sealed:
-        raise TurnError(f"nothing was sent in turn {tip.turn}", hint="it was made elsewhere, or nobody called next()")
+        raise _unsent(f"nothing was sent by Nexus in turn {tip.turn}")
     epoch = place.epochs.read(state.epoch)
     settings = place.epochs.setup(state.setup) if state.setup else settings
     model = str(turn.sealed("model") or "")
-    window = Window(place, settings, model, calibration_of(state.ratios, model))
+    window = Window(place, settings, model, state)
     renderer = place.host.renderers([LABELLED]).get(str(epoch.basis.get("renderer") or LABELLED.name))
     mentions = read_mentions(turn.sealed("told"))
     sent = window.with_margin(_sent(tail, state, window), tip.turn)
@@ -115,6 +112,15 @@ def replay(place: Place, tail: Tail, tip: Step, settings: Settings, label: str) 
         ),
         writer=LaterWriter(window.model, partial(place.model, settings=settings), settings),
         must_fit=False,
+    )
+
+
+def _unsent(what: str) -> TurnError:
+    return TurnError(
+        what,
+        hint="it was made elsewhere, or nobody called next(); replies to what ask() and next() returned have it",
+        command="it was made elsewhere; `nexus session show LABEL` shows what was said, "
+        "`nexus assemble --session LABEL` what would be sent now",
     )
 
 

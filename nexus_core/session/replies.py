@@ -8,6 +8,7 @@ from nexus_core.dialects.fields import named
 from nexus_core.dialects.finding import dialect, recognise
 from nexus_core.errors import MessageError
 from nexus_core.values.conversation import Reply
+from nexus_core.values.message import Message
 
 _FIELDS = {
     "nexus": "neutral",
@@ -21,25 +22,46 @@ _FIELDS = {
     "stop_reason": "anthropic",
 }
 """What only one API has in its replies and in the pieces of a stream; the first that is there decides."""
+_SPEAKERS = ("assistant", "model")
+"""What APIs call the model in its messages."""
+_END = "stop_reason"
+"""Of what has a role, only Anthropic's whole replies have it, and always."""
 _EVENTS = {"response.": "responses", "message_": "anthropic", "content_block_": "anthropic", "message": "anthropic"}
 """How the types of the events of a stream begin."""
 
 
 def read_reply(given: object) -> Reply:
-    """A model's answer: a dict, an object of an SDK, the list of a stream's pieces, or a `Reply`.
+    """A model's answer: a dict, an object of an SDK, the list of a stream's pieces, its message alone, or a `Reply`.
 
     Raises:
         MessageError: It is in no shape that is known, or wrong in it; says where.
     """
     if isinstance(given, Reply):
         return given
+    if _is_message(given):
+        message = recognise([given]).read(given)
+        return Reply(messages=(message,), stop="tools" if message.tool_calls else "end", api=message.api)
     name = _name_of(given)
     if not name:
-        raise MessageError(
-            f"expected a reply or a result, not {named(given)}",
-            hint="give what an SDK returned, call.result(…), or AgentResult(…)",
-        )
+        raise MessageError(f"expected a reply or a result, not {named(given)}", hint=_what_to_do(given))
     return dialect(name).read_reply(given)
+
+
+def _is_message(given: object) -> bool:
+    """Whether it is what the model said, without anything about the call."""
+    if isinstance(given, Message):
+        return given.role == "assistant"
+    if isinstance(given, Mapping):
+        return given.get("role") in _SPEAKERS and _END not in given
+    is_of_an_sdk = hasattr(given, "model_fields_set") and not hasattr(given, _END)
+    return is_of_an_sdk and getattr(given, "role", None) in _SPEAKERS
+
+
+def _what_to_do(given: object) -> str:
+    role = given.get("role") if isinstance(given, Mapping) else getattr(given, "role", None)
+    if role == "user":
+        return "ask(…) takes the user's words, and opens a turn"
+    return "give what an SDK returned, the model's message, call.result(…), or AgentResult(…)"
 
 
 def _name_of(given: object) -> str:

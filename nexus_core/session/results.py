@@ -106,6 +106,7 @@ def _split(message: Message) -> tuple[Brought, ...] | None:
         raise MessageError(
             "a message brings results of tools and something else",
             hint="record the results alone, and ask(…) the rest when the turn has ended",
+            command="give the results alone; the rest can be said when the turn has ended",
         )
     if len(results) == 1:
         return (Brought(None, message),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.compaction.composing import summary_room
@@ -12,7 +13,8 @@ from nexus_core.session.triggering import target_of
 from nexus_core.values.compaction import CompactionBudget, CompactionReport
 
 if TYPE_CHECKING:
-    from nexus_core.assembly.calibration import Ratios
+    from collections.abc import Mapping
+
     from nexus_core.compaction.options import CompactionOptions
     from nexus_core.compaction.planning import Selection
     from nexus_core.session.outlining import Outlined
@@ -35,13 +37,13 @@ class Occasion(NamedTuple):
         trigger: Why.
         focus: What the user wants to be kept above all.
         most: The tokens that a call may use; None for what is known of the model.
-        ratios: How providers have counted, where that was just learnt.
+        learnt: What was just learnt of a provider, as a step says it: how it counts, and its window.
     """
 
     trigger: Trigger
     focus: str = ""
     most: int | None = None
-    ratios: Ratios | None = None
+    learnt: Mapping[str, object] = MappingProxyType({})
 
 
 class Chosen(NamedTuple):

@@ -67,8 +67,8 @@ class Session:
         """Keep what a model answered or a tool brought; the same thing a second time changes nothing.
 
         Args:
-            given: What an SDK returned (object, dict, or the list of a stream's pieces), `call.result(…)`, a message
-                with results in the shape of any API, or an `AgentResult`.
+            given: What an SDK returned (object, dict, or the list of a stream's pieces), the model's message alone,
+                `call.result(…)`, a message with results in the shape of any API, or an `AgentResult`.
             interrupted: Whether a reply was cut off: it ends the turn, and its calls are not run.
 
         Raises:
@@ -236,6 +236,11 @@ class Session:
             error: It says something else, or the call was made shorter once already.
         """
         return run(self._pipeline.recover(error))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a turn is open: then `next` goes on with it, else `ask` opens one."""
+        return run(self._pipeline.is_open())
 
     @property
     def pending(self) -> tuple[RecordedCall, ...]:

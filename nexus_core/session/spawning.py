@@ -14,7 +14,7 @@ from nexus_core.rendering.core import UNIFIED
 from nexus_core.session.arguments import read_label, read_path, read_text, read_texts
 from nexus_core.session.options import options
 from nexus_core.session.recorded import CallKey, RecordedCall
-from nexus_core.session.recording import result_step
+from nexus_core.session.recording import GIVEN_UP, result_step
 from nexus_core.session.results import Brought
 from nexus_core.values.message import Message
 from nexus_core.values.parts import ToolResult
@@ -119,7 +119,7 @@ def report_of(state: State) -> Report | None:
         return None
     last = turn.steps[-1]
     failed = last.kind == "interrupted" or bool(last.data.get("error")) or last.data.get("interrupted") is True
-    text = turn.recorded(last).text or str(last.data.get("error") or "")
+    text = turn.recorded(last).text or str(last.data.get("error") or "") or (GIVEN_UP if failed else "")
     return Report(parent, CallKey(str(call[0]), int(call[1])), text, failed)
 
 

@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.assembly.calibration import read_ratios
 from nexus_core.assembly.cut import read_cut
+from nexus_core.assembly.named_windows import read_windows
 
 if TYPE_CHECKING:
     from nexus_core.assembly.calibration import Ratios
     from nexus_core.assembly.cut import Cut
+    from nexus_core.assembly.named_windows import Windows
     from nexus_core.session.turns import Turn
     from nexus_core.values.ledger import SessionRecord, Step
     from nexus_core.values.parts import JSON
 
-CARRIED = ("epoch", "view", "setup", "cut", "calibration", "pins")
+CARRIED = ("epoch", "view", "setup", "cut", "calibration", "windows", "pins")
 """What goes on from step to step, so that the newest one alone says where a session stands."""
 
 
@@ -71,6 +73,11 @@ class State(NamedTuple):
     def ratios(self) -> Ratios:
         """How providers have counted."""
         return read_ratios(self._data.get("calibration"))
+
+    @property
+    def windows(self) -> Windows:
+        """The windows that providers named."""
+        return read_windows(self._data.get("windows"))
 
     @property
     def pins(self) -> tuple[str, ...]:

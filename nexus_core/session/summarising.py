@@ -8,15 +8,12 @@ from nexus_core.assembly.call import assemble
 from nexus_core.compaction.chain import SummaryTask, ask_summarisers
 from nexus_core.compaction.composing import compose_summary, share_out
 from nexus_core.compaction.fidelity import fidelity_to_json
-from nexus_core.compaction.redaction import redact_thread
 from nexus_core.compaction.summarisers import find_summarisers
 from nexus_core.compaction.summary import summary_in_session, trust_of
 from nexus_core.session.clamping import SOME_STEP
 from nexus_core.session.drivers import wait
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from nexus_core.compaction.chain import Summary
     from nexus_core.compaction.composing import Composed, Shares
     from nexus_core.session.drivers import Work
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
     from nexus_core.session.planning import Plan
     from nexus_core.session.selecting import Chosen
     from nexus_core.values.assembled import AssembledContext
-    from nexus_core.values.compaction import Summariser, ThreadMessage
+    from nexus_core.values.compaction import Summariser
 
 GAINS = 2
 """So many compactions are remembered with what they brought."""
@@ -37,14 +34,12 @@ class Summarised(NamedTuple):
         chosen: What was summarised.
         summary: Who wrote it.
         composed: The summary with all that belongs to it.
-        redacted: How many secrets of which kind were taken out.
         tokens: What it takes.
     """
 
     chosen: Chosen
     summary: Summary
     composed: Composed
-    redacted: dict[str, int]
     tokens: int
 
     def data(self, after: int) -> dict[str, Any]:
@@ -69,7 +64,9 @@ class Summarised(NamedTuple):
             "summariser": self.summary.summariser,
             "calls": self.summary.calls,
             "failures": [list(each) for each in self.summary.failures],
-            "redacted": self.redacted,
+            "redacted": dict(sorted(self.summary.redacted.items())),
+            "form": self.summary.form,
+            "note": self.summary.note,
             "planner": chosen.selection.planner,
             "tokens_before": before,
             "tokens_after": after,
@@ -90,9 +87,10 @@ def summarise(place: Place, plan: Plan, chosen: Chosen) -> Work[Summarised]:
     summary = yield from ask_summarisers(asked.task, asked.chain, count)
 
     def compose() -> Composed:
+        said = zip(chosen.selection.covered_messages, summary.messages, strict=True)
         return compose_summary(
             summary.text,
-            covered=asked.covered,
+            covered=[each._replace(message=message) for each, message in said],
             kept=chosen.selection.kept_messages,
             previous=chosen.outlined.earlier.evidence,
             shares=asked.shares,
@@ -103,36 +101,25 @@ def summarise(place: Place, plan: Plan, chosen: Chosen) -> Work[Summarised]:
 
     composed = yield from wait(compose)
     tokens = plan.window.scales.weigh(summary_in_session(composed.text, SOME_STEP))
-    return Summarised(chosen, summary, composed, _added(asked.redacted, summary.redacted), tokens)
-
-
-def _added(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    return {name: one.get(name, 0) + other.get(name, 0) for name in sorted({*one, *other})}
+    return Summarised(chosen, summary, composed, tokens)
 
 
 class _Asked(NamedTuple):
     task: SummaryTask
     chain: list[Summariser]
-    covered: tuple[ThreadMessage, ...]
-    redacted: Mapping[str, int]
     shares: Shares
 
 
 def _prepare(place: Place, plan: Plan, chosen: Chosen) -> _Asked:
     """Who is asked, and what for."""
     options, earlier = chosen.options, chosen.outlined.earlier
-    covered = chosen.selection.covered_messages
-    clean, redacted = redact_thread(covered)
-    if not options.redact_secrets:
-        clean = covered
-        redacted.clear()
     shares = share_out(
         chosen.room,
         facts=options.evidence_tokens if options.evidence else 0,
         words=options.user_tokens if options.evidence else 0,
     )
     task = SummaryTask(
-        messages=[each.message for each in clean],
+        messages=[each.message for each in chosen.selection.covered_messages],
         max_tokens=shares.prose,
         previous=earlier.prose,
         focus=chosen.occasion.focus,
@@ -142,7 +129,7 @@ def _prepare(place: Place, plan: Plan, chosen: Chosen) -> _Asked:
     )
     count = plan.window.scales.counter.count
     chain = find_summarisers(place.host, plan.standing.loaded, options.summarisers, given=place.summarize, count=count)
-    return _Asked(task, chain, clean, redacted, shares)
+    return _Asked(task, chain, shares)
 
 
 def _next_call(plan: Plan, chosen: Chosen) -> AssembledContext:

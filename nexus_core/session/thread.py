@@ -10,6 +10,7 @@ from nexus_core.errors import ExistsError, NexusError
 from nexus_core.session.arguments import read_label, read_step
 from nexus_core.session.caching import cache_of
 from nexus_core.session.clamping import SOME_STEP, apply_clamps, find_clamps
+from nexus_core.session.naming import end_of_turn
 from nexus_core.session.numbering import turns_with
 from nexus_core.session.place import RESULT_TOKENS, number
 from nexus_core.session.reading import Bounds, read_thread
@@ -20,7 +21,6 @@ from nexus_core.session.state import State, carried
 from nexus_core.session.tail import Tail
 from nexus_core.session.thread_reader import ThreadReader
 from nexus_core.session.turns import Turn
-from nexus_core.session.walking import end_of_turn
 from nexus_core.session.weighing import Weightless
 from nexus_core.values.cache import CacheReport
 from nexus_core.values.ledger import SessionRecord
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from nexus_core.values.ledger import NewStep, Step
     from nexus_core.values.message import Message
 
+PUT_TOGETHER = ("input", "sealed")
+"""The steps that depend on files: a session works in the directory in which these were made last."""
 INHERITED = ("renderer", "permissions")
 """What a worker has from the session that made it, besides its model."""
 
@@ -100,7 +102,10 @@ class Thread(ThreadReader):
         Raises:
             ConflictError: It stands elsewhere by now.
         """
-        record = self.create() if state.record is None or self._says_more(state.record) else state.record
+        is_put_together = step.kind in PUT_TOGETHER
+        record = state.record
+        if record is None or self._news(record, is_put_together=is_put_together):
+            record = self.create(is_put_together=is_put_together)
         new = self._weighed(step, state)
         data = carried(state.tip) | turns_with(state.tip, step) | spent_with(state.tip, step) | dict(new.data)
         new = replace(new, data={name: value for name, value in data.items() if name != "cut" or value is not None})
@@ -113,17 +118,21 @@ class Thread(ThreadReader):
         self.place.epochs.store(seal.blobs)
         return self.append(seal.step, state)
 
-    def create(self) -> SessionRecord:
-        """The session, made if it is not there; it remembers what the caller says about it."""
-        record, said = self._ledger.session(self.label), self.options.said
+    def create(self, *, is_put_together: bool = True) -> SessionRecord:
+        """The session, made if it is not there; it remembers what the caller says about it, and where it works.
+
+        Args:
+            is_put_together: Whether something is said that is put together here, from the files of this directory.
+        """
+        record = self._ledger.session(self.label)
         if record is not None:
-            if self._says_more(record):
-                return self._ledger.update(self.label, data={**record.data, **said})
-            return record
+            news = self._news(record, is_put_together=is_put_together)
+            return self._ledger.update(self.label, data={**record.data, **news}) if news else record
+        data = {"model": "", "cwd": str(self.place.cwd), **self.options.said}
         try:
-            return self._ledger.create(self.label, data={"model": "", "cwd": str(self.place.cwd), **said})
+            return self._ledger.create(self.label, data=data)
         except ExistsError:  # somebody else was faster
-            return self.create()
+            return self.create(is_put_together=is_put_together)
 
     def reload(self) -> None:
         """Have the next call begin with everything as it is then."""
@@ -164,9 +173,12 @@ class Thread(ThreadReader):
                 return self.place.epochs.setup(state.setup) if state.setup else Settings()
         return self._settings or Settings()
 
-    def _says_more(self, record: SessionRecord) -> bool:
-        """Whether the caller says something about it that it does not remember."""
-        return any(record.data.get(name) != value for name, value in self.options.said.items())
+    def _news(self, record: SessionRecord, *, is_put_together: bool) -> dict[str, Any]:
+        """What it does not remember of what the caller says about it, and of where it works."""
+        said = self.options.said
+        if is_put_together and "inherits" not in record.data:  # a worker stays where it was sent
+            said["cwd"] = str(self.place.cwd)
+        return {name: value for name, value in said.items() if record.data.get(name) != value}
 
     def _weighed(self, step: NewStep, state: State) -> NewStep:
         """A step with what its messages take; long results are cut once and for all."""

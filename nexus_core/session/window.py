@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nexus_core.assembly.calibration import calibration_of
 from nexus_core.assembly.cut import Fitting
+from nexus_core.assembly.named_windows import window_of
 from nexus_core.history.allowance import RESERVE, RESERVED_SHARE
 from nexus_core.session.place import number
 from nexus_core.session.state import pins_of
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from nexus_core.assembly.epoch import Epoch
     from nexus_core.assembly.sent import Sent
     from nexus_core.session.place import Place
-    from nexus_core.values.budget import Calibration
+    from nexus_core.session.state import State
     from nexus_core.values.finding import Finding
     from nexus_core.values.ledger import Step
     from nexus_core.values.message import Message
@@ -33,17 +35,18 @@ class Window:
         place: Who knows models and counters.
         settings: What the user and the project set.
         model: Whom to ask.
-        calibration: How its provider has counted so far.
+        state: Where the session stands: how providers have counted in it, and which windows they named.
     """
 
-    def __init__(self, place: Place, settings: Settings, model: str, calibration: Calibration | None) -> None:
+    def __init__(self, place: Place, settings: Settings, model: str, state: State) -> None:
         self.model = place.model(model, settings)
         self.scales = place.scales(model, settings)
         self.truncation = place.truncation(settings)
-        finding = place.unknown_model(model, settings)
-        self.findings: tuple[Finding, ...] = () if finding is None else (finding,)
+        calibration, limit = calibration_of(state.ratios, model), window_of(state.windows, model, self.model.window)
+        findings = (place.unknown_model(model, settings), _smaller(model, limit, self.model.window))
+        self.findings: tuple[Finding, ...] = tuple(finding for finding in findings if finding is not None)
         # Tools are counted, so nothing is kept free for them unless the settings say so.
-        limit, most = self.model.window, self.model.window // RESERVED_SHARE
+        most = limit // RESERVED_SHARE
         self.allowance = TokenBudget(
             limit=limit,
             reserve_response=min(number(settings, "budget.reserve_response", RESERVE), most),
@@ -73,3 +76,13 @@ class Window:
 
     def _with_margin(self, tokens: int) -> int:
         return tokens if self.scales.counter.exact else tokens + -(-tokens // MARGIN)
+
+
+def _smaller(model: str, limit: int, thought: int) -> Finding | None:
+    """What to know about a model that reads less than we thought."""
+    if limit == thought:
+        return None
+    from nexus_core.values.finding import Finding  # noqa: PLC0415 - seldom does a provider say so
+
+    what = f"the provider of {model!r} said that it reads {limit:,} tokens, not {thought:,}"
+    return Finding("smaller-window", f"{what}; models.{model}.window sets what counts")

@@ -9,6 +9,7 @@ for scripts that `o200k_base` packs well (Arabic, Cyrillic, Indian ones) it is t
 from __future__ import annotations
 
 from math import ceil
+from operator import mul
 from typing import TYPE_CHECKING
 
 from nexus_core.tokens.counter import TextCounter
@@ -45,18 +46,21 @@ _SCRIPTS = (
 
 _CLASSES = "-lUdsnpz"
 """Nothing, lower-case letter, capital, digit, blank, line end, other sign, not ASCII: a byte's class is its place."""
-_PAIRS = {
-    1.0: ("sl sU nl nU dl dU", "nd ld Ud pd zd", "sp np lp Up dp zp", "ln Un dn sn zn"),  # a token begins
-    2.0: ("sd",),  # two begin: a blank goes with a word, but not with a number
-    1 / 3: ("dd",),  # a token has up to three digits
-    2.3: ("lU",),  # letters of mixed case are no words
-    0.2: ("UU",),
-    0.8: ("ns",),
-    0.15: ("ss",),
-}
+_PAIRS = (
+    (1.0, "sl sU nl nU dl dU nd ld Ud pd zd np lp Up dp zp ln Un dn sn zn"),  # a token begins
+    (1.0, "sp"),
+    (2.0, "sd"),  # two begin: a blank goes with a word, but not with a number
+    (1 / 3, "dd"),  # a token has up to three digits
+    (2.3, "lU"),  # letters of mixed case are no words
+    (0.2, "UU"),
+    (0.8, "ns"),
+    (0.15, "ss"),
+    (0.0, "pp"),
+    (0.0, "pl pU"),
+)
 """Tokens for each pair of neighbours of these classes."""
-_LONE_SIGN = ("ppl", "ppU", "spl", "spU")
-"""A word takes the sign before it into its first token, unless that sign has company."""
+_LONE_SIGN = (("pp", "pl pU"), ("sp", "pl pU"))
+"""A word takes the sign before it into its first token, unless that sign has company: pairs that follow each other."""
 
 
 def _codes(shape: str) -> bytes:
@@ -75,17 +79,18 @@ def _translation(groups: Iterable[Iterable[int]]) -> bytes:
 _LOWER, _DIGITS, _BLANKS = b"abcdefghijklmnopqrstuvwxyz", b"0123456789", b"\t\v\f \x1c\x1d\x1e\x1f"
 _SIGNS = set(range(0x80)) - set(_LOWER + _LOWER.upper() + _DIGITS + _BLANKS + b"\r\n")
 _TO_CLASS = _translation([_LOWER, _LOWER.upper(), _DIGITS, _BLANKS, b"\r\n", _SIGNS, range(0x80, 0x100)])
-_PAIR_CODES = [
-    [first + 8 * second for first, second in map(_codes, " ".join(group).split())] for group in _PAIRS.values()
-]
-_TO_PAIR_GROUP = _translation(_PAIR_CODES)
+_WEIGHTS, _GROUPS = [weight for weight, _ in _PAIRS if weight], [group for _, group in _PAIRS]
+_TO_PAIR_GROUP = _translation([first + 8 * second for first, second in map(_codes, group.split())] for group in _GROUPS)
+_PLACES = range(1, len(_WEIGHTS) + 1)
 _TO_SCRIPT = _translation(leads for leads, _ in _SCRIPTS)
 _LINE_END = _codes("n")
-_LONE = [_codes(shape) for shape in _LONE_SIGN]
+_LONE = [bytes(_GROUPS.index(group) + 1 for group in pair) for pair in _LONE_SIGN]
 
 
 def estimate(text: str) -> int:
     """About how many tokens a text has; 0 only for no text."""
+    if len(text) <= _CHUNK:
+        return ceil(_estimate(text))
     return ceil(sum(_estimate(text[start : start + _CHUNK]) for start in range(0, len(text), _CHUNK)))
 
 
@@ -107,8 +112,8 @@ def _beginnings(data: bytes) -> float:
     # As one long number, so that a shift puts every class beside its neighbour; three bits hold a class.
     number = int.from_bytes(classes, "little")
     groups = (number + (number >> 8 << 3)).to_bytes(len(classes), "little").translate(_TO_PAIR_GROUP)
-    found = sum(weight * groups.count(place) for place, weight in enumerate(_PAIRS, 1))
-    return found + sum(map(classes.count, _LONE))
+    found: float = sum(map(mul, _WEIGHTS, map(groups.count, _PLACES)))
+    return found + sum(map(groups.count, _LONE))
 
 
 class SimpleTokenCounter(TextCounter):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
+from json.encoder import JSONEncoder
 from typing import TYPE_CHECKING, Protocol
 
 from nexus_core.tokens.media import BYTES_PER_TOKEN, count_file, count_image
@@ -47,7 +47,7 @@ def count_tools(counter: CountsTexts, tools: Iterable[Tool]) -> int:
 
 def compact_json(value: object) -> str:
     """A value as JSON without blanks, with letters as they are; what is no JSON stands in it as its text."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
+    return _encode(value)
 
 
 def _count_message(counter: CountsTexts, message: Message) -> int:
@@ -89,3 +89,7 @@ def _definition(tool: Tool) -> dict[str, object]:
 
 def _plain(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+# Made once: there is a call in every other message.
+_encode = JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain).encode

@@ -10,7 +10,7 @@ import json
 import re
 import shlex
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeGuard
 
 from nexus_core.text.hidden import bare
 from nexus_core.text.visible import visible_line
@@ -24,7 +24,7 @@ Effect = Literal["run", "connect to", "set"]
 
 # What is told about a server as it is; of anything that is not known, only a digest.
 _TOLD = ("enabled", "env_passthrough", "transport", "type")
-_KNOWN = frozenset({"name", "command", "args", "env", "cwd", "url", "headers", *_TOLD})
+_KNOWN = frozenset({"name", "command", "args", "env", "env_file", "cwd", "url", "headers", *_TOLD})
 # What names a program or an address is shown whole, as whoever approves it must see it.
 _OPEN = frozenset({"args", "command", "url"})
 # Their values name code that is loaded into the program, which makes it part of the program.
@@ -56,15 +56,16 @@ def server_content(server: Mapping[str, object], root: Path) -> str:
     """Everything that an approval of an MCP server covers.
 
     That is its definition, with the values of environment and headers as digests; the program that its command starts;
-    and the bytes of the files inside `root` that the command names.
+    and the bytes of the files inside `root` that the command names, or that variables are read from.
     """
     environment = server.get("env")
     variables = environment if isinstance(environment, Mapping) else {}
     place = Place.of(root, server.get("cwd"))
     command = list(_command(server))
     executable = _executable(command[0], place, variables.get("PATH")) if command else None
-    code = (variables[name] for name in _CODE_VARIABLES if isinstance(variables.get(name), str))
-    known = {key: server[key] for key in ("name", "cwd", *_TOLD) if server.get(key) is not None}
+    code = [variables[name] for name in _CODE_VARIABLES if isinstance(variables.get(name), str)]
+    named = [*command, *([executable] if executable else []), *code, *filter(None, [server.get("env_file")])]
+    known = {key: server[key] for key in ("name", "cwd", "env_file", *_TOLD) if server.get(key) is not None}
     url = server.get("url")
     return canonical(
         {
@@ -76,7 +77,7 @@ def server_content(server: Mapping[str, object], root: Path) -> str:
             "url": _PASSWORD.sub(_digest_password, url) if isinstance(url, str) else url,
             "headers": _digests(server.get("headers")),
             "executable": executable,
-            "files": named_files([*command, *([executable] if executable else []), *code], place),
+            "files": named_files(filter(_is_text, named), place),
             "other": _digests({key: server[key] for key in server if key not in _KNOWN and not _is_comment(key)}),
         }
     )
@@ -102,6 +103,8 @@ def describe_server(server: Mapping[str, object]) -> str:
         said.append(shlex.quote(without_password(url)))
     if server.get("cwd") is not None:
         said.append(f"directory: {shlex.quote(_text(server['cwd']))}")
+    if server.get("env_file"):
+        said.append(f"environment from: {shlex.quote(_text(server['env_file']))}")
     for key, title in (("env", "environment"), ("headers", "headers")):
         names = server.get(key)
         if isinstance(names, Mapping) and names:
@@ -179,6 +182,10 @@ def _texts(value: object) -> Iterator[str]:
     elif isinstance(value, Mapping | list | tuple):
         for each in value.values() if isinstance(value, Mapping) else value:
             yield from _texts(each)
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    return isinstance(value, str)
 
 
 def _text(value: object) -> str:

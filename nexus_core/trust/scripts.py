@@ -29,6 +29,8 @@ _MAX_TOTAL = 8 * MAX_BYTES  # for one command, so that a thousand words cannot c
 _SEPARATORS = re.compile("[=:,@;&|<>()]")
 # `$PWD/run.sh`, `${workspaceFolder}/run.sh`: most often the workspace is meant
 _VARIABLE = re.compile(r"\$\{?[\w:]++\}?/?")
+# `${SCRIPT:-./run.sh}`: without the variable, the default is what starts
+_DEFAULT = re.compile(r"\$\{[^{}]*?:-([^{}]*)\}")
 # What starts where a directory is named: `python3 tool`, `node .`
 _ENTRIES = ("__main__.py", "index.js")
 
@@ -43,7 +45,9 @@ class Place(NamedTuple):
     def of(cls, root: Path, cwd: object) -> Place:
         """The place of a command whose setting `cwd` says this; without one it is started in the root."""
         real = Path(os.path.realpath(root))
-        return cls(real, real / cwd if isinstance(cwd, str) and _may_be_path(cwd) else real)
+        # With `${workspaceFolder}/tools`, the workspace is meant.
+        named = _VARIABLE.sub("", _DEFAULT.sub(r"\1", cwd)) if isinstance(cwd, str) else ""
+        return cls(real, real / named if _may_be_path(named) else real)
 
 
 def find_executable(program: str, place: Place, search_path: object = None) -> str | None:
@@ -123,12 +127,13 @@ def _modules(words: Iterable[str]) -> Iterator[str]:
 
 def _words(argument: str) -> Iterator[str]:
     """Everything in an argument that may be a path: itself, the words of a script for a shell, and their parts."""
-    words = [argument]
-    if len(argument.split(maxsplit=1)) > 1:
-        try:
-            words += shlex.split(argument)
-        except ValueError:  # a quotation without its end
-            words += argument.split()
+    words = list(dict.fromkeys((argument, _DEFAULT.sub(r"\1", argument))))
+    for text in words.copy():
+        if len(text.split(maxsplit=1)) > 1:
+            try:
+                words += shlex.split(text)
+            except ValueError:  # a quotation without its end
+                words += text.split()
     words += [_VARIABLE.sub("", word) for word in words if "$" in word]
     for word in words:
         yield word

@@ -23,6 +23,9 @@ FactClass = Literal["path", "command", "identifier", "url", "number", "error"]
 
 FACT_CLASSES: tuple[FactClass, ...] = get_args(FactClass)
 
+LEAST_SUMMARY = 200
+"""Tokens without which a summary says nothing."""
+
 SummaryForm = Literal["standalone", "cached"]
 """How a model is asked: with the conversation as one text, or with the conversation itself and an instruction behind
 it, so that the provider's cache is used."""
@@ -124,6 +127,11 @@ class CompactionBudget:
     summary: int
     keep_turns: int = 3
 
+    @property
+    def least_summary(self) -> int:
+        """The tokens without which nothing is summarised: a shorter summary says nothing."""
+        return min(LEAST_SUMMARY, self.summary)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPlan:
@@ -207,8 +215,8 @@ class CompactionReport:
         fidelity: What became of the facts, by class.
         redacted: How many secrets of which kind were taken out before.
         form: How a model was asked; None where none was.
-        note: Why it was asked otherwise than the settings say, such as secrets in the conversation; "" where it was not.
-        planner: The plugin that decided what stays, "" for Nexus itself.
+        note: Why it was asked otherwise than the settings say, such as secrets in the conversation; "" if it was not.
+        planner: The plugin that decided what stays.
     """
 
     step: str | None

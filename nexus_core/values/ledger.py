@@ -99,7 +99,8 @@ class SessionRecord:
         open_turn: The turn that is not finished, if there is one.
         status: Whether it is in use.
         origin: The session it was forked from, "" for none.
-        created, updated: In milliseconds since 1970.
+        created, updated: When it was begun and last changed, in milliseconds since 1970; of one that comes from
+            elsewhere, when that was there.
         data: What else is known: the directory it works in, its model.
     """
 
@@ -141,7 +142,8 @@ class Ledger(Protocol):
     ) -> SessionRecord:
         """A new session, at the end of a closed turn or before the first; ExistsError when the name is taken.
 
-        With `steps`, these are added behind `head`: all of it is there, or nothing.
+        With `steps`, these are added behind `head`: all of it is there, or nothing. It was begun when the first of them
+        was made.
         """
 
     def append(self, label: str, step: NewStep, *, after: str | None) -> Step:
@@ -156,8 +158,15 @@ class Ledger(Protocol):
     def thread(self, tip: str, *, first: str | None = None, limit: int | None = None) -> list[Step]:
         """The steps up to and including `tip`, oldest first: from `first` on, or the newest `limit`."""
 
-    def update(self, label: str, *, status: SessionStatus | None = None, data: JSON | None = None) -> SessionRecord:
-        """Change what is known of a session, but not where it stands."""
+    def update(
+        self,
+        label: str,
+        *,
+        status: SessionStatus | None = None,
+        data: JSON | None = None,
+        updated: int | None = None,
+    ) -> SessionRecord:
+        """Change what is known of a session, but not where it stands; a change of this moment, or of `updated`."""
 
     def rename(self, label: str, new: str) -> SessionRecord:
         """Another name; the old one stays as an alias."""

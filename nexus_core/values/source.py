@@ -49,6 +49,11 @@ class Source:
         return not self.uri.startswith(_COMPUTED)
 
 
+def source_name(uri: str) -> str:
+    """Where something comes from, for a reader: nothing stands behind the colon of `settings:` and `caller:`."""
+    return uri.removesuffix(":")
+
+
 def lowest_trust(trusts: Iterable[Trust]) -> Trust:
     """Whose word a text is that was made from several: that of the one who is trusted least."""
     return max(trusts, key=TRUSTS.index, default="user")

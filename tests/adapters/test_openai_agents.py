@@ -24,6 +24,7 @@ from nexus_core.history.ledger.memory import MemoryLedger
 from tests.adapters.support import ITEMS, said
 from tests.conftest import ROOT
 from tests.dialects.support import listening
+from tests.effort import examples
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("agents")]  # one process imports the SDK
 
@@ -82,7 +83,7 @@ def test_two_runs_in_two_processes_are_kept_item_by_item_as_the_sdk_keeps_them(
         max_size=12,
     )
 )
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_whatever_is_done_it_answers_as_the_sdk_s_own_session(changes: list[Any]) -> None:
     world = import_module("tests.adapters.agents_world")
 

@@ -23,7 +23,7 @@ def names(sections: list[Section]) -> list[str]:
     return [section.id for section in sections]
 
 
-@pytest.mark.acceptance("D-06")
+@pytest.mark.acceptance("D-06", "X-05")
 def test_the_lowest_priority_is_left_out_first() -> None:
     told = choose_memories([memory("low"), memory("high", priority=5), EVENT, memory("middle", priority=2)], 30, count)
 
@@ -35,7 +35,7 @@ def test_of_equals_the_last_is_left_out_first() -> None:
     assert names(choose_memories([memory("a"), memory("b"), memory("c")], 30, count).sections) == ["a", "b"]
 
 
-@pytest.mark.acceptance("D-06")
+@pytest.mark.acceptance("D-06", "X-05")
 def test_without_any_room_no_memory_is_told() -> None:
     told = choose_memories([memory("a"), EVENT, memory("b")], -5, count)
 

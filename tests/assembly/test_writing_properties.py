@@ -20,6 +20,7 @@ from nexus_core.values.message import Message
 from nexus_core.values.parts import File, Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from tests.assembly.contexts import FOR_API, LOOK, Cache, blocks_of, context_of
 from tests.dialects.support import accepted, strictly
+from tests.effort import examples
 from tests.history.broken import ANYTHING, ENCODERS, MESSAGES
 from tests.history.oracles import ORACLES, cache_marks
 
@@ -114,7 +115,7 @@ def require_accepted(api: str, body: dict[str, Any]) -> None:
 
 
 @EVERY_API
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(turns(), TOOLS, st.sampled_from(["5m", "1h"]), st.sampled_from(["", "Be brief."]))
 def test_every_call_of_a_session_is_accepted(
     api: str, session: list[list[Message]], tools: list[Tool], ttl: str, system: str
@@ -128,7 +129,7 @@ def test_every_call_of_a_session_is_accepted(
 
 
 @EVERY_API
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.one_of(MESSAGES, ANYTHING.map(ENCODERS["anthropic"])), st.integers(0, 10))
 def test_anything_is_made_what_the_api_accepts(api: str, given_: list[Any], past: int) -> None:
     messages = [each if isinstance(each, Message) else dialect("anthropic").read(each) for each in given_]
@@ -142,7 +143,7 @@ def test_anything_is_made_what_the_api_accepts(api: str, given_: list[Any], past
     assert json.dumps(body) == json.dumps(written(api, messages, min(past, len(messages))))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(turns())
 def test_each_call_of_a_session_finds_all_that_the_call_before_it_was(session: list[list[Message]]) -> None:
     cache, before = Cache(), 0

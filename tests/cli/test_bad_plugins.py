@@ -31,6 +31,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.acceptance("T21", "R17")
 @pytest.mark.parametrize(("source", "words"), FAULTS.values(), ids=FAULTS)
 def test_the_prompt_is_shown_and_the_culprit_named_once(
     cli: Cli, install_plugin: InstallPlugin, source: str, words: str

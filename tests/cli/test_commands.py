@@ -246,6 +246,7 @@ def test_a_defect_of_ours_is_one_line_and_no_traceback(cli: Cli, monkeypatch: py
     assert "Traceback" in cli("--debug", "show", "--json").err
 
 
+@pytest.mark.acceptance("R20")
 def test_an_interrupt_exits_with_130(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

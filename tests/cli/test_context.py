@@ -435,3 +435,15 @@ def test_the_same_file_gives_the_same_bytes_twice(cli: Cli) -> None:
     arguments = ("context", str(SAMPLES / "claude.jsonl"), "--json")
 
     assert cli(*arguments) == cli(*arguments)
+
+
+def test_what_has_no_name_behind_its_kind_is_told_without_a_colon(cli: Cli, nexus_home: Path, work: Path) -> None:
+    with Nexus(work, home=nexus_home) as nexus:
+        nexus.session("s", model="gpt-4o", tools=[{"name": "look", "input_schema": {}}]).ask("Why?")
+
+    bars, tree = cli("context", "--session", "s").out, cli("context", "--session", "s", "--tree").out
+
+    for shown in (bars, tree):
+        words = shown.split()
+        assert {"settings", "caller", "plugin:environment"} <= set(words)
+        assert not {"settings:", "caller:"} & set(words)

@@ -47,14 +47,14 @@ def test_findings_are_printed_one_per_line_as_editors_read_them(cli: Cli, work: 
 
 
 def test_an_entry_that_is_not_used_is_named_with_its_line(cli: Cli, work: Path) -> None:
-    write_files(work, {".nexus3/mcp.json": '{"servers": {"a": {\n"url": "",\n"timeout": 5}}}'})
+    write_files(work, {".nexus3/mcp.json": '{"servers": {"a": {\n"url": "",\n"colour": 5}}}'})
 
     lines = cli("doctor").out.splitlines()
 
     file = f"{work}/.nexus3/mcp.json"
     assert lines == [
         f"{file}:1: not used: server 'a' is left out, because its command or url is empty [ignored-file]",
-        f"{file}:3: not used: unknown key 'timeout' of server 'a' [ignored-file]",
+        f"{file}:3: not used: unknown key 'colour' of server 'a' [ignored-file]",
     ]
 
 

@@ -71,6 +71,11 @@ def test_the_list_for_programs_has_names_of_variables_only(cli: Cli, nexus_home:
         "what": "npx -y files",
         "env": ["KEY", "TOKEN"],
         "headers": [],
+        "include_tools": None,
+        "exclude_tools": [],
+        "start_timeout": None,
+        "call_timeout": None,
+        "shadows": None,
         "usable": True,
     }
 
@@ -148,6 +153,27 @@ def test_a_server_is_added_in_the_shape_that_the_file_has_and_comments_stay(cli:
     }
 
 
+def test_a_header_may_be_written_as_it_is_sent(cli: Cli, work: Path) -> None:
+    given = ["--header", "Authorization: Bearer ${T}", "--header", "X-Mode=a: b", "--header", "X-Other:c=d"]
+
+    assert cli("mcp", "add", "a", "--url", "https://x.example", *given).code == 0
+
+    assert servers_in(work / ".nexus3/mcp.json")[0]["headers"] == {
+        "Authorization": "Bearer ${T}",
+        "X-Mode": "a: b",
+        "X-Other": "c=d",
+    }
+
+
+def test_a_secret_that_is_written_out_is_warned_about_and_not_repeated(cli: Cli) -> None:
+    outcome = cli("mcp", "add", "a", "--env", f"API_TOKEN={SECRET}", "--env", "MODE=fast", "--env", "K=${K}", "--", "x")
+
+    assert [line for line in outcome.err.splitlines() if line.startswith("Warning")] == [
+        "Warning: the value of API_TOKEN is written out there; ${NAME} would keep it out"
+    ]
+    assert SECRET not in outcome.out + outcome.err
+
+
 def test_a_dry_run_writes_nothing_and_prints_no_value(cli: Cli, work: Path) -> None:
     outcome = cli("mcp", "add", "a", "--env", f"T={SECRET}", "--dry-run", "--", "x")
 
@@ -162,6 +188,13 @@ def test_a_dry_run_writes_nothing_and_prints_no_value(cli: Cli, work: Path) -> N
         (["add", "a"], "either a command or an address"),
         (["add", "a", "--url", "https://x", "--", "y"], "either a command or an address"),
         (["add", "a", "--env", "TOKEN", "--", "y"], "--env wants NAME=VALUE"),
+        (["add", "a", "--url", "https://x", "--header", "oops"], "--header 'Authorization=Bearer ${TOKEN}'"),
+        (["add", "a", "--url", "https://x", "--env", "A=b"], "--env and --cwd are for a program"),
+        (["add", "a", "--header", "A=b", "--", "y"], "--header is for an address"),
+        (["add", "a", "https://x/mcp"], "nexus mcp add a --url https://x/mcp"),
+        (["add", "a", "--url", "ftp://x"], "this is no address of a server"),
+        (["add", "a", "npx", "-y", "x"], "nexus mcp add NAME -- COMMAND ARGS..."),
+        (["add", "a", "--evn", "A=b", "npx"], "--env"),
         (["add", "--global", "files", "--", "y"], "already"),
         (["remove", "filez"], "did you mean 'files'?"),
         (["enable", "offf"], "did you mean 'off'?"),
@@ -237,7 +270,7 @@ def test_what_is_there_already_is_not_replaced_by_an_import(cli: Cli, nexus_home
 
     outcome = cli("mcp", "import", "--global", "other.json")
 
-    assert "files is there already" in outcome.err
+    assert "leaves 'files', which is there already" in outcome.err
     assert [server["command"] for server in servers_in(path) if "command" in server] == [
         ["npx", "-y", "files"],
         ["x"],
@@ -317,6 +350,15 @@ def test_servers_are_tried_all_at_once_and_a_broken_one_is_told_apart(cli: Cli, 
     assert outcome.code == 1
     assert [(row["name"], row["ok"], row["tools"]) for row in rows] == [("good", True, 1), ("broken", False, 0)]
     assert "cannot be started" in rows[1]["error"]
+
+
+def test_servers_that_are_not_tried_are_named(cli: Cli, nexus_home: Path) -> None:
+    define(nexus_home, good=script(), off={"command": ["x"], "enabled": False})
+
+    outcome = cli("mcp", "test")
+
+    assert outcome.code == 0
+    assert outcome.err == "Not started: off (disabled)\n"
 
 
 @running

@@ -24,6 +24,7 @@ def shell(line: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess
 pytestmark = pytest.mark.usefixtures("nexus_home")
 
 
+@pytest.mark.acceptance("R20")
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "cp437"])
 def test_json_is_json_in_every_encoding(work: Path, encoding: str) -> None:
     write_files(work, {".nexus3/NEXUS.md": "é 日 \U0001f600"})
@@ -33,6 +34,7 @@ def test_json_is_json_in_every_encoding(work: Path, encoding: str) -> None:
     assert "é 日 \U0001f600" in json.loads(outcome.stdout)["prompt"]
 
 
+@pytest.mark.acceptance("R20")
 @pytest.mark.parametrize(
     ("line", "code"),
     [

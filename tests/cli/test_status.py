@@ -239,7 +239,7 @@ def test_the_numbers_as_json(cli: Cli, work: Path) -> None:
         "layers": 3,
         "instructions": 2,
         "prompt_tokens_estimate": json.loads(cli("--json").out)["prompt_tokens_estimate"],
-        "servers": {"not_approved": 1, "enabled": 0, "disabled": 1},
+        "servers": {"not_approved": 1, "enabled": 0, "disabled": 1, "denied": 0},
         "facts": {},
         "warnings": {"unapproved": 2, "volatile-text": 1},
     }
@@ -253,7 +253,7 @@ def test_the_facts_as_json(cli: Cli, work: Path) -> None:
     assert document["layers"][-1] == {"name": "local", "directory": f"{work}/.nexus3", "characters": 8}
     assert document["instructions"][-1] == f"{work}/CLAUDE.md"
     assert document["other_agents"] == {"claude": [f"{work}/CLAUDE.md"], "codex": [], "gemini": []}
-    assert document["servers"][0] == {"name": "github", "status": "not approved", "layer": "local"}
+    assert document["servers"][0] == {"name": "github", "status": "not approved", "layer": "local", "shadows": None}
     assert (document["model"], document["permission_level"]) == (None, "trusted")
     assert document["next"] == ["nexus trust status", "nexus show"]
 

@@ -23,6 +23,7 @@ from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_core.values.declarations import InitScope
 from tests.conftest import Cli, InstallPlugin
+from tests.effort import examples
 from tests.plugins.test_mcp_reader import SERVERS
 
 
@@ -156,7 +157,7 @@ def configs(draw: st.DrawFn) -> dict[str, Any]:
     return config
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(configs())
 def test_an_editor_marks_exactly_what_nexus_refuses(config: dict[str, Any]) -> None:
     assert (complaints(config) == []) == is_accepted(config)

@@ -84,7 +84,7 @@ KINDS = {
 }
 
 
-@pytest.mark.acceptance("F-08", "F-09", "M-02", "B-11")
+@pytest.mark.acceptance("F-08", "F-09", "M-02", "B-11", "R10")
 @pytest.mark.parametrize("file", ["config.json", "mcp.json"])
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_every_kind_of_malformed_file_is_an_error_in_one_shape(

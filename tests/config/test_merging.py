@@ -14,6 +14,7 @@ from nexus_core.config.json_parser import parse_json
 from nexus_core.config.merging import deep_merge, merge_configs
 from nexus_core.plugin import Layer, LayerConfig
 from nexus_core.values.declarations import LIST_POLICIES, ListPolicy
+from tests.effort import sampled
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text("abc", max_size=3),
@@ -214,7 +215,7 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize("make", LARGE.values(), ids=LARGE)
+@pytest.mark.parametrize("make", sampled(LARGE.values(), one_in=3), ids=LARGE)
 def test_the_time_to_merge_grows_with_the_size_and_not_with_its_square(
     make: Callable[[int], list[dict[str, object]]],
 ) -> None:

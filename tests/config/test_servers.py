@@ -185,12 +185,12 @@ def test_a_replacement_becomes_the_one_form_and_keeps_its_place(tmp_path: Path) 
 
 
 def test_what_is_not_used_is_told_with_file_line_layer_and_plugin(make_nexus: MakeNexus, tmp_path: Path) -> None:
-    text = '{"mcp_servers": {"a": {"command": "x",\n"timeout": 5}}}'
+    text = '{"mcp_servers": {"a": {"command": "x",\n"colour": 5}}}'
 
     skipped = make_nexus(files={".nexus3/config.json": text}).load().skipped
 
     place = tmp_path / "work/.nexus3/config.json"
-    assert Skipped(place, "unknown key 'timeout' of server 'a'", "local", "file_layers", 2) in skipped
+    assert Skipped(place, "unknown key 'colour' of server 'a'", "local", "file_layers", 2) in skipped
 
 
 def test_a_file_with_very_much_that_is_not_used_is_cut_short(tmp_path: Path) -> None:

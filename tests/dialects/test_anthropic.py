@@ -15,6 +15,7 @@ from nexus_core.errors import MessageError
 from nexus_core.values.message import Message
 from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from tests.dialects.support import JSON, accepted, spoiled, strictly, values_of
+from tests.effort import examples
 
 MESSAGES = values_of(MessageParam)
 BETA_MESSAGES = values_of(BetaMessageParam)
@@ -41,7 +42,7 @@ def test_whatever_the_api_takes_comes_back_as_it_was(message: dict[str, Any]) ->
     assert message == given_to_us
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(BETA_MESSAGES)
 def test_so_does_whatever_its_beta_takes(message: dict[str, Any]) -> None:
     assert DIALECT.write([DIALECT.read(message)]) == [message]

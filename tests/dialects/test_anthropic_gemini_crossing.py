@@ -18,6 +18,7 @@ from nexus_core.values.message import Message
 from nexus_core.values.parts import Text, ToolCall, ToolResult
 from tests.dialects.support import WORDS, accepted, strictly, values_of
 from tests.dialects.test_gemini import CONTENTS
+from tests.effort import examples
 
 ANTHROPIC, GEMINI = dialect("anthropic"), dialect("gemini")
 MESSAGES = strictly(list[MessageParam])
@@ -80,7 +81,7 @@ def taken_by_gemini(contents: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize("path", list(permutations(NAMES, 2)), ids="-".join)
-@settings(UNHURRIED, max_examples=20)
+@settings(UNHURRIED, max_examples=examples(20))
 @given(messages=conversations())
 def test_words_calls_and_results_cross_in_their_order(path: tuple[str, ...], messages: list[Message]) -> None:
     assert told(crossed(messages, *path)) == told(messages)

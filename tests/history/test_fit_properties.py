@@ -36,6 +36,7 @@ def unpaired(messages: list[Message]) -> list[str]:
     return wrong
 
 
+@pytest.mark.acceptance("R14")
 @given(st.one_of(conversations(), any_messages), BUDGETS, STRATEGIES)
 def test_no_call_loses_its_result_and_no_result_its_call(messages: list[Message], budget: int, strategy: str) -> None:
     try:
@@ -45,6 +46,7 @@ def test_no_call_loses_its_result_and_no_result_its_call(messages: list[Message]
     assert unpaired(fitted.messages) == []
 
 
+@pytest.mark.acceptance("R14")
 @given(st.one_of(conversations(), any_messages), BUDGETS, STRATEGIES)
 def test_what_is_used_is_available_or_it_is_an_error(messages: list[Message], budget: int, strategy: str) -> None:
     counter = Characters()
@@ -70,6 +72,7 @@ def test_oldest_first_leaves_no_room_for_the_next_group(messages: list[Message],
         assert fitted.budget.remaining < counter.count_messages(messages[newest.first : newest.last + 1])
 
 
+@pytest.mark.acceptance("R14")
 @given(conversations(), BUDGETS, STRATEGIES)
 def test_what_fits_is_left_alone_the_second_time(messages: list[Message], budget: int, strategy: str) -> None:
     try:
@@ -81,6 +84,7 @@ def test_what_fits_is_left_alone_the_second_time(messages: list[Message], budget
     assert twice.decisions == ()
 
 
+@pytest.mark.acceptance("R14")
 @given(any_messages, BUDGETS, STRATEGIES)
 def test_the_same_list_gives_the_same_result_and_is_not_changed(
     messages: list[Message], budget: int, strategy: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from nexus_core.history.repair import repair
 from nexus_core.values.message import Message
 from nexus_core.values.parts import Reasoning, Text, ToolCall, ToolResult
+from tests.effort import sampled
 
 
 def call(*ids: str) -> Message:
@@ -79,8 +81,9 @@ def events(work: Callable[[], object]) -> int:
     return count
 
 
-@pytest.mark.parametrize("make", LISTS)
-@pytest.mark.parametrize("api", ["openai", "responses", "anthropic", "gemini", "neutral"])
+@pytest.mark.parametrize(
+    ("api", "make"), sampled(product(["openai", "responses", "anthropic", "gemini", "neutral"], LISTS), one_in=4)
+)
 def test_eight_times_the_messages_take_eight_times_the_work(api: str, make: Callable[[int], list[Message]]) -> None:
     short, long = make(50), make(400)
     repair(short, api)  # imports and caches

@@ -15,6 +15,7 @@ from nexus_core.history.check import check
 from nexus_core.history.findings import CODES
 from nexus_core.history.repair import repair
 from nexus_core.values.message import Message
+from tests.effort import examples
 from tests.history.broken import ANYTHING, ENCODERS, MESSAGES, SAID, WORDS, Said, Word, mutated, neutral, valid_turns
 from tests.history.oracles import ORACLES
 
@@ -50,6 +51,7 @@ def test_a_valid_list_has_no_findings_and_comes_back_itself(api: str, turns: lis
     assert all(mine is theirs for mine, theirs in zip(repaired.messages, messages, strict=True))
 
 
+@pytest.mark.acceptance("R16")
 @EVERY_API
 @given(st.data())
 def test_a_list_with_elements_lost_repeated_and_exchanged_is_accepted_after_repair(api: str, data: Any) -> None:
@@ -58,8 +60,9 @@ def test_a_list_with_elements_lost_repeated_and_exchanged_is_accepted_after_repa
     assert accepted(api, repair(messages, api, source=api).messages) == []
 
 
+@pytest.mark.acceptance("R16")
 @EVERY_API
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(ANYTHING)
 def test_anything_in_an_apis_own_shape_is_accepted_after_repair(api: str, turns: list[Any]) -> None:
     messages = ENCODERS[api](turns)
@@ -73,7 +76,7 @@ def test_anything_in_an_apis_own_shape_is_accepted_after_repair(api: str, turns:
 
 
 @EVERY_API
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.one_of(MESSAGES, ANYTHING.map(neutral)))
 def test_neutral_messages_are_accepted_after_repair_and_conversion(api: str, messages: list[Message]) -> None:
     repaired = repair(messages, api)
@@ -86,7 +89,7 @@ def test_neutral_messages_are_accepted_after_repair_and_conversion(api: str, mes
 
 @EVERY_API
 @pytest.mark.parametrize("source", APIS)
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(ANYTHING)
 def test_a_list_in_another_apis_shape_is_accepted_after_repair_and_conversion(
     api: str, source: str, turns: list[Any]

@@ -38,6 +38,7 @@ def rows(host: Host) -> dict[str, PluginInfo]:
     return {plugin.name: plugin for plugin in host.plugins}
 
 
+@pytest.mark.acceptance("T21")
 @pytest.mark.parametrize(
     ("error", "words"),
     [
@@ -66,6 +67,7 @@ def test_an_interrupt_while_loading_interrupts() -> None:
         Host([installed("bad", broken(KeyboardInterrupt()))], PluginPolicy())
 
 
+@pytest.mark.acceptance("T21")
 def test_a_faulty_plugin_is_left_out_whole() -> None:
     @hookimpl
     def nexus_layer() -> None: ...

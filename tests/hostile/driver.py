@@ -175,7 +175,7 @@ def run_command(arguments: tuple[str, ...], *, is_terminal: bool) -> dict[str, o
     out, err = Stream(is_terminal=is_terminal), Stream(is_terminal=is_terminal)
     streams = sys.stdout, sys.stderr
     sys.stdout, sys.stderr, sys.argv = out, err, ["nexus", *arguments]
-    started = time.perf_counter()
+    started = time.process_time()
     code: object = "no exit"
     try:
         main()
@@ -188,7 +188,7 @@ def run_command(arguments: tuple[str, ...], *, is_terminal: bool) -> dict[str, o
         "code": code,
         "out": out.getvalue(),
         "err": err.getvalue(),
-        "seconds": time.perf_counter() - started,
+        "seconds": time.process_time() - started,
     }
 
 
@@ -197,7 +197,7 @@ def run_library() -> dict[str, object]:
     from nexus_core.context import ContextLoader, PromptLoader  # noqa: PLC0415 - as above
     from nexus_core.errors import NexusError  # noqa: PLC0415 - as above
 
-    started = time.perf_counter()
+    started = time.process_time()
     out, err, code = "", "", 0
     try:
         context = ContextLoader().load()
@@ -206,7 +206,7 @@ def run_library() -> dict[str, object]:
         out += repr(context.config.provider) + PromptLoader().load().content
     except NexusError as error:
         err, code = str(error), 3
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     return {"command": "a program", "code": code, "out": out, "err": err, "seconds": seconds}
 
 

@@ -11,6 +11,7 @@ from nexus_core.nexus import Nexus
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_core.trust.store import TrustStore
 from nexus_core.values.finding import Finding
+from tests.effort import sampled
 
 PARAGRAPH = "Every change has a test that fails without it, and a message that says why it was made. " * 3
 OTHER = "Whoever reviews a change reads its tests first, and asks what they would not have noticed. " * 3
@@ -469,7 +470,9 @@ PUMPS = [
 ]
 
 
-@pytest.mark.parametrize("pump", [*PUMPS, "- ", "1. ", "> ", "~~~", " ", "\n", "a\n", "9", "e.g", "```\n"])
+@pytest.mark.parametrize(
+    "pump", sampled([*PUMPS, "- ", "1. ", "> ", "~~~", " ", "\n", "a\n", "9", "e.g", "```\n"], one_in=6)
+)
 def test_no_text_takes_long(make_nexus: MakeNexus, pump: str) -> None:
     nexus = make_nexus(files={"AGENTS.md": "x"})
     loaded, request = nexus.load(), nexus.request()

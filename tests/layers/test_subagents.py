@@ -14,6 +14,7 @@ from nexus_core.layers.context import LoadedContext
 from nexus_core.plugin import LayerText
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
+from tests.effort import examples
 
 
 def own(path: Path, text: str) -> str:
@@ -228,7 +229,7 @@ NAMES = ["a", "b", "a/c", "a/c/d", "b/e"]
 
 
 @pytest.mark.acceptance("S-06")
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     texts=st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["One.", "Two.", "Three."])),
     journey=st.lists(st.tuples(st.sampled_from(NAMES), st.booleans()), min_size=1, max_size=4),

@@ -74,6 +74,7 @@ EDITS = {
 }
 
 
+@pytest.mark.acceptance("R8")
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
 def test_a_step_that_was_edited_is_named(sqlite: SqliteLedger, path: Path, steps: list[Step], edit: str) -> None:
     tamper(path, lambda connection: connection.execute(edit, (steps[6].id,)))
@@ -81,6 +82,7 @@ def test_a_step_that_was_edited_is_named(sqlite: SqliteLedger, path: Path, steps
     assert steps[6].id in found(sqlite)
 
 
+@pytest.mark.acceptance("R8")
 @pytest.mark.parametrize("place", [0, 3, 4, 6, 9])
 def test_a_step_that_was_deleted_is_noticed_at_the_one_behind_it(
     sqlite: SqliteLedger, path: Path, steps: list[Step], place: int
@@ -92,6 +94,7 @@ def test_a_step_that_was_deleted_is_noticed_at_the_one_behind_it(
     assert "step-missing" in found(sqlite)
 
 
+@pytest.mark.acceptance("R8")
 def test_steps_that_were_exchanged_are_named(sqlite: SqliteLedger, path: Path, steps: list[Step]) -> None:
     def exchange(connection: sqlite3.Connection) -> None:
         for name, position in ((steps[6].id, -1), (steps[7].id, 6), (steps[6].id, 7)):
@@ -103,6 +106,7 @@ def test_steps_that_were_exchanged_are_named(sqlite: SqliteLedger, path: Path, s
     assert steps[7].id in found(sqlite)
 
 
+@pytest.mark.acceptance("R8")
 def test_a_step_that_was_put_in_is_named(sqlite: SqliteLedger, path: Path, steps: list[Step]) -> None:
     forged = StepRow(
         *(new_name := "0" * 26, steps[9].id, new_name, steps[9].branch, 10, "turn", 1, "[]", 1, "c", "{}", 11, None),
@@ -155,6 +159,7 @@ def test_steps_cannot_be_changed_by_accident(path: Path) -> None:
                 connection.execute(statement)
 
 
+@pytest.mark.acceptance("T20")
 @pytest.mark.usefixtures("steps")
 def test_foreign_marks_in_a_row_come_back_as_plain_data(sqlite: SqliteLedger, path: Path) -> None:
     marked = '{"__class__":"os.system","lc":1,"type":"constructor","py/object":"x"}'
@@ -165,6 +170,7 @@ def test_foreign_marks_in_a_row_come_back_as_plain_data(sqlite: SqliteLedger, pa
     assert kinds == {str, int}
 
 
+@pytest.mark.acceptance("R8")
 def test_random_edits_by_sql_are_all_found(sqlite: SqliteLedger, path: Path, steps: list[Step]) -> None:
     chance = random.Random(7)  # noqa: S311 - the same edits every time
     pristine = path.parent / "pristine.db"

@@ -67,12 +67,14 @@ def check(result: dict[str, Any], path: Path, *causes: str) -> None:
     assert (result["missing"], result["missing_afterwards"], result["found"]) == (0, 0, [])
 
 
+@pytest.mark.acceptance("R6")
 def test_a_file_that_may_not_grow_is_an_error_and_not_the_end(home: Path) -> None:
     result = experiment("limited", f"sqlite:///{home / 'ledger.db'}", 20, home, of="disks")
 
     check(result, home / "ledger.db", "bytes are free")
 
 
+@pytest.mark.acceptance("R6")
 def test_a_full_disk_is_an_error_and_not_the_end(home: Path, own_mounts: tuple[str, ...]) -> None:
     result = experiment("full", f"sqlite:///{home / 'ledger.db'}", 20, home, of="disks", under=own_mounts)
 
@@ -82,6 +84,7 @@ def test_a_full_disk_is_an_error_and_not_the_end(home: Path, own_mounts: tuple[s
     assert result["left"] == []
 
 
+@pytest.mark.acceptance("R6")
 def test_a_file_system_that_may_only_be_read_is_an_error_and_not_the_end(
     home: Path, own_mounts: tuple[str, ...]
 ) -> None:
@@ -91,6 +94,7 @@ def test_a_file_system_that_may_only_be_read_is_an_error_and_not_the_end(
     assert result["damage"] == []
 
 
+@pytest.mark.acceptance("R6")
 def test_a_directory_that_may_not_be_written_is_an_error_and_not_the_end(home: Path) -> None:
     result = experiment("unwritable", f"sqlite:///{home / 'ledger.db'}", 5, home, of="disks")
 
@@ -112,6 +116,7 @@ FAILING = [
 ]
 
 
+@pytest.mark.acceptance("R6")
 @pytest.mark.slow
 @pytest.mark.parametrize(("call", "error", "when"), FAILING, ids=map("-".join, FAILING))
 def test_a_disk_that_fails_now_and_then_loses_nothing(
@@ -138,6 +143,7 @@ def test_a_disk_that_fails_now_and_then_loses_nothing(
 KILLED = ["pwrite64", "fsync", "fdatasync", "ftruncate", "linkat", "link", "unlink", "openat"]
 
 
+@pytest.mark.acceptance("R2")
 @pytest.mark.slow
 def test_a_migration_that_is_killed_anywhere_leaves_the_old_or_the_new_file(tmp_path: Path, meddler: str) -> None:
     pristine = tmp_path / "pristine.db"

@@ -46,6 +46,7 @@ def experiment(
     return result
 
 
+@pytest.mark.acceptance("R1")
 @pytest.mark.parametrize("kills", [10, pytest.param(200, marks=pytest.mark.slow)])
 def test_a_writer_that_is_killed_loses_nothing_it_was_told_is_kept(
     backend: Backend, tmp_path: Path, kills: int
@@ -60,6 +61,7 @@ def test_a_writer_that_is_killed_loses_nothing_it_was_told_is_kept(
     assert result["unacknowledged"] <= kills
 
 
+@pytest.mark.acceptance("R3")
 @pytest.mark.parametrize("sessions", ["one_session", "own_sessions"])
 @pytest.mark.parametrize("appends", [10, pytest.param(200, marks=pytest.mark.slow)])
 def test_eight_processes_write_without_loss(backend: Backend, tmp_path: Path, sessions: str, appends: int) -> None:
@@ -73,6 +75,7 @@ def test_eight_processes_write_without_loss(backend: Backend, tmp_path: Path, se
     assert result["found"] == []
 
 
+@pytest.mark.acceptance("R5")
 @pytest.mark.parametrize("name", ["openings", "migrations"])
 @pytest.mark.parametrize("rounds", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_eight_processes_open_a_new_or_an_older_file_at_once(tmp_path: Path, name: str, rounds: int) -> None:
@@ -81,6 +84,7 @@ def test_eight_processes_open_a_new_or_an_older_file_at_once(tmp_path: Path, nam
     assert (result["failed"], result.get("found", [])) == (0, [])
 
 
+@pytest.mark.acceptance("R22")
 @pytest.mark.slow
 def test_processes_that_write_when_a_later_nexus_comes_stop_and_lose_nothing(backend: Backend, tmp_path: Path) -> None:
     if backend.name == "memory":
@@ -107,6 +111,7 @@ def rows(path: Path) -> object:
             return None
 
 
+@pytest.mark.acceptance("R7")
 @pytest.mark.parametrize("cases", [60, pytest.param(3000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("length", [1, 64])
 def test_random_damage_is_found(tmp_path: Path, cases: int, length: int) -> None:
@@ -137,6 +142,7 @@ def test_random_damage_is_found(tmp_path: Path, cases: int, length: int) -> None
     assert found >= harmful * 0.99
 
 
+@pytest.mark.acceptance("R7")
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
 def test_a_file_that_was_cut_off_is_found_out(tmp_path: Path, share: float) -> None:
     path = tmp_path / "ledger.db"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import pickle
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -108,6 +109,25 @@ def test_sessions_are_listed_with_those_changed_last_first(backend: Backend) -> 
 
     assert [session.label for session in ledger.sessions()] == ["a", "c", "b"]
     ledger.close()
+
+
+def test_a_session_was_begun_and_changed_when_its_steps_were_made(ledger: StoreLedger) -> None:
+    first, last = (replace(said(text), created=moment) for text, moment in (("one", 1000), ("two", 2000)))
+
+    made = ledger.create("old", steps=[first, last])
+    ledger.append("old", replace(said("three"), created=3000), after=made.tip)
+
+    grown = ledger.session("old")
+    assert grown is not None
+    assert (made.created, made.updated) == (1000, 2000)
+    assert (grown.created, grown.updated) == (1000, 3000)
+
+
+def test_what_is_known_may_have_changed_at_another_time(ledger: StoreLedger) -> None:
+    ledger.create("work")
+
+    assert ledger.update("work", status="archived", updated=1000).updated == 1000
+    assert ledger.update("work", data={"model": "m"}).updated > 1000
 
 
 # ---- steps ------------------------------------------------------------------------------------------------
@@ -446,6 +466,7 @@ def test_many_threads_share_one_ledger(ledger: StoreLedger) -> None:
     assert list(ledger.verify()) == []
 
 
+@pytest.mark.acceptance("R9")
 def test_a_clock_that_goes_backwards_changes_nothing_in_the_order(backend: Backend) -> None:
     times = iter(range(2_000_000_000_000, 0, -86_400_000))
     opened = MemoryLedger(now=times.__next__)

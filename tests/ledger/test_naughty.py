@@ -37,6 +37,7 @@ def parts_of(text: str) -> tuple[Part, ...]:
     )
 
 
+@pytest.mark.acceptance("R12")
 def test_a_string_comes_back_from_every_field(ledger: StoreLedger) -> None:
     for number, text in enumerate(NAUGHTY):
         ledger.create(f"work {number}", data={text: text})
@@ -60,6 +61,7 @@ def test_a_string_comes_back_from_every_field(ledger: StoreLedger) -> None:
     assert list(ledger.verify()) == []
 
 
+@pytest.mark.acceptance("R12", "T19")
 def test_a_session_of_any_name_is_found_by_it_and_by_nothing_else(ledger: StoreLedger) -> None:
     ledger.create("other")
     kept: dict[str, str] = {}
@@ -86,6 +88,7 @@ def test_a_session_of_any_name_is_found_by_it_and_by_nothing_else(ledger: StoreL
     assert list(ledger.verify()) == []
 
 
+@pytest.mark.acceptance("T19")
 def test_no_string_is_taken_for_a_step_a_blob_or_a_pattern(ledger: StoreLedger) -> None:
     ledger.create("a session of no naughty name")
     for text in NAUGHTY:
@@ -97,6 +100,7 @@ def test_no_string_is_taken_for_a_step_a_blob_or_a_pattern(ledger: StoreLedger) 
         assert ledger.scan(step.id, text, limit=1) == [step]
 
 
+@pytest.mark.acceptance("T19")
 def test_no_statement_is_put_together_while_it_runs() -> None:
     """Statements are constants; only numbers of our own, for pragmas, are joined to one."""
     folder = ROOT / "plugins/nexus_plugins/ledger"

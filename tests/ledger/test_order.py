@@ -14,6 +14,7 @@ from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.values.ledger import NewStep
 from nexus_core.values.message import Message
 from nexus_core.values.parts import Opaque, Text, ToolCall, ToolResult
+from tests.effort import examples
 from tests.ledger.backends import add, tell, texts
 from tests.ledger.test_ledger import PICTURE
 
@@ -32,7 +33,7 @@ def written(value: Any) -> str:
     return json.dumps(value)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(body=OBJECTS)
 def test_keys_come_back_in_the_order_in_which_they_were_given(ledger: StoreLedger, body: dict[str, Any]) -> None:
     label = f"work {next(LABELS)}"

@@ -47,6 +47,7 @@ def test_postgresql_answers_as_memory_does(database: str, operations: list[tuple
     store.close()
 
 
+@pytest.mark.acceptance("R5")
 def test_eight_processes_open_a_new_database_at_once(database: str, tmp_path: Path) -> None:
     result = experiment("beginning", database, 1, tmp_path)
 
@@ -70,6 +71,7 @@ def test_whoever_only_looks_makes_no_tables(database: str) -> None:
         assert [session.label for session in ledger.sessions()] == ["work"]
 
 
+@pytest.mark.acceptance("R22")
 def test_a_later_schema_is_refused(database: str) -> None:
     with closing(open_postgres(database)) as ledger:
         ledger.create("work")
@@ -242,6 +244,7 @@ def check(writer: Writer) -> None:
     assert list(writer.ledger.verify()) == []
 
 
+@pytest.mark.acceptance("R4")
 def test_connections_that_are_cut_are_not_noticed(database: str) -> None:
     chance = random.Random(5)  # noqa: S311 - the same moments every time
     cut = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'nexus'"
@@ -276,6 +279,7 @@ def own_server() -> Iterator[tuple[str, Callable[[], None]]]:
         running.cleanup()
 
 
+@pytest.mark.acceptance("R4")
 def test_a_server_that_is_killed_and_started_again_loses_nothing(
     own_server: tuple[str, Callable[[], None]],
 ) -> None:

@@ -19,6 +19,7 @@ from nexus_core.history.ledger.stored import pack_messages, unpack_messages
 from nexus_core.values.ledger import NewStep
 from nexus_core.values.message import Message
 from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+from tests.effort import examples
 from tests.ledger.backends import add, said, tell, texts
 
 
@@ -80,7 +81,7 @@ def odd_messages(draw: st.DrawFn) -> Message | None:
         return None
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(odd_messages())
 def test_whatever_is_accepted_is_given_back(message: Message | None) -> None:
     if message is None:

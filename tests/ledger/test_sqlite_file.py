@@ -139,6 +139,7 @@ WRONG = {
 }
 
 
+@pytest.mark.acceptance("R7")
 @pytest.mark.parametrize("make", WRONG, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("deed", ["session", "append", "verify"])
 def test_what_is_no_ledger_is_refused_and_left_as_it_is(path: Path, make: object, deed: str) -> None:
@@ -229,6 +230,7 @@ def next_schema(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(schema.MIGRATIONS, schema.VERSION - 1, statements)
 
 
+@pytest.mark.acceptance("R22")
 def test_an_older_file_is_brought_up_to_date_with_a_copy_beside(path: Path, request: pytest.FixtureRequest) -> None:
     with closing(opened(path)) as ledger:
         ledger.create("work")

@@ -33,6 +33,7 @@ def test_every_schema_there_was_is_among_them() -> None:
     assert [path.stem for path in DUMPS] == ["schema-1"]
 
 
+@pytest.mark.acceptance("R22")
 def test_an_old_file_verifies_clean_and_says_what_it_said(old: SqliteLedger) -> None:
     work = old.session("work")
     assert work is not None
@@ -46,6 +47,7 @@ def test_an_old_file_verifies_clean_and_says_what_it_said(old: SqliteLedger) -> 
     ]
 
 
+@pytest.mark.acceptance("R22")
 def test_an_old_file_goes_on(old: SqliteLedger) -> None:
     tell(old, "work", "Three.")
     add(old, "branch", NewStep(kind="interrupted", closes=True, data={"z": 1, "a": 2}))

@@ -63,9 +63,48 @@ subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
 def call(id, name, arguments): time.sleep(600)
 """,
+    "starts children that leave it": """
+if os.fork() == 0:
+    os.setsid()
+    if os.fork(): os._exit(0)
+    os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(600)"])
+def call(id, name, arguments): time.sleep(600)
+""",
+    "starts children that hide": """
+hidden = [sys.executable, "-c", "import time; time.sleep(600)", os.environ["TEST_HOME"]]
+subprocess.Popen(hidden, start_new_session=True, env={})
+def call(id, name, arguments): time.sleep(600)
+""",
+    "starts children without end": """
+def call(id, name, arguments):
+    while True:
+        subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"], start_new_session=True)
+        time.sleep(0.02)
+""",
+    "closes its output and stays": """
+def call(id, name, arguments): os.close(1); time.sleep(600)
+""",
+    "asks without end and does not listen": """
+def call(id, name, arguments):
+    while True: say(id="q", method="roots/list")
+""",
+    "hangs when it should list its tools": "def list_tools(id): time.sleep(600)",
+    "lists its tools without end": """
+def list_tools(id): say(id=id, result={"tools": [], "nextCursor": "again"})
+""",
+    "describes its tools in 10 MB": """
+TOOLS[0]["description"] = "x" * 10_000_000
+""",
     "does not listen when it is told to end": """
 import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)
 def call(id, name, arguments):
+    while True: time.sleep(600)
+""",
+    "hangs at the beginning, with children, and does not listen": """
+import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+def begin(id):
     while True: time.sleep(600)
 """,
     "says nonsense": "def call(id, name, arguments): say(id=id, result={'content': 7})",
@@ -98,15 +137,22 @@ def servers_of(nexus: Nexus) -> dict[str, MCPServerWithOrigin]:
 def survivors(home: Path) -> list[str]:
     """The processes that a server of this test left behind, after those that were ended had a moment to be gone."""
     deadline = time.monotonic() + 1
-    while (found := list(_marked(home))) and time.monotonic() < deadline:
+    while (found := alive(home)) and time.monotonic() < deadline:
         time.sleep(0.02)
     return found
 
 
+def alive(home: Path) -> list[str]:
+    """The processes of the servers of this test."""
+    return list(_marked(home))
+
+
 def _marked(home: Path) -> Iterator[str]:
     mine = f"TEST_HOME={home}\0".encode()
+    named = f"\0{home}\0".encode()  # what has no environment
     for entry in os.listdir("/proc"):  # noqa: PTH208 - hundreds of them
         if entry.isdecimal():
             with suppress(OSError):
-                if mine in Path("/proc", entry, "environ").read_bytes():
-                    yield Path("/proc", entry, "cmdline").read_text()[:200]
+                command = Path("/proc", entry, "cmdline").read_bytes()
+                if mine in Path("/proc", entry, "environ").read_bytes() or named in command:
+                    yield command.decode()[:200]

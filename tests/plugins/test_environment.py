@@ -140,6 +140,15 @@ def test_a_session_is_told_the_system_the_architecture_and_the_host() -> None:
 
 
 @pytest.mark.acceptance("Y-06")
+def test_a_session_that_goes_on_in_another_terminal_is_told_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = text(session="auth")
+    monkeypatch.setenv("TERM_PROGRAM", "tmux")
+    monkeypatch.setenv("TERM", "screen")
+
+    assert text(session="auth") == before
+
+
+@pytest.mark.acceptance("Y-06")
 def test_nothing_of_it_changes_with_time(monkeypatch: pytest.MonkeyPatch) -> None:
     before = text(session="auth")
     for clock in ("time.time", "time.monotonic", "time.perf_counter"):

@@ -414,13 +414,13 @@ def test_two_names_of_one_field_may_agree(mcp: Mcp) -> None:
 
 
 def test_an_unknown_key_of_a_server_is_reported_and_left_alone(mcp: Mcp) -> None:
-    content = '{"servers": {\n"a": {\n"command": "x",\n"timeout": 30}}}'
+    content = '{"servers": {\n"a": {\n"command": "x",\n"hedaers": {}}}}'
 
     answers = mcp.answers(content)
 
     assert answers == [
         LayerConfig(mcp.path, {"mcp_servers": [{"name": "a", "type": "stdio", "command": ["x"], "enabled": True}]}),
-        Skipped(mcp.path, "unknown key 'timeout' of server 'a'", line=4),
+        Skipped(mcp.path, "unknown key 'hedaers' of server 'a'; did you mean 'headers'?", line=4),
     ]
 
 
@@ -428,7 +428,7 @@ def test_a_second_name_is_reported_and_the_key_counts(mcp: Mcp) -> None:
     content = {"servers": {"a": {"name": "A!", "command": "x"}, "b": {"name": "b", "command": "x"}}}
 
     assert [server["name"] for server in mcp.servers(content)] == ["a", "b"]
-    assert mcp.skipped(content) == [(1, "unknown key 'name' of server 'a'")]
+    assert mcp.skipped(content) == [(1, "'name' of server 'a' does not count: its key is its name")]
 
 
 @pytest.mark.parametrize("fields", [{"url": ""}, {"url": " "}, {"command": ""}, {"command": []}, {"command": [""]}])

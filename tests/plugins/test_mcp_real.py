@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ def fail() -> str:
     raise ValueError("as it should")
 
 if sys.argv[1:]:
-    server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
+    server.run(sys.argv[1], host="127.0.0.1", port=int(sys.argv[2]))
 else:
     server.run()
 """
@@ -68,22 +68,22 @@ def call(nexus: Nexus, name: str, tool: str, **arguments: object) -> Any:
     return anyio.run(main)
 
 
-@pytest.fixture
-def address(tmp_path: Path) -> Iterator[str]:
+@contextmanager
+def listening(folder: Path, transport: str) -> Iterator[str]:
     """A server made with the SDK that listens on this machine."""
     with closing(socket.socket()) as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    script = write_files(tmp_path, {"server.py": SDK_SERVER}) / "server.py"
+    script = write_files(folder, {"server.py": SDK_SERVER}) / "server.py"
     quiet = subprocess.DEVNULL
-    with subprocess.Popen([sys.executable, script, str(port)], stdout=quiet, stderr=quiet) as process:
+    with subprocess.Popen([sys.executable, script, transport, str(port)], stdout=quiet, stderr=quiet) as process:
         try:
             for _ in range(600):
                 with closing(socket.socket()) as probe:
                     if probe.connect_ex(("127.0.0.1", port)) == 0:
                         break
                 time.sleep(0.05)
-            yield f"http://127.0.0.1:{port}/mcp"
+            yield f"http://127.0.0.1:{port}"
         finally:
             process.kill()
 
@@ -103,10 +103,17 @@ def test_a_server_of_the_official_sdk_is_used_over_its_standard_input(
 
 
 @pytest.mark.slow
-def test_a_server_of_the_official_sdk_is_used_over_http(make_nexus: MakeNexus, nexus_home: Path, address: str) -> None:
-    define(nexus_home, web={"url": address, "headers": {"X-Key": "${NEXUS_TEST_KEY:-none}"}})
+@pytest.mark.parametrize(("transport", "path"), [("streamable-http", "/mcp"), ("sse", "/sse")])
+def test_a_server_of_the_official_sdk_is_used_over_http(
+    make_nexus: MakeNexus, nexus_home: Path, tmp_path: Path, transport: str, path: str
+) -> None:
+    with listening(tmp_path, transport) as address:
+        kind = "sse" if transport == "sse" else "http"
+        define(nexus_home, web={"type": kind, "url": address + path, "headers": {"X-Key": "${NEXUS_TEST_KEY:-none}"}})
+        nexus = make_nexus()
 
-    assert call(make_nexus(), "web", "add", a=2, b=3).content[0].text == "5"
+        assert call(nexus, "web", "add", a=2, b=3).content[0].text == "5"
+        assert call(nexus, "web", "fail").is_error
 
 
 @pytest.mark.slow
@@ -165,9 +172,10 @@ def test_steps_are_read_up_to_one_of_them(nexus: Nexus) -> None:
     before = asked(nexus, "read_steps", session="bug")["steps"]
 
     until = asked(nexus, "read_steps", session="bug", until=before[0]["id"])["steps"]
+    short = asked(nexus, "read_steps", session="bug", until=before[0]["id"][-6:])["steps"]  # as summaries show it
 
     assert newest == before[-1:]
-    assert until == before[:1]
+    assert until == short == before[:1]
 
 
 def test_tokens_are_counted(nexus: Nexus) -> None:
@@ -238,14 +246,31 @@ def test_the_official_client_finds_and_uses_everything(nexus: Nexus) -> None:
 @pytest.mark.slow
 def test_the_command_serves_over_its_standard_output(tmp_path: Path, nexus_home: Path) -> None:
     work = write_files(tmp_path / "served", {"NEXUS.md": "Measure twice.\n"})
+    with Nexus(work) as nexus:
+        nexus.session("bug", model="gpt-4o").ask("Why does login fail?")
     environment = {**os.environ, "NEXUS_HOME": str(nexus_home), "PYTHONPATH": f"{ROOT}:{ROOT}/plugins"}
     command = StdioServerParameters(
         command=sys.executable, args=["-m", "nexus_core", "mcp", "serve"], env=environment, cwd=str(work)
     )
 
-    async def main() -> str:
-        async with Client(stdio_client(command)) as client:
-            prompt = await client.read_resource("nexus://prompt")
-            return str(getattr(prompt.contents[0], "text", ""))
+    arguments: dict[str, dict[str, Any]] = {
+        "assemble_context": {"message": "Why?", "api": "anthropic"},
+        "explain_source": {"query": "Measure twice"},
+        "search_history": {"session": "bug", "text": "login"},
+        "read_steps": {"session": "bug"},
+        "count_tokens": {"text": "Measure twice."},
+        "check_messages": {"messages": [{"role": "user", "content": "?"}], "api": "openai"},
+    }
 
-    assert "Measure twice." in anyio.run(main)
+    async def main() -> tuple[dict[str, Any], str]:
+        async with Client(stdio_client(command)) as client:
+            assert [tool.name for tool in (await client.list_tools()).tools] == list(arguments)
+            results = {name: await client.call_tool(name, given) for name, given in arguments.items()}
+            prompt = await client.read_resource("nexus://prompt")
+            return results, str(getattr(prompt.contents[0], "text", ""))
+
+    results, prompt = anyio.run(main)
+
+    assert "Measure twice." in prompt
+    assert {name for name, result in results.items() if result.is_error} == set()
+    assert "Why does login fail?" in results["search_history"].content[0].text

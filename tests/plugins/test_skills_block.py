@@ -274,3 +274,29 @@ def test_a_path_that_is_no_text_can_be_remembered(nexus_home: Path) -> None:
     mark_used(nexus_home, Path("/\udcff"))
 
     assert read_used(nexus_home) == {"/\udcff"}
+
+
+# ---- in a session ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("Y-11")
+def test_a_session_is_told_once_when_a_guide_is_used_or_changed(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    nexus = make_nexus(files=skills({"notes": skill()}))
+    session = nexus.session("s", model="gpt-4o")
+    guide = nexus.cwd / HERE / "notes/SKILL.md"
+
+    def ask() -> str:
+        session.ask("Why?")
+        session.record({"role": "assistant", "content": "Because."})
+        return session.messages[-2].content
+
+    first = ask()
+    mark_used(nexus_home, guide)
+    told, again = ask(), ask()
+    guide.write_text(skill("Writing"), encoding="utf-8")
+    changed = ask()
+
+    assert "Changed Instructions" not in first
+    assert "-Other: notes ⭐ (ready)\n+Other: notes ✅" in told
+    assert "Changed Instructions" not in again
+    assert "-Other: notes ✅\n+Writing: notes ✅" in changed

@@ -124,7 +124,7 @@ def test_the_script_builds_these_tables_from_a_package_that_carries_the_ranks(tm
 # ---- what must not happen -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.acceptance("B-08")
+@pytest.mark.acceptance("B-08", "T17", "R21")
 def test_it_counts_without_a_network_and_without_tiktokens_own_cache(tmp_path: Path) -> None:
     code = (
         "import socket\n"
@@ -149,6 +149,7 @@ def test_special_tokens_count_as_text(encoding: str) -> None:
     assert TiktokenCounter(encoding).count("<|endoftext|>") > 1
 
 
+@pytest.mark.acceptance("T17")
 @ENCODINGS
 @pytest.mark.parametrize("text", [" " * 1_000_000 + "x", "\t " * 500_000, "\ud800" * 1000, "\0" * 100_000])
 def test_no_text_makes_it_fail(encoding: str, text: str) -> None:
@@ -158,6 +159,7 @@ def test_no_text_makes_it_fail(encoding: str, text: str) -> None:
     assert 0 < count.tokens <= len(text)
 
 
+@pytest.mark.acceptance("T17")
 def test_a_panic_in_the_extension_costs_the_text_its_exactness(monkeypatch: pytest.MonkeyPatch) -> None:
     class PanicException(BaseException):
         pass

@@ -12,6 +12,7 @@ from nexus_core.layers.pieces import Pieces
 from nexus_core.plugin import Layer, LayerText
 from nexus_core.testing import write_files
 from nexus_plugins.file_layers import nexus_layer_texts
+from tests.effort import examples
 
 NAMES = ("a.md", "b.md", "c.md", "sub/d.md")
 
@@ -37,7 +38,7 @@ texts = st.fixed_dictionaries(
 
 
 @given(files=texts)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_every_character_comes_from_where_it_is_said_to(files: dict[str, str]) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         root = write_files(Path(scratch).resolve(), files)

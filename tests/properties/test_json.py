@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
+import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from nexus_core.config.json_parser import JsonSyntaxError, parse_json
 from nexus_core.config.lines import Lines, Position
 from nexus_core.config.pointers import pointer_to
 from tests.conftest import ROOT
+from tests.effort import examples
 
 ANY_CHARACTER = st.characters(exclude_categories=["Cs"])
 # Without a slash or a quote, so that what looks like a comment in a text is one.
@@ -176,6 +178,7 @@ def require_same(text: str) -> None:
         assert verdict.position == expected.position
 
 
+@pytest.mark.acceptance("R13")
 @UNHURRIED
 @given(mutations())
 @example('{"a":1,"a":2}')
@@ -187,7 +190,7 @@ def test_a_damaged_text_is_taken_or_refused_as_by_python_at_the_same_place(text:
     require_same(text)
 
 
-@settings(UNHURRIED, max_examples=300)
+@settings(UNHURRIED, max_examples=examples(300))
 @given(st.data())
 def test_a_damaged_file_is_taken_or_refused_as_by_python_at_the_same_place(data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(REAL_FILES))

@@ -17,6 +17,7 @@ from nexus_core.plugin import Layer, LayerText, Loaded
 from nexus_core.rendering.labelled import render_labelled
 from nexus_core.text.hidden import strip_hidden
 from nexus_core.values.settings import Settings
+from tests.effort import examples
 from tests.properties.test_safe_text import MARKED_TEXT, has_structure
 
 PLACES = [
@@ -56,7 +57,7 @@ def read(prompt: str) -> list[Read]:
 
 
 @pytest.mark.acceptance("T12")
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.tuples(TEXTS, TEXTS, TEXTS), TEXTS)
 def test_a_prompt_has_exactly_the_sections_that_were_put_into_it(texts: tuple[str, str, str], rules: str) -> None:
     given_texts = [

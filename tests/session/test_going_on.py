@@ -221,6 +221,7 @@ def test_every_verb_can_be_awaited(open_nexus: OpenNexus) -> None:
         assert await session.ask("Why?") == preview
         step = await session.record(calls("t1"))
         assert [call.id for call in await session.pending] == ["t1"]
+        assert await session.is_open
         with pytest.raises(PendingCalls):
             await session.next()
         await session.record(step.tool_calls[0].result("found"))

@@ -35,6 +35,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return kept
 
 
+@pytest.mark.acceptance("R1")
 def test_a_loop_that_is_killed_again_and_again_loses_nothing_and_does_nothing_twice(
     tmp_path: Path, nexus_home: Path, url: str
 ) -> None:

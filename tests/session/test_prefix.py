@@ -20,7 +20,7 @@ from nexus_core.values.counting import Model
 from tests.session.conftest import Clock, OpenNexus
 from tests.session.support import TOOLS, calls, says, steps_of
 
-TURNS = 200
+TURNS = pytest.mark.parametrize("turns", [60, pytest.param(200, marks=pytest.mark.slow)])
 
 
 class Words(TextCounter):
@@ -65,9 +65,10 @@ def converse(session: Session, chance: random.Random, number: int, clock: Clock)
 
 @pytest.mark.usefixtures("only_cuts")
 @pytest.mark.acceptance("Y-05", "C-10")
+@TURNS
 @pytest.mark.parametrize("strategy", ["oldest_first", "middle_out"])
 def test_over_many_turns_each_call_begins_with_the_one_before_between_cuts(
-    open_nexus: OpenNexus, nexus_home: Path, ledger: StoreLedger, clock: Clock, strategy: str
+    open_nexus: OpenNexus, nexus_home: Path, ledger: StoreLedger, clock: Clock, *, strategy: str, turns: int
 ) -> None:
     write_files(nexus_home, {"config.json": json.dumps({"truncation": {"strategy": strategy}})})
     chance = random.Random(strategy)  # noqa: S311 - the same turns in every run
@@ -76,7 +77,7 @@ def test_over_many_turns_each_call_begins_with_the_one_before_between_cuts(
     before: AssembledContext | None = None
     cuts, moved = 0, []
 
-    for number in range(TURNS):
+    for number in range(turns):
         if chance.random() < 0.1:  # another program goes on
             session = nexus.session("s")
         for context in converse(session, chance, number, clock):
@@ -87,13 +88,14 @@ def test_over_many_turns_each_call_begins_with_the_one_before_between_cuts(
             before = context
     cuts = len({json.dumps(step.data.get("cut"), sort_keys=True) for step in steps_of(ledger, "s")}) - 1
 
-    assert 2 <= len(moved) <= cuts <= TURNS / 4
+    assert 2 <= len(moved) <= cuts <= turns / 4
     assert list(ledger.verify()) == []
 
 
+@TURNS
 @pytest.mark.acceptance("Y-05", "C-10")
 def test_over_many_turns_each_call_begins_with_the_one_before_between_compactions(
-    open_nexus: OpenNexus, ledger: StoreLedger, clock: Clock
+    open_nexus: OpenNexus, ledger: StoreLedger, clock: Clock, turns: int
 ) -> None:
     chance = random.Random("compactions")  # noqa: S311 - the same turns in every run
     nexus = open_nexus(plugins=[Words()])
@@ -101,7 +103,7 @@ def test_over_many_turns_each_call_begins_with_the_one_before_between_compaction
     before: AssembledContext | None = None
     moved = 0
 
-    for number in range(TURNS // 2):
+    for number in range(turns // 2):
         if chance.random() < 0.1:  # another program goes on
             session = nexus.session("s")
         for context in converse(session, chance, number, clock):
@@ -113,7 +115,7 @@ def test_over_many_turns_each_call_begins_with_the_one_before_between_compaction
             before = context
     compactions = sum(step.kind == "compaction" for step in steps_of(ledger, "s"))
 
-    assert 2 <= moved == compactions <= TURNS / 8
+    assert 2 <= moved == compactions <= turns / 8
     assert list(ledger.verify()) == []
 
 

@@ -21,6 +21,7 @@ pytestmark = [
 TURNS = 6
 
 
+@pytest.mark.acceptance("R3")
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_eight_processes_talk_in_one_session_without_loss(
     tmp_path: Path, nexus_home: Path, request: pytest.FixtureRequest, kind: str

@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 
 from nexus_core import Nexus
 from nexus_core.dialects.neutral.json_form import encode
-from nexus_core.errors import LedgerError, TurnError, UsageError
+from nexus_core.errors import BudgetError, LedgerError, TurnError, UsageError
 from nexus_core.history.ledger.memory import MemoryLedger
 from nexus_core.testing import write_files
 from nexus_core.values.agent_result import AgentResult
 from nexus_core.values.assembled import AssembledContext
 from nexus_core.values.ledger import NewStep
 from nexus_core.values.message import Message
+from tests.effort import examples
 from tests.session.conftest import OpenNexus, OpenSession
 from tests.session.support import TOOLS, add_step, calls, says, steps_of
 from tests.session.test_prefix import Words
@@ -141,7 +142,7 @@ class Story:
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 def test_every_reply_of_a_random_conversation_can_be_replayed(
     tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
@@ -175,7 +176,10 @@ def tell_and_replay(work: Path, seed: int) -> MemoryLedger:
     with Nexus(work, home=work / "home", defaults=False, installed=False, ledger=ledger, plugins=[Words()]) as nexus:
         story = Story(nexus, random.Random(seed), work)  # noqa: S311 - the same story for the same seed
         for number in range(30):
-            story.turn(number)
+            try:
+                story.turn(number)
+            except BudgetError:  # a summary that was written for a large window, and now the model has a small one
+                story.session.interrupt()
 
     with Nexus(work, layers=False, installed=False, ledger=ledger, plugins=[Words()]) as other:
         for step, sent in story.sent.items():

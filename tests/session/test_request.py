@@ -372,7 +372,17 @@ def test_a_program_that_died_before_the_seal_is_followed_by_one_that_asks(
 # ---- memories -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.acceptance("N-06", "D-06")
+@pytest.mark.acceptance("X-04")
+def test_nothing_is_remembered_unless_a_plugin_does_it(open_nexus: OpenNexus) -> None:
+    alone = open_nexus().session("alone", model="gpt-4o").ask("Why?")
+    reminded = open_nexus(plugins=[Extras(memory("tea"))]).session("reminded", model="gpt-4o").ask("Why?")
+
+    assert [each for each in alone.placements if each.kind == "memory"] == []
+    assert alone.token_budget.used["memory"] == 0
+    assert [each.name for each in reminded.placements if each.kind == "memory"] == ["tea"]
+
+
+@pytest.mark.acceptance("N-06", "D-06", "X-05")
 def test_memories_stay_within_their_budget(open_nexus: OpenNexus, nexus_home: Path) -> None:
     write_files(nexus_home, {"config.json": json.dumps({"budget": {"memory": 60}})})
     extras = Extras(memory("tea", 20, priority=1), memory("rain", 40), memory("name", 5, required=True))
@@ -405,7 +415,7 @@ def test_what_is_kept_free_can_be_set(open_nexus: OpenNexus, nexus_home: Path) -
 # ---- tools ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.acceptance("G-02", "W-06", "C-34")
+@pytest.mark.acceptance("G-02", "W-06", "C-34", "V-11")
 def test_tools_of_plugins_follow_the_callers_and_role_and_settings_filter_them(
     open_nexus: OpenNexus, nexus_home: Path
 ) -> None:

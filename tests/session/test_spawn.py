@@ -11,6 +11,7 @@ import pytest
 from nexus_core import Tool
 from nexus_core.errors import ExistsError, FileError, TurnError, UnknownNameError, UsageError
 from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.session.recording import GIVEN_UP
 from nexus_core.session.session import Session
 from nexus_core.testing import write_files
 from tests.session.conftest import OpenNexus, OpenSession
@@ -133,6 +134,40 @@ def test_a_worker_that_was_cut_off_brings_an_error(open_session: OpenSession) ->
     worker.record(says("I have", name="msg_w"), interrupted=True)
 
     assert results(session) == [("I have", True)]
+
+
+def test_a_worker_that_is_given_up_is_reported_so_that_its_maker_goes_on(open_session: OpenSession) -> None:
+    session = open_session(tools=MANY)
+    worker = session.spawn("Read.", call=waiting(session))
+    worker.ask("Begin.")
+    worker.record(calls("w1", name="msg_w"))
+
+    worker.interrupt()
+
+    assert session.pending == ()
+    assert results(session) == [(GIVEN_UP, True)]
+
+
+def test_a_worker_that_begins_anew_has_not_been_given_up(open_session: OpenSession) -> None:
+    session = open_session(tools=MANY)
+    worker = session.spawn("Read.", call=waiting(session))
+    worker.ask("Begin.")
+
+    worker.ask("Begin with the newest.", interrupt=True)
+
+    assert len(session.pending) == 1
+
+
+def test_a_worker_may_be_given_up_when_nobody_waits_any_more(open_session: OpenSession) -> None:
+    session = open_session(tools=MANY)
+    worker = session.spawn("Read.", call=waiting(session))
+    worker.ask("Begin.")
+    session.interrupt()
+
+    step = worker.interrupt()
+
+    assert step is not None
+    assert step.done
 
 
 def test_an_answer_that_comes_too_late_is_kept_with_the_worker(open_session: OpenSession) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
+from openai.types.chat import ChatCompletionMessage
 
 from nexus_core.errors import ConflictError, MessageError, PendingCalls, TurnError, UnknownNameError, UsageError
 from nexus_core.history.ledger.ledger import StoreLedger
@@ -617,6 +618,54 @@ def test_tools_that_are_none_are_refused_before_anything_is_kept(
         open_session(tools=tools).ask("Why?")
 
     assert ledger.session("s") is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        Message("assistant", "Because."),
+        {"role": "assistant", "content": "Because."},
+        {"role": "assistant", "content": [{"type": "text", "text": "Because."}]},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Because."}]},
+        {"role": "model", "parts": [{"text": "Because."}]},
+        ChatCompletionMessage(role="assistant", content="Because."),
+    ],
+)
+def test_the_message_of_a_model_alone_is_a_reply(open_session: OpenSession, given: object) -> None:
+    session = open_session()
+    session.ask("Why?")
+
+    step = session.record(given)
+
+    assert (step.text, step.done, step.usage) == ("Because.", True, None)
+
+
+def test_the_message_of_a_model_alone_may_ask_for_tools(open_session: OpenSession) -> None:
+    session = open_session()
+    session.ask("Why?")
+
+    session.record({"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "look", "input": {}}]})
+
+    assert [call.id for call in session.pending] == ["t1"]
+
+
+@pytest.mark.parametrize("given", [Message("user", "Why?"), {"role": "user", "content": "Why?"}])
+def test_the_words_of_the_user_are_not_recorded_but_asked(open_session: OpenSession, given: object) -> None:
+    with pytest.raises(MessageError, match=r"ask\(…\) takes the user's words"):
+        open_session().record(given)
+
+
+def test_a_session_says_whether_a_turn_is_open(open_session: OpenSession) -> None:
+    session = open_session()
+
+    before = session.is_open
+    session.ask("Why?")
+    asked = session.is_open
+    session.record(calls("t1"))
+    waiting = session.is_open
+    session.interrupt()
+
+    assert (before, asked, waiting, session.is_open) == (False, True, True, False)
 
 
 @pytest.mark.parametrize("given", [None, "Because.", 7, {"answer": 42}, []])

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from nexus_core import NexusError
 from tests.conftest import ROOT, Cli
 from tests.dialects.support import Loopback
 from tests.session.wire import Api, asks, says
@@ -61,7 +62,7 @@ class Reader:
         names: dict[str, Any] = {"__name__": "__main__"}
         try:
             exec(compile(Path(arguments[0]).read_text(encoding="utf-8"), arguments[0], "exec"), names)  # noqa: S102 - our own page
-        except OSError as error:
+        except (OSError, NexusError) as error:
             return f"Traceback (most recent call last):\n  …\n{''.join(traceback.format_exception_only(error))}"
         finally:
             names["client"].close()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from nexus_core import Nexus
 from nexus_core.history.ledger.memory import MemoryLedger
 from nexus_core.values.message import Message
+from tests.effort import examples
 from tests.session.support import TOOLS, calls, says, steps_of
 
 
@@ -22,7 +23,7 @@ from tests.session.support import TOOLS, calls, says, steps_of
         max_size=6,
     )
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_whatever_happens_each_call_begins_with_what_the_one_before_sent(
     script: list[tuple[int, Any, bool, bool]],
 ) -> None:

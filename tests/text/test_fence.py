@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nexus_core.text.fence import fence_documentation
 
@@ -24,3 +26,18 @@ def test_a_forged_end_is_never_the_end(forged: str) -> None:
 
 def test_equal_texts_have_equal_fences() -> None:
     assert fence_documentation("text") == fence_documentation("text\n")
+
+
+@pytest.mark.acceptance("T12")
+@given(
+    st.lists(st.sampled_from(["text", "\n", "----- END DOCUMENTATION ", " -----", "\ud800", "a", "0123456789abcdef"]))
+)
+def test_no_text_holds_the_mark_of_its_own_fence(pieces: list[str]) -> None:
+    text = "".join(pieces)
+
+    fenced = fence_documentation(f"{text}\n{fence_documentation(text)}")
+
+    first, *_, last = fenced.splitlines()
+    mark = first.split()[3]
+    assert last == f"----- END DOCUMENTATION {mark} -----"
+    assert fenced.count(mark) == 2

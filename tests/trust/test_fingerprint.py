@@ -112,6 +112,23 @@ def test_code_that_a_variable_loads_into_the_program_is_covered(project: Path) -
     assert "tools/server.js" in files_of(server, project)
 
 
+@pytest.mark.acceptance("T2")
+@pytest.mark.parametrize(
+    "server",
+    [
+        {"command": ["node", "${SCRIPT:-./tools/server.js}"]},
+        {"command": ["sh", "-c", "node ${SCRIPT:-tools/server.js} --fast"]},
+        {"command": ["node", "server.js"], "cwd": "${workspaceFolder}/tools"},
+        {"command": ["node", "server.js"], "cwd": "${PLACE:-tools}"},
+        {"command": ["node"], "env": {"NODE_OPTIONS": "${OPTIONS:---require ./tools/server.js}"}},
+        {"command": ["node"], "env_file": "tools/server.js"},
+        {"command": ["node"], "env_file": "${workspaceFolder}/tools/server.js"},
+    ],
+)
+def test_a_file_that_a_reference_leads_to_is_covered(project: Path, server: dict[str, object]) -> None:
+    assert "tools/server.js" in files_of({"name": "x", **server}, project)
+
+
 def test_a_program_found_in_a_path_of_its_own_is_the_one_that_counts(project: Path) -> None:
     server = {"name": "x", "command": "serve", "env": {"PATH": "bin:/usr/bin"}, "cwd": "tools"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.errors import MessageError, UsageError
+from nexus_core.errors import MessageError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -17,12 +17,18 @@ STANDARD_INPUT = "-"
 
 
 def request_of(
-    nexus: Nexus, message: str | None, circumstances: Mapping[str, Any], occasion: Mapping[str, Any], tools: str
+    nexus: Nexus,
+    directory: Path,
+    message: str | None,
+    circumstances: Mapping[str, Any],
+    occasion: Mapping[str, Any],
+    tools: str,
 ) -> Request:
     """The request that is asked for; whatever is empty was not said.
 
     Args:
         nexus: Whose request it is.
+        directory: Where names of files begin.
         message: What is said, `-` for standard input; None for nothing.
         circumstances: Fields of the request: session, model, renderer, role, task, skills.
         occasion: What is known about the message: timezone, platform, platform_actions, hook_data.
@@ -39,17 +45,24 @@ def request_of(
         raise UsageError(f"{names} tell about a message, and there is none", hint="nexus assemble MSG …")
     fields = {name: value for name, value in circumstances.items() if value} | told
     if message is not None:
-        fields["message"] = _said(nexus.cwd, message, is_event="hook_data" in told)
+        fields["message"] = _said(directory, message, is_event="hook_data" in told)
     if tools:
         from nexus_core.cli.session.given_items import read_tools  # noqa: PLC0415 - most give none
 
-        fields["tools"] = read_tools(nexus.cwd, tools)
+        fields["tools"] = read_tools(directory, tools)
     try:
         return nexus.request(**fields)
     except MessageError as error:
         if not error.path.startswith("tools"):
             raise
-        raise MessageError(error.what, path=f"{tools}: {error.path}", hint=error.hint) from None
+        raise MessageError(error.what, path=f"{tools}: {error.path}", hint=error.command or error.hint) from None
+
+
+def would_begin(nexus: Nexus, label: str) -> bool:
+    """Whether what is said would begin a session: there is none of that name, and none that could be meant."""
+    if not label or nexus.ledger.session(label):
+        return False
+    return not did_you_mean(label, [each.label for each in nexus.ledger.sessions(status=None)])
 
 
 def read_pairs(given: Iterable[str]) -> dict[str, str]:

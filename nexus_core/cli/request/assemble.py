@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nexus_core.cli.ledger import LedgerUrl, open_nexus, session_labels
+from nexus_core.cli.ledger import LedgerUrl, open_session, session_labels
 from nexus_core.cli.options import Json, RequireTrusted, dialect_names, model_names, renderer_names, role_names
-from nexus_core.cli.request.asked import read_pairs, request_of
+from nexus_core.cli.request.asked import read_pairs, request_of, would_begin
 from nexus_core.errors import BudgetError
+from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
@@ -123,11 +124,16 @@ def assemble(
         "platform_actions": tuple(action or ()),
         "hook_data": read_pairs(data or ()),
     }
-    with open_nexus(ctx, ledger) as nexus:
+    with open_session(ctx, session, ledger) as nexus:
         loaded = nexus.load()
         shell.review(loaded, require_trusted=require_trusted)
+        if message is not None and would_begin(nexus, session):
+            shell.console.message(
+                visible_line(f"(there is no session {session!r} yet: this would begin it)"), style="dim"
+            )
+            circumstances["session"] = ""
         try:
-            context = nexus.assemble(request_of(nexus, message, circumstances, occasion, tools))
+            context = nexus.assemble(request_of(nexus, shell.cwd, message, circumstances, occasion, tools))
         except BudgetError as error:
             if json:
                 facts = {"needed": error.needed, "available": error.available, "parts": error.parts}

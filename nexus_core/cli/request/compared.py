@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_core.text.console import counted
 from nexus_core.text.visible import visible_line
+from nexus_core.values.source import source_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,7 +78,7 @@ def _what(piece: Piece) -> str:
 
 
 def _origin(piece: Piece) -> str:
-    return "" if piece.source is None else piece.source.uri
+    return "" if piece.source is None else source_name(piece.source.uri)
 
 
 def _lines(compared: Compared) -> list[str]:

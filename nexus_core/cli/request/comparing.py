@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.assembly.difference import Difference, Side, compare
 from nexus_core.assembly.sides import side_of
+from nexus_core.cli.ledger import where_it_works
 from nexus_core.cli.request.operands import Operand, call_before, find_operand
 from nexus_core.errors import UsageError
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from nexus_core.assembly.sides import Sendable
+    from nexus_core.cli.shell import CommandShell
     from nexus_core.nexus import Nexus
 
 
@@ -31,11 +31,11 @@ class Compared(NamedTuple):
     difference: Difference
 
 
-def compare_two(nexus: Nexus, a: str, b: str | None) -> Compared:
+def compare_two(shell: CommandShell, nexus: Nexus, a: str, b: str | None) -> Compared:
     """By what B differs from A; without B, by what the last call of A differs from the one before."""
     first = find_operand(nexus, a)
     before, after = call_before(nexus, first) if b is None else (first, find_operand(nexus, b))
-    made = before.read(nexus), after.read(nexus)
+    made = _read(shell, nexus, before), _read(shell, nexus, after)
     if made[0].api != made[1].api:
         from nexus_core.cli.request.written import translated  # noqa: PLC0415 - only for files
 
@@ -45,28 +45,35 @@ def compare_two(nexus: Nexus, a: str, b: str | None) -> Compared:
     return Compared((str(before), str(after)), sides, compare(*sides))
 
 
-def compare_again(nexus: Nexus, a: str | None, ledger: str, reopened: AbstractContextManager[Nexus]) -> Compared:
+def compare_again(shell: CommandShell, nexus: Nexus, a: str | None, ledger: str | None) -> Compared:
     """By what A, or what goes to a model here, differs from itself, made again.
 
     Args:
-        nexus: Who makes it first.
+        shell: What opens a Nexus for another directory.
+        nexus: Who knows what A is.
         a: What to make; None for this directory.
-        ledger: What `--ledger` says.
-        reopened: A second Nexus of the same kind.
+        ledger: The url of the ledger; None for the user's own.
     """
     from nexus_core.cli.request.twice import made_again  # noqa: PLC0415 - only with --check
 
     operand = Operand("", "") if a is None else find_operand(nexus, a)
     if operand.kind == "file":
         raise UsageError("a file is the same each time it is read", hint="nexus diff A B --check")
-    name, first = str(operand), _steady(operand, operand.read(nexus))
-    last = first
-    with closing(made_again(operand, nexus, ledger, reopened)) as again:
-        for name, made in again:  # noqa: B007 - the last name counts
-            last = _steady(operand, made)
-            if compare(first, last).first is not None:
-                break
+    with where_it_works(shell, nexus, operand.session) as there:
+        name, first = str(operand), _steady(operand, operand.read(there))
+        last = first
+        reopened = shell.nexus(ledger=ledger, cwd=there.cwd)
+        with closing(made_again(operand, there, ledger or "", reopened)) as again:
+            for name, made in again:  # noqa: B007 - the last name counts
+                last = _steady(operand, made)
+                if compare(first, last).first is not None:
+                    break
     return Compared((str(operand), name), (first, last), compare(first, last))
+
+
+def _read(shell: CommandShell, nexus: Nexus, operand: Operand) -> Sendable:
+    with where_it_works(shell, nexus, operand.session) as there:
+        return operand.read(there)
 
 
 def _steady(operand: Operand, made: Sendable) -> Side:

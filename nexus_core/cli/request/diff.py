@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core.cli.exits import FINDINGS
-from nexus_core.cli.ledger import LedgerUrl, open_nexus, session_labels
+from nexus_core.cli.ledger import LedgerUrl, ledger_url, open_nexus, session_labels
 from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.errors import UsageError
 
@@ -60,9 +60,9 @@ def diff(
     shell: CommandShell = ctx.obj
     with open_nexus(ctx, ledger) as nexus:
         if check and b is None:
-            compared = compare_again(nexus, a, ledger, open_nexus(ctx, ledger))
+            compared = compare_again(shell, nexus, a, ledger_url(shell.cwd, ledger))
         elif a is not None:
-            compared = compare_two(nexus, a, b)
+            compared = compare_two(shell, nexus, a, b)
         else:
             raise UsageError("there is nothing to compare", hint="nexus diff A B, nexus diff LABEL, nexus diff --check")
     if json:

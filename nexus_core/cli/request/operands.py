@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
+from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.assembly.sides import Sendable, sendable_of
 from nexus_core.errors import UnknownNameError, UsageError
+from nexus_core.session.naming import find_named
 from nexus_core.session.walking import walk_back
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from nexus_core.nexus import Nexus
-    from nexus_core.values.ledger import Step
+    from nexus_core.values.ledger import Ledger, Step
 
 KINDS = ("file", "session", "step", "model")
 """What may be said before the name of something, where the name alone does not tell: `session:auth-bug`."""
@@ -45,6 +45,11 @@ class Operand(NamedTuple):
         return sendable_of(nexus.assemble(nexus.request(**fields), must_fit=False))
 
     @property
+    def session(self) -> str:
+        """The session whose directory is read; "" for none."""
+        return self.name if self.kind == "session" else ""
+
+    @property
     def command(self) -> list[str]:
         """The command that prints it, with everything that is known of it."""
         if self.kind == "step":
@@ -66,8 +71,9 @@ def find_operand(nexus: Nexus, given: str) -> Operand:
     ledger = nexus.ledger
     if ledger.session(given) is not None:
         return Operand("session", given)
-    if ledger.step(given) is not None:
-        return Operand("step", given)
+    step = find_named(ledger, given)
+    if step is not None:
+        return Operand("step", step.id)
     raise UnknownNameError("file, session or step", given, [each.label for each in ledger.sessions(status=None)])
 
 
@@ -75,21 +81,27 @@ def call_before(nexus: Nexus, operand: Operand) -> tuple[Operand, Operand]:
     """The last call of a session and the one before it; of a reply, its call and the one before.
 
     Raises:
-        UsageError: There is no call before, or it is neither a session nor a step.
+        UsageError: There is no call, none before, or it is neither a session nor a step.
     """
     ledger = nexus.ledger
     if operand.kind == "session":
         record = ledger.session(operand.name)
-        last = _newest(nexus, record.tip if record else None, lambda step: step.kind == "reply")
+        last = _newest_call(ledger, record.tip if record else None)
     elif operand.kind == "step":
-        last = ledger.step(operand.name)
+        last = find_named(ledger, operand.name)
     else:
         raise UsageError(f"there is nothing to compare {operand} with", hint="nexus diff A B, nexus diff --check A")
-    before = _newest(nexus, last.parent if last else None, lambda step: step.kind == "reply")
-    if last is None or before is None:
+    if last is None:
+        name = quote(operand.name)
+        hint = f"`nexus diff {name} B` takes what would be sent now, `nexus session show {name}` shows what was said"
+        raise UsageError(f"Nexus has sent nothing in {operand} yet that was answered", hint=hint)
+    before = _newest_call(ledger, last.parent)
+    if before is None:
         raise UsageError(f"there is no call before that of {operand}", hint="nexus diff A B compares any two")
     return Operand("step", before.id), Operand("step", last.id)
 
 
-def _newest(nexus: Nexus, tip: str | None, is_wanted: Callable[[Step], bool]) -> Step | None:
-    return next(filter(is_wanted, walk_back(nexus.ledger, tip, at_once=50)), None)
+def _newest_call(ledger: Ledger, tip: str | None) -> Step | None:
+    """The newest reply to something that Nexus has sent; None where it was made elsewhere, as all before it was."""
+    reply = next((step for step in walk_back(ledger, tip, at_once=50) if step.kind == "reply"), None)
+    return reply if reply is not None and reply.data.get("epoch") else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nexus_core.text.visible import visible_line
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from nexus_core.nexus import Nexus
     from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.conversation import Tool
+    from nexus_core.values.finding import Finding
     from nexus_core.values.message import Message
     from nexus_core.values.settings import Settings
 
@@ -42,6 +44,7 @@ def print_request(
         dialect: The API whose call is printed; "" for a reader.
         json: Whether everything is printed that is known.
     """
+    context = replace(context, findings=(*context.findings, *_remarks(nexus, settings, context, dialect)))
     for finding in context.findings:
         shell.console.warning(visible_line(str(finding)))
     if json:
@@ -54,6 +57,14 @@ def print_request(
     else:
         _print(shell, context)
     _print_budget(shell, nexus, settings, context)
+
+
+def _remarks(nexus: Nexus, settings: Settings, context: AssembledContext, dialect: str) -> tuple[Finding, ...]:
+    if not dialect:
+        return ()
+    from nexus_core.cli.request.remarks import remarks_on  # noqa: PLC0415 - most want to read it
+
+    return tuple(remarks_on(nexus, settings, context, dialect))
 
 
 def _print(shell: CommandShell, context: AssembledContext) -> None:

@@ -40,7 +40,7 @@ def made_again(
     Args:
         operand: What to make.
         nexus: Who has made it before.
-        ledger: What `--ledger` says.
+        ledger: The url of the ledger; "" for the user's own.
         reopened: The same once more, with plugins that are asked again.
     """
     began = time.monotonic()

@@ -186,7 +186,7 @@ def _noted(steps: Sequence[Step], *, is_compacted: bool) -> Noted:
 
 def _said(step: Step) -> str:
     if step.kind == "compaction":
-        return str(step.data.get("summary", ""))[:_EXCERPT]
+        return str(step.data.get("prose") or step.data.get("summary", ""))[:_EXCERPT]
     text = next((message.content for message in step.messages if message.content), "")
     return " ".join(text[:_EXCERPT].split())
 

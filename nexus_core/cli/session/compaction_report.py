@@ -53,6 +53,8 @@ def _rows(report: CompactionReport) -> Iterator[tuple[str, str]]:
     yield "tokens", sizes
     if report.step:
         yield "summariser", report.summariser
+        if report.note:
+            yield "note", report.note
         if report.redacted:
             taken = ", ".join(f"{number} {kind}" for kind, number in sorted(report.redacted.items()))
             yield "secrets taken out", taken
@@ -84,5 +86,7 @@ def _facts(report: CompactionReport) -> dict[str, object]:
             for kind, each in report.fidelity.items()
         },
         "redacted": dict(report.redacted),
+        "form": report.form,
+        "note": report.note,
         "planner": report.planner,
     }

@@ -81,7 +81,8 @@ def _read(value: object, where: str) -> Item:
         return read_item(value)
     except NexusError as error:
         inside = error.path if isinstance(error, MessageError) else ""
-        raise MessageError(error.what, path=": ".join(filter(None, (where, inside))), hint=error.hint) from None
+        path, hint = ": ".join(filter(None, (where, inside))), error.command or error.hint
+        raise MessageError(error.what, path=path, hint=hint) from None
 
 
 def _shown(path: Path, name: str) -> str:

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from nexus_core.cli.ledger import LedgerUrl, find_session, ledger_url, open_nexus, session_labels
+from nexus_core.cli.ledger import LedgerUrl, find_session, ledger_url, open_nexus, open_session, session_labels
 
-__all__ = ["Label", "LedgerUrl", "OptionalLabel", "app", "find_session", "ledger_url", "open_nexus"]
+__all__ = ["Label", "LedgerUrl", "OptionalLabel", "app", "find_session", "ledger_url", "open_nexus", "open_session"]
 
 app = typer.Typer(
     help="Look at conversations, move them, mend them.",

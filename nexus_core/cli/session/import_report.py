@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from nexus_core.dialects.transcripts.transcript import Outcome as ReaderOutcome
     from nexus_core.dialects.transcripts.transcript import Transcript
+    from nexus_core.session.importing.tallies import Tally
     from nexus_core.text.console import Console
     from nexus_core.values.ledger import NewStep
 
@@ -38,7 +39,8 @@ class SessionRow(NamedTuple):
         label: Its name.
         kind: Which path of the transcript it has.
         what: `new`, `more` or `same`.
-        turns, steps, messages, tokens: How many were added; tokens are estimated, or as they were exported.
+        tally: What it consists of now, as `stats` tells it.
+        added: How many of its steps were added.
         is_open: Whether the last turn waits for an answer or for results.
         note: Why it is not the session that one would expect.
     """
@@ -46,28 +48,36 @@ class SessionRow(NamedTuple):
     label: str
     kind: str
     what: str
-    turns: int = 0
-    steps: int = 0
-    messages: int = 0
-    tokens: int = 0
+    tally: Tally
+    added: int = 0
     is_open: bool = False
     note: str = ""
 
     @classmethod
-    def of(cls, label: str, kind: str, steps: Sequence[NewStep], *, is_new: bool, note: str = "") -> SessionRow:
+    def of(
+        cls, label: str, kind: str, steps: Sequence[NewStep], tally: Tally, *, is_new: bool, note: str = ""
+    ) -> SessionRow:
         """A session to which steps were added."""
-        is_open = bool(steps) and not steps[-1].closes
-        return cls(
-            label,
-            kind,
-            "new" if is_new else "more" if steps else "same",
-            sum(step.closes for step in steps) + is_open,
-            len(steps),
-            sum(len(step.messages) for step in steps),
-            sum(step.tokens for step in steps),
-            is_open,
-            note,
-        )
+        what = "new" if is_new else "more" if steps else "same"
+        return cls(label, kind, what, tally, len(steps), bool(steps) and not steps[-1].closes, note)
+
+    def facts(self) -> dict[str, object]:
+        """All of it, for JSON."""
+        return {
+            "label": self.label,
+            "kind": self.kind,
+            "what": self.what,
+            **self.tally._asdict(),
+            "added": self.added,
+            "is_open": self.is_open,
+            "note": self.note,
+        }
+
+    def told(self, *, dry_run: bool) -> str:
+        """What became of it, or would, in a word or two."""
+        if self.what == "more":
+            return f"{'would get ' * dry_run}{counted(self.added, 'more step')}"
+        return f"would be {self.what}" if dry_run and self.what == "new" else self.what
 
 
 class Outcome(NamedTuple):
@@ -102,9 +112,8 @@ def print_outcomes(console: Console, outcomes: Sequence[Outcome], *, dry_run: bo
     rows = [
         (
             row.label,
-            f"would be {row.what}" if dry_run and row.what != "same" else row.what,
-            *(f"{number:,}" for number in (row.turns, row.steps, row.messages)),
-            f"~{row.tokens:,}",
+            row.told(dry_run=dry_run),
+            *(f"{number:,}" for number in row.tally),
             outcome.file,
         )
         for outcome in outcomes
@@ -142,7 +151,8 @@ def _told(outcome: Outcome) -> Iterator[str]:
         yield f"{outcome.file}: put right whenever it is sent: {listed}"
     for row in outcome.rows:
         if row.is_open:
-            yield f"{row.label}: its last turn is open; next() goes on with it, interrupt=True gives it up"
+            record = f"nexus session record {quote(row.label)}"
+            yield f"{row.label}: its last turn is open: `{record}` says what it waits for, --interrupted gives it up"
 
 
 def _warnings(outcome: Outcome) -> Iterator[str]:
@@ -177,5 +187,5 @@ def _facts(outcome: Outcome) -> dict[str, object]:
         "repaired": dict(outcome.repaired),
         "left_out": outcome.left_out,
         "unused_label": outcome.unused_label or None,
-        "sessions": [row._asdict() for row in outcome.rows],
+        "sessions": [row.facts() for row in outcome.rows],
     }

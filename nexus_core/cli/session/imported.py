@@ -21,7 +21,14 @@ from nexus_core.history.mending.steps import mend
 from nexus_core.session.exporting.reading import is_export, read_export
 from nexus_core.session.exporting.restoring import restore
 from nexus_core.session.importing.finding import find_transcripts, transcripts_directory
-from nexus_core.session.importing.transcripts import Given, find_imported, import_transcript
+from nexus_core.session.importing.tallies import tally_until
+from nexus_core.session.importing.transcripts import (
+    Given,
+    about_import,
+    digest_of,
+    find_imported,
+    import_transcript,
+)
 from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -30,10 +37,11 @@ if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
     from nexus_core.dialects.transcripts.transcript import Transcript
     from nexus_core.session.importing.finding import Found
+    from nexus_core.session.importing.transcripts import Imported
     from nexus_core.text.progress import Progress
-    from nexus_core.values.ledger import Ledger
+    from nexus_core.values.ledger import Ledger, SessionRecord
 
-_LOOKED_AT = 1000
+_LOOKED_AT = 500
 """So many of the newest messages are looked through for what has to be put right: seldom more are sent."""
 _READ, _WRITTEN = 0.6, 0.4
 """How the time that a file takes is divided, for the bar."""
@@ -46,12 +54,14 @@ class _Task(NamedTuple):
         name: The file.
         data: What is in it.
         label: What the session shall be called.
+        cwd: The directory it is about, where that is known.
         dry_run: Whether nothing is written.
     """
 
     name: str
     data: bytes
     label: str
+    cwd: str
     dry_run: bool
 
 
@@ -78,7 +88,7 @@ def list_files(shell: CommandShell, program: str, found: Sequence[Found], *, jso
 
 
 def import_files(
-    shell: CommandShell, ledger: Ledger, names: Sequence[str], *, label: str, dry_run: bool, json: bool
+    shell: CommandShell, ledger: Ledger, names: Sequence[str], *, label: str, cwd: str, dry_run: bool, json: bool
 ) -> None:
     """Import files one by one, and print what became of each; one that cannot be read does not stop the others."""
     outcomes: list[Outcome] = []
@@ -87,7 +97,7 @@ def import_files(
         for name in names:
             try:
                 data = read_given(shell.cwd, name, instead="name the files in it")
-                outcomes.append(_import(shell, ledger, _Task(name, data, label, dry_run), progress))
+                outcomes.append(_import(shell, ledger, _Task(name, data, label, cwd, dry_run), progress))
             except (FileError, MessageError, ExistsError) as error:
                 if len(names) == 1:
                     raise
@@ -118,22 +128,19 @@ def _import(shell: CommandShell, ledger: Ledger, task: _Task, progress: Progress
     text = _decoded(shell, task)
     if is_export(text):
         return _restore(ledger, task, text, progress)
-    known = find_imported(ledger, task.data)
-    if known is not None:
+    digest = digest_of(task.data)
+    known = find_imported(ledger, digest)
+    if known:
         progress.advance(len(task.data))
-        rows = [SessionRow(known, "main", "same")]
-        return Outcome(task.name, known, rows, unused_label=_unused(ledger, task.label, known))
+        rows = [_same(ledger, record) for record in known]
+        return Outcome(task.name, rows[0].label, rows, unused_label=_unused(ledger, task.label, rows[0].label))
     transcript = read_transcript(text, task.name)
     progress.advance(len(task.data) * _READ)
     name = "" if task.name == STANDARD_INPUT else task.name
-    given = Given(transcript, task.data, name, task.label, str(shell.cwd))
+    given = Given(transcript, task.data, name, task.label, task.cwd, digest)
     imported = import_transcript(ledger, given, dry_run=task.dry_run)
     progress.advance(len(task.data) * _WRITTEN)
-    rows = [
-        SessionRow.of(each.label, each.path.kind, each.steps, is_new=each.is_new, note=each.note)
-        for each in imported.growths
-        if each.path.items
-    ]
+    rows = _rows(imported)
     return Outcome(
         task.name,
         imported.label if rows else "",
@@ -143,6 +150,21 @@ def _import(shell: CommandShell, ledger: Ledger, task: _Task, progress: Progress
         left_out=imported.left_out,
         unused_label=_unused(ledger, task.label, imported.label) if rows else "",
     )
+
+
+def _rows(imported: Imported) -> list[SessionRow]:
+    """A row for each session; what is there of a path already may be in one that another path has grown."""
+    grown = {each.label for each in imported.growths if each.steps}
+    return [
+        SessionRow.of(each.label, each.path.kind, each.steps, each.tally, is_new=each.is_new, note=each.note)
+        for each in imported.growths
+        if each.path.items and (each.steps or each.label not in grown)
+    ]
+
+
+def _same(ledger: Ledger, record: SessionRecord) -> SessionRow:
+    kind = str(about_import(record).get("kind"))
+    return SessionRow(record.label, kind, "same", tally_until(ledger, record.tip))
 
 
 def _unused(ledger: Ledger, wanted: str, label: str) -> str:
@@ -159,7 +181,7 @@ def _restore(ledger: Ledger, task: _Task, text: str, progress: Progress) -> Outc
     restored = restore(ledger, export, label=task.label, dry_run=task.dry_run)
     progress.advance(len(task.data) * _WRITTEN)
     rows = [
-        SessionRow.of(each.record.label, "fork" if place else "main", each.steps, is_new=each.is_new)
+        SessionRow.of(each.record.label, "fork" if place else "main", each.steps, each.tally, is_new=each.is_new)
         for place, each in enumerate(restored)
     ]
     return Outcome(task.name, rows[0].label, rows, form="nexus", lines=text.count("\n"))

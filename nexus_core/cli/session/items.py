@@ -9,11 +9,11 @@ from nexus_core.dialects.fields import at, named
 from nexus_core.dialects.finding import read_messages, recognise
 from nexus_core.errors import MessageError, did_you_mean
 from nexus_core.session.inputs import read_input
+from nexus_core.session.occasion import EVENT
 from nexus_core.session.replies import read_reply
 from nexus_core.session.results import read_results
 from nexus_core.session.turns import read_usage
 from nexus_core.values.agent_result import AgentResult
-from nexus_core.values.conversation import Reply
 from nexus_core.values.message import Message
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def read_text(text: str, speaker: Speaker) -> Item:
     """Words that somebody said."""
     if speaker == "user":
         return Ask(text)
-    return Keep(Reply(messages=(Message("assistant", text),), stop="end"), "reply")
+    return Keep(read_reply(Message("assistant", text)), "reply")
 
 
 def read_item(value: object) -> Item:
@@ -109,8 +109,7 @@ def _read_message(value: dict[str, Any]) -> Item:
     if message.role != "assistant":
         hint = "what every call begins with comes from the layers: see `nexus show`"
         raise MessageError(f"a message of the {message.role} cannot be recorded", path="role", hint=hint)
-    stop: Literal["tools", "end"] = "tools" if message.tool_calls else "end"
-    return Keep(Reply(messages=(message,), stop=stop, api=message.api), "reply")
+    return Keep(read_reply(message), "reply")
 
 
 def _read_given(value: object) -> Keep:
@@ -126,6 +125,7 @@ def _read_given(value: object) -> Keep:
 
 
 def _read_ask(value: dict[str, Any]) -> Ask:
+    _require_fields(value, ("ask", "interrupt", *EVENT))
     event = {name: each for name, each in value.items() if name not in ("ask", "interrupt")}
     said = read_input(value["ask"], event)
     return Ask(said.message, _flag(value, "interrupt"), event)

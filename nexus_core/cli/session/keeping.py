@@ -63,7 +63,7 @@ def keep(session: Session, ledger: Ledger, item: Item) -> Kept:
         interrupted = isinstance(item, Keep) and item.interrupted
         return _kept(ledger, session.record(given, interrupted=interrupted))
     except TurnError as error:
-        error.hint = _what_to_do(session, ledger) or error.hint
+        error.command = _what_to_do(session, ledger) or error.command
         raise
 
 
@@ -71,12 +71,6 @@ def give_up(session: Session, ledger: Ledger) -> Kept | None:
     """End the turn that is open, if there is one."""
     step = session.interrupt()
     return None if step is None else _kept(ledger, step)
-
-
-def is_open(session: Session, ledger: Ledger) -> bool:
-    """Whether a turn of the session is open."""
-    record = ledger.session(session.label)
-    return record is not None and record.open_turn is not None
 
 
 def _ask(session: Session, ledger: Ledger, item: Ask) -> Kept:
@@ -114,7 +108,7 @@ def _call(session: Session, ledger: Ledger, name: str) -> RecordedCall:
 
     record = ledger.session(session.label)
     if record is None or record.tip is None:
-        raise TurnError("no call waits for a result", hint="record the reply first that asks for tools")
+        raise _nothing_waits()
     turn = Turn(Tail(ledger).turn(record.tip))
     found = [RecordedCall(key, call) for key, call in turn.calls.items() if name in (call.id, written_key(key))]
     if len(found) > 1:
@@ -122,9 +116,15 @@ def _call(session: Session, ledger: Ledger, name: str) -> RecordedCall:
     if len(found) > 1:
         keys = ", ".join(written_key(call.key) for call in found)
         raise UsageError(f"{len(found)} calls have the id {name!r}", hint=f"name one by its key: {keys}")
+    if not found and not turn.pending:
+        raise _nothing_waits()
     if not found:
         raise UnknownNameError("call", name, [call.id or written_key(call.key) for call in turn.pending])
     return found[0]
+
+
+def _nothing_waits() -> TurnError:
+    return TurnError("no call waits for a result", command="record the reply first that asks for tools")
 
 
 def _kept(ledger: Ledger, recorded: RecordedStep) -> Kept:
@@ -135,7 +135,7 @@ def _kept(ledger: Ledger, recorded: RecordedStep) -> Kept:
 
 def _what_to_do(session: Session, ledger: Ledger) -> str:
     """What can be recorded next, in the words of the command line."""
-    if not is_open(session, ledger):
+    if not session.is_open:
         record = ledger.session(session.label)
         return "" if record and record.status == "archived" else "a user's message opens a turn: FILE with --as user"
     waiting = [f"{call} --call {written_key(call.key)}" for call in session.pending]

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nexus_core.cli.exits import CONFIGURATION
 from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.cli.session.group import LedgerUrl, app, open_nexus
 from nexus_core.cli.session.tables import right_aligned
 from nexus_core.errors import UsageError
 from nexus_core.history.ledger.opening import without_secret
+from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
     from nexus_core.cli.session.overview import Overview
@@ -34,9 +36,10 @@ def list_sessions(
 ) -> None:
     """List sessions, those changed last first.
 
-    CACHED is the share of the input that came from the provider's cache.
+    CACHED is the share of the input that came from the provider's cache. A session that is damaged is named on standard
+    error; the others are listed, and the exit code is 3.
     """
-    from nexus_core.cli.session.overview import look_over  # noqa: PLC0415 - other commands do not need it
+    from nexus_core.cli.session.overview import look_over_all  # noqa: PLC0415 - other commands do not need it
 
     if everything and archived:
         raise UsageError("--all and --archived were given", hint="leave out one of them")
@@ -44,13 +47,19 @@ def list_sessions(
     status: SessionStatus | None = "archived" if archived else None if everything else "active"
     with open_nexus(ctx, ledger) as nexus:
         url = without_secret(nexus.ledger.url)
-        sessions = [look_over(nexus.ledger, record) for record in nexus.ledger.sessions(status=status)]
+        sessions, damaged = look_over_all(nexus.ledger, nexus.ledger.sessions(status=status))
     if json:
-        shell.console.json({"schema": 1, "ledger": url, "sessions": [session.facts() for session in sessions]})
+        told = {"sessions": [session.facts() for session in sessions], "damaged": [each._asdict() for each in damaged]}
+        shell.console.json({"schema": 1, "ledger": url, **told})
     elif sessions:
         _print(shell, sessions)
-    else:
+    elif not damaged:
         shell.console.message(f"No {'archived ' * archived}sessions in {url}.")
+    for each in damaged:
+        shell.console.error(visible_line(f"session {each.label!r} is damaged: {each.what}"))
+    if damaged:
+        shell.console.message("  `nexus session verify` says what is wrong, `nexus session repair` saves what is whole")
+        raise typer.Exit(CONFIGURATION)
 
 
 def _print(shell: CommandShell, sessions: list[Overview]) -> None:

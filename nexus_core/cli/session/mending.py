@@ -57,7 +57,7 @@ def verify(ctx: typer.Context, *, ledger: LedgerUrl = "", json: Json = False) ->
                 progress.advance(steps)
 
             findings = list(nexus.ledger.verify(advance=advance))
-        sessions = None if findings else len(nexus.ledger.sessions(status=None))
+        sessions = _sessions_in(nexus.ledger)
     if json:
         about = {"schema": 1, "ledger": url, "steps": looked_at, "sessions": sessions}
         shell.console.json(about | {"findings": _facts(findings)})
@@ -101,6 +101,16 @@ def repair(
         shell.console.message(f"{'Would save' if dry_run else 'Saved'} {_saved(rebuilt)} in {where}.")
     if rebuilt.lost:
         raise typer.Exit(FINDINGS)
+
+
+def _sessions_in(ledger: Ledger) -> int | None:
+    """How many sessions there are; None where nobody can tell any more."""
+    try:
+        return len(ledger.sessions(status=None))
+    except UnreachableError:
+        raise
+    except LedgerError:
+        return None
 
 
 def _about_steps(ledger: Ledger) -> int:

@@ -6,12 +6,15 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_core.errors import LedgerError, UnreachableError
 from nexus_core.session.numbering import turns_until
 from nexus_core.session.spending import spent_until
 from nexus_core.session.tail import Tail
 from nexus_core.values.conversation import Usage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from nexus_core.values.ledger import Ledger, SessionRecord
 
 
@@ -79,6 +82,31 @@ def look_over(ledger: Ledger, record: SessionRecord) -> Overview:
     tail = Tail(ledger)
     tip = tail.step(record.tip)
     return Overview(record, turns_until(tail, tip), tip.position + 1, tip.total, tip.counter, spent_until(tail, tip))
+
+
+class Damaged(NamedTuple):
+    """A session that cannot be read, and why."""
+
+    label: str
+    what: str
+
+
+def look_over_all(ledger: Ledger, records: Iterable[SessionRecord]) -> tuple[list[Overview], list[Damaged]]:
+    """Sessions in numbers; those that are damaged apart from the others.
+
+    Raises:
+        UnreachableError: The ledger does not answer any more.
+    """
+    whole: list[Overview] = []
+    damaged: list[Damaged] = []
+    for record in records:
+        try:
+            whole.append(look_over(ledger, record))
+        except UnreachableError:
+            raise
+        except LedgerError as error:
+            damaged.append(Damaged(record.label, error.what))
+    return whole, damaged
 
 
 def hit_rate(usage: Usage) -> float | None:

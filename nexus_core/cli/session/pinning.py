@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from nexus_core.session.state import State
 
 Step = Annotated[
-    str | None, typer.Argument(metavar="[STEP]", help="What stays, by the id of its step. Without it, all are listed.")
+    str | None,
+    typer.Argument(
+        metavar="[STEP]",
+        help="What stays, by the id of its step or some characters of that. Without it, all are listed.",
+    ),
 ]
 Remove = Annotated[bool, typer.Option("--remove", help="Let go of it.")]
 
@@ -44,6 +48,7 @@ def pin(
     with open_nexus(ctx, ledger) as nexus:
         label = find_session(nexus.ledger, label).label
         if step is not None:
+            step = _whole_name(nexus, label, step)
             changed = _change(nexus, label, step, remove=remove, dry_run=dry_run)
             what = _told(step, label, remove=remove, changed=changed, dry_run=dry_run)
             shell.console.message(visible_line(what))
@@ -63,6 +68,14 @@ def _change(nexus: Nexus, label: str, step: str, *, remove: bool, dry_run: bool)
         return pin_step(nexus.ledger, label, _state(nexus, label), step, remove=remove) is not None
     session = nexus.session(label)
     return session.unpin(step) if remove else session.pin(step)
+
+
+def _whole_name(nexus: Nexus, label: str, step: str) -> str:
+    """The id of the step that is meant; what was given where there is none."""
+    from nexus_core.session.naming import find_named  # noqa: PLC0415 - as above
+
+    found = find_named(nexus.ledger, step, _state(nexus, label).tip)
+    return step if found is None else found.id
 
 
 def _state(nexus: Nexus, label: str) -> State:

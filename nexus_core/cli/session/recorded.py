@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from nexus_core.cli.session.given_items import read_answer, read_items, read_tools, read_words
 from nexus_core.cli.session.group import find_session
 from nexus_core.cli.session.items import Ask, Keep
-from nexus_core.cli.session.keeping import give_up, is_open, keep
+from nexus_core.cli.session.keeping import give_up, keep
 from nexus_core.cli.session.step_facts import call_facts
 from nexus_core.errors import NexusError, UsageError
 from nexus_core.text.visible import visible_line
@@ -76,9 +76,9 @@ def record_given(shell: CommandShell, nexus: Nexus, options: Options) -> None:
         return
     outcome = _record(session, nexus.ledger, given, options)
     if options.json:
-        shell.console.json(_facts(session, nexus.ledger, outcome, options))
+        shell.console.json(_facts(session, outcome, options))
     else:
-        _print(shell, session, nexus.ledger, outcome, len(given))
+        _print(shell, session, outcome, len(given))
     if outcome.error is not None:
         raise outcome.error
 
@@ -120,28 +120,28 @@ def _record(session: Session, ledger: Ledger, given: list[GivenItem], options: O
             except NexusError as error:
                 error.where = ": ".join(filter(None, (each.where, error.where)))
                 raise
-        return Outcome(kept, _request(session, ledger, kept, options.api))
+        return Outcome(kept, _request(session, kept, options.api))
     except NexusError as error:
         return Outcome(kept, error=error)
 
 
-def _request(session: Session, ledger: Ledger, kept: list[Kept], api: str) -> dict[str, Any] | None:
+def _request(session: Session, kept: list[Kept], api: str) -> dict[str, Any] | None:
     """What to send next; None where nothing is, because no turn is open or calls wait."""
-    if not api or not is_open(session, ledger) or session.pending:
+    if not api or not session.is_open or session.pending:
         return None
     if kept and kept[-1].does_not_fit is not None:
         raise kept[-1].does_not_fit
     return session.next().to(api)
 
 
-def _facts(session: Session, ledger: Ledger, outcome: Outcome, options: Options) -> dict[str, object]:
+def _facts(session: Session, outcome: Outcome, options: Options) -> dict[str, object]:
     said = (kept.recorded.text for kept in reversed(outcome.kept) if kept.recorded and kept.recorded.text)
     facts: dict[str, object] = {
         "schema": 1,
         "session": session.label,
         "recorded": [kept.facts() for kept in outcome.kept],
         "text": next(said, ""),
-        "done": not is_open(session, ledger),
+        "done": not session.is_open,
         "pending": [call_facts(call) for call in session.pending],
     }
     if options.api:
@@ -152,17 +152,17 @@ def _facts(session: Session, ledger: Ledger, outcome: Outcome, options: Options)
 
 
 def _told(error: NexusError) -> dict[str, str | None]:
-    return {"what": error.what, "where": error.where, "hint": error.hint}
+    return {"what": error.what, "where": error.where, "hint": error.command or error.hint}
 
 
-def _print(shell: CommandShell, session: Session, ledger: Ledger, outcome: Outcome, given: int) -> None:
+def _print(shell: CommandShell, session: Session, outcome: Outcome, given: int) -> None:
     for kept in outcome.kept:
         shell.console.text(visible_line(_line(kept)))
         if kept.does_not_fit is not None:
             shell.console.warning(f"it is recorded, but cannot be sent: {kept.does_not_fit}")
     if outcome.error is not None:
         shell.console.message(f"{len(outcome.kept)} of {given} recorded.")
-    elif not is_open(session, ledger):
+    elif not session.is_open:
         shell.console.message("No turn is open.")
     else:
         waiting = ", ".join(map(str, session.pending))

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from nexus_core.cli.options import DryRun, Json, model_names
-from nexus_core.cli.session.group import Label, LedgerUrl, app, open_nexus
+from nexus_core.cli.session.group import Label, LedgerUrl, app, open_session
 from nexus_core.errors import UnknownNameError, UsageError
 
 _SPEAKERS = ("user", "assistant")
@@ -79,7 +79,7 @@ def record(
     _require_sense(file, speaker, call, failed=failed)
     _require_api(to, json=json)
     options = Options(label, file, speaker, call, failed, interrupt, interrupted, model, tools, to, dry_run, json)
-    with open_nexus(ctx, ledger, writes=not dry_run) as nexus:
+    with open_session(ctx, label, ledger, writes=not dry_run) as nexus:
         record_given(ctx.obj, nexus, options)
 
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 Step = Annotated[
     str,
     typer.Argument(
-        metavar="STEP", help="A reply, by the id of its step; or any step of a turn, for what was sent then."
+        metavar="STEP",
+        help="A reply, by the id of its step or a part of that; or any step of a turn, for what was sent then.",
     ),
 ]
 Dialect = Annotated[

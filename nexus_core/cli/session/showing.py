@@ -28,7 +28,12 @@ def show(
     ctx: typer.Context,
     label: Label,
     *,
-    step: Annotated[str, typer.Option("--step", metavar="ID", help="One step, with all that is known of it.")] = "",
+    step: Annotated[
+        str,
+        typer.Option(
+            "--step", metavar="ID", help="One step, with all that is known of it; some characters of its id will do."
+        ),
+    ] = "",
     turns: Annotated[
         int | None,
         typer.Option("--turns", metavar="N", min=0, help=f"So many of the newest turns; {_TURNS} by default."),

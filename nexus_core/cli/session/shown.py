@@ -12,8 +12,8 @@ from nexus_core.cli.session.reading import newest_turns
 from nexus_core.cli.session.step_facts import call_facts, step_facts
 from nexus_core.cli.session.telling import cost, tell_step, tell_turn
 from nexus_core.errors import UsageError
+from nexus_core.session.naming import find_named
 from nexus_core.session.numbering import opens_turn
-from nexus_core.session.walking import is_in_thread
 from nexus_core.text.console import counted
 from nexus_core.text.visible import visible_line
 
@@ -60,8 +60,8 @@ def show_turns(
     for line in _heading(session, aliases, [str(call) for call in pending]):
         shell.console.text(visible_line(line))
     earlier = session.turns - sum(opens_turn(turn.steps[0]) for turn in shown)
-    if shown and earlier:
-        shell.console.message(f"({counted(earlier, 'earlier turn')}; --all shows all)", style="dim")
+    if shown and earlier:  # it stands where they would stand
+        shell.console.text(f"({counted(earlier, 'earlier turn')}; --all shows all)")
     for turn in shown:
         shell.console.text("")
         _print(shell, tell_turn(turn, full=full, remark=partial(_missed, nexus.session(record.label))))
@@ -110,8 +110,9 @@ def _turn_facts(turn: Turn) -> dict[str, object]:
 
 
 def _step_of(ledger: Ledger, record: SessionRecord, name: str) -> Step:
-    step, tip = ledger.step(name), None if record.tip is None else ledger.step(record.tip)
-    if step is None or tip is None or not is_in_thread(ledger, step, tip):
+    tip = None if record.tip is None else ledger.step(record.tip)
+    step = None if tip is None else find_named(ledger, name, tip)
+    if step is None:
         hint = "`nexus session show LABEL --json` names those of the newest turns"
         raise UsageError(f"there is no step {name!r} in session {record.label!r}", hint=hint)
     return step

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from functools import cache
 from typing import TYPE_CHECKING
 
 import typer  # noqa: TC002 - Typer reads annotations at run time
@@ -11,14 +13,21 @@ from nexus_core.cli.session.group import LedgerUrl, OptionalLabel, app, find_ses
 from nexus_core.history.ledger.opening import without_secret
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from nexus_core.cli.session.sums import CacheSums, Sums
     from nexus_core.cli.shell import CommandShell
+    from nexus_core.nexus import Nexus
+    from nexus_core.text.progress import Progress
+    from nexus_core.values.ledger import Step
 
 
 @app.command(epilog="\b\nExamples:\n  nexus session stats auth-bug\n  nexus session stats --json")
 def stats(ctx: typer.Context, label: OptionalLabel = None, *, ledger: LedgerUrl = "", json: Json = False) -> None:
     """Add up what a session consists of, or the whole ledger: turns, messages, calls of tools, tokens, cost by model.
 
-    A session has also what was said before it was forked; in the whole ledger, every step counts once.
+    A session has also what was said before it was forked, and what became of the provider's cache; in the whole ledger,
+    every step counts once.
     """
     from nexus_core.cli.session.reading import steps_up_to  # noqa: PLC0415 - other commands do not need it
     from nexus_core.cli.session.sums import Sums  # noqa: PLC0415 - as above
@@ -33,9 +42,12 @@ def stats(ctx: typer.Context, label: OptionalLabel = None, *, ledger: LedgerUrl 
         record = None if label is None else find_session(nexus.ledger, label)
         tips = [record.tip] if record else [each.tip for each in records]
         with shell.console.progress(steps_up_to(nexus.ledger, tips)) as progress:
-            for step in nexus.ledger.steps() if record is None else walk_back(nexus.ledger, record.tip):
-                sums.add(step)
-                progress.advance(1)
+            steps = nexus.ledger.steps() if record is None else walk_back(nexus.ledger, record.tip)
+            counting = _counted(sums, steps, progress)
+            if record is None:
+                deque(counting, maxlen=0)
+            else:
+                sums.cache = _cache_in(nexus, counting)
     about: dict[str, object] = {"sessions": len(records)} if record is None else {"session": record.label}
     if json:
         shell.console.json({"schema": 1, "ledger": url, **about, **sums.facts()})
@@ -43,3 +55,23 @@ def stats(ctx: typer.Context, label: OptionalLabel = None, *, ledger: LedgerUrl 
         shell.console.message(f"No sessions in {url}.")
     else:
         print_sums(shell, about, sums)
+
+
+def _counted(sums: Sums, steps: Iterable[Step], progress: Progress) -> Iterator[Step]:
+    for step in steps:
+        sums.add(step)
+        progress.advance(1)
+        yield step
+
+
+def _cache_in(nexus: Nexus, steps: Iterable[Step]) -> CacheSums:
+    from nexus_core.cli.session.sums import CacheSums  # noqa: PLC0415 - as above
+    from nexus_core.session.caching import cache_along  # noqa: PLC0415 - as above
+    from nexus_core.session.epochs import Epochs  # noqa: PLC0415 - as above
+    from nexus_core.tokens.counters import open_model  # noqa: PLC0415 - as above
+
+    settings, sums = nexus.load().settings, CacheSums()
+    minimum = cache(lambda model: open_model(model, host=nexus.host, settings=settings).cache_minimum)
+    for step, report in cache_along(steps, Epochs(lambda: nexus.ledger), minimum):
+        sums.add(step, report)
+    return sums

@@ -12,6 +12,7 @@ from nexus_core.session.spending import added
 from nexus_core.session.turns import usage_of
 
 if TYPE_CHECKING:
+    from nexus_core.values.cache import CacheReport
     from nexus_core.values.conversation import Usage
     from nexus_core.values.ledger import Step
 
@@ -24,6 +25,7 @@ class Sums:
         tools: How often each tool was called.
         tokens: What messages take, by who counted.
         calls: How often each model answered; usage: what that cost.
+        cache: What became of the provider's cache; None where nobody looked.
     """
 
     def __init__(self) -> None:
@@ -32,6 +34,7 @@ class Sums:
         self.tokens: Counter[str] = Counter()
         self.calls: Counter[str] = Counter()
         self.usage: dict[str, Usage] = {}
+        self.cache: CacheSums | None = None
 
     def add(self, step: Step) -> None:
         """Count a step, in any order."""
@@ -66,12 +69,59 @@ class Sums:
             "tools": [{"name": name, "calls": calls} for name, calls in ranked(self.tools)],
             "usage": {**asdict(self.all_usage), "cache_hit_rate": hit_rate(self.all_usage)},
             "models": [self._model_facts(name, replies) for name, replies in ranked(self.calls)],
+            **({} if self.cache is None else {"cache": self.cache.facts()}),
         }
 
     def _model_facts(self, name: str, replies: int) -> dict[str, object]:
         usage = self.usage.get(name)
         facts = {"model": name, "replies": replies}
         return facts | (asdict(usage) | {"cache_hit_rate": hit_rate(usage)} if usage else {})
+
+
+class CacheSums:
+    """What became of the provider's cache in the calls of a session.
+
+    Attributes:
+        expected: Tokens that calls began with as the ones before them did, as we count.
+        got: How many of these came from the cache, as the providers say.
+        verdicts: How many calls found what they could expect (`hit`), how many did not (`miss`) or could not, because
+            they began with too little (`short`), and of how many nothing is known (`unknown`).
+        first_miss: The step of the first call that did not, and what is to blame.
+    """
+
+    def __init__(self) -> None:
+        self.expected = self.got = 0
+        self.verdicts: Counter[str] = Counter()
+        self.first_miss: tuple[str, CacheReport] | None = None
+
+    def add(self, step: Step, report: CacheReport) -> None:
+        """Count what became of it in a call, the newest first."""
+        cause = report.blame.cause if report.blame else ""
+        if cause == "first":  # there was nothing to be found
+            return
+        self.verdicts["short" if cause == "short" else report.verdict] += 1
+        if cause == "short" or report.expected is None or report.got is None:
+            return
+        self.expected += report.expected
+        self.got += min(report.got, report.expected)
+        if report.verdict == "miss":
+            self.first_miss = step.id, report
+
+    @property
+    def rate(self) -> float | None:
+        """What share of what could be expected came from the cache."""
+        return round(self.got / self.expected, 4) if self.expected else None
+
+    def facts(self) -> dict[str, object]:
+        """All of it, for JSON."""
+        first = self.first_miss
+        return {
+            **{name: self.verdicts[name] for name in ("hit", "miss", "short", "unknown")},
+            "expected": self.expected,
+            "got": self.got,
+            "rate": self.rate,
+            "first_miss": None if first is None else {"step": first[0], **asdict(first[1])},
+        }
 
 
 def ranked(counts: Counter[str]) -> list[tuple[str, int]]:

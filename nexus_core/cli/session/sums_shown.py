@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from nexus_core.cli.session.overview import hit_rate, percent
 from nexus_core.cli.session.sums import ranked
 from nexus_core.cli.session.tables import right_aligned
+from nexus_core.text.console import counted
+from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nexus_core.cli.session.sums import Sums
+    from nexus_core.cli.session.sums import CacheSums, Sums
     from nexus_core.cli.shell import CommandShell
     from nexus_core.values.conversation import Usage
 
@@ -31,6 +33,7 @@ def print_sums(shell: CommandShell, about: Mapping[str, object], sums: Sums) -> 
     facts += [
         ("tokens", f"{tokens:,} ({counter or 'nobody knows who counted'})") for counter, tokens in ranked(sums.tokens)
     ]
+    facts += [] if sums.cache is None else _cache(sums.cache)
     shell.console.table(facts)
     if sums.tools:
         shell.console.text("")
@@ -42,6 +45,19 @@ def print_sums(shell: CommandShell, about: Mapping[str, object], sums: Sums) -> 
         shell.console.text("")
         rows = [_MODELS, *models, *([total] if len(models) > 1 else [])]
         shell.console.table(right_aligned(rows, range(1, len(_MODELS))), styles=["bold"])
+
+
+def _cache(sums: CacheSums) -> list[tuple[str, str]]:
+    if not sums.verdicts:
+        return []
+    words = {"hit": "found", "miss": "missed", "short": "too short to be cached", "unknown": "unknown"}
+    told = [f"{counted(number, 'call')} {words[name]}" for name, number in sorted(sums.verdicts.items())]
+    share = f"; {sums.got:,} of {sums.expected:,} expected tokens ({percent(sums.rate)})" if sums.expected else ""
+    rows = [("cache", ", ".join(told) + share)]
+    if sums.first_miss is not None:
+        step, report = sums.first_miss
+        rows.append(("first miss", visible_line(f"{report.blame} (step {step})")))
+    return rows
 
 
 def _cells(model: str, replies: int, usage: Usage | None) -> tuple[str, ...]:

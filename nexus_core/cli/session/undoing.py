@@ -8,15 +8,22 @@ import typer
 
 from nexus_core.cli.options import DryRun, Json  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.cli.session.group import Label, LedgerUrl, app, find_session, open_nexus
+from nexus_core.errors import UsageError
 from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
     from nexus_core.nexus import Nexus
     from nexus_core.values.compaction import Reverted
-    from nexus_core.values.ledger import Step
+    from nexus_core.values.ledger import Ledger, Step
 
-Compaction = Annotated[str, typer.Argument(metavar="COMPACTION", help="A compaction, by the id of its step.")]
+Compaction = Annotated[
+    str,
+    typer.Argument(
+        metavar="COMPACTION",
+        help="A compaction, by the id of its step or a part of that; or a session, for its latest.",
+    ),
+]
 Full = Annotated[bool, typer.Option("--full", help="Long texts and results whole.")]
 
 
@@ -38,7 +45,7 @@ def undo(
 
 
 @app.command(
-    epilog="\b\nExamples:\n  nexus session expand 01KA3XJW5C0A9G2Q7V8T4N6M1R\n"
+    epilog="\b\nExamples:\n  nexus session expand auth-bug\n"
     "  nexus session expand 01KA3XJW5C0A9G2Q7V8T4N6M1R --full --json"
 )
 def expand(
@@ -50,11 +57,29 @@ def expand(
 
     shell: CommandShell = ctx.obj
     with open_nexus(ctx, ledger) as nexus:
+        compaction = _whole_name(nexus.ledger, compaction)
         steps = covered_steps(nexus.ledger, compaction)
     if json:
         shell.console.json({"schema": 1, "compaction": compaction, "steps": [step_facts(step) for step in steps]})
     else:
         _print_steps(shell, steps, full=full)
+
+
+def _whole_name(ledger: Ledger, given: str) -> str:
+    """The id of the compaction that is meant: by a part of it, or as the one that counts in a session.
+
+    Raises:
+        UsageError: Several could be meant, or none counts in the session.
+    """
+    from nexus_core.session.naming import find_named  # noqa: PLC0415 - as above
+
+    step, record = find_named(ledger, given), ledger.session(given)
+    if step is not None or record is None:
+        return given if step is None else step.id
+    tip = None if record.tip is None else ledger.step(record.tip)
+    if tip is None or tip.compaction is None:
+        raise UsageError(f"nothing is compacted in session {record.label!r}", hint="there is nothing to expand")
+    return tip.compaction
 
 
 def _trial(nexus: Nexus, label: str) -> Reverted:

@@ -6,10 +6,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.config.merging import is_comment
 from nexus_core.config.pointers import pointer_to
-from nexus_core.config.servers.fields import FIELDS, ShapeError, quoted
+from nexus_core.config.servers.fields import FIELDS, PassedOver, ShapeError, quoted
+from nexus_core.config.servers.unheeded import FOR_READERS, UNHEEDED
+from nexus_core.errors import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+_LONGEST_FIELD = 60  # characters; for whatever is longer, no name is near
+_OPTIONAL = ("env", "headers", "cwd", "env_file", "include_tools", "exclude_tools", "start_timeout", "call_timeout")
+
+
+_TARGETS = ("command", "httpUrl", "url")
 
 
 class Note(NamedTuple):
@@ -43,6 +52,8 @@ def read_server(name: str, entry: dict[str, object], pointer: str, notes: list[N
     """
     owner = f"server {quoted(name)}"
     fields, places = _fields(name, entry, pointer, notes)
+    if not fields.keys() & {"command", "url"}:
+        raise _without_target(entry, owner, pointer)
     target = _target(fields, owner, pointer)
     if target is None:
         notes.append(Note(pointer, f"{owner} is left out, because its command or url is empty"))
@@ -65,17 +76,44 @@ def _fields(
     fields: dict[str, Any] = {"name": name}
     places: dict[str, str] = {}
     for key, place, value in _written(entry, pointer):
-        # Where the key is the server's name, another name in it would be a second one.
-        if key not in FIELDS or (key == "name" and value != name):
-            notes.append(Note(place, f"unknown key {quoted(key)} of {owner}"))
+        if key not in FIELDS:
+            notes += _unused(key, value, owner, place)
+            continue
+        if key == "name" and value != name:  # where the key is the server's name, this is a second one
+            notes.append(Note(place, f"'name' of {owner} does not count: its key is its name"))
             continue
         field, convert = FIELDS[key]
-        converted = convert(value, f"'{key}' of {owner}", place)
+        try:
+            converted = convert(value, f"'{key}' of {owner}", place)
+        except PassedOver as reason:
+            notes.append(Note(place, f"'{key}' of {owner} does not count: {reason}"))
+            continue
         if fields.setdefault(field, converted) != converted:
             other = places[field].rpartition("/")[2]
             raise ShapeError(place, f"'{key}' of {owner} contradicts its '{other}'", "Keep one of them")
         places.setdefault(field, place)
+    if "env_passthrough" in fields:
+        _pass_through(fields, places)
     return fields, places
+
+
+def _unused(key: str, value: object, owner: str, place: str) -> Iterator[Note]:
+    """What there is to say about a field that Nexus does not use."""
+    if key in UNHEEDED:
+        if value:  # `"trust": false` asks for nothing
+            yield Note(place, f"'{key}' of {owner} does not count: {UNHEEDED[key]}")
+    elif key not in FOR_READERS:
+        nearest = did_you_mean(key, FIELDS) if len(key) <= _LONGEST_FIELD else ""
+        yield Note(place, f"unknown key {quoted(key)} of {owner}{nearest and '; '}{nearest}")
+
+
+def _pass_through(fields: dict[str, Any], places: dict[str, str]) -> None:
+    """In the one form, a variable that is passed through is one that refers to itself."""
+    passed = {name: number for number, name in enumerate(fields["env_passthrough"])}
+    for name, number in passed.items():
+        if name not in fields.get("env", {}):
+            places[pointer_to("env", name)] = pointer_to(places["env_passthrough"], number)
+    fields["env"] = {name: f"${{{name}}}" for name in passed} | fields.get("env", {})
 
 
 def _written(entry: dict[str, object], pointer: str) -> Iterator[tuple[str, str, object]]:
@@ -90,13 +128,28 @@ def _written(entry: dict[str, object], pointer: str) -> Iterator[tuple[str, str,
 
 def _target(fields: dict[str, Any], owner: str, pointer: str) -> str | None:
     """Which of command and url the server has; None if what it has is empty."""
-    said = [field for field in ("command", "url") if field in fields]
-    filled = [field for field in said if fields[field]]
-    if not said:
-        raise ShapeError(pointer, f"{owner} has neither 'command' nor 'url'", "Give it one of them")
+    filled = [field for field in ("command", "url") if fields.get(field)]
     if len(filled) > 1:
         raise ShapeError(pointer, f"{owner} has both 'command' and 'url'", "Keep one of them")
     return filled[0] if filled else None
+
+
+def _without_target(entry: dict[str, object], owner: str, pointer: str) -> ShapeError:
+    """What is wrong with a server that has neither of command and url: most often, something is misspelt."""
+    what = f"{owner} has neither 'command' nor 'url'"
+    if _holds_servers(entry):
+        return ShapeError(pointer, f"{what}, but servers inside it", "Call it 'mcpServers', or move them one level up")
+    for key in entry:
+        nearest = did_you_mean(key, _TARGETS) if key not in FIELDS and len(key) <= _LONGEST_FIELD else ""
+        if nearest:
+            return ShapeError(pointer_to(pointer, key), f"{what}, but {quoted(key)}; {nearest}", "Correct the name")
+    return ShapeError(pointer, what, "Give it one of them")
+
+
+def _holds_servers(value: object, depth: int = 2) -> bool:
+    """Whether servers are in it, or in something in it: somebody wrote `mcpServer`, or `{"mcp": {"servers": …}}`."""
+    inner = [each for each in value.values() if isinstance(each, dict)] if isinstance(value, dict) else []
+    return depth > 0 and any("command" in each or "url" in each or _holds_servers(each, depth - 1) for each in inner)
 
 
 def _settings(fields: dict[str, Any], target: str, owner: str, type_place: str) -> dict[str, object]:
@@ -112,6 +165,6 @@ def _settings(fields: dict[str, Any], target: str, owner: str, type_place: str) 
         settings["command"] = [*fields["command"], *fields.get("args", ())]
     else:
         settings["url"] = fields["url"]
-    settings |= {field: fields[field] for field in ("env", "headers", "cwd") if field in fields}
+    settings |= {field: fields[field] for field in _OPTIONAL if field in fields}
     settings["enabled"] = fields.get("enabled", True)
     return settings

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.config.pointers import pointer_to
+from nexus_core.config.servers.unheeded import ASKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +23,10 @@ _TYPES = {
     "sse": "sse",
 }
 _LONGEST_NAME = 60  # characters of a name that a message repeats
+_ALL = "*"  # instead of the names of tools
+LONGEST_WAIT = 24 * 3600
+"""Seconds; whoever says more does not mean a limit."""
+_BEYOND = 10**12
 
 
 class ShapeError(Exception):
@@ -32,6 +37,10 @@ class ShapeError(Exception):
         self.pointer = pointer
         self.what = what
         self.advice = advice
+
+
+class PassedOver(Exception):  # noqa: N818 - no error: something is not used, and this says why
+    """Raised when a value is none to use although nothing is wrong with the server."""
 
 
 def quoted(name: str) -> str:
@@ -105,6 +114,43 @@ def _type(value: object, what: str, place: str) -> str:
     return _TYPES[word]
 
 
+def _names(value: object, what: str, place: str) -> list[str]:
+    if not isinstance(value, list):
+        raise ShapeError(place, f"{what} must be a list, not {kind(value)}")
+    return [_text(item, f"item {n} in {what}", pointer_to(place, n - 1)) for n, item in enumerate(value, start=1)]
+
+
+def _chosen(value: object, what: str, place: str) -> list[str]:
+    # As Copilot writes it; Codex has under this name what may be done without a question.
+    if isinstance(value, dict):
+        raise PassedOver(ASKING)
+    names = _names(value, what, place)
+    if _ALL in names:
+        raise PassedOver("all tools are offered anyway")
+    return names
+
+
+def _number(value: object, what: str, place: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ShapeError(place, f"{what} must be a number, not {kind(value)}")
+    return min(value, _BEYOND)  # an integer may be larger than any float
+
+
+def _seconds(value: object, what: str, place: str) -> float:
+    seconds = _number(value, what, place)
+    if not 0 < seconds <= LONGEST_WAIT:
+        raise PassedOver(f"it must be above 0 and at most {LONGEST_WAIT:,} seconds")
+    return seconds
+
+
+def _milliseconds(value: object, what: str, place: str) -> float:
+    # Some tools mean seconds by the same word: less than one second is what nobody means.
+    seconds = _number(value, what, place) / 1000
+    if not 1 <= seconds <= LONGEST_WAIT:
+        raise PassedOver(f"it is in milliseconds, and must be 1,000 to {LONGEST_WAIT * 1000:,}")
+    return seconds
+
+
 FIELDS: dict[str, tuple[str, Callable[[object, str, str], Any]]] = {
     "name": ("name", _text),
     "type": ("type", _type),
@@ -117,6 +163,24 @@ FIELDS: dict[str, tuple[str, Callable[[object, str, str], Any]]] = {
     "environment": ("env", _table),
     "headers": ("headers", _table),
     "cwd": ("cwd", _text),
+    "env_file": ("env_file", _text),
+    "envFile": ("env_file", _text),
+    "env_passthrough": ("env_passthrough", _names),
+    "include_tools": ("include_tools", _names),
+    "includeTools": ("include_tools", _names),
+    "enabled_tools": ("include_tools", _names),
+    "enabledTools": ("include_tools", _names),
+    "tools": ("include_tools", _chosen),
+    "exclude_tools": ("exclude_tools", _names),
+    "excludeTools": ("exclude_tools", _names),
+    "disabled_tools": ("exclude_tools", _names),
+    "disabledTools": ("exclude_tools", _names),
+    "start_timeout": ("start_timeout", _seconds),
+    "startup_timeout_sec": ("start_timeout", _seconds),
+    "startup_timeout_ms": ("start_timeout", _milliseconds),
+    "call_timeout": ("call_timeout", _seconds),
+    "tool_timeout_sec": ("call_timeout", _seconds),
+    "timeout": ("call_timeout", _milliseconds),
     "enabled": ("enabled", _flag),
     "disabled": ("enabled", _opposite),
 }

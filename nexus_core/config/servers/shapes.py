@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MAX_SERVERS = 1_000
 """How many a file may have: every one of them is looked up on disk."""
 
-LEFT_OUT = "it is left out"
+LEFT_OUT = "the server is left out"
 """How a note ends about something that cannot be a server."""
 
 _EXAMPLE = 'Write [{"name": "…", "command": ["…"]}]'

@@ -37,10 +37,12 @@ def read_reply(reply: object) -> Reply:
         raise MessageError(f"the server answered with an error: {shown(_complaint(body))}", path="error")
     said = {key: body[key] for key in ("role", "content") if key in body}
     message = read_plain({"role": "assistant"} | said)
-    parts = tuple(_cut_off(part, answer.unfinished.get(index)) for index, part in enumerate(message.parts))
+    if answer.unfinished:
+        parts = tuple(_cut_off(part, answer.unfinished.get(index)) for index, part in enumerate(message.parts))
+        message = replace(message, parts=parts)
     reason = answer.error or optional_text_in(body, "stop_reason")
     return Reply(
-        messages=(replace(message, parts=parts),),
+        messages=(message,),
         stop="error" if answer.error else _STOPS.get(reason, ""),
         stop_reason=reason,
         usage=_usage(body),

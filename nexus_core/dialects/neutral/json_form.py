@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import MISSING, Field, fields
 from functools import cache, partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
 
 from nexus_core.dialects.fields import joined, named, shown
@@ -69,13 +70,13 @@ def encode(value: object) -> dict[str, Any]:
     body: dict[str, Any] = {_MARK: VERSION} if kind in _WHOLE else {}
     if kind in _NAMES:
         body[_KIND] = _NAMES[kind]
-    for form in _forms(kind).values():
-        given = getattr(value, form.name)
-        if form.is_written or given != form.usual:
+    values, forms = _written_forms(kind)
+    for (name, is_written, usual, write), given in zip(forms, values(value), strict=True):
+        if is_written or given != usual:
             try:
-                body[form.name] = form.write(given)
+                body[name] = write(given)
             except MessageError as error:
-                raise joined(form.name, error) from None
+                raise joined(name, error) from None
     return body
 
 
@@ -124,6 +125,16 @@ def _decoded(kind: type[Value], block: dict[str, Any]) -> Value:
 @cache
 def _forms(kind: type[Any]) -> dict[str, _Form]:
     return {field.name: _form(field) for field in fields(kind)}
+
+
+@cache
+def _written_forms(
+    kind: type[Any],
+) -> tuple[Callable[[object], tuple[Any, ...]], list[tuple[str, bool, object, Callable[[Any], object]]]]:
+    """What gets the fields of a value, all at once, and how each is written."""
+    forms = _forms(kind).values()  # type: ignore[arg-type] # classes are hashable
+    listed = [(form.name, form.is_written, form.usual, form.write) for form in forms]
+    return attrgetter(*(form.name for form in forms)), listed
 
 
 def _form(field: Field[Any]) -> _Form:

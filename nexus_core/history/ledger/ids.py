@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _AT_ONCE = 256
 """How much chance is asked for at a time, where many names are made."""
+_FROM_BASE32 = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", _ALPHABET.encode())
 _PAIRS = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
 
 
@@ -27,12 +28,13 @@ def new_id(created: int | None = None) -> str:
 
 def new_ids() -> Iterator[str]:
     """Any number of such names, all of this moment."""
+    from base64 import b32encode  # noqa: PLC0415 - few make many
+
     moment = new_id()[:10]
     while True:
-        chance = os.urandom(10 * _AT_ONCE)
-        for at in range(0, len(chance), 10):
-            number = int.from_bytes(chance[at : at + 10], "big")
-            yield moment + "".join([_PAIRS[number >> shift & 1023] for shift in range(70, -1, -10)])
+        chance = b32encode(os.urandom(10 * _AT_ONCE)).translate(_FROM_BASE32).decode()
+        for at in range(0, len(chance), 16):
+            yield moment + chance[at : at + 16]
 
 
 def now() -> int:

@@ -71,11 +71,14 @@ class StoreLedger:
     ) -> SessionRecord:
         """A new session, at the end of a closed turn or before the first; ExistsError when the name is taken.
 
-        With `steps`, these are added behind `head`: all of it is there, or nothing.
+        With `steps`, these are added behind `head`: all of it is there, or nothing. It was begun when the first of them
+        was made.
         """
-        created = self._now()
+        moment = self._now()
+        new = self._drafts(steps, moment)
+        created = new[0].created if new else moment
         row = SessionRow(
-            id=self._name(created),
+            id=self._name(moment),
             label=label_of(label),
             head=None if head is None else clean(head),
             tip=None if head is None else clean(head),
@@ -86,7 +89,6 @@ class StoreLedger:
             updated=created,
             data=write_json(dict(data or {})),
         ).sealed()
-        new = self._drafts(steps, created)
         return _record(self.store.write(partial(self._create, row, new), session=row.label))
 
     def append(self, label: str, step: NewStep, *, after: str | None) -> Step:
@@ -95,10 +97,9 @@ class StoreLedger:
 
     def append_many(self, label: str, steps: Iterable[NewStep], *, after: str | None) -> list[Step]:
         """The same with several steps: all of them are there, or none."""
-        moment = self._now()
-        new = self._drafts(steps, moment)
+        new = self._drafts(steps, self._now())
         label = clean(label)
-        rows = self.store.write(partial(self._append, label, new, after, moment), session=label)
+        rows = self.store.write(partial(self._append, label, new, after), session=label)
         return [StoredStep(row, self.blob) for row in rows]
 
     def step(self, name: str) -> Step | None:
@@ -117,13 +118,21 @@ class StoreLedger:
         blob = self.blob
         return [StoredStep(row, blob) for row in rows]
 
-    def update(self, label: str, *, status: SessionStatus | None = None, data: JSON | None = None) -> SessionRecord:
-        """Change what is known of a session, but not where it stands."""
+    def update(
+        self,
+        label: str,
+        *,
+        status: SessionStatus | None = None,
+        data: JSON | None = None,
+        updated: int | None = None,
+    ) -> SessionRecord:
+        """Change what is known of a session, but not where it stands; a change of this moment, or of `updated`."""
         if status is not None and status not in get_args(SessionStatus):
             raise UnknownNameError("status", str(status), get_args(SessionStatus))
         text = None if data is None else write_json(dict(data))
         label = clean(label)
-        return _record(self.store.write(partial(self._update, label, status, text), session=label))
+        moment = self._now() if updated is None else updated
+        return _record(self.store.write(partial(self._update, label, status, text, moment), session=label))
 
     def rename(self, label: str, new: str) -> SessionRecord:
         """Another name; the old one stays as an alias."""
@@ -213,10 +222,10 @@ class StoreLedger:
                 )
         self.store.save_session(row)
         if row.head is not None:
-            self.store.add_history(HistoryRow(row.id, row.head, "create", row.created).sealed())
-        return self._grow(row, new, row.created)[0] if new else row
+            self.store.add_history([HistoryRow(row.id, row.head, "create", row.created).sealed()])
+        return self._grow(row, new)[0] if new else row
 
-    def _append(self, label: str, new: Sequence[Draft], after: str | None, moment: int) -> list[StepRow]:
+    def _append(self, label: str, new: Sequence[Draft], after: str | None) -> list[StepRow]:
         session = self._known(label)
         if session.tip != after:
             done = [row for each in new if (row := self.store.step(each.id)) is not None]
@@ -226,9 +235,9 @@ class StoreLedger:
                 f"session {session.label!r} has moved on: its newest step is {session.tip}, not {after}",
                 hint="read the session again and decide anew, or fork it to go on from there",
             )
-        return self._grow(session, new, moment)[1] if new else []
+        return self._grow(session, new)[1] if new else []
 
-    def _grow(self, session: SessionRow, new: Sequence[Draft], moment: int) -> tuple[SessionRow, list[StepRow]]:
+    def _grow(self, session: SessionRow, new: Sequence[Draft]) -> tuple[SessionRow, list[StepRow]]:
         """Add steps behind a session's tip, and move it there."""
         parent = None if session.tip is None else self.store.place(session.tip)
         if parent is None and session.tip is not None:
@@ -247,19 +256,20 @@ class StoreLedger:
             tip=rows[-1].id,
             head=heads[-1].id if heads else session.head,
             open_turn=None if rows[-1].closes else rows[-1].turn,
-            updated=moment,
+            updated=rows[-1].created,
         ).sealed()
         self.store.move_session(moved)
-        for row in heads:
-            self.store.add_history(HistoryRow(session.id, row.id, row.kind, row.created).sealed())
+        if heads:
+            notes = [HistoryRow(session.id, row.id, row.kind, row.created).sealed() for row in heads]
+            self.store.add_history(notes)
         return moved, rows
 
-    def _update(self, label: str, status: SessionStatus | None, data: str | None) -> SessionRow:
+    def _update(self, label: str, status: SessionStatus | None, data: str | None, moment: int) -> SessionRow:
         session = self._known(label)
         changed = session._replace(
             status=session.status if status is None else status,
             data=session.data if data is None else data,
-            updated=self._now(),
+            updated=moment,
         ).sealed()
         self.store.save_session(changed)
         return changed

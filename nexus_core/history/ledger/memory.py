@@ -93,9 +93,9 @@ class MemoryStore:
         """Take a name away."""
         del self._aliases[alias]
 
-    def add_history(self, row: HistoryRow) -> None:
-        """Note where a head was put."""
-        self._history.append(row)
+    def add_history(self, rows: Sequence[HistoryRow]) -> None:
+        """Note where heads were put."""
+        self._history += rows
 
     def place(self, name: str) -> Place | None:
         """Where a step stands."""

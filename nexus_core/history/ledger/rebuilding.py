@@ -94,8 +94,7 @@ def rebuild(found: Salvaged, target: Store, advance: Callable[[float], None]) ->
             advance((1 - _READING) / len(rows))
         for session in sessions.sessions:
             target.save_session(session)
-        for note in sessions.history:
-            target.add_history(note)
+        target.add_history(sessions.history)
         for alias in sessions.aliases:
             target.add_alias(alias)
 
@@ -125,15 +124,17 @@ def _whole_turns(
     for turn, rows in members.items():
         line = list(_line(rows))
         if len(line) != len(rows) or not (line[-1].closes or line[-1].id in tips):
-            what = f"turn {turn}: {len(rows)} of its steps are whole, others are gone"
+            what = f"turn {turn} is not saved: of its steps, only {len(rows)} can be read"
         elif unread := next(((row, why) for row in line if (why := why_unreadable(row.messages))), None):
-            what = f"turn {turn}: the messages of step {unread[0].id} cannot be read: {unread[1]}"
+            what = f"turn {turn} is not saved: the messages of step {unread[0].id} cannot be read: {unread[1]}"
         else:
             kept.update((row.id, row) for row in line)
             continue
         lost.append(Finding("turn-lost", what, step=turn))
     while gone := {row.turn: why for row in kept.values() if (why := _lacks(row, kept, blobs))}:
-        lost += [Finding("turn-lost", f"turn {turn}: {why}", step=turn) for turn, why in sorted(gone.items())]
+        lost += [
+            Finding("turn-lost", f"turn {turn} is not saved: {why}", step=turn) for turn, why in sorted(gone.items())
+        ]
         kept = {name: row for name, row in kept.items() if row.turn not in gone}
     return kept
 
@@ -163,11 +164,9 @@ def _lacks(row: StepRow, kept: dict[str, StepRow], blobs: dict[str, bytes]) -> s
 def _placed(kept: dict[str, StepRow], steps: dict[str, StepRow], lost: list[Finding]) -> Iterator[StepRow]:
     """The steps in an order in which they can be added, each behind the nearest that is left."""
     lines: dict[str, list[StepRow]] = defaultdict(list)
-    whole: dict[str, list[int]] = defaultdict(list)
-    for row in sorted(steps.values(), key=lambda each: (each.position, each.id)):
-        whole[row.branch].append(row.position)
-        if row.id in kept:
-            lines[row.branch].append(row)
+    known = _known_positions(steps.values())
+    for row in sorted(kept.values(), key=lambda each: (each.position, each.id)):
+        lines[row.branch].append(row)
     places: dict[str, Place] = {}
     taken: set[tuple[str, int]] = set()
     moved: set[str] = set()
@@ -175,7 +174,7 @@ def _placed(kept: dict[str, StepRow], steps: dict[str, StepRow], lost: list[Find
     for row in sorted(kept.values(), key=lambda each: (each.position, each.branch == each.id, each.id)):
         before = _parent(row, kept, lines)
         if before != row.parent:
-            lost += _gone_before(row, kept.get(before or ""), whole)
+            lost += _gone_before(row, kept.get(before or ""), known)
         if before != row.parent or before in moved:
             moved.add(row.id)
         parent = places.get(before or "")
@@ -195,16 +194,31 @@ def _parent(row: StepRow, kept: dict[str, StepRow], lines: dict[str, list[StepRo
     return before[-1] if before else None
 
 
-def _gone_before(row: StepRow, before: StepRow | None, whole: Mapping[str, Sequence[int]]) -> Iterator[Finding]:
+def _known_positions(steps: Iterable[StepRow]) -> Mapping[str, Sequence[int]]:
+    """The positions, by their branch, of which it is known whose they are: those of whole steps, and of steps that are
+    gone but are certain to belong to a turn of which something is left, whose loss is told already.
+    """
+    turns: dict[tuple[str, str], list[StepRow]] = defaultdict(list)
+    for row in steps:
+        turns[row.branch, row.turn].append(row)
+    known: dict[str, set[int]] = defaultdict(set)
+    for (branch, turn), rows in turns.items():
+        first, last = (pick(rows, key=lambda row: row.position) for pick in (min, max))
+        begin = first.position - (first.id != turn)
+        known[branch].update(range(begin, last.position + 1 + (not last.closes)))
+    return defaultdict(list, {branch: sorted(positions) for branch, positions in known.items()})
+
+
+def _gone_before(row: StepRow, before: StepRow | None, known: Mapping[str, Sequence[int]]) -> Iterator[Finding]:
     """What there was between two steps that are joined now, and nothing of it is left.
 
     Args:
         row: A step.
         before: The one it stands behind now.
-        whole: The positions of the steps that are whole, kept or not, by their branch.
+        known: The positions of which it is known whose they are, by their branch.
     """
     first = before.position + 1 if before else 0
-    left = bisect_left(whole[row.branch], row.position) - bisect_left(whole[row.branch], first)
+    left = bisect_left(known[row.branch], row.position) - bisect_left(known[row.branch], first)
     gone = row.position - first - left
     if gone <= 0:
         return

@@ -118,7 +118,10 @@ def digest_of(row: StepRow) -> str:
     """
     facts = canonical([row.id, row.parent, row.turn, row.kind, row.closes, row.tokens, row.counter, row.created])
     # Line breaks inside JSON are escaped, so that no two contents give one text.
-    return blake2b(f"{facts}\n{row.messages}\n{row.data}".encode(), digest_size=32).hexdigest()
+    digest = blake2b(f"{facts}\n".encode(), digest_size=32)
+    digest.update(row.messages.encode())
+    digest.update(f"\n{row.data}".encode())
+    return digest.hexdigest()
 
 
 def chain_of(before: str, digest: str) -> str:

@@ -60,8 +60,8 @@ class Store(Protocol):
     def drop_alias(self, alias: str) -> None:
         """Take a name away."""
 
-    def add_history(self, row: HistoryRow) -> None:
-        """Note where a head was put."""
+    def add_history(self, rows: Sequence[HistoryRow]) -> None:
+        """Note where heads were put."""
 
     def place(self, name: str) -> Place | None:
         """Where a step stands."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.errors import ExistsError, LedgerError
+from nexus_core.session.importing.tallies import Tally, tally, tally_until
 from nexus_core.session.importing.transcripts import ABOUT, about_import
 
 if TYPE_CHECKING:
@@ -21,12 +22,14 @@ class Restored(NamedTuple):
         is_new: Whether it is made.
         after: The step behind which the steps go; None for none.
         steps: What is added; nothing where all of it is there.
+        tally: What the session consists of with them.
     """
 
     record: SessionRecord
     is_new: bool
     after: str | None
     steps: tuple[NewStep, ...]
+    tally: Tally
 
 
 def restore(ledger: Ledger, export: Export, *, label: str = "", dry_run: bool = False) -> list[Restored]:
@@ -54,8 +57,9 @@ def restore(ledger: Ledger, export: Export, *, label: str = "", dry_run: bool = 
             continue
         record = each.record
         ledger.create(record.label, head=each.after, origin=record.origin, data=record.data, steps=each.steps)
-        if record.status != "active":
-            ledger.update(record.label, status=record.status)
+        if record.tip is not None and (record.status != "active" or not each.steps):
+            # It was last changed where it comes from.
+            ledger.update(record.label, status=record.status, updated=export.steps[record.tip].created)
     return planned
 
 
@@ -81,7 +85,11 @@ class _Plan:
             )
         after = after if there is None else there.tip
         self._planned.update(step.id for step in steps)
-        return Restored(record if there is None else there, there is None, after, steps)
+        if there is None or steps:
+            found = tally(self._export.steps[name] for name in reversed([*self._export.thread(record.tip)]))
+        else:
+            found = tally_until(self._ledger, there.tip)
+        return Restored(record if there is None else there, there is None, after, steps, found)
 
     def _missing(self, tip: str | None) -> tuple[str | None, tuple[NewStep, ...]]:
         """The last step of a thread that is there, and those that are not."""

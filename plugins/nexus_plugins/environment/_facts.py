@@ -26,7 +26,7 @@ def environment_facts(request: Request) -> dict[str, str]:
     if request.session:  # what is shown without one is as short as can be
         host, architecture = machine()
         facts |= {"Architecture": visible_line(architecture), "Host": visible_line(host)}
-    if request.mode == "repl":
+    elif request.mode == "repl":  # a session goes on in another terminal every day, which is no news for its model
         facts["Terminal"] = visible_line(terminal())
     facts["Mode"] = _MODES[request.mode]
     return facts

@@ -54,9 +54,9 @@ class Rows(ABC):
         """Take a name away."""
         self.run(sql.DROP_ALIAS, alias)
 
-    def add_history(self, row: HistoryRow) -> None:
-        """Note where a head was put."""
-        self.run(sql.ADD_HISTORY, *row)
+    def add_history(self, rows: Sequence[HistoryRow]) -> None:
+        """Note where heads were put."""
+        self.run_many(sql.ADD_HISTORY, rows)
 
     def place(self, name: str) -> Place | None:
         """Where a step stands."""

@@ -37,6 +37,17 @@ def fault_of(url: str, *, own: bool) -> str:
     return ""
 
 
+def harmless_address(host: str) -> str | None:
+    """The address that a project's server is connected to under a name; None if it leads to this machine only.
+
+    The name itself where it cannot be looked up here: somebody on the way (a proxy) may know it.
+    """
+    found = _resolved(host)
+    if host not in _LOOPBACK and any(map(_is_internal, found)):
+        return None
+    return str(found[0]) if found else host
+
+
 def _resolved(host: str) -> list[IPv4Address | IPv6Address]:
     try:
         return [ip_address(host)]

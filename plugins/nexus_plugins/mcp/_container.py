@@ -27,7 +27,10 @@ class Container(NamedTuple):
 def find_container(content: dict[str, Any], dialect: Dialect) -> Container:
     """What holds the servers in a whole document."""
     if dialect.name in _WHOLE_SETTINGS:
-        return Container(dialect.container, content.get(dialect.container, {}), {})
+        servers = content.get(dialect.container, {})
+        if dialect.name == "opencode" and _is_nested(servers):
+            return Container(f"{dialect.container}/servers", servers["servers"], {})
+        return Container(dialect.container, servers, {})
     held = [name for name in NAMES if name in content]
     if not held:
         return Container("", content, {})
@@ -39,6 +42,12 @@ def find_container(content: dict[str, Any], dialect: Dialect) -> Container:
         elif key in held and key != chosen and value:
             unused[key] = f"{key!r} is not read, because {chosen!r} has servers"
     return Container(chosen, content[chosen], unused)
+
+
+def _is_nested(servers: Any) -> bool:  # noqa: ANN401 - any JSON value
+    """Whether opencode 2 wrote it, which has them one level deeper; before, a server could be called `servers`."""
+    inner = servers.get("servers") if isinstance(servers, dict) else None
+    return isinstance(inner, dict) and not {"command", "url", "enabled"} & inner.keys()
 
 
 def _is_known(key: str, dialect: Dialect) -> bool:

@@ -9,6 +9,7 @@ from nexus_core.plugin import pointer_to, visible_line
 from nexus_plugins.mcp._container import NAMES, SETTING
 from nexus_plugins.mcp._dialects import NEXUS, dialect_of
 from nexus_plugins.mcp._references import references_in
+from nexus_plugins.mcp._shadows import shadow_of
 from nexus_plugins.mcp._table import is_plain_http
 
 if TYPE_CHECKING:
@@ -19,11 +20,13 @@ if TYPE_CHECKING:
 
 
 def diagnose(loaded: Loaded) -> Iterator[Finding]:
-    """Servers that others could listen to, and files that the tool they are for reads otherwise than Nexus."""
+    """Servers that others could listen to, that hide others, or that the tool they are for reads otherwise."""
     for server in loaded.servers:
         if server.config.enabled and is_plain_http(server.config.url):
             message = f"server {server.config.name!r} is reached without encryption"
             yield Finding("plain-http", message, server.source_path, server.line)
+        if shadow := shadow_of(server):
+            yield Finding("shadowed-server", shadow, server.source_path, server.line)
     for config in loaded.configs:
         dialect = dialect_of(str(config.path))
         if dialect is not NEXUS and SETTING in config.settings:

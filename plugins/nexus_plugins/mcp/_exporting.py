@@ -3,60 +3,129 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core.plugin import redact, without_password
-from nexus_plugins.mcp._references import references_in
+from nexus_core.plugin import secrets_in
+from nexus_plugins.mcp._dialects import DIALECTS
+from nexus_plugins.mcp._references import in_words_of, references_in, without_defaults, without_references
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from nexus_core.plugin import MCPServerConfig
+    from nexus_plugins.mcp._references import Reference
+
+_SCHEME = re.compile(r"\s*(?:(?:Bearer|Basic|Token)\s+)?\s*", re.IGNORECASE)
+# By the name that a field has in Nexus, what each tool calls it; what is not there, the tool does not know.
+_FIELDS = {
+    "nexus": {name: name for name in ("env_file", "include_tools", "exclude_tools", "start_timeout", "call_timeout")},
+    "codex": {
+        "include_tools": "enabled_tools",
+        "exclude_tools": "disabled_tools",
+        "start_timeout": "startup_timeout_sec",
+        "call_timeout": "tool_timeout_sec",
+    },
+    "claude": {"call_timeout": "timeout"},
+    "vscode": {"env_file": "envFile"},
+}
+_SWITCHED = frozenset({"codex", "nexus"})  # who knows that a server can be switched off
 
 
 class Exported(NamedTuple):
-    """The text of a file, and the variables that stand in it for values that were written out."""
+    """The text of a file.
+
+    Attributes:
+        text: The text.
+        variables: What has to be set in the environment, because a reference stands for a value that was written out.
+        losses: What the tool would do otherwise than Nexus, in words.
+    """
 
     text: str
     variables: tuple[str, ...]
+    losses: tuple[str, ...]
 
 
 def export(servers: Iterable[MCPServerConfig], target: str) -> Exported:
     """The servers as a file of another tool has them, always in the same order."""
     variables: list[str] = []
-    entries = {server.name: _entry(server, target, variables) for server in servers}
+    losses: list[str] = []
+    entries = {}
+    for server in servers:
+        entries[server.name] = _entry(server, target, variables)
+        losses += _losses(server, target, entries[server.name])
+    return Exported(_written(entries, target), tuple(dict.fromkeys(variables)), tuple(losses))
+
+
+def _written(entries: dict[str, dict[str, Any]], target: str) -> str:
     if target == "codex":
         import tomli_w  # noqa: PLC0415 - only for Codex
 
-        return Exported(tomli_w.dumps({"mcp_servers": entries}), tuple(variables))
+        return tomli_w.dumps({"mcp_servers": entries})
     document: dict[str, Any] = {"mcpServers": entries}
     if target == "vscode":
-        document = {"servers": entries}
+        asked = dict.fromkeys(each.name for each in references_in(json.dumps(entries)) if each.kind == "input")
+        inputs = [{"type": "promptString", "id": name, "description": name, "password": True} for name in asked]
+        document = {"servers": entries, **({"inputs": inputs} if inputs else {})}
     elif target == "nexus":
         document = {"servers": [{"name": name, **entry} for name, entry in entries.items()]}
-    return Exported(json.dumps(document, indent=2, ensure_ascii=False) + "\n", tuple(variables))
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def _entry(server: MCPServerConfig, target: str, variables: list[str]) -> dict[str, Any]:
-    env = {name: _reference(value, name, variables) for name, value in server.env.items()}
+    env = {name: _reference(value, name, target, variables) for name, value in server.env.items()}
     headers = {
-        name: _reference(value, _variable(f"{server.name}_{name}"), variables) for name, value in server.headers.items()
+        name: _reference(value, _variable(f"{server.name}_{name}"), target, variables)
+        for name, value in server.headers.items()
     }
-    command = [_without_secret(word, f"{server.name}_ARG_{n}", variables) for n, word in enumerate(server.command)]
+    command = _without_secrets(server.command, f"{_variable(server.name)}_ARG_{{}}", target, variables)
     entry: dict[str, Any] = {"command": command}
     if command and target != "nexus":
         entry = {"command": command[0], "args": command[1:]}
     elif not command:
-        entry = {"url": _without_secret(server.url, f"{server.name}_URL", variables)}
+        entry = {"url": _without_secrets([server.url], f"{_variable(server.name)}_URL", target, variables)[0]}
     if target in {"claude", "vscode"}:
         entry = {"type": server.type, **entry}
+    elif target == "nexus" and server.type == "sse":
+        entry["type"] = "sse"
+    tables = _for_codex(env, headers) if target == "codex" else {"env": env, "headers": headers}
+    return entry | {key: value for key, value in tables.items() if value} | _rest(server, target)
+
+
+def _rest(server: MCPServerConfig, target: str) -> dict[str, Any]:
+    rest: dict[str, Any] = {"cwd": in_words_of(server.cwd, target)} if server.cwd else {}
+    for field, name in _FIELDS[target].items():
+        value = getattr(server, field)
+        if value or (field == "include_tools" and value is not None):
+            value = in_words_of(value, target) if isinstance(value, str) else value
+            rest[name] = list(value) if isinstance(value, tuple) else value
+    if "timeout" in rest:
+        rest["timeout"] = round(rest["timeout"] * 1000)
+    return rest | ({} if server.enabled else {"enabled": False})
+
+
+def _losses(server: MCPServerConfig, target: str, entry: dict[str, Any]) -> Iterator[str]:
+    """What the tool would do otherwise; nothing for Nexus itself."""
+    if target == "nexus":
+        return
+    tool, known = DIALECTS[target].tool, _FIELDS[target]
+    if not server.enabled and target not in _SWITCHED:
+        yield f"{tool} has no 'enabled' in this file: it would start {server.name!r}"
+    if "include_tools" not in known and (server.include_tools is not None or server.exclude_tools):
+        yield f"{tool} has no choice of tools in this file: it would offer all of {server.name!r}"
+    if (server.start_timeout and "start_timeout" not in known) or (server.call_timeout and "call_timeout" not in known):
+        yield f"{tool} has limits of its own for {server.name!r}"
+    if server.env_file and "env_file" not in known:
+        yield f"{tool} does not read the variables of {server.name!r} from a file"
+    if target == "vscode" and any(
+        each.default for word in (*server.command, server.url) for each in references_in(word)
+    ):
+        yield f"VS Code knows no defaults: it would not start {server.name!r} while a variable is not set"
     if target == "codex":
-        return {**entry, **_for_codex(env, headers), **_rest(server)}
-    return {**entry, **({"env": env} if env else {}), **({"headers": headers} if headers else {}), **_rest(server)}
-
-
-def _rest(server: MCPServerConfig) -> dict[str, Any]:
-    return {**({"cwd": server.cwd} if server.cwd else {}), **({} if server.enabled else {"enabled": False})}
+        if server.type == "sse":
+            yield f"Codex does not speak with {server.name!r}, which is an event stream"
+        if any(True for _ in references_in(json.dumps(entry))):
+            yield f"Codex does not look up the references in {server.name!r}"
 
 
 def _for_codex(env: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, Any]:
@@ -73,8 +142,12 @@ def _for_codex(env: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, 
         for name, value in headers.items()
         if name not in named and not (name == "Authorization" and "bearer_token_env_var" in said)
     }
-    lists = {"env": others, "env_vars": passed, "env_http_headers": named, "http_headers": literal}
-    return said | {key: value for key, value in lists.items() if value}
+    return said | {"env": others, "env_vars": passed, "env_http_headers": named, "http_headers": literal}
+
+
+def _is_asked_for(reference: Reference, target: str) -> bool:
+    """Whether a person is asked for it in Nexus, but a variable has it elsewhere."""
+    return reference.kind == "input" and target not in {"nexus", "vscode"}
 
 
 def _is_whole_reference(value: str) -> bool:
@@ -82,20 +155,25 @@ def _is_whole_reference(value: str) -> bool:
     return len(found) == 1 and found[0].kind == "variable" and value == f"${{{found[0].name}}}"
 
 
-def _reference(value: str, variable: str, variables: list[str]) -> str:
+def _reference(value: str, variable: str, target: str, variables: list[str]) -> str:
     """The value itself if it is nothing but references and a word such as Bearer, else a reference in its place."""
-    if any(True for _ in references_in(value)):
-        return value
+    found = list(references_in(value))
+    if found and _SCHEME.fullmatch(without_references(value)):
+        variables += [each.variable for each in found if each.default or _is_asked_for(each, target)]
+        return in_words_of(without_defaults(value), target)
     variables.append(variable)
-    return f"${{{variable}}}"
+    return in_words_of(f"${{{variable}}}", target)
 
 
-def _without_secret(word: str, name: str, variables: list[str]) -> str:
-    """A word of a command or an address, unless it has something in it that looks like a key."""
-    if redact(word).text == word and without_password(word) == word:
-        return word
-    variables.append(_variable(name))
-    return f"${{{variables[-1]}}}"
+def _without_secrets(words: Iterable[str], name: str, target: str, variables: list[str]) -> list[str]:
+    """The words of a command, or an address; a reference in the place of one that has what looks like a key in it."""
+    given = list(words)
+    result = []
+    for number, (word, secrets) in enumerate(zip(given, secrets_in(given), strict=True)):
+        if secrets:
+            variables.append(name.format(number))
+        result.append(in_words_of(f"${{{variables[-1]}}}" if secrets else word, target))
+    return result
 
 
 def _variable(name: str) -> str:

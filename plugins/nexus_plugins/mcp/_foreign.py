@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 from nexus_plugins.mcp._references import in_usual_form
 
@@ -18,9 +18,7 @@ def _server(entry: dict[str, Any], dialect: str) -> dict[str, Any]:
     if dialect == "codex":
         return _from_codex(entry)
     server = {key: _with_usual_references(value, dialect) for key, value in entry.items()}
-    if dialect == "gemini" and "url" in server and "type" not in server:
-        server["type"] = "sse"  # what speaks streamable HTTP is called httpUrl there
-    return server
+    return _from_gemini(server) if dialect == "gemini" else _from_opencode(server)
 
 
 def _with_usual_references(value: Any, dialect: str) -> Any:  # noqa: ANN401 - as above
@@ -33,10 +31,41 @@ def _with_usual_references(value: Any, dialect: str) -> Any:  # noqa: ANN401 - a
     return value
 
 
+def _from_gemini(server: dict[str, Any]) -> dict[str, Any]:
+    if "url" in server and "type" not in server:
+        server["type"] = "sse"  # what speaks streamable HTTP is called httpUrl there
+    for key in ("includeTools", "excludeTools"):
+        if _is_words(server.get(key)):
+            # `write(…)` there means the tool `write`, with some arguments.
+            server[key] = [word.partition("(")[0] for word in server[key]]
+    return server
+
+
+def _from_opencode(server: dict[str, Any]) -> dict[str, Any]:
+    """Its time-out is that of the start; newer versions have two of them."""
+    timeout = server.get("timeout")
+    if isinstance(timeout, dict):
+        del server["timeout"]
+        names = {"startup": "startup_timeout_ms", "request": "timeout"}
+        server |= {names[key]: value for key, value in timeout.items() if key in names}
+    elif isinstance(timeout, int | float):
+        server["startup_timeout_ms"] = server.pop("timeout")
+    if "command" not in server and "url" not in server and "enabled" in server:
+        server["command"] = ""  # it switches a server of another file, which is not known here
+    return server
+
+
 def _from_codex(entry: dict[str, Any]) -> dict[str, Any]:
     """Codex names variables where others refer to them."""
-    server = dict(entry)
-    _add(server, "env", {name: f"${{{name}}}" for name in _words(server, "env_vars")})
+    server = {key: value for key, value in entry.items() if key != "name"}  # the name counts that the table has
+    if "startup_timeout_sec" in server:
+        server.pop("startup_timeout_ms", None)
+    variables = server.get("env_vars")
+    if isinstance(variables, list):
+        names = [each.get("name") if isinstance(each, dict) else each for each in variables]
+        if _is_words(names):
+            server["env_passthrough"] = names
+            del server["env_vars"]
     _add(server, "headers", _table(server, "http_headers"))
     _add(server, "headers", {name: f"${{{each}}}" for name, each in _table(server, "env_http_headers").items()})
     token = server.get("bearer_token_env_var")
@@ -45,12 +74,8 @@ def _from_codex(entry: dict[str, Any]) -> dict[str, Any]:
     return server
 
 
-def _words(server: dict[str, Any], key: str) -> list[str]:
-    """What a list of words says, and takes it out; anything else stays, to be reported."""
-    words = server.get(key)
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        return []
-    return list(server.pop(key))
+def _is_words(value: Any) -> TypeGuard[list[str]]:  # noqa: ANN401 - as above
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 def _table(server: dict[str, Any], key: str) -> dict[str, Any]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.plugin import decide_again
+from nexus_core.plugin import decide_again, secrets_in
 from nexus_plugins.mcp._addresses import fault_of
+from nexus_plugins.mcp._env_file import read_variables
 from nexus_plugins.mcp._errors import RefusedError
 from nexus_plugins.mcp._references import resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Mapping, Sequence
 
     from nexus_core import Request
     from nexus_core.plugin import Loaded, MCPServerConfig, MCPServerWithOrigin
@@ -37,6 +38,7 @@ class Launch(NamedTuple):
         cwd: Where the program is started.
         url: The address.
         headers: What is sent along with every request.
+        is_own: Whether the user wrote it down, rather than a project.
         is_stream: Whether the address speaks the older protocol of two channels (SSE).
         secrets: The values that must not be repeated.
     """
@@ -47,6 +49,7 @@ class Launch(NamedTuple):
     cwd: Path
     url: str
     headers: Mapping[str, str]
+    is_own: bool
     is_stream: bool
     secrets: frozenset[str]
 
@@ -80,6 +83,9 @@ def prepare(server: MCPServerWithOrigin, loaded: Loaded, request: Request) -> La
     if config.url and (fault := fault_of(url, own=is_own)):
         raise RefusedError(config.name, f"is not connected to: its address {fault}")
     own = {name: found(value, f"variable {name!r}") for name, value in config.env.items()}
+    if config.env_file:
+        path = folder / Path(found(config.env_file, "the file with variables")).expanduser()
+        own = read_variables(path, config.name, None if is_own else folder) | own
     headers = {name: found(value, f"header {name!r}") for name, value in config.headers.items()}
     command = tuple(found(word, "the command") for word in config.command)
     return Launch(
@@ -89,6 +95,7 @@ def prepare(server: MCPServerWithOrigin, loaded: Loaded, request: Request) -> La
         cwd=folder / found(config.cwd, "the directory") if config.cwd else folder,
         url=url,
         headers=headers,
+        is_own=is_own,
         is_stream=config.type == "sse",
         secrets=_secrets(config, (*own.values(), *headers.values()), (*command, url)),
     )
@@ -104,9 +111,12 @@ def _require_allowed(server: MCPServerWithOrigin, loaded: Loaded, request: Reque
         raise RefusedError(name, state, hint="`nexus trust allow` shows what it would do, and decides")
 
 
-def _secrets(config: MCPServerConfig, values: Iterable[str], words: Sequence[str]) -> frozenset[str]:
-    """Every value of a variable or a header, and words that something was looked up for or that may hold a password."""
+def _secrets(config: MCPServerConfig, values: Sequence[str], words: Sequence[str]) -> frozenset[str]:
+    """Every value of a variable or a header, and what was looked up or looks like a password among other words."""
     written = (*config.command, config.url)
     looked_up = [word for word, before in zip(words, written, strict=True) if word != before]
     addresses = [config.url] if "@" in config.url or "?" in config.url else []
-    return frozenset(each for each in (*values, *looked_up, *addresses) if len(each) >= SHORTEST_SECRET)
+    tokens = [value.split()[-1] for value in values if value.strip()]  # `Bearer` is no secret, what follows is
+    parts = [part for each in secrets_in(words) for part in each]
+    found = (*values, *tokens, *looked_up, *addresses, *parts)
+    return frozenset(each for each in found if len(each) >= SHORTEST_SECRET)

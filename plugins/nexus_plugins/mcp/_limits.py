@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from nexus_core.plugin import Loaded
+    from nexus_core.plugin import Loaded, MCPServerConfig
 
 
 class Limits(NamedTuple):
@@ -23,3 +23,8 @@ class Limits(NamedTuple):
             float(start) if isinstance(start, int | float) else usual.start,
             float(call) if isinstance(call, int | float) else usual.call,
         )
+
+    def for_server(self, config: MCPServerConfig) -> Limits:
+        """The same, unless something else is written about a server."""
+        start, call = config.start_timeout, config.call_timeout
+        return Limits(self.start if start is None else start, self.call if call is None else call)

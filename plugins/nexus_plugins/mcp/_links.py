@@ -2,108 +2,52 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+import json
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 import anyio
-import mcp_types
-from mcp.client.client import Client
-from mcp.shared.exceptions import MCPError
 
-from nexus_core import __version__
+from nexus_core import UnknownNameError
+from nexus_plugins.mcp._aside import run_aside
 from nexus_plugins.mcp._errors import ServerError
-from nexus_plugins.mcp._http import http_transport
 from nexus_plugins.mcp._launch import prepare
 from nexus_plugins.mcp._limits import Limits
-from nexus_plugins.mcp._records import Definition, keep_listing
-from nexus_plugins.mcp._stdio import Complaints, stdio_transport
+from nexus_plugins.mcp._link import Errand, Link
+from nexus_plugins.mcp._listing import list_tools
+from nexus_plugins.mcp._records import keep_listing
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from types import TracebackType
 
-    from mcp.client._transport import TransportStreams
-    from mcp.client.session import IncomingMessage
+    import mcp_types
+    from mcp.client.client import Client
 
     from nexus_core import Request
     from nexus_core.plugin import Loaded, MCPServerWithOrigin
-    from nexus_plugins.mcp._launch import Launch
     from nexus_plugins.mcp._records import Record
 
-MOST_PAGES = 100
-"""In how many pieces a server may list its tools."""
+PATIENCE = 1.0
+"""Seconds in which servers may end by themselves when nobody needs them any longer."""
+T = TypeVar("T")
 
 
-class Link:
-    """One server while it runs.
+class Deadline(NamedTuple):
+    """When something must be over, and how many seconds that was when it began."""
 
-    Attributes:
-        client: What speaks with it, once it has said who it is.
-        failure: Why it does not run.
-        record: What is known of its tools.
-        is_stale: Whether it says that its tools have changed.
-    """
+    seconds: float
+    at: float
 
-    def __init__(self, server: MCPServerWithOrigin, launch: Launch) -> None:
-        self.server = server
-        self.launch = launch
-        self.client: Client | None = None
-        self.failure: ServerError | None = None
-        self.record: Record | None = None
-        self.is_stale = True
-        self.complaints = Complaints()
-        self.scope = anyio.CancelScope()
-        self.ready = anyio.Event()
-        self.stop = anyio.Event()
-        self.ended = anyio.Event()
+    @classmethod
+    def after(cls, seconds: float) -> Deadline:
+        """So many seconds from now."""
+        return cls(seconds, anyio.current_time() + seconds)
 
-    async def serve(self, limits: Limits) -> None:
-        """Run until `stop`; whatever goes wrong is this server's own affair."""
-        with self.scope:
-            try:
-                client = Client(
-                    _Transport(self.launch, self.complaints, limits),
-                    cache=None,
-                    message_handler=self._notice,
-                    client_info=mcp_types.Implementation(name="nexus", version=__version__),
-                )
-                async with client as self.client:
-                    self.ready.set()
-                    await self.stop.wait()
-            except Exception as error:  # noqa: BLE001 - a broken server may raise anything, groups of exceptions too
-                self.failure = self.failure or self.fault(_first(error))
-            finally:
-                self.client = None
-                self.ready.set()
-                self.ended.set()
-
-    async def _notice(self, message: IncomingMessage) -> None:
-        if isinstance(message, mcp_types.ToolListChangedNotification):
-            self.is_stale = True
-
-    def fault(self, error: BaseException) -> ServerError:
-        """What went wrong, with what the server itself complained about, and without its secrets."""
-        if isinstance(error, ServerError):
-            return error
-        words = self.launch.mask(str(self.complaints))
-        what = self.launch.mask(str(error)) or type(error).__name__
-        return ServerError(self.server.config.name, f"failed: {what}", hint=f"it says: {words}" if words else None)
-
-
-class _Transport:
-    """The way to a server; made when the client enters it."""
-
-    def __init__(self, launch: Launch, complaints: Complaints, limits: Limits) -> None:
-        self._manager: AbstractAsyncContextManager[TransportStreams] = (
-            stdio_transport(launch, complaints) if launch.command else http_transport(launch, limits.call)
-        )
-
-    async def __aenter__(self) -> TransportStreams:
-        return await self._manager.__aenter__()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        return await self._manager.__aexit__(kind, error, trace)
+    def passed(self, what: str) -> str:
+        """What is told when it has passed."""
+        return f"did not {what} within {self.seconds:g} s"
 
 
 class Links:
@@ -130,11 +74,15 @@ class Links:
     async def __aexit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        for link in self._links.values():
-            link.stop.set()
-        with anyio.move_on_after(1, shield=True):
+        with anyio.CancelScope(shield=True):
             for link in self._links.values():
-                await link.ended.wait()
+                link.stop.set()
+            with anyio.move_on_after(PATIENCE):
+                for link in self._links.values():
+                    await link.ended.wait()
+            async with anyio.create_task_group() as tasks:
+                for link in self._links.values():
+                    tasks.start_soon(link.drop)
         self._tasks.cancel_scope.cancel()
         # Without what went wrong in the block: it is nobody's but the caller's, and would come back in a group.
         await self._tasks.__aexit__(None, None, None)
@@ -146,110 +94,98 @@ class Links:
             ServerError: It does not run, or does not answer.
             ConfigError: It refers to something that is not there.
         """
-        link = await self._link(server)
-        if link.record is None or link.is_stale:
-            link.is_stale = False
-            with anyio.move_on_after(self._limits.start) as waiting:
-                link.record = keep_listing(self._request.home, server, await _list_tools(link))
-            if waiting.cancelled_caught or link.record is None:
-                link.is_stale = True
-                await self._drop(link)
-                raise ServerError(server.config.name, f"did not list its tools within {self._limits.start:g} s")
-        return link.record
+        link = await self._fresh(server, Deadline.after(self._limits.for_server(server.config).start))
+        return link.require_record()
 
     async def call(
         self, server: MCPServerWithOrigin, tool: str, arguments: dict[str, object]
     ) -> mcp_types.CallToolResult:
-        """Run a tool, if it is what was approved.
+        """Run a tool, if it is what was approved. The time to start the server counts as the tool's.
 
         Raises:
-            ServerError: As `record_of`; or there is no such tool, it is withheld, or it took too long.
+            UnknownNameError: It has no such tool.
+            ServerError: As `record_of`; or the tool is withheld, or took too long.
         """
+        limits = self._limits.for_server(server.config)
+        deadline = Deadline.after(limits.call)
         name = server.config.name
-        record = await self.record_of(server)
+        if not _is_sendable(arguments):
+            raise ServerError(name, f"is not asked: what {tool!r} would be run with is no JSON")
+        link = await self._fresh(server, min(Deadline.after(limits.start), deadline, key=lambda each: each.at))
+        record = link.require_record()
+        if tool in {each.name for each in record.withheld}:
+            what = f"has changed its tool {tool!r}, which is withheld"
+            raise ServerError(name, what, hint=f"nexus mcp pin {name}")
         if tool not in {each.name for each in record.usable}:
-            is_withheld = tool in {each.name for each in record.withheld}
-            raise ServerError(
-                name,
-                f"has changed its tool {tool!r}, which is withheld" if is_withheld else f"has no tool {tool!r}",
-                hint=f"nexus mcp pin {name}" if is_withheld else f"nexus mcp tools {name}",
-            )
-        link = await self._link(server)
-        result: mcp_types.CallToolResult | None = None
-        with anyio.move_on_after(self._limits.call) as waiting:
-            result = await self._answer(link, tool, arguments)
-        if waiting.cancelled_caught or result is None:
-            raise ServerError(name, f"did not answer within {self._limits.call:g} s")
-        return result
+            raise UnknownNameError(f"tool of server {name!r}:", tool, (each.name for each in record.usable))
+        return await self._ask(link, lambda client: client.call_tool(tool, arguments), deadline, "answer")
 
-    async def _answer(self, link: Link, tool: str, arguments: dict[str, object]) -> mcp_types.CallToolResult:
-        try:
-            return await _client(link).call_tool(tool, arguments)
-        except MCPError as error:
-            if error.code == mcp_types.CONNECTION_CLOSED:
-                await self._drop(link)
-                raise ServerError(link.server.config.name, "ended before it answered", hint=_said(link)) from None
-            raise link.fault(error) from None
-        except (ValueError, RuntimeError, OSError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
-            raise link.fault(error) from None
-
-    async def _link(self, server: MCPServerWithOrigin) -> Link:
-        """The server, started if it does not run."""
+    async def _fresh(self, server: MCPServerWithOrigin, deadline: Deadline) -> Link:
+        """The server, started if it does not run, and what it says about its tools at this moment."""
         name = server.config.name
-        async with self._locks.setdefault(name, anyio.Lock()):
+        async with self._turn(name, deadline):  # whoever comes second must not rely on what the first finds outdated
             link = self._links.get(name)
-            if link is not None and link.client is not None:
-                return link
-            link = self._links[name] = Link(server, prepare(server, self._loaded, self._request))
-            self._tasks.start_soon(link.serve, self._limits)
-            with anyio.move_on_after(self._limits.start) as waiting:
-                await link.ready.wait()
-            if waiting.cancelled_caught:
-                link.failure = ServerError(
-                    name, f"did not say who it is within {self._limits.start:g} s", hint=_said(link)
-                )
-                await self._drop(link)
-            if link.failure is not None:
-                self._links.pop(name, None)
-                raise link.failure
+            if link is None or not link.is_open:
+                link = await self._start(server, deadline)
+            if link.record is None or link.is_stale:
+                link.is_stale, link.record = False, None
+                listed = await self._ask(link, lambda client: list_tools(client, link.line), deadline, "list its tools")
+                link.record = await run_aside(partial(keep_listing, self._request.home, server, listed))
             return link
+
+    @asynccontextmanager
+    async def _turn(self, name: str, deadline: Deadline) -> AsyncIterator[None]:
+        lock = self._locks.setdefault(name, anyio.Lock())
+        with anyio.CancelScope(deadline=deadline.at) as waiting:
+            await lock.acquire()
+        if waiting.cancelled_caught:
+            raise ServerError(name, deadline.passed("say who it is"))
+        try:
+            yield
+        finally:
+            lock.release()
+
+    async def _ask(self, link: Link, work: Callable[[Client], Awaitable[T]], deadline: Deadline, what: str) -> T:
+        """What a server answers. One that does not in time is ended, if nobody else waits for it."""
+        errand = Errand(link, work)
+        self._tasks.start_soon(errand.run)
+        try:
+            with anyio.CancelScope(deadline=deadline.at):
+                return await errand.wait()
+            raise link.line.overdue(deadline.passed(what))
+        finally:
+            if not link.errands and (link.line.is_lost or not errand.is_done):
+                await self._drop(link)
+
+    async def _start(self, server: MCPServerWithOrigin, deadline: Deadline) -> Link:
+        name = server.config.name
+        if (before := self._links.get(name)) is not None:
+            await self._drop(before)
+        link: Link | None = None
+        try:
+            with anyio.CancelScope(deadline=deadline.at):
+                launch = await run_aside(partial(prepare, server, self._loaded, self._request))
+                link = self._links[name] = Link(server, launch)
+                self._tasks.start_soon(link.serve)
+                await link.ready.wait()
+                if link.failure is not None:
+                    raise link.failure
+                return link
+            said = deadline.passed("say who it is")
+            raise link.line.overdue(said) if link is not None else ServerError(name, said)
+        finally:
+            if link is not None and not link.is_open:
+                await self._drop(link)
 
     async def _drop(self, link: Link) -> None:
         if self._links.get(link.server.config.name) is link:
             del self._links[link.server.config.name]
-        link.scope.cancel()
-        with anyio.CancelScope(shield=True):
-            await link.ended.wait()
+        await link.drop()
 
 
-def _client(link: Link) -> Client:
-    if link.client is None:
-        raise ServerError(link.server.config.name, "has ended", hint=_said(link))
-    return link.client
-
-
-async def _list_tools(link: Link) -> list[Definition]:
-    found: list[Definition] = []
-    cursor: str | None = None
-    for _ in range(MOST_PAGES):
-        try:
-            page = await _client(link).list_tools(cursor=cursor)
-        except (MCPError, ValueError, RuntimeError, OSError) as error:
-            raise link.fault(error) from None
-        found += (Definition(each.name, each.description or "", dict(each.input_schema)) for each in page.tools)
-        cursor = page.next_cursor
-        if not cursor:
-            return found
-    raise ServerError(link.server.config.name, f"lists its tools in more than {MOST_PAGES} pieces")
-
-
-def _said(link: Link) -> str | None:
-    words = link.launch.mask(str(link.complaints))
-    return f"it says: {words}" if words else None
-
-
-def _first(error: BaseException) -> BaseException:
-    """The first exception of a group, however deep."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
+def _is_sendable(arguments: dict[str, object]) -> bool:
+    try:
+        json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, TypeError, RecursionError):
+        return False
+    return True

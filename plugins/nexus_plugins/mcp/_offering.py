@@ -34,7 +34,8 @@ def offered_tools(request: Request, loaded: Loaded) -> Iterator[OfferedTool]:
             record = read_record(request.home, server)
         except NexusError:  # `nexus mcp tools` says what is wrong
             continue
-        for definition in sorted(record.usable if record else (), key=lambda each: each.name):
+        usable = [each for each in (record.usable if record else ()) if server.config.offers(each.name)]
+        for definition in sorted(usable, key=lambda each: each.name):
             tool = Tool(
                 name=tool_name(server.config.name, definition.name),
                 description=strip_hidden(definition.description),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -54,9 +55,13 @@ class Record(NamedTuple):
 
     @property
     def usable(self) -> tuple[Definition, ...]:
-        """The approved tools that the server still has, unchanged, in the words that were approved."""
+        """The approved tools that the server still has, unchanged, in the words that were approved.
+
+        Of a name that the server gives to something else as well, nobody knows what it would run: it is not among them.
+        """
         current = {each.digest for each in self.current}
-        return tuple(each for each in self.approved if each.digest in current)
+        doubtful = {each.name for each in self.withheld}
+        return tuple(each for each in self.approved if each.digest in current and each.name not in doubtful)
 
     @property
     def withheld(self) -> tuple[Definition, ...]:
@@ -92,8 +97,15 @@ def read_record(home: Path, server: MCPServerWithOrigin) -> Record | None:
 
 
 def keep_listing(home: Path, server: MCPServerWithOrigin, listed: Iterable[Definition]) -> Record:
-    """Keep what a server says about its tools; the first time, it counts as approved."""
-    current = tuple(listed)
+    """Keep what a server says about its tools; the first time, it counts as approved.
+
+    Raises:
+        FileError: It says more than anybody could read.
+    """
+    try:
+        current = tuple(each._replace(schema=_plain(each.schema)) for each in listed)
+    except RecursionError:
+        raise FileError(f"server {server.config.name!r} describes its tools in too many levels") from None
 
     def change(record: Record | None) -> Record:
         return Record(current if record is None else record.approved, current, time.time())
@@ -139,6 +151,17 @@ def _update(home: Path, server: MCPServerWithOrigin, change: Any) -> Record:  # 
 def _path(home: Path, server: MCPServerWithOrigin) -> Path:
     place = f"{os.path.realpath(server.source_path)}\0{server.config.name}"
     return home / "mcp" / f"{hashlib.sha256(place.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """The same value in the one way to write it: 1.0 is 1, and what JSON does not have is null."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return (int(value) if value.is_integer() else value) if math.isfinite(value) else None
+    return value
 
 
 def _definition(entry: Any) -> Definition:  # noqa: ANN401 - any JSON value

@@ -90,6 +90,31 @@ def in_usual_form(text: str, dialect: str) -> str:
     return _BRACED.sub(r"${env:\1}", text) if dialect == "opencode" else text
 
 
+def in_words_of(text: str, target: str) -> str:
+    """A text for another tool, with its references as that tool writes them."""
+
+    def written(match: re.Match[str]) -> str:
+        reference = _read(match[1])
+        default = "" if reference.default is None or target == "codex" else f":-{reference.default}"
+        if reference.kind == "variable" and target == "vscode":
+            return f"${{env:{reference.name}}}"  # without a default, which it does not know
+        if reference.kind == "variable" or (reference.kind == "input" and target not in {"nexus", "vscode"}):
+            return f"${{{reference.variable}{default}}}"
+        return match[0]
+
+    return _REFERENCE.sub(written, text)
+
+
+def without_defaults(text: str) -> str:
+    """A text in which nothing stands for a variable that is not set, because that may be a secret."""
+    return _REFERENCE.sub(lambda match: f"${{{_read(match[1]).name}}}" if ":-" in match[1] else match[0], text)
+
+
+def without_references(text: str) -> str:
+    """What a text says besides."""
+    return _REFERENCE.sub("", text)
+
+
 def _read(inner: str) -> Reference:
     kind, colon, rest = inner.partition(":")
     if colon and kind == "input" and rest:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core import UnknownNameError, UsageError, check
-from nexus_core.plugin import explain, open_counter, redact
+from nexus_core.plugin import explain, find_named, open_counter, redact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -64,10 +64,11 @@ def _read_steps(nexus: Nexus, given: Mapping[str, Any]) -> object:
     session = _session(nexus.ledger, given["session"])
     limit = min(int(given.get("limit") or 20), MOST_STEPS)
     until: str = given.get("until") or ""
-    if until and nexus.ledger.step(until) is None:
+    tip = nexus.ledger.step(session.tip) if session.tip else None
+    last = find_named(nexus.ledger, until, tip) if until and tip else tip
+    if until and last is None:
         raise UsageError(f"there is no step {until!r}", hint="search_history and read_steps tell the ids of steps")
-    tip = until or session.tip
-    steps = nexus.ledger.thread(tip, limit=limit) if tip else []
+    steps = nexus.ledger.thread(last.id, limit=limit) if last else []
     return {"session": session.label, "steps": [_told(step) for step in steps]}
 
 
@@ -110,7 +111,11 @@ SERVED = {
     ),
     "read_steps": Served(
         "Steps of a session, oldest first: the newest, or those up to a step.",
-        {"session": _SESSION, "until": {"type": "string", "description": "The id of a step."}, "limit": _LIMIT},
+        {
+            "session": _SESSION,
+            "until": {"type": "string", "description": "The id of a step, or the part of it that a summary shows."},
+            "limit": _LIMIT,
+        },
         ("session",),
         _read_steps,
     ),

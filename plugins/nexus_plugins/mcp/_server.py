@@ -3,46 +3,64 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, unquote
 
 import anyio
 import mcp_types
 from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
+from mcp.shared.exceptions import MCPError
 
-from nexus_core import NexusError, UnknownNameError, __version__
+import nexus_plugins.mcp._quiet  # noqa: F401 - for what it does
+from nexus_core import NexusError, UnknownNameError, UsageError, __version__
+from nexus_plugins.mcp._aside import run_aside
 from nexus_plugins.mcp._served import SERVED
+from nexus_plugins.mcp._wire import open_wire
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import TextIO
+    from collections.abc import Callable, Mapping
+    from typing import BinaryIO
 
     from nexus_core import Nexus
 
+T = TypeVar("T")
 PROMPT = "nexus://prompt"
 LAYER = "nexus://layers/"
+LONGEST_FAULT = 1_000
+"""Characters that are told of what is wrong with a request."""
 
 
-def serve_stdio(nexus: Nexus, out: TextIO) -> None:
+async def serve(nexus: Nexus, source: int, out: BinaryIO) -> None:
     """Serve until the client leaves.
 
     Args:
         nexus: What is served.
+        source: The descriptor where the requests come from; nobody else may read it.
         out: Where the answers go; nobody else may write to it.
     """
-
-    async def main() -> None:
-        async with stdio_server(stdout=anyio.wrap_file(out)) as (incoming, outgoing):
-            server = make_server(nexus)
-            await server.run(incoming, outgoing, server.create_initialization_options())
-
-    anyio.run(main)
+    async with open_wire(source, out) as (incoming, outgoing):
+        server = make_server(nexus)
+        await server.run(incoming, outgoing, server.create_initialization_options())
 
 
 def make_server(nexus: Nexus) -> Server[Any]:
     """A server of the official SDK that answers for a Nexus; each answer is made in a thread, one after the other."""
     turn = anyio.Lock()
+    mutex = threading.Lock()  # for a thread whose client no longer waits for it
+
+    def guarded(work: Callable[[], T]) -> T:
+        with mutex:
+            return work()
+
+    async def in_turn(work: Callable[[], T]) -> T:
+        async with turn:
+            try:
+                return await run_aside(partial(guarded, work))
+            except NexusError as error:
+                code = mcp_types.INVALID_PARAMS if isinstance(error, UsageError) else mcp_types.INTERNAL_ERROR
+                raise MCPError(code=code, message=_shown(str(error))) from None
 
     async def list_tools(_ctx: object, _params: object) -> mcp_types.ListToolsResult:
         tools = [
@@ -52,13 +70,11 @@ def make_server(nexus: Nexus) -> Server[Any]:
         return mcp_types.ListToolsResult(tools=tools)
 
     async def call_tool(_ctx: object, params: mcp_types.CallToolRequestParams) -> mcp_types.CallToolResult:
-        async with turn:
-            text, failed = await anyio.to_thread.run_sync(run_tool, nexus, params.name, params.arguments or {})
+        text, failed = await in_turn(partial(run_tool, nexus, params.name, params.arguments or {}))
         return mcp_types.CallToolResult(content=[mcp_types.TextContent(text=text)], is_error=failed)
 
     async def list_resources(_ctx: object, _params: object) -> mcp_types.ListResourcesResult:
-        async with turn:
-            names = await anyio.to_thread.run_sync(lambda: [layer.name for layer in nexus.load().layers])
+        names = await in_turn(lambda: [layer.name for layer in nexus.load().layers])
         found = [mcp_types.Resource(uri=PROMPT, name="prompt", description="The labelled system prompt.")]
         found += (
             mcp_types.Resource(uri=LAYER + quote(name, safe=""), name=name, description=f"The texts of layer {name}.")
@@ -68,8 +84,7 @@ def make_server(nexus: Nexus) -> Server[Any]:
 
     async def read_resource(_ctx: object, params: mcp_types.ReadResourceRequestParams) -> mcp_types.ReadResourceResult:
         uri = str(params.uri)
-        async with turn:
-            text = await anyio.to_thread.run_sync(resource_text, nexus, uri)
+        text = await in_turn(partial(resource_text, nexus, uri))
         contents = mcp_types.TextResourceContents(uri=uri, text=text, mime_type="text/markdown")
         return mcp_types.ReadResourceResult(contents=[contents])
 
@@ -87,15 +102,21 @@ def make_server(nexus: Nexus) -> Server[Any]:
 def run_tool(nexus: Nexus, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
     """What a tool of ours answers, as JSON, and whether it failed."""
     served = SERVED.get(name)
+    if served is None:
+        return _shown(str(UnknownNameError("tool", name, SERVED))), True
     try:
-        if served is None:
-            raise UnknownNameError("tool", name, SERVED)
-        fault = _fault(served.schema, arguments)
-        if fault:
-            return fault, True
+        if fault := _fault(served.schema, arguments):
+            return _shown(fault), True
         return json.dumps(served.run(nexus, arguments), ensure_ascii=False, default=str), False
     except NexusError as error:
-        return str(error), True
+        return _shown(str(error)), True
+    except Exception as error:  # noqa: BLE001 - the client is told, whatever a plugin does
+        return _shown(f"{name} failed with {type(error).__name__}: {error}"), True
+
+
+def _shown(fault: str) -> str:
+    """A fault without all of what it is about."""
+    return fault if len(fault) <= LONGEST_FAULT else f"{fault[:LONGEST_FAULT]}…"
 
 
 def resource_text(nexus: Nexus, uri: str) -> str:

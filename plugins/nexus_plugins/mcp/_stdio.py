@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -15,7 +16,9 @@ import mcp_types
 from mcp.shared.message import SessionMessage
 
 from nexus_plugins.mcp._errors import ServerError
-from nexus_plugins.mcp._processes import MARK, ask_to_end, kill_all, new_mark
+from nexus_plugins.mcp._line import LARGEST_MESSAGE
+from nexus_plugins.mcp._lines import Lines
+from nexus_plugins.mcp._processes import MARK, ask_to_end, family, kill_all, new_mark
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -25,49 +28,35 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
     from nexus_plugins.mcp._launch import Launch
+    from nexus_plugins.mcp._line import Line
+    from nexus_plugins.mcp._processes import Known
 
-LONGEST_LINE = 16 * 1024 * 1024
-"""Bytes of one message."""
 MOST_NOISE = 1_000
 """Lines that are no message; a server that prints more of them is given up."""
-LAST_WORDS = 4_096
-"""Bytes that are kept of what a server complained about."""
 GRACE = 0.3
 """Seconds in which a server may end by itself, and again after it was told to."""
+HURRY = 0.2
+"""The same for one that took too long already."""
 GLANCE = 0.01
 
 
-class Complaints:
-    """The end of what a server printed to standard error."""
-
-    def __init__(self) -> None:
-        self._tail = b""
-
-    def add(self, data: bytes) -> None:
-        """Keep the end of what was printed."""
-        self._tail = (self._tail + data)[-LAST_WORDS:]
-
-    def __str__(self) -> str:
-        lines = self._tail.decode("utf-8", "replace").splitlines()
-        return "\n".join([line for line in lines if line.strip()][-3:])
-
-
 @asynccontextmanager
-async def stdio_transport(launch: Launch, complaints: Complaints) -> AsyncIterator[TransportStreams]:
+async def stdio_transport(line: Line) -> AsyncIterator[TransportStreams]:
     """Start a program, and end it.
 
     Raises:
         ServerError: It cannot be started.
     """
     mark = new_mark()
-    process = await _start(launch, mark)
+    process = await _start(line.launch, mark)
+    line.cut = partial(_cut, process, mark)
     incoming_in, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, outgoing_out = anyio.create_memory_object_stream[SessionMessage](0)
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_read, process, incoming_in)
+            tasks.start_soon(_read, process, incoming_in, line)
             tasks.start_soon(_write, process, outgoing_out, incoming_in)
-            tasks.start_soon(_listen, process, complaints)
+            tasks.start_soon(_listen, process, line)
             try:
                 yield incoming, outgoing
             finally:
@@ -95,39 +84,38 @@ async def _start(launch: Launch, mark: str) -> Process:
         raise ServerError(launch.name, f"cannot be started: {reason}", hint="look at its command and cwd") from None
 
 
-async def _read(process: Process, incoming: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+async def _read(process: Process, incoming: MemoryObjectSendStream[SessionMessage | Exception], line: Line) -> None:
     """Hand over what the server says until it ends, or says too much."""
     noise = 0
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
         async with incoming:
-            async for line in _lines(process.stdout):
-                message = _message(line)
+            async for said in _lines(process.stdout, line):
+                message = _message(said)
                 if message is not None:
                     await incoming.send(message)
                 else:
                     noise += 1
                     if noise > MOST_NOISE:
+                        line.note(f"printed more than {MOST_NOISE} lines that are no messages")
                         return
                     await anyio.lowlevel.checkpoint()
 
 
-async def _lines(stream: ByteReceiveStream | None) -> AsyncIterator[bytes]:
+async def _lines(stream: ByteReceiveStream | None, line: Line) -> AsyncIterator[bytes]:
     """The lines of a stream; ends where one is too long."""
-    begun: list[bytes] = []
-    size = 0
     if stream is None:
         return
-    async for chunk in stream:
-        first, *rest = chunk.split(b"\n")
-        begun.append(first)
-        size += len(first)
-        if size > LONGEST_LINE:
-            return
-        if rest:
-            yield b"".join(begun)
-            for line in rest[:-1]:
-                yield line
-            begun, size = [rest[-1]], len(rest[-1])
+    lines = Lines()
+    async for piece in stream:
+        for each in lines.add(piece):
+            if each is None:
+                break
+            yield each
+        else:
+            if not lines.is_too_long:
+                continue
+        line.note(f"sent a message of more than {LARGEST_MESSAGE >> 20} MiB")
+        return
 
 
 def _message(line: bytes) -> SessionMessage | None:
@@ -154,24 +142,41 @@ async def _write(
         incoming.close()  # whoever waits for an answer learns that there will be none
 
 
-async def _listen(process: Process, complaints: Complaints) -> None:
+async def _listen(process: Process, line: Line) -> None:
     if process.stderr is None:
         return
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
         async for data in process.stderr:
-            complaints.add(data)
+            line.complain(data)
+
+
+async def _cut(process: Process, mark: str) -> None:
+    """Tell a program to end, and end it, with everything that it started."""
+    known = family(process.pid, mark)
+    if process.returncode is None:
+        ask_to_end(process.pid)
+        await _has_ended(process, HURRY)
+    _kill(process, mark, known)
+
+
+def _kill(process: Process, mark: str, known: frozenset[Known]) -> None:
+    kill_all(process.pid, mark, known)
+    if process.returncode is None:  # where there are no process groups
+        with suppress(ProcessLookupError, PermissionError):
+            process.kill()
 
 
 async def _end(process: Process, mark: str) -> None:
     """Close its input, then tell it to end, then end it, with everything that it started."""
+    known = family(process.pid, mark)
     if process.stdin is not None:
         with anyio.move_on_after(GRACE), suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             await process.stdin.aclose()
-    if not await _has_ended(process):
+    if not await _has_ended(process, GRACE):
         ask_to_end(process.pid)
-        await _has_ended(process)
-    kill_all(process.pid, mark)
-    await _has_ended(process)
+        await _has_ended(process, GRACE)
+    _kill(process, mark, known)
+    await _has_ended(process, GRACE)
     for stream in (process.stdout, process.stderr):
         if stream is not None:
             with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -183,10 +188,9 @@ async def _end(process: Process, mark: str) -> None:
             transport.close()
 
 
-async def _has_ended(process: Process) -> bool:
+async def _has_ended(process: Process, seconds: float) -> bool:
     # Not `wait()`, which waits for the end of the pipes too, and a child of the server may hold them open.
-    for _ in range(round(GRACE / GLANCE)):
-        if process.returncode is not None:
-            return True
-        await anyio.sleep(GLANCE)
+    with anyio.move_on_after(seconds):
+        while process.returncode is None:  # noqa: ASYNC110 - nobody tells
+            await anyio.sleep(GLANCE)
     return process.returncode is not None

@@ -25,13 +25,27 @@ def server_sections(request: Request, loaded: Loaded) -> list[Section]:
 
 
 def server_table(servers: Iterable[MCPServerWithOrigin]) -> str:
-    """A Markdown table: server, type, origin and status, in the order of the layers."""
-    rows = [
-        (server.config.name, "stdio" if server.config.type == "stdio" else "http", server.origin, server.status)
-        for server in servers
-    ]
+    """A Markdown table: server, type, origin and status, in the order of the layers; and which of them hide others."""
+    rows, shadows = [], []
+    for server in servers:
+        kind = "stdio" if server.config.type == "stdio" else "http"
+        rows.append((server.config.name, kind, server.origin, server.status))
+        if server.shadows:
+            shadows.append(_shadow(server, server.shadows.layer))
     lines = [f"| {' | '.join(map(_cell, row))} |" for row in rows]
-    return "\n".join(["| Server | Type | Origin | Status |", "|--------|------|--------|--------|", *lines])
+    table = "\n".join(["| Server | Type | Origin | Status |", "|--------|------|--------|--------|", *lines])
+    return "\n\n".join([table, *shadows])
+
+
+def _shadow(server: MCPServerWithOrigin, layer: str) -> str:
+    """What is told about a server that takes the place of one of another layer."""
+    name, origin = _cell(server.config.name), _cell(server.origin)
+    file = _cell(f"{server.source_path.parent.name}/{server.source_path.name}")
+    whose = "the user's own" if layer == "global" else f"that of {_cell(layer)}"
+    return (
+        f"{name} of {file} ({origin}) takes the place of {whose}, which is off until the user decides: "
+        "`nexus trust allow` or `nexus trust deny`."
+    )
 
 
 def usable_servers(request: Request, loaded: Loaded) -> tuple[MCPServerWithOrigin, ...]:

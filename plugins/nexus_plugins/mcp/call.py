@@ -16,9 +16,8 @@ from __future__ import annotations
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core import ConfigError, MissingExtraError, UnknownNameError
+from nexus_core import MissingExtraError, NexusError, UnknownNameError
 from nexus_core.plugin import Extra
-from nexus_plugins.mcp._errors import ServerError
 from nexus_plugins.mcp._limits import Limits
 from nexus_plugins.mcp._offering import offered_tools
 
@@ -68,7 +67,7 @@ class AsyncServers:
         place = self._tools[name]
         try:
             return outcome_of(await self._links.call(place.server, place.tool, dict(arguments)))
-        except (ServerError, ConfigError) as error:
+        except NexusError as error:
             return Outcome(error.what, is_error=True)
 
     async def run(self, call: RecordedCall) -> CallResult:

@@ -51,6 +51,7 @@ def worker_frame(task: str) -> Section:
         UsageError: There is no task.
     """
     if not task.strip():
-        raise UsageError("a worker needs a task", hint='say what it is to do: session.spawn("…"), Request(task="…")')
+        hint = 'say what it is to do: session.spawn("…"), Request(task="…")'
+        raise UsageError("a worker needs a task", hint=hint, command="say what it is to do: --task TEXT")
     words = neutralise(strip_hidden(task)).strip("\n")
     return Section("worker", title="Subagent Context", text=_FRAME.replace("{task}", words), order=FRAME_ORDER)

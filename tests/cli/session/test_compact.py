@@ -11,7 +11,7 @@ from nexus_core import Nexus
 from nexus_core.testing import write_files
 from nexus_core.values.ledger import Step
 from tests.cli.session.conftest import Talk
-from tests.conftest import Cli
+from tests.conftest import Cli, InstallPlugin
 
 QUESTIONS = [f"Question {number} about src/part{number}.py: {'why is that so? ' * 30}" for number in range(6)]
 
@@ -131,6 +131,52 @@ def test_a_session_is_compacted_in_the_directory_it_works_in(
     assert "Be wrong." not in prompt
 
 
+PLANNER = """
+from nexus_core import hookimpl
+from nexus_core.plugin import CompactionPlan
+
+@hookimpl
+def nexus_compaction_plan(thread):
+    return CompactionPlan(first_kept=thread.turns[-1].first)
+"""
+
+
+@pytest.mark.acceptance("A-01")
+def test_an_installed_plugin_decides_what_stays(cli: Cli, talk: Talk, install_plugin: InstallPlugin) -> None:
+    talk("main", *QUESTIONS)
+    bundled = json.loads(cli("session", "compact", "main", "--dry-run", "--json").out)["compaction"]
+    install_plugin("brief", PLANNER)
+
+    installed = json.loads(cli("session", "compact", "main", "--json").out)["compaction"]
+
+    assert (bundled["planner"], bundled["turns"]) == ("compaction", 3)
+    assert (installed["planner"], installed["turns"]) == ("brief", 5)
+
+
+def test_a_plan_that_cannot_be_had_is_the_fault_of_its_plugin(
+    cli: Cli, talk: Talk, nexus: Nexus, install_plugin: InstallPlugin
+) -> None:
+    talk("main", *QUESTIONS)
+    before = steps_of(nexus, "main")
+    install_plugin("brief", PLANNER.replace("thread.turns[-1].first", "'nowhere'"))
+
+    outcome = cli("session", "compact", "main")
+
+    assert outcome.code == 3
+    assert "plugin 'brief'" in outcome.err
+    assert "begins with step nowhere" in outcome.err
+    assert steps_of(nexus, "main") == before
+
+
+def test_without_a_plugin_that_says_what_stays_nothing_is_summarised(
+    cli: Cli, talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk("main", *QUESTIONS)
+    monkeypatch.setenv("NEXUS_PLUGINS", "-compaction")
+
+    assert cli("session", "compact", "main").err == "There is nothing to summarise in main.\n"
+
+
 # ---- undo and expand ------------------------------------------------------------------------------------------------
 
 
@@ -164,6 +210,18 @@ def test_a_compaction_is_expanded(cli: Cli, talk: Talk, nexus: Nexus) -> None:
     assert "there is no step 'nowhere'" in unknown.err
 
 
+def test_the_latest_compaction_of_a_session_is_expanded_by_its_label(cli: Cli, talk: Talk, nexus: Nexus) -> None:
+    compaction = compacted(cli, talk, nexus)
+
+    document = json.loads(cli("session", "expand", "main", "--json").out)
+
+    assert (document["compaction"], len(document["steps"])) == (compaction, 9)
+    cli("session", "undo", "main")
+    nothing = cli("session", "expand", "main")
+    assert nothing.code == 2
+    assert "nothing is compacted in session 'main'" in nothing.err
+
+
 # ---- pin ------------------------------------------------------------------------------------------------------------
 
 
@@ -187,6 +245,20 @@ def test_a_step_is_pinned_and_let_go_of(cli: Cli, talk: Talk, nexus: Nexus) -> N
     assert cli("session", "pin", "main").out == ""
 
 
+def test_what_was_asked_in_a_turn_that_is_pinned_is_explained_as_sent(cli: Cli, talk: Talk, nexus: Nexus) -> None:
+    talk("main", *QUESTIONS)
+    asked, sealed, answered, other, *_ = steps_of(nexus, "main")
+    cli("session", "pin", "main", asked.id)
+    cli("session", "compact", "main")
+    compaction = steps_of(nexus, "main")[-1].id
+
+    assert f"sent, as step {sealed.id} has it" in cli("explain", "--session", "main", asked.id).out
+    assert cli("explain", "--session", "main", sealed.id).out.endswith("  sent\n")
+    for step in (answered, other):
+        out = cli("explain", "--session", "main", step.id).out
+        assert f"not sent: compaction {compaction} stands for it" in out
+
+
 def test_a_step_that_is_not_there_cannot_be_pinned(cli: Cli, talk: Talk) -> None:
     talk("main", "one")
 
@@ -194,6 +266,63 @@ def test_a_step_that_is_not_there_cannot_be_pinned(cli: Cli, talk: Talk) -> None
 
     assert outcome.code == 2
     assert "there is no step 'nowhere' in session 'main'" in outcome.err
+
+
+# ---- by a part of the name ------------------------------------------------------------------------------------------
+
+
+def test_a_step_is_known_by_the_characters_that_a_summary_shows(cli: Cli, talk: Talk, nexus: Nexus) -> None:
+    compaction = compacted(cli, talk, nexus)
+    steps = steps_of(nexus, "main")
+    short, kept = compaction[-6:], steps[-2].id
+    assert f"[{steps[1].id[-6:]}]" in str(steps[-1].data["summary"])
+
+    expanded = json.loads(cli("session", "expand", short, "--json").out)
+    shown = json.loads(cli("session", "show", "main", "--step", steps[1].id[-6:], "--json").out)
+    pinned = cli("session", "pin", "main", kept[-6:])
+
+    assert expanded["compaction"] == compaction
+    assert len(expanded["steps"]) == 9
+    assert shown["step"]["id"] == steps[1].id
+    assert pinned.err == f"Pinned step {kept} of main.\n"
+    assert cli("session", "pin", "main").out == f"{kept}\n"
+    assert cli("session", "pin", "main", kept[-6:], "--remove").err == f"Let go of step {kept} of main.\n"
+    assert cli("session", "replay", kept[-6:]).out == cli("session", "replay", kept).out
+    assert cli("diff", kept[-6:], kept).code == 0
+    assert f"step {kept}" in cli("explain", "--session", "main", kept[-6:]).out
+    assert cli("session", "fork", "main", "other", "--at", kept[-6:]).code == 0
+
+
+def test_where_several_steps_could_be_meant_they_are_listed(cli: Cli, talk: Talk, nexus: Nexus) -> None:
+    compacted(cli, talk, nexus)
+    steps = steps_of(nexus, "main")
+    same = steps[0].id[:5]
+    assert all(step.id.startswith(same) for step in steps)
+
+    for outcome in (cli("session", "show", "main", "--step", same), cli("session", "expand", same)):
+        assert outcome.code == 2
+        assert f"{len(steps)} steps could be meant by '{same}': {steps[0].id}, {steps[1].id}" in outcome.err
+        assert outcome.err.count(same) == 9
+        assert "give more of the name" in outcome.err
+
+
+@pytest.mark.parametrize("name", ["", "ABC", "nowhere", "ZZZZZZ", "é" * 6, "_%_%_%", "0" * 26, "0" * 300])
+def test_a_part_of_no_name_names_nothing(cli: Cli, talk: Talk, name: str) -> None:
+    talk("main", "one")
+
+    outcome = cli("session", "expand", name)
+
+    assert outcome.code == 2
+    assert "there is no step " in outcome.err
+
+
+def test_a_step_of_another_session_is_not_meant(cli: Cli, talk: Talk, nexus: Nexus) -> None:
+    talk("main", "one")
+    talk("other", "two")
+    elsewhere = steps_of(nexus, "other")[0].id
+
+    assert cli("session", "show", "main", "--step", elsewhere[-6:]).code == 2
+    assert cli("session", "pin", "main", elsewhere[-6:]).code == 2
 
 
 # ---- elsewhere ------------------------------------------------------------------------------------------------------

@@ -42,27 +42,32 @@ def test_the_script_of_the_page_runs_a_whole_loop_and_goes_on_after_a_crash(
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     variables = {"ANTHROPIC_BASE_URL": loopback.url, "ANTHROPIC_API_KEY": "none", "PATH": path}
 
-    def ask(answer: object) -> subprocess.CompletedProcess[str]:
+    def ask(answer: object, *given: str) -> subprocess.CompletedProcess[str]:
         loopback.answer = answer
-        command = ["sh", "ask.sh", "auth-bug", "Why does login fail?"]
+        command = ["sh", "ask.sh", "auth-bug", *given]
         return subprocess.run(
             command, cwd=work, env={**os.environ, **variables}, capture_output=True, text=True, check=False
         )
 
-    refused = ask({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
+    ask({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, "Something else?")
+    question = ("Why does login fail?", "--interrupt")
+    refused = ask({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, *question)
     with Nexus(work, home=nexus_home) as nexus:
         nexus.session("auth-bug").record(calls("a.py", "b.py"))  # as if it had been killed right after this
     done = ask(says("It expires.", name="msg_2"))
+    nothing_left = ask(says("Never asked.", name="msg_3"))
 
     assert refused.returncode == 3
     assert "this is an error of the API: Overloaded" in refused.stderr
     assert (done.returncode, done.stdout) == (0, "It expires.\n"), done.stderr
+    assert (nothing_left.returncode, nothing_left.stdout) == (0, "\n"), nothing_left.stderr
     with Nexus(work, home=nexus_home) as nexus:
         steps = nexus.ledger.thread(str(nexus.ledger.session("auth-bug").tip))  # type: ignore[union-attr]
         found = [
             (result.text, result.is_error) for step in steps for each in step.messages for result in each.tool_results
         ]
-    assert [step.kind for step in steps] == ["input", "sealed", "reply", "result", "result", "reply"]
+    given_up = ["input", "sealed", "interrupted"]
+    assert [step.kind for step in steps] == [*given_up, "input", "sealed", "reply", "result", "result", "reply"]
     assert found == [("print('it expires')", False), ("", True)]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -196,3 +198,26 @@ def test_pending_calls_do_not_hinder_the_list(cli: Cli, talk: Talk) -> None:
     session.record(calls("t1"))
 
     assert listed(cli)["s"]["open_turn"] is not None
+
+
+def test_a_damaged_session_is_named_and_the_others_are_listed(
+    cli: Cli, talk: Talk, nexus: Nexus, nexus_home: Path
+) -> None:
+    talk("whole", "Why?")
+    talk("torn", "Why?")
+    torn = nexus.ledger.session("torn")
+    assert torn is not None
+    nexus.close()
+    with closing(sqlite3.connect(nexus_home / "ledger.db")) as connection:
+        connection.execute("drop trigger steps_are_never_deleted")
+        connection.execute("delete from steps where id = ?", (torn.tip,))
+        connection.commit()
+
+    outcome = cli("session", "list")
+    told = json.loads(cli("session", "list", "--json").out)
+
+    assert outcome.code == 3
+    assert [row.split()[0] for row in outcome.out.splitlines()] == ["SESSION", "whole"]
+    assert f"session 'torn' is damaged: there is no step {torn.tip}" in outcome.err
+    assert [each["label"] for each in told["sessions"]] == ["whole"]
+    assert [each["label"] for each in told["damaged"]] == ["torn"]

@@ -148,7 +148,7 @@ def test_an_agents_result_has_its_fields() -> None:
         ({"ask": 7}, "expected a message"),
         ({"ask": {"role": "assistant", "content": "x"}}, "must be the user's words"),
         ({"ask": "x", "interrupt": 1}, "expected true or false"),
-        ({"ask": "x", "platfrom": 1}, "unknown argument of ask()"),
+        ({"ask": "x", "platfrom": 1}, "unknown field 'platfrom'"),
         ({"reply": USER}, "expected what a model answered"),
         ({"reply": says("x"), "cut": True}, "unknown field 'cut'"),
         ({"call": 1, "result": "x"}, "expected the key or the id of a call"),

@@ -82,7 +82,7 @@ def test_the_newest_turns_are_shown_and_others_on_demand(cli: Cli, talk: Talk) -
     assert questions("--turns", "1") == ["question 8"]
     assert questions("--turns", "0") == []
     assert questions("--all") == [f"question {number}" for number in range(9)]
-    assert "(4 earlier turns; --all shows all)" in cli("session", "show", "s").err
+    assert "\n(4 earlier turns; --all shows all)\n\nTurn " in cli("session", "show", "s").out
 
 
 def test_only_the_newest_steps_are_read_for_the_newest_turns(

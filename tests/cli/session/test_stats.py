@@ -8,6 +8,11 @@ from pathlib import Path
 import pytest
 
 from nexus_core import Nexus
+from nexus_core.session.caching import cache_along
+from nexus_core.session.epochs import Epochs
+from nexus_core.session.walking import walk_back
+from nexus_core.testing import write_files
+from nexus_core.tokens.counters import open_model
 from tests.cli.session.conftest import Talk
 from tests.conftest import Cli
 from tests.session.support import calls, says
@@ -103,3 +108,80 @@ def test_a_reply_that_does_not_say_what_it_cost_is_counted_without(cli: Cli, nex
 
     assert model == {"model": "", "replies": 1}
     assert cli("session", "stats").out.splitlines()[-1].split() == ["(unknown)", "1", *"------"]
+
+
+# ---- the provider's cache -------------------------------------------------------------------------------------------
+
+
+def long_talk(nexus: Nexus, work: Path, cached: list[int]) -> list[str]:
+    """A session with a prompt that is long enough to be cached, and what came from the cache in each call."""
+    write_files(work, {"NEXUS.md": "Be brief. " * 1000})
+    session, steps = nexus.session("long", model="claude-sonnet-4"), []
+    for number, found in enumerate(cached):
+        session.ask(f"question {number}")
+        usage = {"input_tokens": 10, "cache_read_input_tokens": found, "output_tokens": 5}
+        steps.append(session.record(says("yes", name=f"msg_{number}") | {"usage": usage}).id)
+    return steps
+
+
+def test_what_became_of_the_cache_is_added_up(cli: Cli, nexus: Nexus, work: Path) -> None:
+    steps = long_talk(nexus, work, [0, 9000, 0, 9000])
+    expected = [nexus.session("long").cache(step).expected or 0 for step in steps]
+
+    facts = json.loads(cli("session", "stats", "long", "--json").out)["cache"]
+    outcome = cli("session", "stats", "long")
+
+    assert {name: facts[name] for name in ("hit", "miss", "short", "unknown")} == {
+        "hit": 2,
+        "miss": 1,
+        "short": 0,
+        "unknown": 0,
+    }
+    assert facts["expected"] == sum(expected)
+    assert facts["got"] == expected[1] + expected[3]
+    assert facts["rate"] == round(facts["got"] / facts["expected"], 4)
+    assert (facts["first_miss"]["step"], facts["first_miss"]["blame"]["cause"]) == (steps[2], "unknown")
+    assert f"(step {steps[2]})" in outcome.out
+    assert "2 calls found, 1 call missed" in outcome.out
+
+
+def test_the_first_miss_names_what_is_to_blame(cli: Cli, nexus: Nexus, work: Path) -> None:
+    long_talk(nexus, work, [0, 9000])
+    write_files(work, {"NEXUS.md": "Be verbose. " * 1000})
+    nexus.session("long").reload()
+    nexus.session("long").ask("again")
+    usage = {"input_tokens": 10, "cache_read_input_tokens": 0, "output_tokens": 5}
+    nexus.session("long").record(says("yes", name="again") | {"usage": usage})
+
+    outcome = cli("session", "stats", "long")
+
+    (line,) = [line for line in outcome.out.splitlines() if line.startswith("first miss")]
+    assert f"{work}/NEXUS.md" in line
+
+
+@pytest.mark.usefixtures("main")
+def test_calls_that_are_too_short_for_a_cache_are_not_counted_as_missed(cli: Cli) -> None:
+    facts = json.loads(cli("session", "stats", "fork", "--json").out)["cache"]
+
+    assert (facts["miss"], facts["short"], facts["expected"], facts["first_miss"]) == (0, 3, 0, None)
+
+
+@pytest.mark.usefixtures("main")
+def test_the_whole_ledger_has_no_calls_one_after_the_other(cli: Cli) -> None:
+    assert "cache" not in json.loads(cli("session", "stats", "--json").out)
+
+
+@pytest.mark.usefixtures("main")
+def test_every_call_is_told_as_it_was_when_its_reply_came(nexus: Nexus) -> None:
+    record = nexus.ledger.session("fork")
+    assert record is not None
+    settings = nexus.load().settings
+
+    def minimum(model: str) -> int:
+        return open_model(model, host=nexus.host, settings=settings).cache_minimum
+
+    along = cache_along(walk_back(nexus.ledger, record.tip), Epochs(lambda: nexus.ledger), minimum)
+    reports = {step.id: report for step, report in along}
+
+    assert len(reports) == 4
+    assert [nexus.session("fork").cache(step) for step in reports] == list(reports.values())

@@ -15,6 +15,7 @@ from nexus_core.history.ledger.memory import MemoryLedger
 from nexus_core.session.exporting.lines import export_lines
 from nexus_core.session.exporting.reading import read_export
 from nexus_core.session.exporting.restoring import restore
+from tests.effort import examples
 from tests.session.importing.support import bring_sample
 from tests.session.support import add_turns
 
@@ -117,7 +118,7 @@ def test_a_step_of_that_name_that_says_something_else_is_left_alone() -> None:
     assert list(other.steps()) == before
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.integers(0, len("".join(LINES)) - 1), st.characters(exclude_categories=["Cs"]))
 def test_any_character_that_was_changed_is_noticed(place: int, sign: str) -> None:
     text = "".join(LINES)
@@ -128,7 +129,7 @@ def test_any_character_that_was_changed_is_noticed(place: int, sign: str) -> Non
     refusal(spoiled)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.text(max_size=60))
 def test_any_text_is_refused(text: str) -> None:
     refusal('{"nexus_session":1' + text)

@@ -18,12 +18,13 @@ from nexus_core.session.exporting.messages import everything_said, write_message
 from nexus_core.session.exporting.reading import is_export, read_export
 from nexus_core.session.exporting.restoring import restore
 from nexus_core.session.importing.sources import read_source
-from nexus_core.session.importing.transcripts import about_import, find_imported
+from nexus_core.session.importing.transcripts import about_import, digest_of, find_imported
 from nexus_core.values.ledger import NewStep
 from nexus_core.values.message import Message
 from nexus_core.values.parts import Image, Text, ToolCall, ToolResult
 from nexus_plugins.ledger.sqlite import open_sqlite
 from tests.dialects.transcripts.support import SAMPLES
+from tests.effort import examples
 from tests.session.conftest import OpenNexus
 from tests.session.importing.support import bring_sample, read_next, sample_names, steps_of
 from tests.session.support import add_turns, calls, says
@@ -207,7 +208,7 @@ def test_it_may_be_called_something_else_with_what_is_named_after_it(ledger: Mem
     assert sorted(record.label for record in target.sessions()) == ["shop", "shop/agent-agent-7", "shop/fork-1"]
     assert {record.origin for record in target.sessions()} == {"", "shop"}
     content = (SAMPLES / "claude.jsonl").read_bytes()
-    assert find_imported(target, content) == "shop"
+    assert find_imported(target, digest_of(content))[0].label == "shop"
     record = target.session("shop")
     assert record is not None
     assert read_source(target, about_import(record)["source"]) == content
@@ -251,7 +252,7 @@ def test_it_comes_back_from_a_file_and_into_one(tmp_path: Any) -> None:
     target = open_sqlite(f"sqlite:///{tmp_path / 'b.db'}")
     bring_sample(source, "codex.jsonl")
 
-    brought(exported(source, "codex-0199-wea", forks=True), target)
+    brought(exported(source, "codex-0199-weather", forks=True), target)
 
     assert list(target.verify()) == []
     assert {step.chain for step in source.steps()} == {step.chain for step in target.steps()}
@@ -275,7 +276,7 @@ STEPS = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=examples(80))
 @given(st.lists(STEPS, max_size=6), WORDS.map(lambda label: f"s{label}"))
 def test_any_session_comes_back(steps: list[NewStep], label: str) -> None:
     ledger = MemoryLedger()

@@ -2,27 +2,49 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from nexus_core import UnknownNameError, UsageError
-from nexus_core.plugin import visible_line
+from nexus_core.plugin import secrets_in, visible_line
 from nexus_plugins.mcp._cli.options import DryRun, Global, Name, app, look
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
+
+    from typer._click import Context  # private, but it is what the method we override is typed with
 
     from nexus_core.plugin import MCPServerWithOrigin, Shell
     from nexus_plugins.mcp._editing import ServerFile
 
 FILE = "mcp.json"
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+class _Adding(TyperCommand):
+    """Says what to do about an option that is one of the server's program."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """As usual, but for the error."""
+        is_apart = "--" in args  # Typer takes them out of the list one by one
+        try:
+            return super().parse_args(ctx, args)
+        except typer.TyperException as error:
+            option = getattr(error, "option_name", None)
+            if is_apart or option is None or getattr(error, "possibilities", None):
+                raise
+            what = f"{option!r} is no option of `nexus mcp add`"
+            raise UsageError(what, hint="if it is one of the program: nexus mcp add NAME -- COMMAND ARGS...") from None
 
 
 @app.command(
+    cls=_Adding,
     epilog="\b\nExamples:\n  nexus mcp add --global time -- uvx mcp-server-time\n"
-    "  nexus mcp add docs --url https://docs.example/mcp --header 'Authorization=Bearer ${DOCS_TOKEN}'"
+    "  nexus mcp add docs --url https://docs.example/mcp --header 'Authorization=Bearer ${DOCS_TOKEN}'",
 )
 def add(
     ctx: typer.Context,
@@ -44,20 +66,23 @@ def add(
     dry_run: DryRun = False,
 ) -> None:
     """Write a server into mcp.json. It is not started."""
-    if bool(command) == bool(url):
-        raise UsageError("a server has either a command or an address", hint="-- COMMAND ARGS..., or --url URL")
+    _require_target(name, command or [], url)
+    if (header and command) or (url and (env or cwd)):
+        raise UsageError("--env and --cwd are for a program, --header is for an address", hint="leave it out")
     entry: dict[str, Any] = {"command": command} if command else {"url": url}
-    entry |= {
-        key: value for key, value in (("env", _pairs(env, "--env")), ("headers", _pairs(header, "--header"))) if value
-    }
-    if cwd:
-        entry["cwd"] = cwd
+    tables = {"env": _pairs(env, "--env", "="), "headers": _pairs(header, "--header", "=:")}
+    entry |= {key: value for key, value in tables.items() if value} | ({"cwd": cwd} if cwd else {})
     shell: Shell = ctx.obj
     path = target(shell, for_all=for_all)
     file = _read(path)
     if name in file.servers and not force:
         raise UsageError(f"there is a server {name!r} already in {path}", hint="--force replaces it")
     save(shell, path, file.with_server(name, entry), own=for_all, dry_run=dry_run)
+    for key, value in [*tables["env"].items(), *tables["headers"].items()]:
+        if any(secrets_in([f"{key}={value}"])):
+            shell.console.warning(visible_line(f"the value of {key} is written out there; ${{NAME}} would keep it out"))
+    if not for_all and not dry_run:
+        say_who_decides(shell)
 
 
 @app.command(epilog="\b\nExamples:\n  nexus mcp remove time\n  nexus mcp remove --global time --dry-run")
@@ -87,16 +112,19 @@ def target(shell: Shell, *, for_all: bool) -> Path:
 
 
 def save(shell: Shell, path: Path, text: str, *, own: bool, dry_run: bool) -> None:
-    """Write a file, and say which, and what is left to do."""
+    """Write a file, and say which."""
     if dry_run:
-        shell.console.message(f"Nothing was written to {visible_line(str(path))}; it would change by what was named.")
+        shell.console.message(f"Nothing was written; {visible_line(str(path))} would be.")
         return
     from nexus_plugins.mcp._editing import write_file  # noqa: PLC0415 - `list` needs none of it
 
     write_file(path, text, own=own)
     shell.console.text(visible_line(str(path)))
-    if not own:
-        shell.console.message("Servers of a project are started only after `nexus trust allow`.")
+
+
+def say_who_decides(shell: Shell) -> None:
+    """Say what is left to do after something was written for a project."""
+    shell.console.message("Servers of a project are started only after `nexus trust allow`.")
 
 
 def _read(path: Path) -> ServerFile:
@@ -123,11 +151,23 @@ def _defined(shell: Shell, name: str, *, for_all: bool) -> tuple[Path, bool]:
     return found[name].source_path, found[name].origin in own
 
 
-def _pairs(given: list[str] | None, option: str) -> dict[str, str]:
+def _require_target(name: str, command: Sequence[str], url: str) -> None:
+    """Raise UsageError unless there is either a program or an address."""
+    if bool(command) == bool(url):
+        raise UsageError("a server has either a command or an address", hint="-- COMMAND ARGS..., or --url URL")
+    if _ADDRESS.match(command[0] if command else ""):
+        raise UsageError("this is an address, not a program", hint=f"nexus mcp add {name} --url {command[0]}")
+    if url and not url.startswith(("http://", "https://", "${")):
+        raise UsageError("this is no address of a server", hint="--url https://…")
+
+
+def _pairs(given: list[str] | None, option: str, separators: str) -> dict[str, str]:
+    """Names and values, apart at the first of the separators: `TOKEN=value`, and of headers `Name: value` too."""
     pairs: dict[str, str] = {}
     for each in given or ():
-        name, equals, value = each.partition("=")
-        if not name or not equals:
-            raise UsageError(f"{option} wants NAME=VALUE", hint=f"{option} 'TOKEN=${{TOKEN}}'")
-        pairs[name] = value
+        match = re.fullmatch(f"([^{separators}\\s]+)\\s*[{separators}](.*)", each, re.DOTALL)
+        if match is None:
+            example = "'Authorization=Bearer ${TOKEN}'" if ":" in separators else "'TOKEN=${TOKEN}'"
+            raise UsageError(f"{option} wants NAME=VALUE", hint=f"{option} {example}")
+        pairs[match[1]] = match[2].lstrip() if ":" in separators else match[2]
     return pairs

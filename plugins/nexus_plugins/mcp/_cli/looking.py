@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core import NexusError
-from nexus_core.plugin import describe_server, redact, visible_line
-from nexus_plugins.mcp._cli.options import Json, Lenient, Names, app, chosen, look
+from nexus_core.plugin import describe_server, hide_secrets, visible_line
+from nexus_plugins.mcp._cli.options import Json, Lenient, Names, app, chosen, in_one_line, look
 from nexus_plugins.mcp._names import tool_name
 from nexus_plugins.mcp._records import read_record
+from nexus_plugins.mcp._shadows import shadow_of
 from nexus_plugins.mcp._table import usable_servers
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ LONGEST_SHOWN = 60  # characters of a description
 def list_servers(ctx: typer.Context, lenient: Lenient = False, json: Json = False) -> None:
     """List the servers here, where each is defined, and whether it may be started. None is."""
     shell: Shell = ctx.obj
-    request, loaded = look(shell, lenient=lenient)
+    request, loaded = look(shell, lenient=lenient, thorough=True)
     usable = {server.config.name for server in usable_servers(request, loaded)}
     if json:
         described = [{**_describe(server), "usable": server.config.name in usable} for server in loaded.servers]
@@ -45,6 +46,9 @@ def list_servers(ctx: typer.Context, lenient: Lenient = False, json: Json = Fals
         shell.console.message("No agent here is given any of them: permissions.level is tighter than 'trusted'.")
     if any(server.status == "not approved" for server in loaded.servers):
         shell.console.message("Decide with: nexus trust allow, nexus trust deny")
+    for server in loaded.servers:
+        if shadow := shadow_of(server):
+            shell.console.warning(visible_line(f"{server.source_path}:{server.line}: {shadow}"))
 
 
 @app.command(epilog="\b\nExamples:\n  nexus mcp tools\n  nexus mcp tools github --refresh --json")
@@ -70,8 +74,11 @@ def tools(
         for answer in ask_all(request, loaded, wanted):
             records[answer.server] = answer.record or records[answer.server]
             if answer.error is not None:
-                shell.console.warning(visible_line(str(answer.error).replace("\n", "; ")))
-    rows = [row for name, record in records.items() if record for row in _rows(name, record)]
+                shell.console.warning(in_one_line(answer.error))
+    known = [(server, record) for server in servers if (record := records[server.config.name])]
+    rows = [row for server, record in known for row in _rows(server, record)]
+    for server, record in known:
+        _warn_of_names(shell, server, record)
     if json:
         shell.console.json({"schema": 1, "tools": rows})
     elif rows:
@@ -79,6 +86,8 @@ def tools(
         shell.console.table([("NAME", "SERVER", "STATUS", "DESCRIPTION"), *map(_texts, table)], styles=["bold"])
     else:
         shell.console.message("No tools are known here.")
+    if any(row["status"] == "left out" for row in rows):
+        shell.console.message("What is left out is not offered to models; what is written about its server says so.")
     if any(row["status"] == "withheld" for row in rows):
         shell.console.message("What is withheld is new or was changed; `nexus mcp pin NAME` shows how, and approves.")
 
@@ -87,12 +96,23 @@ def _texts(row: tuple[object, ...]) -> tuple[str, ...]:
     return tuple(map(str, row))
 
 
-def _rows(server: str, record: Record) -> list[dict[str, object]]:
-    both = [(each, "usable") for each in record.usable] + [(each, "withheld") for each in record.withheld]
+def _warn_of_names(shell: Shell, server: MCPServerWithOrigin, record: Record) -> None:
+    """Say which tools are named in what is written about a server, and are none of it."""
+    config, there = server.config, {each.name for each in record.current}
+    for name in dict.fromkeys((*(config.include_tools or ()), *config.exclude_tools)):
+        if name not in there:
+            what = f"server {config.name!r} has no tool {name!r}, which is named there"
+            shell.console.warning(visible_line(f"{server.source_path}:{server.line}: {what}"))
+
+
+def _rows(server: MCPServerWithOrigin, record: Record) -> list[dict[str, object]]:
+    name, offers = server.config.name, server.config.offers
+    both = [(each, "usable" if offers(each.name) else "left out") for each in record.usable]
+    both += [(each, "withheld") for each in record.withheld]
     return [
         {
-            "name": tool_name(server, each.name),
-            "server": server,
+            "name": tool_name(name, each.name),
+            "server": name,
             "tool": each.name,
             "status": status,
             "description": each.description,
@@ -127,13 +147,19 @@ def _describe(server: MCPServerWithOrigin) -> dict[str, object]:
         "what": _would(server),
         "env": sorted(config.env),
         "headers": sorted(config.headers),
+        "include_tools": None if config.include_tools is None else list(config.include_tools),
+        "exclude_tools": list(config.exclude_tools),
+        "start_timeout": config.start_timeout,
+        "call_timeout": config.call_timeout,
+        "shadows": str(server.shadows) if server.shadows else None,
     }
 
 
 def _would(server: MCPServerWithOrigin) -> str:
     config = server.config
     # All of it is shown when it is to be approved; a list is printed in passing.
-    return redact(describe_server({"command": list(config.command), "url": config.url, "cwd": config.cwd or None})).text
+    command, url = hide_secrets(config.command), hide_secrets([config.url])[0]
+    return describe_server({"command": command, "url": url, "cwd": config.cwd or None, "env_file": config.env_file})
 
 
 def _short(text: str) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from nexus_core import FileError, UnknownNameError
 from nexus_core.plugin import Layer, LayerConfig, visible_line
-from nexus_plugins.mcp._cli.changing import save, target
+from nexus_plugins.mcp._cli.changing import save, say_who_decides, target
 from nexus_plugins.mcp._cli.options import DryRun, Global, Lenient, Names, app, look
 from nexus_plugins.mcp._dialects import DIALECTS, NEXUS, TARGETS, dialect_of
 
@@ -47,10 +47,12 @@ def import_servers(
     for name in added:
         file = file._replace(text=file.with_server(name, entries[name]))
     for name in entries:
-        is_new = name in added
-        shell.console.message(visible_line(name if is_new else f"{name} is there already; --force replaces it"))
+        what = f"adds {name!r}" if name in added else f"leaves {name!r}, which is there already; --force replaces it"
+        shell.console.message(visible_line(f"Import {what}."))
     if added:
         save(shell, goal, file.text, own=for_all, dry_run=dry_run)
+        if not for_all and not dry_run:
+            say_who_decides(shell)
     elif not entries:
         shell.console.message("There are no servers in it.")
 
@@ -82,8 +84,10 @@ def export_servers(
     exported = export([found[name] for name in names or found], to)
     shell.console.text(exported.text.rstrip("\n"))
     if exported.variables:
-        listed = visible_line(", ".join(dict.fromkeys(exported.variables)))
+        listed = visible_line(", ".join(exported.variables))
         shell.console.message(f"Set these variables where it is used: {listed}.")
+    for loss in exported.losses:
+        shell.console.warning(visible_line(loss))
 
 
 def _source(shell: Shell, source: str) -> tuple[Path, Dialect]:

@@ -13,7 +13,7 @@ from nexus_core.plugin import visible_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nexus_core import Request
+    from nexus_core import NexusError, Request
     from nexus_core.plugin import Loaded, MCPServerWithOrigin, Shell
 
 app = typer.Typer(
@@ -29,7 +29,7 @@ def known_names(ctx: typer.Context) -> list[str]:
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON with a versioned schema.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be written, and write nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would change, and write nothing.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A server.", autocompletion=known_names)]
 Names = Annotated[
     list[str] | None, typer.Argument(metavar="[NAME]...", help="Servers; all if none.", autocompletion=known_names)
@@ -38,15 +38,28 @@ Lenient = Annotated[bool, typer.Option("--lenient", help="Leave out a server tha
 Global = Annotated[bool, typer.Option("--global", help="In your own mcp.json instead of the project's.")]
 
 
-def look(shell: Shell, *, lenient: bool = False) -> tuple[Request, Loaded]:
-    """What is here; with `lenient`, what is wrong with a server is a warning, and the others are there."""
+def look(shell: Shell, *, lenient: bool = False, thorough: bool = False) -> tuple[Request, Loaded]:
+    """What is here.
+
+    Args:
+        shell: What the command line has found out.
+        lenient: Whether what is wrong with a server is a warning, and the others are there.
+        thorough: Whether to warn of whatever is written about servers and not used.
+    """
     with shell.nexus() as nexus:
         request = replace(nexus.request(), lenient=lenient)
         loaded = nexus.load(request)
-    for skipped in loaded.skipped if lenient else ():
-        if skipped.reason.endswith("it is left out"):
+    files = {config.path for config in loaded.configs if "mcp_servers" in config.settings} if thorough else set()
+    for skipped in loaded.skipped:
+        is_left_out = lenient and skipped.reason.endswith("the server is left out")
+        if is_left_out or (skipped.path in files and skipped.line):
             shell.console.warning(visible_line(f"{skipped.place}: {skipped.reason}"))
     return request, loaded
+
+
+def in_one_line(error: NexusError) -> str:
+    """What an error says, and what to do about it."""
+    return visible_line("; ".join(line.strip() for line in str(error).splitlines()))
 
 
 def chosen(loaded: Loaded, names: Sequence[str] | None) -> list[MCPServerWithOrigin]:

@@ -10,7 +10,8 @@ import typer
 
 from nexus_core import NexusError, UsageError
 from nexus_core.plugin import visible_line
-from nexus_plugins.mcp._cli.options import Json, Lenient, Name, Names, app, chosen, look
+from nexus_plugins.mcp._cli.loop import run_loop
+from nexus_plugins.mcp._cli.options import Json, Lenient, Name, Names, app, chosen, in_one_line, look
 from nexus_plugins.mcp._errors import RefusedError, ServerError
 from nexus_plugins.mcp._limits import Limits
 
@@ -59,7 +60,7 @@ def ask_all(request: Request, loaded: Loaded, servers: Sequence[MCPServerWithOri
             for server in servers:
                 tasks.start_soon(ask, server)
 
-    anyio.run(main)
+    run_loop(main)
     return [answers[server.config.name] for server in servers]
 
 
@@ -69,6 +70,10 @@ def try_servers(ctx: typer.Context, names: Names = None, lenient: Lenient = Fals
     shell: Shell = ctx.obj
     request, loaded = look(shell, lenient=lenient)
     servers = chosen(loaded, names)
+    left = [server for server in loaded.servers if not names and server not in servers]
+    if left:
+        told = ", ".join(f"{server.config.name} ({server.status})" for server in left)
+        shell.console.message(visible_line(f"Not started: {told}"))
     if not servers:
         shell.console.message("There is no server here that may be started.")
         return
@@ -124,15 +129,13 @@ def _run(
     from nexus_plugins.mcp.call import import_links  # noqa: PLC0415 - `list` needs none of it
 
     links_of = import_links()
-    import anyio  # noqa: PLC0415 - comes with the extra
-
-    from nexus_plugins.mcp._content import outcome_of  # noqa: PLC0415 - as above
+    from nexus_plugins.mcp._content import outcome_of  # noqa: PLC0415 - comes with the extra
 
     async def main() -> Outcome:
         async with links_of(loaded, request, Limits.of(loaded)) as links:
             return outcome_of(await links.call(server, tool, arguments))
 
-    return anyio.run(main)
+    return run_loop(main)
 
 
 def _arguments(text: str) -> dict[str, object]:
@@ -166,7 +169,7 @@ def _describe(answer: Answer) -> dict[str, object]:
 
 def _said(answer: Answer) -> str:
     if answer.error is not None:
-        return visible_line(str(answer.error).replace("\n", "; "))
+        return in_one_line(answer.error)
     record = answer.record
     withheld = f", {len(record.withheld)} withheld" if record and record.withheld else ""
     return f"{len(record.usable) if record else 0} tools{withheld}"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 import typer  # noqa: TC002 - Typer reads annotations at run time
 
 from nexus_core import MissingExtraError
+from nexus_plugins.mcp._cli.loop import run_loop
 from nexus_plugins.mcp._cli.options import app
 
 if TYPE_CHECKING:
@@ -18,12 +20,14 @@ if TYPE_CHECKING:
 def serve(ctx: typer.Context) -> None:
     """Serve what Nexus knows of this directory to any MCP client, over standard input and output."""
     try:
-        from nexus_plugins.mcp._server import serve_stdio  # noqa: PLC0415 - comes with the extra
+        from nexus_plugins.mcp._server import serve as serve_client  # noqa: PLC0415 - comes with the extra
     except ModuleNotFoundError:
         from nexus_plugins.mcp.call import EXTRA  # noqa: PLC0415 - `list` needs none of it
 
         raise MissingExtraError("mcp", EXTRA) from None
     shell: Shell = ctx.obj
-    # A descriptor of its own, because what plugins print while they are at work is kept out of the other one.
-    with open(os.dup(1), "w", encoding="utf-8", newline="\n") as out, shell.nexus() as nexus:  # noqa: PTH123 - not a file
-        serve_stdio(nexus, out)
+    # Descriptors of their own: nothing that plugins and their children print or read gets between us and the client.
+    source = os.dup(0)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    with open(os.dup(1), "wb") as out, shell.nexus() as nexus:  # noqa: PTH123 - not a file
+        run_loop(partial(serve_client, nexus, source, out))

@@ -1,0 +1,43 @@
+"""What somebody should know before the body of an API's call is sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nexus_core.tokens.counters import open_model
+from nexus_core.values.finding import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nexus_core.nexus import Nexus
+    from nexus_core.values.assembled import AssembledContext
+    from nexus_core.values.settings import Settings
+
+_ANYBODYS = ("openai", "neutral")
+"""In whose words models of other makers are asked too."""
+_MAKERS = {"responses": "openai"}
+"""Whose API a dialect is, where it has another name."""
+
+
+def remarks_on(nexus: Nexus, settings: Settings, context: AssembledContext, api: str) -> Iterator[Finding]:
+    """What an API may refuse in a call although it is in its words.
+
+    Args:
+        nexus: Who knows models.
+        settings: The user's own words about models.
+        context: The call.
+        api: The dialect.
+    """
+    model = open_model(context.model, host=nexus.host, settings=settings)
+    if api not in _ANYBODYS and model.api and _maker(model.api) != _maker(api):
+        what = f"{context.model} is asked in the words of {model.api}; this is a call of {api}"
+        yield Finding("foreign-model", f"{what}: --model names another, --dialect {model.api} fits this one")
+    calls = any(message.tool_calls or message.tool_results for message in context.messages)
+    if api == "anthropic" and calls and not context.tools:
+        what = "tools were called in this conversation, and none is offered: Anthropic may refuse that"
+        yield Finding("calls-without-tools", f"{what}; --tools FILE offers them")
+
+
+def _maker(api: str) -> str:
+    return _MAKERS.get(api, api)

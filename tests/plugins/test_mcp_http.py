@@ -1,0 +1,193 @@
+"""Servers that are connected to, when they do their worst."""
+
+from __future__ import annotations
+
+import socket
+import time
+from contextlib import closing
+from pathlib import Path
+
+import anyio
+import pytest
+
+from nexus_core import Nexus
+from nexus_core.testing.fixtures import MakeNexus
+from nexus_plugins.mcp._errors import ServerError
+from nexus_plugins.mcp._limits import Limits
+from nexus_plugins.mcp._links import Links
+from tests.plugins.mcp_http_world import HEADER_VALUE, HOSTILE, HOSTILE_STREAMS, Handler, serving
+from tests.plugins.mcp_world import define, servers_of
+
+HASTE, LEISURE = 1.0, 5.0
+"""Seconds for servers that have to be waited for, and for those that have not."""
+WAITED_FOR = frozenset(name for name, (*_, said) in HOSTILE.items() if "within" in said or "attempts" in said)
+
+
+def outcomes(nexus: Nexus, name: str, times: int = 1, limit: float = LEISURE) -> list[object]:
+    """What a tool brings, or why it brings nothing, each time, within the limit and a second."""
+    server = servers_of(nexus)[name]
+    request = nexus.request()
+    found: list[object] = []
+
+    async def main() -> None:
+        async with Links(nexus.load(request), request, Limits(limit, limit)) as links:
+            for _ in range(times):
+                try:
+                    found.append((await links.call(server, "echo", {})).content)
+                except ServerError as error:
+                    found.append(error)
+
+    started = time.monotonic()
+    anyio.run(main)
+    assert time.monotonic() - started < times * limit + 1
+    return found
+
+
+@pytest.mark.acceptance("R18", "T10", "T23")
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow if kind in WAITED_FOR else ()) for kind in HOSTILE]
+)
+def test_a_server_that_does_its_worst_costs_its_limit_and_is_named(
+    make_nexus: MakeNexus, nexus_home: Path, kind: str
+) -> None:
+    at, misdeed, said = HOSTILE[kind]
+    with serving(at, misdeed) as world:
+        define(nexus_home, bad={"url": world.url, "headers": {"X-Key": HEADER_VALUE}})
+
+        (error,) = outcomes(make_nexus(), "bad", limit=HASTE if kind in WAITED_FOR else LEISURE)
+
+    assert isinstance(error, ServerError)
+    assert str(error).startswith("server 'bad' ")
+    assert said in str(error)
+    assert HEADER_VALUE not in str(error)
+
+
+@pytest.mark.acceptance("R18")
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.slow if "within" in said else ())
+        for kind, (_, said) in HOSTILE_STREAMS.items()
+    ],
+)
+def test_a_stream_that_does_its_worst_costs_its_limit_and_is_named(
+    make_nexus: MakeNexus, nexus_home: Path, kind: str
+) -> None:
+    misdeed, said = HOSTILE_STREAMS[kind]
+    with serving("GET", misdeed) as world:
+        define(nexus_home, bad={"url": world.url, "type": "sse", "headers": {"X-Key": HEADER_VALUE}})
+
+        (error,) = outcomes(make_nexus(), "bad", limit=HASTE if "within" in said else LEISURE)
+
+    assert isinstance(error, ServerError)
+    assert str(error).startswith("server 'bad' ")
+    assert said in str(error)
+    assert HEADER_VALUE not in str(error)
+
+
+def test_who_asks_for_a_token_is_told_how_to_give_one(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    at, misdeed, _ = HOSTILE["wants to know who asks"]
+    with serving(at, misdeed) as world:
+        define(
+            nexus_home,
+            without={"url": world.url},
+            wrong={"url": world.url, "headers": {"authorization": f"Bearer {HEADER_VALUE}"}},
+        )
+        nexus = make_nexus()
+
+        without, wrong = (str(outcomes(nexus, name)[0]) for name in ("without", "wrong"))
+
+    assert '"Authorization": "Bearer ${NAME}"' in without
+    assert "OAuth" in without
+    assert "is not accepted" in wrong
+    assert HEADER_VALUE not in wrong
+
+
+def test_a_session_that_was_lost_is_begun_anew_by_the_next_call(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    with serving("tools/call", lambda handler, _: forget(handler)) as world:
+
+        def forget(handler: Handler) -> None:
+            world.at = ""
+            handler.reply(404)
+
+        define(nexus_home, web={"url": world.url})
+
+        lost, found = outcomes(make_nexus(), "web", times=2)
+
+    assert "the next call begins anew" in str(lost)
+    assert not isinstance(found, ServerError)
+    assert world.heard.count("initialize") == 2
+
+
+@pytest.mark.parametrize("at", ["GET", pytest.param("DELETE", marks=pytest.mark.slow)])
+def test_a_server_that_hangs_where_nobody_waits_for_it_is_left(
+    make_nexus: MakeNexus, nexus_home: Path, at: str
+) -> None:
+    with serving(at, lambda handler, _: handler.hang()) as world:
+        define(nexus_home, slow={"url": world.url})
+
+        (found,) = outcomes(make_nexus(), "slow")
+
+    assert not isinstance(found, ServerError)
+
+
+def test_nobody_who_listens_is_told(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        define(nexus_home, gone={"url": f"http://127.0.0.1:{free.getsockname()[1]}/mcp"})
+
+        (error,) = outcomes(make_nexus(), "gone")
+
+    assert "server 'gone' failed: All connection attempts failed" in str(error)
+
+
+def test_a_server_that_does_not_speak_tls_is_told(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    with serving() as world:
+        define(nexus_home, plain={"url": world.url.replace("http:", "https:")})
+
+        (error,) = outcomes(make_nexus(), "plain")
+
+    assert "server 'plain' failed: " in str(error)
+    assert "SSL" in str(error)
+
+
+# ---- whither a name leads ----------------------------------------------------------------------------------
+
+
+def approved(nexus: Nexus, home: Path) -> None:
+    from nexus_core.trust.store import TrustStore  # noqa: PLC0415 - what `nexus trust allow` does
+
+    TrustStore(home).allow(nexus.load().active)
+
+
+@pytest.mark.acceptance("T23")
+def test_a_name_that_leads_elsewhere_after_it_was_looked_at_is_not_followed(
+    make_nexus: MakeNexus, nexus_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nexus = make_nexus(files={".nexus3/mcp.json": '{"servers": [{"name": "a", "url": "https://a.example/mcp"}]}'})
+    approved(nexus, nexus_home)
+    asked: list[str] = []
+
+    def lookup(host: str, *_: object, **__: object) -> list[tuple[object, ...]]:
+        asked.append(host)
+        address = "93.184.216.34" if len(asked) == 1 else "169.254.169.254"
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 0))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
+
+    (error,) = outcomes(nexus, "a")
+
+    assert "leads to what only this machine can reach" in str(error)
+
+
+@pytest.mark.slow
+def test_a_name_that_takes_long_to_look_up_costs_the_limit(
+    make_nexus: MakeNexus, nexus_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nexus = make_nexus(files={".nexus3/mcp.json": '{"servers": [{"name": "a", "url": "https://a.example/mcp"}]}'})
+    approved(nexus, nexus_home)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: time.sleep(20))
+
+    (error,) = outcomes(nexus, "a", limit=HASTE)
+
+    assert "did not say who it is within 1 s" in str(error)
