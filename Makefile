@@ -4,19 +4,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 ACME := examples/acme
 
-.PHONY: help run test quick lint types architecture format generate bench clean
+.PHONY: help run test quick lint types architecture format generate docs bench bench-quick clean
 
 help:  ## what each verb does
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 run: $(VENV)/.run  ## show the labelled prompt of the example company
 	@$(BIN)/nexus --home $(ACME)/home/.nexus3 -C $(ACME)/company/backend/auth-service show
 
-test: lint types architecture  ## lint, types, architecture and every test
+test: lint types architecture  ## lint, types, architecture, every test, and the quick benchmarks
 	$(BIN)/pytest -n auto --dist loadgroup
+	@$(MAKE) --no-print-directory bench-quick
 
 quick: lint types architecture  ## as test, without the tests that build wheels and environments
-	$(BIN)/pytest -n auto --dist loadgroup -m "not slow"
+	$(BIN)/pytest -n auto --dist loadgroup -m "not slow" --hypothesis-profile=quick
 
 lint: $(VENV)/.dev  ## ruff: rules and format
 	$(BIN)/ruff check .
@@ -34,20 +35,17 @@ format: $(VENV)/.dev  ## rewrite the code in the project's format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-generate: $(VENV)/.dev  ## rewrite the generated files (plugin manifest, hook reference)
+generate: $(VENV)/.dev  ## rewrite the generated files (plugin manifest, pages of the reference)
 	$(BIN)/python scripts/generate.py
 
-bench: $(VENV)/.run  ## measure start-up beside the peers, and loading beside bare reading
-	$(BIN)/python benchmarks/startup.py
-	$(BIN)/python benchmarks/layers.py
-	$(BIN)/python benchmarks/servers.py
-	$(BIN)/python benchmarks/tokens.py
-	$(BIN)/python benchmarks/transcripts.py
-	$(BIN)/python benchmarks/history.py
-	$(BIN)/python benchmarks/writing.py
-	$(BIN)/python benchmarks/ledger.py
-	$(BIN)/python benchmarks/assembly.py
-	$(BIN)/python benchmarks/caching.py
+docs: $(VENV)/.dev  ## the documentation as a site, in build/site
+	$(BIN)/mkdocs build --strict
+
+bench: $(VENV)/.dev  ## measure everything beside the peers and write benchmarks/RESULTS.md
+	$(BIN)/python benchmarks/run.py
+
+bench-quick: $(VENV)/.dev  ## a short form without peers that fails on order-of-magnitude regressions only
+	$(BIN)/python benchmarks/run.py --quick
 
 clean:  ## remove what the other verbs made
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
