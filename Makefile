@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ACME := examples/acme
+LONG ?=
+EFFORT := $(if $(LONG),--hypothesis-profile=long)
 
-.PHONY: help run test quick lint types architecture format generate docs bench bench-quick clean
+.PHONY: help run test quick faults hostile fuzz lint types architecture format generate docs bench bench-quick clean
 
 help:  ## what each verb does
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -16,8 +18,17 @@ test: lint types architecture  ## lint, types, architecture, every test, and the
 	$(BIN)/pytest -n auto --dist loadgroup
 	@$(MAKE) --no-print-directory bench-quick
 
-quick: lint types architecture  ## as test, without the tests that build wheels and environments
+quick: lint types architecture  ## as test, without the slow tests, and with fewer random examples
 	$(BIN)/pytest -n auto --dist loadgroup -m "not slow" --hypothesis-profile=quick
+
+faults: $(VENV)/.dev  ## kill, crowd out and damage, and count what was tried and what failed; LONG=1: more of it
+	$(BIN)/pytest -n auto --dist loadgroup --table faults $(EFFORT)
+
+hostile: $(VENV)/.dev  ## the same for files, servers and texts that mean harm; LONG=1: more, and watched by the kernel
+	$(BIN)/pytest -n auto --dist loadgroup --table hostile $(EFFORT)
+
+fuzz: $(VENV)/.dev  ## the same for random input; LONG=1: twenty times as much
+	$(BIN)/pytest -n auto --dist loadgroup --table fuzz $(EFFORT)
 
 lint: $(VENV)/.dev  ## ruff: rules and format
 	$(BIN)/ruff check .

@@ -159,6 +159,7 @@ class PendingCalls(TurnError):  # noqa: N818 - it reads as what it is: `except P
         super().__init__(
             f"{len(self.calls)} tool call{'s' * (len(self.calls) != 1)} without a result: {', '.join(self.calls)}",
             hint="record each result with call.result(…), or ask(…, interrupt=True) to give them up",
+            command="record each result with --call CALL, or --interrupted to give them up",
         )
 
 

@@ -102,9 +102,7 @@ class Nexus:
         candidates += given_candidates(plugins)
         self._host: Host | None = Host(candidates, policy, report=report, trace=trace)
         self._valid: set[str] = set()  # settings that were found valid, as text
-        if ledger is not None and not isinstance(ledger, str) and not hasattr(ledger, "put_blobs"):
-            hint = "ledger='sqlite:///path', or one that is open"
-            raise UsageError(f"ledger must be a url or a ledger, not of type {type(ledger).__name__}", hint=hint)
+        _ensure_usable(ledger, summarize)
         self._given_ledger = ledger
         self._ledger: Ledger | None = None
         self._place: Place | None = None
@@ -318,20 +316,11 @@ class Nexus:
 
     def _place_of(self, host: Host) -> Place:
         """What its sessions have in common."""
-        from nexus_core.assembly.freshness import FreshLoads  # noqa: PLC0415 - as above
-        from nexus_core.assembly.surroundings import Surroundings  # noqa: PLC0415 - as above
-        from nexus_core.session.place import Place  # noqa: PLC0415 - as above
+        from nexus_core.session.opening import open_place  # noqa: PLC0415 - as above
 
         if self._place is None:
-            surroundings = Surroundings(host, FreshLoads(self._load_for))
-            self._place = Place(
-                cwd=self.cwd,
-                home=self.home,
-                host=host,
-                ledger=lambda: self.ledger,
-                surroundings=surroundings,
-                summarize=self._summarize,
-            )
+            own, load, ledger = self._summarize, self._load_for, lambda: self.ledger
+            self._place = open_place(host, load, cwd=self.cwd, home=self.home, ledger=ledger, summarize=own)
         return self._place
 
     def _load_for(self, cwd: Path, mode: Mode) -> tuple[Request, Loaded]:
@@ -392,6 +381,15 @@ class Nexus:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _ensure_usable(ledger: object, summarize: object) -> None:
+    if ledger is not None and not isinstance(ledger, str) and not hasattr(ledger, "put_blobs"):
+        hint = "ledger='sqlite:///path', or one that is open"
+        raise UsageError(f"ledger must be a url or a ledger, not of type {type(ledger).__name__}", hint=hint)
+    if summarize is not None and not callable(summarize):
+        hint = "summarize=write, where write(request) returns a text"
+        raise UsageError(f"summarize must be a function, not of type {type(summarize).__name__}", hint=hint)
 
 
 def _path(given: object, name: str) -> str | os.PathLike[str]:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
 from hypothesis import settings
 
+from nexus_core.cli import lazy
 from nexus_core.cli.run import run
 from nexus_core.host.installed import installed_candidates
 from nexus_core.testing import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from nexus_core.values.command import Command
+
+# Thousands of tests are collected, all of which stay: looking for garbage among them doubles the time that it takes.
+gc.disable()
 
 # Tests assert properties, never seconds: a busy machine must not turn them red.
 # `--hypothesis-profile` chooses one of these; `tests.effort.examples` scales what a test asks for itself.
@@ -25,7 +32,7 @@ settings.register_profile("full", deadline=None, max_examples=100)
 settings.register_profile("long", deadline=None, max_examples=2_000)
 settings.load_profile("full")
 
-pytest_plugins = ["nexus_core.testing.fixtures", "tests.ledger.servers"]
+pytest_plugins = ["nexus_core.testing.fixtures", "tests.ledger.servers", "tests.tables"]
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -43,6 +50,25 @@ class Cli(Protocol):
 
 class InstallPlugin(Protocol):
     def __call__(self, name: str, source: str, *, distribution: str = ..., version: str = ...) -> None: ...
+
+
+def pytest_collection_finish() -> None:
+    """Garbage is collected again, but what is there now is not looked at any more."""
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_once() -> Iterator[None]:
+    """Typer takes longer to make a command of ours than most take to run; in one process, once is enough."""
+    load, load_once = lazy.load_command, cache(lazy.load_command)
+
+    def load_command(command: Command) -> object:
+        return load_once(command) if command.target.startswith(("nexus_core.", "nexus_plugins.")) else load(command)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lazy, "load_command", load_command)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,11 +10,18 @@ from _pytest.mark.structures import ParameterSet
 from hypothesis import settings
 
 FULL = 100
+LONG = settings().max_examples > FULL
+"""Whether this is a long run: `make faults LONG=1` and the like."""
 
 
 def examples(full: int) -> int:
     """How many examples a property is tried with that wants `full` of them in `make test`."""
     return max(1, full * settings().max_examples // FULL)
+
+
+def rounds(full: int) -> int:
+    """How often something is repeated that `make test` repeats `full` times."""
+    return full * 5 if LONG else full
 
 
 def sampled(cases: Iterable[Any], *, one_in: int) -> list[ParameterSet]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nexus_core.dialects.fields import at
 from nexus_core.errors import MessageError
@@ -36,10 +36,10 @@ def fit_messages(messages: Sequence[T], *, tools: Iterable[Any] | None = (), **o
     given = Converted(messages)
     offered = [convert_to_openai_tool(tool) for tool in tools or ()]
     fitted = fit(given, api="openai", tools=offered, **{"start_with_user": True} | options)
+    own = {id(said): messages[place] for place, said in given.made.items()}
     kept: list[Any] = []
     for said in fitted.messages:
-        place = given.place_of(said)
-        kept += convert_to_messages([said]) if place is None else [messages[place]]
+        kept += [own[id(said)]] if id(said) in own else convert_to_messages([said])
     return kept
 
 
@@ -93,32 +93,25 @@ class Converted(Sequence[dict[str, Any]]):
 
     Args:
         messages: LangChain's.
+
+    Attributes:
+        made: The dicts so far, by their places.
     """
 
     def __init__(self, messages: Sequence[Any]) -> None:
         self._messages = messages
-        self._made: dict[int, dict[str, Any]] = {}
-        self._places: dict[int, int] = {}
+        self.made: dict[int, dict[str, Any]] = {}
 
     def __len__(self) -> int:
         return len(self._messages)
 
-    @overload
-    def __getitem__(self, place: int) -> dict[str, Any]: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[dict[str, Any]]: ...
-    def __getitem__(self, place: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+    def __getitem__(self, place: Any) -> Any:  # noqa: ANN401 - a place or a slice, a dict or a list of them
         if isinstance(place, slice):
             return [self[each] for each in range(len(self))[place]]
         at = range(len(self))[place]
-        if at not in self._made:
-            made = self._made[at] = _converted(self._messages[at], at)
-            self._places[id(made)] = at
-        return self._made[at]
-
-    def place_of(self, said: object) -> int | None:
-        """Where a dict was made; None for one that was made elsewhere."""
-        return self._places.get(id(said))
+        if at not in self.made:
+            self.made[at] = _converted(self._messages[at], at)
+        return self.made[at]
 
 
 def _converted(message: Any, place: int) -> dict[str, Any]:  # noqa: ANN401 - whatever LangChain takes for a message

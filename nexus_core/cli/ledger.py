@@ -62,7 +62,8 @@ def open_session(ctx: typer.Context, label: str, ledger: str, *, writes: bool = 
     Args:
         ctx: The command.
         label: The session; "" for none.
-        ledger, writes: As for `open_nexus`.
+        ledger: As for `open_nexus`.
+        writes: As for `open_nexus`.
     """
     shell: CommandShell = ctx.find_root().obj
     with open_nexus(ctx, ledger, writes=writes) as nexus, where_it_works(shell, nexus, label) as there:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 SHORT = 400
 """A refusal is no longer than that; a summary that begins so says more."""
+WIDEST = 64
+"""Characters of a token, and more than any has that is not all blanks: a text that is longer need not be counted."""
 _REFUSAL = re.compile(
     r"sorry[,.]|as an ai\b|unfortunately,? i\b|i(?:'m| am) (?:sorry|unable|not able|afraid)|i apologi[sz]e"
     r"|i (?:cannot|can't|won't|will not|must decline)",
@@ -43,6 +45,8 @@ def judge_summary(
         SummariserError: It is none.
     """
     text = _text_of(answer, is_model=is_model)
+    if len(text) > original * WIDEST + SHORT:
+        raise SummariserError(f"wrote {len(text):,} characters in place of {original:,} tokens")
     if is_model and " ".join(text.split()) in _known_texts(request):
         raise SummariserError("gave back what it was given")
     if is_model and len(text) <= SHORT and _REFUSAL.match(text.replace("\u2019", "'")):

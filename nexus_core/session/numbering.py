@@ -1,4 +1,4 @@
-"""How many turns a thread has: written down with every step, so that nobody has to read a thread to count them."""
+"""How many turns a thread has and what they take: written down with every step, so that nobody has to read it all."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from nexus_core.session.tail import Tail
     from nexus_core.values.ledger import NewStep, Step
 
+TOKENS = "all_tokens"
 UNCOUNTED = ("compaction", "revert", "pin")
 """Nothing is said in these, so a turn that consists of one is not counted."""
 
@@ -33,6 +34,29 @@ def turns_until(tail: Tail, tip: Step) -> int:
         if isinstance(number := step.data.get("turns"), int):
             return found + number
         found += opens_turn(step)
+    return found
+
+
+def tokens_with(tip: Step | None, step: NewStep) -> dict[str, object]:
+    """The sum of tokens that a step behind another writes down; nothing behind steps that have none.
+
+    The ledger's own sum, `total`, begins anew with each counter; this one is of all of them.
+    """
+    before = 0 if tip is None else tip.data.get(TOKENS)
+    return {TOKENS: before + step.tokens} if isinstance(before, int) else {}
+
+
+def tokens_until(tail: Tail, tip: Step) -> int:
+    """The sum that is written down, and what was added since; where there is none, what all steps say."""
+
+    def is_summed(steps: Sequence[Step]) -> bool:
+        return any(TOKENS in step.data for step in steps)
+
+    found = 0
+    for step in reversed(tail.newest(tip.id, is_summed)):
+        if isinstance(number := step.data.get(TOKENS), int):
+            return found + number
+        found += step.tokens
     return found
 
 

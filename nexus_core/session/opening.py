@@ -13,13 +13,47 @@ from nexus_core.session.thread_reader import ThreadReader
 from nexus_core.values.request import Request
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
     from typing import Unpack
 
+    from nexus_core.host.host import Host
     from nexus_core.session.drivers import Work
     from nexus_core.session.options import Saying
     from nexus_core.session.pipeline import Pipeline
     from nexus_core.session.place import Place
     from nexus_core.values.assembled import AssembledContext
+    from nexus_core.values.compaction import Summarize
+    from nexus_core.values.ledger import Ledger
+    from nexus_core.values.loaded import Loaded
+    from nexus_core.values.request import Mode
+
+
+def open_place(
+    host: Host,
+    load: Callable[[Path, Mode], tuple[Request, Loaded]],
+    *,
+    cwd: Path,
+    home: Path,
+    ledger: Callable[[], Ledger],
+    summarize: Summarize | None,
+) -> Place:
+    """What the sessions of a Nexus have in common.
+
+    Args:
+        host: The plugins.
+        load: Loads what lies in a directory, whatever is known of it.
+        cwd: The directory the agent works in.
+        home: The user's own Nexus directory.
+        ledger: Opens the ledger, or gives the one that is open.
+        summarize: The caller's own summariser.
+    """
+    from nexus_core.assembly.freshness import FreshLoads  # noqa: PLC0415 - only once
+    from nexus_core.assembly.surroundings import Surroundings  # noqa: PLC0415 - as above
+    from nexus_core.session.place import Place  # noqa: PLC0415 - as above
+
+    surroundings = Surroundings(host, FreshLoads(load))
+    return Place(cwd=cwd, home=home, host=host, ledger=ledger, surroundings=surroundings, summarize=summarize)
 
 
 def open_pipeline(place: Place, label: str, **said: Unpack[Saying]) -> Pipeline:

@@ -11,7 +11,7 @@ from nexus_core.session.arguments import read_label, read_step
 from nexus_core.session.caching import cache_of
 from nexus_core.session.clamping import SOME_STEP, apply_clamps, find_clamps
 from nexus_core.session.naming import end_of_turn
-from nexus_core.session.numbering import turns_with
+from nexus_core.session.numbering import tokens_with, turns_with
 from nexus_core.session.place import RESULT_TOKENS, number
 from nexus_core.session.reading import Bounds, read_thread
 from nexus_core.session.replaying import find_step, replay, sent_before
@@ -107,7 +107,8 @@ class Thread(ThreadReader):
         if record is None or self._news(record, is_put_together=is_put_together):
             record = self.create(is_put_together=is_put_together)
         new = self._weighed(step, state)
-        data = carried(state.tip) | turns_with(state.tip, step) | spent_with(state.tip, step) | dict(new.data)
+        sums = turns_with(state.tip, step) | tokens_with(state.tip, new) | spent_with(state.tip, step)
+        data = carried(state.tip) | sums | dict(new.data)
         new = replace(new, data={name: value for name, value in data.items() if name != "cut" or value is not None})
         added = self._ledger.append(record.label, new, after=None if state.tip is None else state.tip.id)
         self.tail.add(added)

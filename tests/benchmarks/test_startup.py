@@ -45,8 +45,8 @@ class RunMain:
         self, medians: dict[str, float], *options: str, run_program: Callable[..., str] = lambda *_: "1.0"
     ) -> int:
         def measure(commands: list[Command], _: int) -> dict[str, float]:
-            self.measured = [command.name for command in commands]
-            return {name: medians[name] for name in self.measured}
+            self.measured += [command.name for command in commands]
+            return {command.name: medians[command.name] for command in commands}
 
         self.monkeypatch.setattr(venvs, "run_program", run_program)
         self.monkeypatch.setattr(startup, "run_program", run_program)

@@ -12,6 +12,7 @@ import pytest
 from nexus_core.testing import write_files
 from tests.conftest import Cli
 from tests.plugins.mcp_world import script
+from tests.tables import count
 
 running = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="servers are ended by process group")
 HEX, WORD = "0123456789abcdef", "Zq7Xw2Vt9Rk4Mn8Bp3Ls6Dj1Hg5Fc0Ya"
@@ -108,6 +109,7 @@ QUIET = [
 
 
 def print_numbers(capsys: pytest.CaptureFixture[str], what: str, found: list[str]) -> None:
+    count(len(set(SECRETS)))
     with capsys.disabled():
         print(f"\nT10: {what}: {len(set(SECRETS))} secrets tried, {len(found)} printed")  # noqa: T201 - asked for
 

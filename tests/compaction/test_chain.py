@@ -328,6 +328,20 @@ def test_a_summary_that_is_longer_than_allowed_is_shortened() -> None:
     assert "left out" in summary.text
 
 
+def test_nobody_counts_the_tokens_of_an_endless_answer() -> None:
+    counted: list[int] = []
+
+    def count(text: str) -> int:
+        counted.append(len(text))
+        return words(text)
+
+    task = SummaryTask(conversation(), 200)
+    with pytest.raises(SummaryError, match="fake wrote 50,000,000 characters in place of "):
+        drive(ask_summarisers(task, [Fake("x" * 50_000_000).summariser], count))
+
+    assert max(counted) < 100_000
+
+
 def test_a_summary_may_not_be_half_as_long_as_what_it_stands_for() -> None:
     fake = Fake(GOOD)
     messages = conversation(1)

@@ -299,7 +299,7 @@ PINS = st.frozensets(st.sampled_from(["t0", "t0.0", "t1.1", "t2.end", "t3.0.1"])
 
 @pytest.mark.acceptance("Q-08")
 @given(threads, BUDGETS, PINS)
-@settings(max_examples=examples(500), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_no_tool_pair_is_ever_split(
     thread: tuple[list[ThreadMessage], str], given: CompactionBudget, pinned: frozenset[str]
 ) -> None:

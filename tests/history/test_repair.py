@@ -801,3 +801,15 @@ def test_arguments_nested_too_deeply_are_refused() -> None:
 
     with pytest.raises(MessageError, match=r"nested deeper than 100 levels\n  at messages\[0\]"):
         repair([Message("assistant", (ToolCall("a", "read", {"deep": deep}),))])
+
+
+def test_a_result_without_a_name_gets_one_where_it_joins_results_in_gemini_s_own_words() -> None:
+    results = [
+        Message("tool", (ToolResult("a", "x", "read"),), api="gemini"),
+        Message("tool", (ToolResult("b", "y"),)),
+    ]
+    asked = Message("assistant", (ToolCall("a", "read", {}), ToolCall("b", "list", {})))
+
+    repaired = repair([Message("user", "Why?"), asked, *results], api="gemini")
+
+    assert [result.name for message in repaired.messages for result in message.tool_results] == ["read", "list"]

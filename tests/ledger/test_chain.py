@@ -15,8 +15,10 @@ from nexus_core.values.ledger import NewStep, Step
 from nexus_core.values.message import Message
 from nexus_core.values.parts import Image
 from nexus_plugins.ledger.sqlite import SqliteLedger, open_sqlite
+from tests.effort import rounds
 from tests.ledger.backends import add, figure, said, tell
 from tests.ledger.test_ledger import PICTURE
+from tests.tables import count
 
 Change = Callable[[sqlite3.Connection, Step], object]
 
@@ -171,14 +173,15 @@ def test_foreign_marks_in_a_row_come_back_as_plain_data(sqlite: SqliteLedger, pa
 
 
 @pytest.mark.acceptance("R8")
-def test_random_edits_by_sql_are_all_found(sqlite: SqliteLedger, path: Path, steps: list[Step]) -> None:
+@pytest.mark.parametrize("edits", [20, pytest.param(rounds(500), marks=pytest.mark.slow)])
+def test_random_edits_by_sql_are_all_found(sqlite: SqliteLedger, path: Path, steps: list[Step], edits: int) -> None:
     chance = random.Random(7)  # noqa: S311 - the same edits every time
     pristine = path.parent / "pristine.db"
     with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(pristine)) as copy:
         source.backup(copy)
     sqlite.close()
     missed = 0
-    for _ in range(60):
+    for _ in range(edits):
         for other in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
             other.unlink(missing_ok=True)
         path.write_bytes(pristine.read_bytes())
@@ -188,5 +191,6 @@ def test_random_edits_by_sql_are_all_found(sqlite: SqliteLedger, path: Path, ste
         with closing(open_sqlite(sqlite.url)) as again:
             missed += victim not in found(again) and "delete" not in edit
 
-    figure(f"60 edits with plain SQL: {missed} not found")
+    count(edits)
+    figure(f"{edits} edits with plain SQL: {missed} not found")
     assert missed == 0

@@ -18,6 +18,7 @@ from nexus_plugins.ledger.sqlite import open_sqlite
 from tests.conftest import ROOT
 from tests.ledger.backends import figure, tell
 from tests.ledger.test_faults import experiment
+from tests.tables import count
 
 OWN_MOUNTS = ("unshare", "--map-root-user", "--mount")
 
@@ -167,6 +168,7 @@ def test_a_migration_that_is_killed_anywhere_leaves_the_old_or_the_new_file(tmp_
             copy = directory / "ledger.db.v1"
             with closing(open_sqlite(f"sqlite:///{copy}")) as old:
                 assert (len(list(old.steps())), list(old.verify())) == (5, [])
+    count(kills)
     figure(f"{kills} kills during a migration: 0 files that are neither old nor new")
     assert kills > 20
 

@@ -17,8 +17,10 @@ import pytest
 
 from nexus_plugins.ledger.sqlite import open_sqlite
 from tests.conftest import ROOT
+from tests.effort import rounds as repeated
 from tests.ledger.backends import Backend, figure
 from tests.ledger.test_repair import fill
+from tests.tables import count
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
 
@@ -43,11 +45,12 @@ def experiment(
     assert done.stderr == ""
     figure(f"{name} ({url.partition(':')[0]}): {done.stdout.strip()}")
     result: dict[str, Any] = json.loads(done.stdout)
+    count(result.get("appends", number))
     return result
 
 
 @pytest.mark.acceptance("R1")
-@pytest.mark.parametrize("kills", [10, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [10, pytest.param(repeated(200), marks=pytest.mark.slow)])
 def test_a_writer_that_is_killed_loses_nothing_it_was_told_is_kept(
     backend: Backend, tmp_path: Path, kills: int
 ) -> None:
@@ -63,7 +66,7 @@ def test_a_writer_that_is_killed_loses_nothing_it_was_told_is_kept(
 
 @pytest.mark.acceptance("R3")
 @pytest.mark.parametrize("sessions", ["one_session", "own_sessions"])
-@pytest.mark.parametrize("appends", [10, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("appends", [10, pytest.param(repeated(200), marks=pytest.mark.slow)])
 def test_eight_processes_write_without_loss(backend: Backend, tmp_path: Path, sessions: str, appends: int) -> None:
     if backend.name == "memory":
         pytest.skip("it is one process's own")
@@ -77,7 +80,7 @@ def test_eight_processes_write_without_loss(backend: Backend, tmp_path: Path, se
 
 @pytest.mark.acceptance("R5")
 @pytest.mark.parametrize("name", ["openings", "migrations"])
-@pytest.mark.parametrize("rounds", [2, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [2, pytest.param(repeated(20), marks=pytest.mark.slow)])
 def test_eight_processes_open_a_new_or_an_older_file_at_once(tmp_path: Path, name: str, rounds: int) -> None:
     result = experiment(name, f"sqlite:///{tmp_path}/new/ledger.db", rounds, tmp_path)
 
@@ -112,7 +115,7 @@ def rows(path: Path) -> object:
 
 
 @pytest.mark.acceptance("R7")
-@pytest.mark.parametrize("cases", [60, pytest.param(3000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("cases", [60, pytest.param(repeated(3000), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("length", [1, 64])
 def test_random_damage_is_found(tmp_path: Path, cases: int, length: int) -> None:
     """Damage counts when SQLite reads something else than before; bytes that nothing uses are nobody's loss."""
@@ -137,6 +140,7 @@ def test_random_damage_is_found(tmp_path: Path, cases: int, length: int) -> None
             harmful += 1
             found += noticed
 
+    count(cases)
     figure(f"{cases} times {length} random bytes: {harmful} changed what is read, {found} of these found")
     assert harmful > cases / 4
     assert found >= harmful * 0.99

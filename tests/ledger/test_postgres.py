@@ -30,6 +30,7 @@ from tests.ledger.backends import figure, tell
 from tests.ledger.test_faults import experiment
 from tests.ledger.test_properties import OPERATIONS, compare
 from tests.ledger.test_repair import fill
+from tests.tables import count
 
 pytestmark = pytest.mark.slow
 
@@ -237,6 +238,7 @@ class Writer:
 def check(writer: Writer) -> None:
     thread = writer.ledger.thread(str(writer.ledger.session("work").tip))  # type: ignore[union-attr]
     lost = {step.id for step in writer.kept} - {step.id for step in thread}
+    count(len(writer.kept))
     figure(f"{len(writer.kept)} acknowledged, {len(lost)} lost, {len(thread) - len(writer.kept)} more")
     assert writer.errors == []
     assert lost == set()

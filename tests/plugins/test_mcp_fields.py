@@ -212,6 +212,7 @@ def test_a_value_of_the_wrong_kind_names_file_line_and_field_and_no_value(
         ('{"mcp": {"servers": {"a": {"command": "x"}}}}', "but servers inside it"),
         ('{"servers": {"a": {"comand": "x"}}}', "but 'comand'; did you mean 'command'?"),
         ('{"servers": {"a": {"httpURL": "x"}}}', "but 'httpURL'; did you mean 'httpUrl'?"),
+        ('{"command": "npx", "args": ["x"]}', "Line 1, Column 2: this is one server, and it has no name"),
         ('{"servers": {"a": {"args": ["x"]}}}', "server 'a' has neither 'command' nor 'url'"),
     ],
 )

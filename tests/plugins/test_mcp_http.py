@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import os
 import socket
+import subprocess
+import sys
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import anyio
+import httpx2
 import pytest
 
 from nexus_core import Nexus
+from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.mcp._errors import ServerError
 from nexus_plugins.mcp._limits import Limits
 from nexus_plugins.mcp._links import Links
+from tests.conftest import ROOT
 from tests.plugins.mcp_http_world import HEADER_VALUE, HOSTILE, HOSTILE_STREAMS, Handler, serving
-from tests.plugins.mcp_world import define, servers_of
+from tests.plugins.mcp_world import define, script, servers_of
 
 HASTE, LEISURE = 1.0, 5.0
 """Seconds for servers that have to be waited for, and for those that have not."""
@@ -151,6 +158,49 @@ def test_a_server_that_does_not_speak_tls_is_told(make_nexus: MakeNexus, nexus_h
     assert "SSL" in str(error)
 
 
+@pytest.mark.slow
+def test_a_server_that_floods_us_keeps_nobody_else_waiting(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    at, misdeed, _ = HOSTILE["sends events without end"]
+    with serving(at, misdeed) as world, serving() as honest:
+        define(nexus_home, bad={"url": world.url}, good={"url": honest.url}, here=script())
+        nexus = make_nexus()
+        request, servers = nexus.request(), servers_of(nexus)
+        ended: list[str] = []
+
+        async def one(links: Links, name: str) -> None:
+            with suppress(ServerError):
+                await links.call(servers[name], "echo", {})
+            ended.append(name)
+
+        async def main() -> None:
+            async with Links(nexus.load(request), request, Limits(3, 3)) as links, anyio.create_task_group() as tasks:
+                for name in servers:
+                    tasks.start_soon(one, links, name)
+
+        anyio.run(main)
+
+    assert ended[-1] == "bad"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["sends events without end", "answers with no JSON", "wants to know who asks"])
+def test_the_command_prints_one_error_and_nothing_of_what_the_sdk_logs(work: Path, nexus_home: Path, kind: str) -> None:
+    at, misdeed, said = HOSTILE[kind]
+    settings = {"plugins": {"mcp": {"call_timeout": 2}}}
+    write_files(nexus_home, {"config.json": json.dumps(settings)})
+    environment = {**os.environ, "NEXUS_HOME": str(nexus_home), "PYTHONPATH": f"{ROOT}:{ROOT}/plugins", "NO_COLOR": "1"}
+    with serving(at, misdeed) as world:
+        define(nexus_home, bad={"url": world.url, "headers": {"X-Key": HEADER_VALUE}})
+
+        line = [sys.executable, "-m", "nexus_core", "mcp", "call", "bad", "echo"]
+        done = subprocess.run(line, cwd=work, env=environment, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout) == (5, "")
+    assert done.stderr.startswith("Error: server 'bad' ")
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) <= 2
+
+
 # ---- whither a name leads ----------------------------------------------------------------------------------
 
 
@@ -178,6 +228,41 @@ def test_a_name_that_leads_elsewhere_after_it_was_looked_at_is_not_followed(
     (error,) = outcomes(nexus, "a")
 
     assert "leads to what only this machine can reach" in str(error)
+
+
+def test_a_server_of_a_project_is_connected_to_on_this_machine_by_its_usual_name(
+    make_nexus: MakeNexus, nexus_home: Path
+) -> None:
+    with serving() as world:
+        entry = {"name": "a", "url": world.url.replace("127.0.0.1", "localhost")}
+        nexus = make_nexus(files={".nexus3/mcp.json": json.dumps({"servers": [entry]})})
+        approved(nexus, nexus_home)
+
+        (found,) = outcomes(nexus, "a")
+
+    assert not isinstance(found, ServerError)
+
+
+def test_an_address_is_asked_by_its_number_and_under_its_name(
+    make_nexus: MakeNexus, nexus_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nexus = make_nexus(files={".nexus3/mcp.json": '{"servers": [{"name": "a", "url": "https://a.example/mcp"}]}'})
+    approved(nexus, nexus_home)
+    there = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.216.34", 0))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: there)
+    asked: list[tuple[str, str, object]] = []
+
+    async def send(_: object, request: httpx2.Request) -> httpx2.Response:
+        asked.append((request.url.host, request.headers["host"], request.extensions["sni_hostname"]))
+        return httpx2.Response(307, headers={"location": "https://a.example/mcp/"}, request=request)
+
+    monkeypatch.setattr(httpx2.AsyncHTTPTransport, "handle_async_request", send)
+
+    (error,) = outcomes(nexus, "a")
+
+    assert set(asked) == {("93.184.216.34", "a.example", "a.example")}
+    assert len(asked) > 2  # redirections on the same machine are followed, up to a number
+    assert "sends elsewhere" in str(error)
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -18,7 +19,9 @@ from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.mcp._errors import ServerError
 from nexus_plugins.mcp._limits import Limits
 from nexus_plugins.mcp._links import Links
-from tests.plugins.mcp_world import EVIL, define, script, servers_of, survivors
+from nexus_plugins.mcp._records import Definition, keep_listing
+from nexus_plugins.mcp.call import Servers, connect
+from tests.plugins.mcp_world import EVIL, alive, define, script, servers_of, survivors
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at /proc")
 HASTE = Limits(start=5, call=5)
@@ -280,7 +283,8 @@ def test_what_is_no_json_is_not_sent(make_nexus: MakeNexus, nexus_home: Path) ->
     server = servers_of(nexus)["good"]
 
     async def work(links: Links) -> None:
-        for given in ({"half": "\ud800"}, {"number": float("nan")}, {"object": object()}):
+        wrong: list[dict[str, object]] = [{"half": "\ud800"}, {"number": float("nan")}, {"object": object()}]
+        for given in wrong:
             with pytest.raises(ServerError, match="is no JSON"):
                 await links.call(server, "echo", given)
         assert (await links.call(server, "echo", {})).content
@@ -351,3 +355,34 @@ def call(id, name, arguments):
         return str(getattr((await links.call(server, "echo", {})).content[0], "text", ""))
 
     assert using(nexus, twice, Limits(start=2, call=2)) == "back"
+
+
+# ---- the end ----------------------------------------------------------------------------------------------
+
+
+def test_ctrl_c_in_a_loop_ends_its_servers_although_one_is_being_asked(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    define(nexus_home, bad=script(EVIL["never answers"]), good=script())
+    nexus = make_nexus()
+    for server in servers_of(nexus).values():
+        keep_listing(nexus_home, server, [Definition("echo", "Says it again.", {"type": "object"})])
+    told: list[str] = []
+
+    def ask(servers: Servers) -> None:
+        told.append(str(servers.call("mcp__bad__echo", {}).content))
+
+    def interrupted() -> None:
+        with connect(nexus) as servers:
+            servers.call("mcp__good__echo", {})
+            threads.append(threading.Thread(target=ask, args=[servers]))
+            threads[0].start()
+            while len(alive(nexus_home)) < 2:
+                time.sleep(0.01)
+            raise KeyboardInterrupt
+
+    threads: list[threading.Thread] = []
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    threads[0].join()
+
+    assert survivors(nexus_home) == []
+    assert len(told) == 1

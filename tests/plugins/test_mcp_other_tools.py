@@ -15,6 +15,7 @@ from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.mcp._dialects import DIALECTS, dialect_of
 from nexus_plugins.mcp._reader import read_servers
+from nexus_plugins.mcp._toml import parse_toml
 from tests.conftest import ROOT, Cli
 
 CORPUS = sorted(path for path in (ROOT.parent / "shared/corpus/mcp").rglob("*") if path.is_file())
@@ -152,6 +153,52 @@ def test_a_server_of_codex_knows_its_line(make_nexus: MakeNexus) -> None:
     (server,) = make_nexus(files={".nexus3/config.json": read("codex"), **files}).load().servers
 
     assert server.line == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("[mcp_servers.a]\nargs = []\ncommand = 7\n", 3),
+        ("\nmcp_servers.a.command = 7\n", 2),
+        ("\n[mcp_servers]\n\na = {command = 7}\n", 4),
+        ("\n[ mcp_servers . 'a' ]\n  command = 7\n", 3),
+        ('[mcp_servers."a"]\nargs = ["""\ncommand = 3\n"""]\ncommand = 7\n', 5),
+        ('[[mcp_servers]]\nname = "b"\ncommand = "x"\n[[mcp_servers]]\nname = "a"\ncommand = 7\n', 6),
+        ("[mcp_servers.b]\ncommand = 'x'\n[mcp_servers.a]\nurl = 'x'\nhttp_headers = 'hunter22'\n", 5),
+        ("[mcp_servers.a]\ncommand = 'x'\nenv_vars = ['A', 7]\n", 3),
+        ("model = 'o3'\nmcp_servers = 'hunter22'\n", 2),
+    ],
+)
+def test_a_fault_in_a_toml_file_has_its_line(make_nexus: MakeNexus, text: str, line: int) -> None:
+    with pytest.raises(ConfigError) as caught:
+        found(make_nexus, {".codex/config.toml": text})
+
+    assert f"Line {line}, Column 1: " in str(caught.value.report)
+    assert "hunter22" not in str(caught.value.report)
+
+
+def test_every_table_of_a_toml_file_with_very_many_has_its_line() -> None:
+    text = "[[other]]\n[[mcp_servers.a.b]]\n" * 2_000
+
+    assert parse_toml(Path("config.toml"), text).position("/mcp_servers/a/b/1999") == (4_000, 1)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "example"),
+    [
+        (".codex/config.toml", "mcp_servers = 7", '[mcp_servers.NAME] and below it command = "…"'),
+        (".gemini/settings.json", '{"mcpServers": 7}', '{"mcpServers": {"…": {"command": "…"}}}'),
+        ("opencode.json", '{"mcp": 7}', '{"mcp": {"…": {"command": ["…"]}}}'),
+        (".vscode/mcp.json", '{"servers": 7}', '{"servers": {"…": {"command": "…"}}}'),
+    ],
+)
+def test_what_to_write_is_told_in_the_words_of_the_tool(
+    make_nexus: MakeNexus, file: str, text: str, example: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        found(make_nexus, {file: text})
+
+    assert f"Write {example} and try again." in str(caught.value.report)
 
 
 def test_a_wrong_field_in_a_file_of_another_tool_is_named_without_its_value(make_nexus: MakeNexus) -> None:

@@ -13,14 +13,14 @@ import anyio
 import mcp_types
 import pytest
 
-from nexus_core import FileError
+from nexus_core import FileError, NexusError
 from nexus_core.plugin import MCPServerConfig, MCPServerWithOrigin
 from nexus_core.testing.fixtures import MakeNexus
-from nexus_plugins.mcp._errors import ServerError
 from nexus_plugins.mcp._links import Links
 from nexus_plugins.mcp._records import Definition, Record, keep_listing, read_record
 from tests.conftest import Cli
 from tests.plugins.mcp_world import define, script, servers_of
+from tests.tables import count
 
 Tools = list[dict[str, Any]]
 READ: dict[str, Any] = {
@@ -158,6 +158,7 @@ def test_every_one_of_at_least_thirty_changes_is_found(
         if not is_found(after(nexus_home, MCPServerWithOrigin(config, "global", tmp_path / "mcp.json"), mutation)):
             failed.append(mutation)
 
+    count(len(MUTATIONS))
     with capsys.disabled():
         print(f"\nT7: changes of definitions: {len(MUTATIONS)} tried, {len(failed)} not found")  # noqa: T201 - the numbers are asked for
     assert len(MUTATIONS) >= 30
@@ -244,6 +245,7 @@ def test_none_of_at_least_twenty_other_ways_to_say_it_is_taken_for_a_change(
         if repeated(nexus_home, MCPServerWithOrigin(config, "global", tmp_path / "mcp.json"), case).withheld:
             failed.append(case)
 
+    count(len(SAME))
     with capsys.disabled():
         print(f"\nT7: other ways to say the same: {len(SAME)} tried, {len(failed)} false alarms")  # noqa: T201 - as above
     assert len(SAME) >= 20
@@ -304,7 +306,7 @@ def test_a_tool_that_changes_between_two_calls_is_not_called_again(
         request = nexus.request()
         async with Links(nexus.load(request), request) as links:
             await links.call(sly, "echo", {})
-            with pytest.raises(ServerError) as caught:
+            with pytest.raises(NexusError) as caught:
                 await links.call(sly, "echo", {})
             await links.call(sly, "cry", {})  # what did not change is still there
             return caught.value.what

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,8 @@ VARIABLES = {"TOKEN": "t", "EMPTY": "", "NEXUS_INPUT_API_KEY": "typed", "NESTED"
         ("${EMPTY}", ""),
         ("${input:api-key}", "typed"),
         ("${workspaceFolder}/run.sh", "/project/run.sh"),
+        ("${workspaceFolderBasename}", "project"),
+        ("${userHome}${/}run.sh", f"{Path.home()}{os.sep}run.sh"),
         ("${TOKEN}${TOKEN}", "tt"),
         ("${NESTED}", "${TOKEN}"),
         ("$TOKEN costs $5", "$TOKEN costs $5"),
@@ -57,7 +60,7 @@ def test_what_a_text_refers_to_is_known_without_looking_it_up() -> None:
         Reference("variable", "A"),
         Reference("variable", "B", "x"),
         Reference("input", "c"),
-        Reference("folder", "workspaceFolder"),
+        Reference("place", "workspaceFolder"),
         Reference("unknown", ""),
     ]
 

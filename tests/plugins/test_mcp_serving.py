@@ -72,9 +72,9 @@ def text_of(answer: Mapping[str, Any]) -> str:
 
 
 def test_everything_that_was_asked_is_answered_although_the_client_has_left(nexus: Nexus) -> None:
-    answers = told(nexus, b"".join(calls(number, "count_tokens", text="x") for number in range(1, 101)))
+    answers = told(nexus, b"".join(calls(number, "count_tokens", text="x") for number in range(1, 31)))
 
-    assert sorted(answer["id"] for answer in answers) == list(range(101))
+    assert sorted(answer["id"] for answer in answers) == list(range(31))
 
 
 @pytest.mark.slow
@@ -100,9 +100,9 @@ def test_no_more_is_read_than_is_answered(nexus: Nexus, monkeypatch: pytest.Monk
         pushed = 0
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(serve, nexus, source, Stuck())
-            for _ in range(200):
+            for _ in range(100):
                 with suppress(BlockingIOError):
-                    pushed += os.write(sink, calls(1, "count_tokens", text="x" * 1_000))
+                    pushed += os.write(sink, calls(1, "count_tokens", text="x" * 2_000))
                 await anyio.sleep(0.002)
             reading.set()
             tasks.cancel_scope.cancel()
@@ -111,7 +111,7 @@ def test_no_more_is_read_than_is_answered(nexus: Nexus, monkeypatch: pytest.Monk
     pushed = anyio.run(main)
     os.close(sink)
 
-    assert pushed < 200 * 1_000
+    assert pushed < 100 * 2_000
 
 
 def test_a_line_that_is_no_message_is_answered_as_such_and_the_next_as_ever(nexus: Nexus) -> None:
@@ -212,7 +212,7 @@ MESSAGES = st.lists(
 VALUES = JSON | MESSAGES | st.sampled_from(["openai", "anthropic", "gemini", "responses", "neutral", "bug"])
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), tool=st.sampled_from(sorted(SERVED)))
 def test_no_argument_brings_a_tool_down(nexus: Nexus, tool: str, data: st.DataObject) -> None:
     names = sorted(SERVED[tool].properties)

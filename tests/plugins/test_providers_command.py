@@ -159,21 +159,32 @@ def test_what_it_leaves_running_keeps_nobody_waiting(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes as Linux shows them")
-def test_it_does_not_outlive_a_program_that_ends_meanwhile(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param("", marks=pytest.mark.slow),
+        pytest.param("os.kill(os.getpid(), signal.SIGTERM)", marks=pytest.mark.slow),
+        "os.kill(os.getpid(), signal.SIGKILL)",
+    ],
+    ids=["by itself", "terminated", "killed"],
+)
+def test_it_does_not_outlive_a_program_that_ends_meanwhile(tmp_path: Path, end: str) -> None:
     program = f"""
-import threading, time
+import os, signal, threading, time
 from pathlib import Path
 from tests.plugins.endpoints import request
 from nexus_plugins.providers._command import CommandSummariser
-summarise = CommandSummariser(("sh", "-c", "echo $$ > {tmp_path}/pid; sleep 600"))
+summarise = CommandSummariser(("sh", "-c", "sleep 600 & echo $! $$ > {tmp_path}/pid; wait"))
 threading.Thread(target=summarise, args=(request(),), daemon=True).start()
 while not Path("{tmp_path}/pid").exists() or not Path("{tmp_path}/pid").read_text().strip():
     time.sleep(0.01)
+time.sleep(0.1)
+{end}
 """
 
-    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[2], timeout=120)
+    subprocess.run([sys.executable, "-c", program], check=not end, cwd=Path(__file__).parents[2], timeout=120)
 
-    assert is_gone(int((tmp_path / "pid").read_text()))
+    assert all(is_gone(int(pid)) for pid in (tmp_path / "pid").read_text().split())
 
 
 @pytest.mark.parametrize(

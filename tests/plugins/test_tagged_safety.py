@@ -17,6 +17,7 @@ from nexus_core.plugin import Arrangement, Past, Renderer, neutralise
 from nexus_plugins.tagged import Dialogue, MomentFormatter, parse
 from nexus_plugins.tagged._options import Options
 from nexus_plugins.tagged._renderer import make_renderer
+from tests.tables import count
 
 NOW = 1765353600_000
 REQUEST = Request(cwd=Path("/work"), home=Path("/home"))
@@ -129,6 +130,7 @@ def random_texts(seed: int, count: int) -> Iterable[list[str]]:
 
 @pytest.mark.acceptance("B-22", "T12")
 def test_ten_thousand_texts_come_back_as_they_were_put_in() -> None:
+    count(10_000)
     for number, texts in enumerate(random_texts(seed=1, count=10_000)):
         assert_it_comes_back(RENDERERS[number % 2], texts)
 
@@ -137,6 +139,7 @@ def test_ten_thousand_texts_come_back_as_they_were_put_in() -> None:
 @pytest.mark.acceptance("B-22", "T12")
 @pytest.mark.parametrize("seed", range(2, 10))
 def test_a_million_texts_come_back_as_they_were_put_in(seed: int) -> None:
+    count(125_000)
     for number, texts in enumerate(random_texts(seed, count=125_000)):
         assert_it_comes_back(RENDERERS[number % 2], texts)
 

@@ -13,6 +13,7 @@ from nexus_core.dialects.neutral.json_form import encode
 from nexus_core.errors import BudgetError, TurnError, UsageError
 from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.testing import write_files
+from nexus_core.text.redaction import Redacted, redact
 from nexus_core.values.agent_result import AgentResult
 from nexus_core.values.message import Message
 from tests.session.compacted import (
@@ -390,8 +391,12 @@ def test_each_message_is_looked_through_for_secrets_once(
     open_nexus: OpenNexus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
-    look = redaction.redact
-    monkeypatch.setattr(redaction, "redact", lambda text: seen.append(text) or look(text))  # type: ignore[func-returns-value]
+
+    def watch(text: str) -> Redacted:
+        seen.append(text)
+        return redact(text)
+
+    monkeypatch.setattr(redaction, "redact", watch)
     session = long_session(open_nexus(plugins=[Words()], summarize=Fake()), 6)
 
     session.compact()

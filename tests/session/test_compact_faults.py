@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from nexus_core.errors import SummaryError
+from nexus_core.errors import SummaryError, UsageError
 from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.testing import write_files
 from nexus_core.values.compaction import SummaryRequest
@@ -115,6 +115,11 @@ def test_in_one_turn_nobody_is_asked_again_who_could_not(open_nexus: OpenNexus, 
         session.record(says("so", name=f"answer_{number}"))
 
     assert 1 <= len(fake.asked) <= turns
+
+
+def test_whoever_gives_something_else_than_a_function_is_told_at_once(open_nexus: OpenNexus) -> None:
+    with pytest.raises(UsageError, match="summarize must be a function, not of type str"):
+        open_nexus(summarize="haiku")
 
 
 def test_an_error_says_what_failed_and_no_secret(open_nexus: OpenNexus, nexus_home: Path) -> None:

@@ -15,12 +15,14 @@ import pytest
 from nexus_core import Nexus
 from nexus_core.compaction.summary import PREVIOUS
 from tests.conftest import ROOT
+from tests.effort import rounds
 from tests.ledger.backends import figure
 from tests.session.compacted import Words
+from tests.tables import count
 
 pytestmark = pytest.mark.slow
 
-KILLS = 25
+KILLS = rounds(25)
 
 
 @pytest.mark.acceptance("R2")
@@ -50,6 +52,7 @@ def test_a_compaction_that_is_killed_has_happened_or_has_not(tmp_path: Path, nex
             if steps[-1].compaction is not None:
                 assert nexus.session("s").messages[0].content.startswith(PREVIOUS)
             assert list(nexus.ledger.verify()) == []
+    count(KILLS)
     figure(f"{KILLS} kills, {while_summarising} while summarising, {len(told)} compactions acknowledged, 0 missing")
     assert told
     assert while_summarising

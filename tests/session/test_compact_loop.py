@@ -10,9 +10,11 @@ import pytest
 from nexus_core.errors import BudgetError
 from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.history.ledger.memory import MemoryLedger
+from tests.effort import rounds
 from tests.session.compacted import AVAILABLE, Fake, Words, compactions, configure, data_of, exchange, long_session
 from tests.session.conftest import OpenNexus
 from tests.session.support import calls, kinds_of, says
+from tests.tables import count
 
 R15 = {
     "empty": "",
@@ -79,12 +81,14 @@ def test_where_it_stops_what_does_not_fit_is_left_out_and_the_cut_stays(
     assert session.next().messages == context.messages
 
 
-@pytest.mark.parametrize("histories", [1, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.acceptance("R15")
+@pytest.mark.parametrize("histories", [1, pytest.param(rounds(20), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("fault", R15)
 def test_whatever_a_summariser_does_a_conversation_goes_on(
     nexus_home: Path, open_nexus: OpenNexus, fault: str, histories: int
 ) -> None:
     configure(nexus_home, summarisers=["given"], timeout=2)
+    count(histories)
     for seed in range(histories):
         chance = random.Random(seed)  # noqa: S311 - the same conversations in every run
         ledger, fake = MemoryLedger(), Fake(R15[fault])

@@ -19,6 +19,7 @@ from nexus_core.values.message import Message
 from tests.conftest import ROOT
 from tests.ledger.backends import figure
 from tests.session.program import main
+from tests.tables import count
 
 ROUNDS = 12
 MOST_STARTS = 40
@@ -60,6 +61,7 @@ def test_a_loop_that_is_killed_again_and_again_loses_nothing_and_does_nothing_tw
         missing = set(acknowledged) - {step.id for step in steps}
         spoken = nexus.session("s").messages
         twice = sum(times - 1 for times in (calls_in(spoken) + results_in(spoken)).values())
+        count(kills)
         figure(f"{kills} kills, {len(acknowledged)} acknowledged steps, {len(missing)} missing, {twice} calls twice")
         assert kills >= 3
         assert not missing

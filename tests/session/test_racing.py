@@ -11,14 +11,16 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tests.effort import rounds
 from tests.ledger.backends import figure
+from tests.tables import count
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here"),
 ]
 
-TURNS = 6
+TURNS = rounds(6)
 
 
 @pytest.mark.acceptance("R3")
@@ -34,6 +36,7 @@ def test_eight_processes_talk_in_one_session_without_loss(
 
     done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False)
 
+    count(8 * TURNS)
     figure(f"8 processes in one session ({kind}): {done.stdout.strip()}")
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout) == {

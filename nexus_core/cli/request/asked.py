@@ -18,21 +18,22 @@ STANDARD_INPUT = "-"
 
 def request_of(
     nexus: Nexus,
-    directory: Path,
     message: str | None,
     circumstances: Mapping[str, Any],
     occasion: Mapping[str, Any],
+    *,
     tools: str,
+    directory: Path,
 ) -> Request:
     """The request that is asked for; whatever is empty was not said.
 
     Args:
         nexus: Whose request it is.
-        directory: Where names of files begin.
         message: What is said, `-` for standard input; None for nothing.
         circumstances: Fields of the request: session, model, renderer, role, task, skills.
         occasion: What is known about the message: timezone, platform, platform_actions, hook_data.
         tools: A file with the tools.
+        directory: Where names of files begin.
 
     Raises:
         UsageError: The message is empty, or something is told about a message that is not there.

@@ -133,7 +133,9 @@ def assemble(
             )
             circumstances["session"] = ""
         try:
-            context = nexus.assemble(request_of(nexus, shell.cwd, message, circumstances, occasion, tools))
+            context = nexus.assemble(
+                request_of(nexus, message, circumstances, occasion, tools=tools, directory=shell.cwd)
+            )
         except BudgetError as error:
             if json:
                 facts = {"needed": error.needed, "available": error.available, "parts": error.parts}

@@ -55,11 +55,19 @@ class SessionRow(NamedTuple):
 
     @classmethod
     def of(
-        cls, label: str, kind: str, steps: Sequence[NewStep], tally: Tally, *, is_new: bool, note: str = ""
+        cls,
+        label: str,
+        kind: str,
+        steps: Sequence[NewStep],
+        tally: Tally,
+        *,
+        is_new: bool,
+        is_open: bool,
+        note: str = "",
     ) -> SessionRow:
-        """A session to which steps were added."""
+        """A session to which steps were added, or none."""
         what = "new" if is_new else "more" if steps else "same"
-        return cls(label, kind, what, tally, len(steps), bool(steps) and not steps[-1].closes, note)
+        return cls(label, kind, what, tally, len(steps), is_open, note)
 
     def facts(self) -> dict[str, object]:
         """All of it, for JSON."""
@@ -150,7 +158,7 @@ def _told(outcome: Outcome) -> Iterator[str]:
         listed = ", ".join(f"{number:,} {code}" for code, number in outcome.repaired.items())
         yield f"{outcome.file}: put right whenever it is sent: {listed}"
     for row in outcome.rows:
-        if row.is_open:
+        if row.is_open and row.what != "same":
             record = f"nexus session record {quote(row.label)}"
             yield f"{row.label}: its last turn is open: `{record}` says what it waits for, --interrupted gives it up"
 

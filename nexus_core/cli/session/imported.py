@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from nexus_core.session.importing.finding import Found
     from nexus_core.session.importing.transcripts import Imported
     from nexus_core.text.progress import Progress
-    from nexus_core.values.ledger import Ledger, SessionRecord
+    from nexus_core.values.ledger import Ledger, NewStep, SessionRecord
 
 _LOOKED_AT = 500
 """So many of the newest messages are looked through for what has to be put right: seldom more are sent."""
@@ -140,7 +140,7 @@ def _import(shell: CommandShell, ledger: Ledger, task: _Task, progress: Progress
     given = Given(transcript, task.data, name, task.label, task.cwd, digest)
     imported = import_transcript(ledger, given, dry_run=task.dry_run)
     progress.advance(len(task.data) * _WRITTEN)
-    rows = _rows(imported)
+    rows = _rows(ledger, imported)
     return Outcome(
         task.name,
         imported.label if rows else "",
@@ -152,19 +152,32 @@ def _import(shell: CommandShell, ledger: Ledger, task: _Task, progress: Progress
     )
 
 
-def _rows(imported: Imported) -> list[SessionRow]:
+def _rows(ledger: Ledger, imported: Imported) -> list[SessionRow]:
     """A row for each session; what is there of a path already may be in one that another path has grown."""
     grown = {each.label for each in imported.growths if each.steps}
     return [
-        SessionRow.of(each.label, each.path.kind, each.steps, each.tally, is_new=each.is_new, note=each.note)
+        SessionRow.of(
+            each.label,
+            each.path.kind,
+            each.steps,
+            each.tally,
+            is_new=each.is_new,
+            is_open=_is_open(each.steps, ledger.session(each.label)),
+            note=each.note,
+        )
         for each in imported.growths
         if each.path.items and (each.steps or each.label not in grown)
     ]
 
 
+def _is_open(steps: Sequence[NewStep], record: SessionRecord | None) -> bool:
+    """Whether the last turn of a session is open, with what is added to it."""
+    return not steps[-1].closes if steps else record is not None and record.open_turn is not None
+
+
 def _same(ledger: Ledger, record: SessionRecord) -> SessionRow:
-    kind = str(about_import(record).get("kind"))
-    return SessionRow(record.label, kind, "same", tally_until(ledger, record.tip))
+    kind, is_open = str(about_import(record).get("kind")), record.open_turn is not None
+    return SessionRow(record.label, kind, "same", tally_until(ledger, record.tip), is_open=is_open)
 
 
 def _unused(ledger: Ledger, wanted: str, label: str) -> str:
@@ -181,7 +194,14 @@ def _restore(ledger: Ledger, task: _Task, text: str, progress: Progress) -> Outc
     restored = restore(ledger, export, label=task.label, dry_run=task.dry_run)
     progress.advance(len(task.data) * _WRITTEN)
     rows = [
-        SessionRow.of(each.record.label, "fork" if place else "main", each.steps, each.tally, is_new=each.is_new)
+        SessionRow.of(
+            each.record.label,
+            "fork" if place else "main",
+            each.steps,
+            each.tally,
+            is_new=each.is_new,
+            is_open=_is_open(each.steps, each.record),
+        )
         for place, each in enumerate(restored)
     ]
     return Outcome(task.name, rows[0].label, rows, form="nexus", lines=text.count("\n"))

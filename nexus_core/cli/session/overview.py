@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.errors import LedgerError, UnreachableError
-from nexus_core.session.numbering import turns_until
+from nexus_core.session.numbering import tokens_until, turns_until
 from nexus_core.session.spending import spent_until
 from nexus_core.session.tail import Tail
 from nexus_core.values.conversation import Usage
@@ -24,8 +24,8 @@ class Overview(NamedTuple):
     Attributes:
         record: The session.
         turns, steps: How many its thread has, those before a fork included.
-        tokens: What its messages take, as `counter` counted.
-        counter: Who counted.
+        tokens: What its messages take.
+        counter: Who counted the newest of them.
         usage: What all calls of the thread cost.
     """
 
@@ -81,7 +81,8 @@ def look_over(ledger: Ledger, record: SessionRecord) -> Overview:
         return Overview(record)
     tail = Tail(ledger)
     tip = tail.step(record.tip)
-    return Overview(record, turns_until(tail, tip), tip.position + 1, tip.total, tip.counter, spent_until(tail, tip))
+    turns, tokens, usage = turns_until(tail, tip), tokens_until(tail, tip), spent_until(tail, tip)
+    return Overview(record, turns, tip.position + 1, tokens, tip.counter, usage)
 
 
 class Damaged(NamedTuple):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nexus_core.history.ledger.store import Store
 
 
-RUNNING_SUMS = frozenset({"turns", "spent"})
+RUNNING_SUMS = frozenset({"turns", "messages", "all_tokens", "spent"})
 """What sessions write down with each step about all steps before it; where it is missing, they read those steps."""
 _READING = 0.7
 """The share of the work that is reading."""
@@ -195,8 +195,10 @@ def _parent(row: StepRow, kept: dict[str, StepRow], lines: dict[str, list[StepRo
 
 
 def _known_positions(steps: Iterable[StepRow]) -> Mapping[str, Sequence[int]]:
-    """The positions, by their branch, of which it is known whose they are: those of whole steps, and of steps that are
-    gone but are certain to belong to a turn of which something is left, whose loss is told already.
+    """The positions, by their branch, of which it is known whose they are.
+
+    They are those of whole steps, and of steps that are gone but are certain to belong to a turn of which something is
+    left, whose loss is told already.
     """
     turns: dict[tuple[str, str], list[StepRow]] = defaultdict(list)
     for row in steps:

@@ -119,7 +119,7 @@ def digest_of(row: StepRow) -> str:
     facts = canonical([row.id, row.parent, row.turn, row.kind, row.closes, row.tokens, row.counter, row.created])
     # Line breaks inside JSON are escaped, so that no two contents give one text.
     digest = blake2b(f"{facts}\n".encode(), digest_size=32)
-    digest.update(row.messages.encode())
+    digest.update(f"{row.messages}".encode())  # whatever damage made of it
     digest.update(f"\n{row.data}".encode())
     return digest.hexdigest()
 

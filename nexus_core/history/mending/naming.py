@@ -24,10 +24,11 @@ def name_calls(work: Work, pairing: Pairing) -> None:
     ids = _Ids(work)
     for batch in pairing.batches:
         ids.begin_batch()
+        joins_own = any(spot.partner is not None and work.owns(spot.partner.draft) for spot in batch.calls)
         for spot in batch.calls:
             _name(work, spot)
             ids.identify(spot)
-            _follow(work, spot)
+            _follow(work, spot, joins_own=joins_own)
 
 
 def _name(work: Work, spot: Spot) -> None:
@@ -46,15 +47,20 @@ def _name(work: Work, spot: Spot) -> None:
         _change_call(spot, name=name)
 
 
-def _follow(work: Work, spot: Spot) -> None:
-    """Make a result repeat what the call says."""
+def _follow(work: Work, spot: Spot, *, joins_own: bool) -> None:
+    """Make a result repeat what the call says.
+
+    Args:
+        work: What is mended.
+        spot: The call.
+        joins_own: Whether its result may get into one message with results in the API's own words.
+    """
     rules, call = work.rules, spot.call
     if spot.partner is None:
         return
     result = spot.partner.result
-    # Where others leave the name out, the conversion finds it by the id.
-    is_named = result.name or work.owns(spot.partner.draft)
-    if rules.result_names and is_named and result.name != call.name:
+    # Where others leave the name out, the conversion finds it by the id; the API's own words it leaves alone.
+    if rules.result_names and (result.name or joins_own) and result.name != call.name:
         work.note("wrong-result-name", spot.partner.draft, f"a result does not repeat the name {shown(call.name)}")
         _change_result(spot.partner, name=call.name)
     if result.call_id != call.id and (result.call_id or _needs_id(work, spot)):

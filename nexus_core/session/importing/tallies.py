@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.session.numbering import UNCOUNTED, turns_until
+from nexus_core.session.numbering import UNCOUNTED, tokens_until, turns_until
 from nexus_core.session.tail import Tail
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Tally(NamedTuple):
         turns: How many in which something was said; a compaction between two is none.
         steps: How many.
         messages: How many; an input that was sealed counts once.
-        tokens: What they take, as the newest step's counter counted.
+        tokens: What they take, whoever counted.
     """
 
     turns: int = 0
@@ -45,13 +45,13 @@ def messages_of(kind: StepKind, count: int) -> int:
 def tally(steps: Iterable[NewStep]) -> Tally:
     """What steps consist of that follow each other from the first on."""
     turns = count = messages = tokens = 0
-    counter, is_open = "", False
+    is_open = False
     for step in steps:
         turns += not is_open and is_turn(step.kind)
         count += 1
         messages += messages_of(step.kind, len(step.messages))
-        tokens = step.tokens + (tokens if step.counter == counter else 0)
-        counter, is_open = step.counter, not step.closes
+        tokens += step.tokens
+        is_open = not step.closes
     return Tally(turns, count, messages, tokens)
 
 
@@ -61,7 +61,7 @@ def tally_until(ledger: Ledger, tip: str | None) -> Tally:
         return Tally()
     tail = Tail(ledger)
     step = tail.step(tip)
-    return Tally(turns_until(tail, step), step.position + 1, _messages_until(tail, step), step.total)
+    return Tally(turns_until(tail, step), step.position + 1, _messages_until(tail, step), tokens_until(tail, step))
 
 
 def _messages_until(tail: Tail, tip: Step) -> int:

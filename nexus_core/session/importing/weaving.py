@@ -3,8 +3,9 @@
 A turn begins with what the user said and ends with an answer that calls no tool, or when the user spoke again. What a
 program said in the user's name belongs to the turn before. What a step knows besides its messages is listed in
 `session/recording.py`; imported ones have `imported`, the lines of each message, `time`, and `kinds` where not
-everything was somebody's own word. Those that something may be put behind have the sums up to them: `spent`, `turns`
-and `messages`. A step was made when its first message was said; one that nobody said anything in, when the last was.
+everything was somebody's own word. Those that something may be put behind have the sums up to them: `spent`, `turns`,
+`messages` and `all_tokens`. A step was made when its first message was said; one in which nobody says anything, when
+the last one was.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from nexus_core.session.importing.runs import entries_of, find_runs
 from nexus_core.session.importing.tallies import MESSAGES, Tally, is_turn, messages_of
 from nexus_core.session.importing.times import read_moment
 from nexus_core.session.importing.weights import ESTIMATE
+from nexus_core.session.numbering import TOKENS
 from nexus_core.session.spending import added, written
 from nexus_core.values.conversation import Usage
 from nexus_core.values.ledger import NewStep
@@ -218,7 +220,8 @@ class Weaver:
         sums = None
         if closes or is_last:
             sums = Sums(self._spent, Tally(self._turns, self._count, self._messages, self._tokens))
-            data |= {"spent": written(self._spent), "turns": self._turns, MESSAGES: self._messages}
+            data |= {"spent": written(self._spent), "turns": self._turns}
+            data |= {MESSAGES: self._messages, TOKENS: self._tokens}
         step = NewStep(
             kind=kind,
             closes=closes,

@@ -42,8 +42,10 @@ def harmless_address(host: str) -> str | None:
 
     The name itself where it cannot be looked up here: somebody on the way (a proxy) may know it.
     """
+    if host in _LOOPBACK:
+        return host
     found = _resolved(host)
-    if host not in _LOOPBACK and any(map(_is_internal, found)):
+    if any(map(_is_internal, found)):
         return None
     return str(found[0]) if found else host
 

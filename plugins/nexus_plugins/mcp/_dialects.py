@@ -40,6 +40,18 @@ DIALECTS = {
 }
 TARGETS = ("claude", "vscode", "codex", "nexus")
 """Those whose files Nexus can write."""
+FIELDS = {
+    "nexus": {name: name for name in ("env_file", "include_tools", "exclude_tools", "start_timeout", "call_timeout")},
+    "codex": {
+        "include_tools": "enabled_tools",
+        "exclude_tools": "disabled_tools",
+        "start_timeout": "startup_timeout_sec",
+        "call_timeout": "tool_timeout_sec",
+    },
+    "claude": {"call_timeout": "timeout"},
+    "vscode": {"env_file": "envFile"},
+}
+"""By the name that a field has in Nexus, what each of them calls it; what is not there, the tool does not know."""
 NEXUS = Dialect("nexus", "Nexus", ("mcp.json",), "servers", comments=True, inputs=True, command_list=True)
 
 

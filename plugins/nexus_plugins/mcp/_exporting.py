@@ -7,29 +7,17 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.plugin import secrets_in
-from nexus_plugins.mcp._dialects import DIALECTS
+from nexus_plugins.mcp._dialects import FIELDS
+from nexus_plugins.mcp._losses import find_losses
 from nexus_plugins.mcp._references import in_words_of, references_in, without_defaults, without_references
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from nexus_core.plugin import MCPServerConfig
     from nexus_plugins.mcp._references import Reference
 
 _SCHEME = re.compile(r"\s*(?:(?:Bearer|Basic|Token)\s+)?\s*", re.IGNORECASE)
-# By the name that a field has in Nexus, what each tool calls it; what is not there, the tool does not know.
-_FIELDS = {
-    "nexus": {name: name for name in ("env_file", "include_tools", "exclude_tools", "start_timeout", "call_timeout")},
-    "codex": {
-        "include_tools": "enabled_tools",
-        "exclude_tools": "disabled_tools",
-        "start_timeout": "startup_timeout_sec",
-        "call_timeout": "tool_timeout_sec",
-    },
-    "claude": {"call_timeout": "timeout"},
-    "vscode": {"env_file": "envFile"},
-}
-_SWITCHED = frozenset({"codex", "nexus"})  # who knows that a server can be switched off
 
 
 class Exported(NamedTuple):
@@ -53,7 +41,7 @@ def export(servers: Iterable[MCPServerConfig], target: str) -> Exported:
     entries = {}
     for server in servers:
         entries[server.name] = _entry(server, target, variables)
-        losses += _losses(server, target, entries[server.name])
+        losses += find_losses(server, target, entries[server.name])
     return Exported(_written(entries, target), tuple(dict.fromkeys(variables)), tuple(losses))
 
 
@@ -94,7 +82,7 @@ def _entry(server: MCPServerConfig, target: str, variables: list[str]) -> dict[s
 
 def _rest(server: MCPServerConfig, target: str) -> dict[str, Any]:
     rest: dict[str, Any] = {"cwd": in_words_of(server.cwd, target)} if server.cwd else {}
-    for field, name in _FIELDS[target].items():
+    for field, name in FIELDS[target].items():
         value = getattr(server, field)
         if value or (field == "include_tools" and value is not None):
             value = in_words_of(value, target) if isinstance(value, str) else value
@@ -102,30 +90,6 @@ def _rest(server: MCPServerConfig, target: str) -> dict[str, Any]:
     if "timeout" in rest:
         rest["timeout"] = round(rest["timeout"] * 1000)
     return rest | ({} if server.enabled else {"enabled": False})
-
-
-def _losses(server: MCPServerConfig, target: str, entry: dict[str, Any]) -> Iterator[str]:
-    """What the tool would do otherwise; nothing for Nexus itself."""
-    if target == "nexus":
-        return
-    tool, known = DIALECTS[target].tool, _FIELDS[target]
-    if not server.enabled and target not in _SWITCHED:
-        yield f"{tool} has no 'enabled' in this file: it would start {server.name!r}"
-    if "include_tools" not in known and (server.include_tools is not None or server.exclude_tools):
-        yield f"{tool} has no choice of tools in this file: it would offer all of {server.name!r}"
-    if (server.start_timeout and "start_timeout" not in known) or (server.call_timeout and "call_timeout" not in known):
-        yield f"{tool} has limits of its own for {server.name!r}"
-    if server.env_file and "env_file" not in known:
-        yield f"{tool} does not read the variables of {server.name!r} from a file"
-    if target == "vscode" and any(
-        each.default for word in (*server.command, server.url) for each in references_in(word)
-    ):
-        yield f"VS Code knows no defaults: it would not start {server.name!r} while a variable is not set"
-    if target == "codex":
-        if server.type == "sse":
-            yield f"Codex does not speak with {server.name!r}, which is an event stream"
-        if any(True for _ in references_in(json.dumps(entry))):
-            yield f"Codex does not look up the references in {server.name!r}"
 
 
 def _for_codex(env: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Limits(NamedTuple):
-    """Seconds that a server may take to start and to list its tools, and that a tool may take."""
+    """Seconds that a server may take to start and to list its tools, and that a call may take, all of that included."""
 
     start: float = 20.0
     call: float = 60.0

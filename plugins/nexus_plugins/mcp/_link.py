@@ -58,23 +58,26 @@ class Link:
 
     async def serve(self) -> None:
         """Run until `stop`; whatever goes wrong is this server's own affair."""
-        with self._scope:
-            try:
-                client = Client(
-                    _Transport(self.line),
-                    cache=None,
-                    message_handler=self._notice,
-                    client_info=mcp_types.Implementation(name="nexus", version=__version__),
-                )
-                async with client as self.client:
-                    self.ready.set()
-                    await self.stop.wait()
-            except Exception as error:  # noqa: BLE001 - a broken server may raise anything, groups of exceptions too
-                self.failure = self.failure or self.fault(_first(error))
-            finally:
-                self.client = None
-                self.ready.set()
-        self.ended.set()
+        try:
+            with self._scope:
+                await self._run()
+        except Exception as error:  # noqa: BLE001 - a broken server may raise anything, groups of exceptions too
+            self.failure = self.failure or self.fault(_first(error))
+        finally:
+            self.client = None
+            self.ready.set()
+            self.ended.set()
+
+    async def _run(self) -> None:
+        client = Client(
+            _Transport(self.line),
+            cache=None,
+            message_handler=self._notice,
+            client_info=mcp_types.Implementation(name="nexus", version=__version__),
+        )
+        async with client as self.client:
+            self.ready.set()
+            await self.stop.wait()
 
     @property
     def is_open(self) -> bool:

@@ -66,6 +66,7 @@ class Links:
         self._links: dict[str, Link] = {}
         self._locks: dict[str, anyio.Lock] = {}
         self._tasks = anyio.create_task_group()
+        self._is_closed = False
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
@@ -74,14 +75,16 @@ class Links:
     async def __aexit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
+        self._is_closed = True
+        links = list(self._links.values())  # those that are asked something still leave when they end
         with anyio.CancelScope(shield=True):
-            for link in self._links.values():
+            for link in links:
                 link.stop.set()
             with anyio.move_on_after(PATIENCE):
-                for link in self._links.values():
+                for link in links:
                     await link.ended.wait()
             async with anyio.create_task_group() as tasks:
-                for link in self._links.values():
+                for link in links:
                     tasks.start_soon(link.drop)
         self._tasks.cancel_scope.cancel()
         # Without what went wrong in the block: it is nobody's but the caller's, and would come back in a group.
@@ -147,6 +150,8 @@ class Links:
 
     async def _ask(self, link: Link, work: Callable[[Client], Awaitable[T]], deadline: Deadline, what: str) -> T:
         """What a server answers. One that does not in time is ended, if nobody else waits for it."""
+        if self._is_closed:
+            raise link.line.fault("has ended")
         errand = Errand(link, work)
         self._tasks.start_soon(errand.run)
         try:
@@ -159,6 +164,8 @@ class Links:
 
     async def _start(self, server: MCPServerWithOrigin, deadline: Deadline) -> Link:
         name = server.config.name
+        if self._is_closed:
+            raise ServerError(name, "is not started: all servers are being ended")
         if (before := self._links.get(name)) is not None:
             await self._drop(before)
         link: Link | None = None

@@ -54,11 +54,14 @@ def read_servers(path: Path, layer: Layer, dialect: Dialect) -> list[LayerConfig
         return [document]
     content = document.value
     if not isinstance(content, dict):
-        raise _error(path, document, "", "the file must hold an object")
+        raise _error(path, document, dialect, "", "the file must hold an object")
     for name in {*NAMES, dialect.container}:
         if not isinstance(content.get(name, []), dict | list):
-            raise _error(path, document, f"/{name}", f"{name!r} must be a list or an object")
+            raise _error(path, document, dialect, f"/{name}", f"{name!r} must be a list or an object")
     container = find_container(content, dialect)
+    for name in ("command", "url") if container.servers is content else ():
+        if name in content and not isinstance(content[name], dict):
+            raise _error(path, document, dialect, f"/{name}", "this is one server, and it has no name")
     start = f"/{container.key}" if container.key else ""
 
     def position(pointer: str) -> tuple[int, int]:
@@ -92,12 +95,23 @@ def _skipped(path: Path, document: JsonDocument | TomlDocument, container: Conta
         yield Skipped(path, reason if number < MAX_SKIPPED else rest, line=line)
 
 
-def _error(path: Path, document: JsonDocument | TomlDocument, pointer: str, message: str) -> ConfigError:
+def _error(
+    path: Path, document: JsonDocument | TomlDocument, dialect: Dialect, pointer: str, message: str
+) -> ConfigError:
     return setting_error(
         path,
         None,
         document.position(pointer),
         title=f"Invalid setting in {path}",
         message=message,
-        closing='Write {"servers": [{"name": "…", "command": ["…"]}]} and try again.',
+        closing=f"Write {_example(dialect)} and try again.",
     )
+
+
+def _example(dialect: Dialect) -> str:
+    if dialect is NEXUS:
+        return '{"servers": [{"name": "…", "command": ["…"]}]}'
+    command = '["…"]' if dialect.command_list else '"…"'
+    if dialect.name == "codex":
+        return f"[{dialect.container}.NAME] and below it command = {command}"
+    return f'{{"{dialect.container}": {{"…": {{"command": {command}}}}}}}'

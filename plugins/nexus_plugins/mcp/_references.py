@@ -5,6 +5,7 @@ They stay as they are wherever servers are read, shown and compared; only what s
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,6 +21,7 @@ INPUT = "NEXUS_INPUT_"
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FOLDERS = frozenset({"workspaceFolder", "workspaceRoot", "CLAUDE_PROJECT_DIR"})
+_PLACES = _FOLDERS | {"workspaceFolderBasename", "userHome", "pathSeparator", "/"}
 _BARE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")  # as Gemini CLI writes them
 _BRACED = re.compile(r"(?<!\$)\{env:([A-Za-z_][A-Za-z0-9_]*)\}")  # as opencode does
 
@@ -28,7 +30,7 @@ class Reference(NamedTuple):
     """What is referred to.
 
     Attributes:
-        kind: `variable`, `input`, `folder`, or `unknown`.
+        kind: `variable`, `input`, `place` (the directory of the project, the user's home), or `unknown`.
         name: Of the variable or the input.
         default: What stands for a variable that is not set; None when there is nothing.
     """
@@ -63,8 +65,8 @@ def resolve(text: str, variables: Mapping[str, str], folder: Path, what: str) ->
 
     def found(match: re.Match[str]) -> str:
         reference = _read(match[1])
-        if reference.kind == "folder":
-            return str(folder)
+        if reference.kind == "place":
+            return _place(reference.name, folder)
         if reference.kind == "unknown":
             raise ConfigError(
                 f"{what} has a reference that is not understood",
@@ -115,16 +117,24 @@ def without_references(text: str) -> str:
     return _REFERENCE.sub("", text)
 
 
+def _place(name: str, folder: Path) -> str:
+    if name in _FOLDERS:
+        return str(folder)
+    if name == "userHome":
+        return str(folder.home())
+    return folder.name if name == "workspaceFolderBasename" else os.sep
+
+
 def _read(inner: str) -> Reference:
     kind, colon, rest = inner.partition(":")
     if colon and kind == "input" and rest:
         return Reference("input", rest)
     if colon and kind == "env" and _NAME.fullmatch(rest):
         return Reference("variable", rest)
+    if inner in _PLACES:
+        return Reference("place", inner)
     name, has_default, default = inner.partition(":-")
     name = name.removeprefix("env:")
     if _NAME.fullmatch(name) and (has_default or ":" not in inner):
-        if name in _FOLDERS and not has_default:
-            return Reference("folder", name)
         return Reference("variable", name, default if has_default else None)
     return Reference("unknown", "")

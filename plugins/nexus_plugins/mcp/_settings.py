@@ -19,8 +19,12 @@ class McpSettings(Strict):
         description="Other tools whose files in a project are read too: in your own config for every project, in a "
         "project's for that project.",
     )
-    start_timeout: Seconds = Field(default=20.0, description="Seconds a server may take to start and say who it is.")
-    call_timeout: Seconds = Field(default=60.0, description="Seconds a tool may take.")
+    start_timeout: Seconds = Field(
+        default=20.0, description="Seconds a server may take to start and to list its tools."
+    )
+    call_timeout: Seconds = Field(
+        default=60.0, description="Seconds a call may take, the start of its server included."
+    )
     refresh_hours: Annotated[float, Field(ge=0)] = Field(
         default=24.0, description="Hours after which known tools are asked for again when a server is started anyway."
     )

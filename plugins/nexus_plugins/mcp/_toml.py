@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core.plugin import setting_error
+from nexus_core.plugin import pointer_to, setting_error
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _AT = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
-_HEADER = re.compile(r"\s*\[\s*mcp_servers\s*\.\s*(?:\"([^\"]*)\"|'([^']*)'|([A-Za-z0-9_-]+))")
+_WORD = r"(?:\"[^\"]*\"|'[^']*'|[A-Za-z0-9_-]+)"
+_PATH = rf"{_WORD}(?:[ \t]*\.[ \t]*{_WORD})*"
+_HEADER = re.compile(rf"\s*\[(\[)?[ \t]*({_PATH})[ \t]*\]")
+_QUOTES = re.compile("\"\"\"|'''")
+_KEY = re.compile(rf"\s*({_PATH})[ \t]*=")
 
 
 class TomlDocument(NamedTuple):
-    """What a file holds, and in which line each of its servers begins."""
+    """What a file holds, and by JSON pointer, in which line the keys in it stand."""
 
     value: dict[str, Any]
     lines: dict[str, int]
 
     def position(self, pointer: str) -> tuple[int, int]:
-        """Line and column of the server that a JSON pointer leads to; of the whole otherwise."""
-        name = pointer.removeprefix("/mcp_servers/").split("/")[0].replace("~1", "/").replace("~0", "~")
-        return self.lines.get(name, 1), 1
+        """Line and column of what a JSON pointer leads to, or of what it should be in."""
+        while pointer and pointer not in self.lines:
+            pointer = pointer.rpartition("/")[0]
+        return self.lines.get(pointer, 1), 1
 
 
 def parse_toml(path: Path, text: str) -> TomlDocument:
@@ -47,11 +53,50 @@ def parse_toml(path: Path, text: str) -> TomlDocument:
             message="this is not TOML",  # what Python says of it may repeat a value
             closing="Fix the TOML syntax error and try again.",
         ) from None
+    plain = _as_json(value)
+    return TomlDocument(plain, _lines(text, plain))
+
+
+def _lines(text: str, value: dict[str, Any]) -> dict[str, int]:
+    """The lines of all keys that begin one."""
     lines: dict[str, int] = {}
-    for number, written in enumerate(text.splitlines(), start=1):
-        if match := _HEADER.match(written):
-            lines.setdefault(next(name for name in match.groups() if name is not None), number)
-    return TomlDocument(_as_json(value), lines)
+    tables: Counter[str] = Counter()
+    table = quotes = ""
+    for number, written in enumerate(text.split("\n"), start=1):
+        was_inside = bool(quotes)  # of a text of several lines, where something may look like a key
+        for each in _QUOTES.findall(written):
+            quotes = each if not quotes else "" if each == quotes else quotes
+        if was_inside:
+            continue
+        header, key = _HEADER.match(written), _KEY.match(written)
+        if header:
+            table = _pointer("", header[2])
+            if header[1]:  # one more of a list of tables
+                tables[table] += 1
+                table = pointer_to(table, tables[table] - 1)
+        found = table if header else _pointer(table, key[1]) if key else ""
+        while found and found not in lines and _is_there(value, found):
+            lines[found] = number
+            found = found.rpartition("/")[0]
+    return lines
+
+
+def _pointer(table: str, path: str) -> str:
+    for word in re.findall(_WORD, path):
+        table = pointer_to(table, word[1:-1] if word[0] in "\"'" else word)
+    return table
+
+
+def _is_there(value: Any, pointer: str) -> bool:  # noqa: ANN401 - any JSON value
+    for token in pointer[1:].split("/"):
+        name = token.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, list) and name.isdecimal() and int(name) < len(value):
+            value = value[int(name)]
+        elif isinstance(value, dict) and name in value:
+            value = value[name]
+        else:
+            return False
+    return True
 
 
 def _as_json(value: Any) -> Any:  # noqa: ANN401 - any TOML value

@@ -139,8 +139,8 @@ class _Wire:
         self._out.flush()
 
     def _settle(self, number: object) -> None:
-        if isinstance(number, int | str) and self._unanswered[number]:
-            self._unanswered[number] -= 1
+        if isinstance(number, int | str):
+            self._unanswered -= Counter([number])  # which leaves out what is zero
         self._answered.set()
         self._answered = anyio.Event()
 

@@ -119,8 +119,14 @@ def connect(nexus: Nexus) -> Iterator[Servers]:
     import_links()
     from anyio.from_thread import start_blocking_portal  # noqa: PLC0415 - comes with the extra
 
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(connect_async(nexus)) as servers:
-        yield Servers(portal, servers)
+    with start_blocking_portal() as portal:
+        connection = portal.wrap_async_context_manager(connect_async(nexus))
+        servers = connection.__enter__()
+        try:
+            yield Servers(portal, servers)
+        finally:
+            # Without what went wrong in the block: Ctrl-C would break the loop before the servers are ended.
+            connection.__exit__(None, None, None)
 
 
 def import_links() -> type[Links]:

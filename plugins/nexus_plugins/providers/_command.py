@@ -42,6 +42,8 @@ USUAL = (
     *("APPDATA", "COMSPEC", "LOCALAPPDATA", "PATHEXT", "SYSTEMROOT", "USERPROFILE"),
 )
 """The environment variables by which programs find their own files; none of them holds a key."""
+WATCH = 'read -r _ || kill -9 "-$0"'
+"""Waits for words that never come; where the pipe breaks instead, ends the process group it is given."""
 _TOO_MUCH = f"printed more than {LARGEST // 1024 // 1024} MiB"
 
 
@@ -144,10 +146,31 @@ def _not_outliving(process: subprocess.Popen[bytes]) -> Iterator[None]:
     end = partial(_end, process)
     atexit.register(end)
     try:
-        yield
+        with _watched(process.pid):
+            yield
     finally:
         atexit.unregister(end)
         end()
+
+
+@contextmanager
+def _watched(leader: int) -> Iterator[None]:
+    """Somebody sees to it that a program ends also where this process is killed: then the pipe between them breaks."""
+    watcher = None
+    with suppress(OSError):  # without a shell, nobody does
+        watcher = subprocess.Popen(  # noqa: S603 - our own words, and a number
+            ("/bin/sh", "-c", WATCH, str(leader)),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    try:
+        yield
+    finally:
+        if watcher is not None:
+            watcher.kill()
+            watcher.communicate()
 
 
 def _environment(secrets: Secrets) -> dict[str, str]:

@@ -1,0 +1,54 @@
+"""What another tool would do otherwise than Nexus with a server that is exported to it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from nexus_plugins.mcp._dialects import DIALECTS, FIELDS
+from nexus_plugins.mcp._references import references_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nexus_core.plugin import MCPServerConfig
+
+
+def find_losses(server: MCPServerConfig, target: str, entry: dict[str, Any]) -> Iterator[str]:
+    """The differences, in words; none for Nexus itself.
+
+    Args:
+        server: The server.
+        target: The tool.
+        entry: What is written about the server for that tool.
+    """
+    if target != "nexus":
+        yield from _unknown_fields(server, target)
+        yield from _unknown_references(server, target, entry)
+
+
+def _unknown_fields(server: MCPServerConfig, target: str) -> Iterator[str]:
+    tool, name = DIALECTS[target].tool, server.name
+    set_fields = {field for field in FIELDS["nexus"] if getattr(server, field) not in (None, "", ())}
+    unknown = set_fields - FIELDS[target].keys()
+    if not server.enabled and target != "codex":
+        yield f"{tool} has no 'enabled' in this file: it would start {name!r}"
+    if unknown & {"include_tools", "exclude_tools"} or (server.include_tools == () and target != "codex"):
+        yield f"{tool} has no choice of tools in this file: it would offer all of {name!r}"
+    if unknown & {"start_timeout", "call_timeout"}:
+        yield f"{tool} has limits of its own for {name!r}"
+    if "env_file" in unknown:
+        yield f"{tool} does not read the variables of {name!r} from a file"
+    if server.type == "sse" and target == "codex":
+        yield f"Codex does not speak with {name!r}, which is an event stream"
+
+
+def _unknown_references(server: MCPServerConfig, target: str, entry: dict[str, Any]) -> Iterator[str]:
+    references = list(references_in(json.dumps(entry)))
+    if target == "codex" and references:
+        yield f"Codex does not look up the references in {server.name!r}"
+    if target == "claude" and any(each.kind == "place" for each in references):
+        yield f"Claude Code does not know the place that {server.name!r} refers to"
+    words = (*server.command, server.url)
+    if target == "vscode" and any(each.default for word in words for each in references_in(word)):
+        yield f"VS Code knows no defaults: it would not start {server.name!r} while a variable is not set"
