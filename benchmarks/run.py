@@ -3,8 +3,8 @@
     python benchmarks/run.py [--quick] [--only AREA ...] [--output FILE] [--cache DIR] [--without-peers]
 
 Peers are installed by the scripts into environments of their own, kept in DIR. `--quick` runs the short form of each:
-no peers, no network, goals ten times as wide, and nothing is written. Exit code: 0 all goals met, 1 a goal missed,
-2 something could not be measured.
+no peers, no network, goals ten times as wide, and nothing is written. `--only` writes nothing without `--output`. Exit
+code: 0 all goals met, 1 a goal missed, 2 something could not be measured.
 """
 
 from __future__ import annotations
@@ -50,6 +50,11 @@ class Benchmark(NamedTuple):
     peers: bool = False
     quick: bool = True
 
+    @property
+    def command(self) -> str:
+        """What runs it alone."""
+        return f"python benchmarks/{self.name}.py"
+
 
 BENCHMARKS = (
     Benchmark("startup", "Start-up", peers=True),
@@ -75,15 +80,25 @@ BENCHMARKS = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run them, write the document, and return the exit code."""
     given = read_options(argv)
-    chosen = [
-        each for each in BENCHMARKS if (not given.only or each.name in given.only) and (each.quick or not given.quick)
-    ]
     started = time.monotonic()
-    areas = [run(each, given) for each in chosen]
+    chosen = [each for each in BENCHMARKS if is_chosen(each, given)]
+    areas = {each.name: run(each, given) for each in chosen}
     print(f"\n{len(areas)} benchmarks, {time.monotonic() - started:.0f} s")
-    if not given.quick:
-        given.output.write_text(write_document(areas, describe_machine(), read_reasons()), encoding="utf-8")
+    if given.output:
+        left_out = {each.name: Area(each.title, each.command, None, "left out of this run") for each in BENCHMARKS}
+        everything = [areas.get(name, area) for name, area in left_out.items()]
+        given.output.write_text(write_document(everything, describe_machine(), read_reasons()), encoding="utf-8")
         print(f"written: {given.output}")
+    return tell_verdict(list(areas.values()))
+
+
+def is_chosen(benchmark: Benchmark, given: argparse.Namespace) -> bool:
+    """Whether it is to run."""
+    return (not given.only or benchmark.name in given.only) and (benchmark.quick or not given.quick)
+
+
+def tell_verdict(areas: Sequence[Area]) -> int:
+    """Print what is not as it should be, and return the exit code."""
     for area in areas:
         for row in area.rows:
             if row.missed:
@@ -101,16 +116,20 @@ def read_options(argv: Sequence[str] | None) -> argparse.Namespace:
     names = [each.name for each in BENCHMARKS]
     parser.add_argument("--quick", action="store_true", help="the short form of each; nothing is written")
     parser.add_argument("--only", nargs="+", choices=names, metavar="AREA", help=f"some of {', '.join(names)}")
-    parser.add_argument("--output", type=Path, default=RESULTS, metavar="FILE", help="where to write (RESULTS.md)")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="where to write (RESULTS.md, if all are run)")
     parser.add_argument("--cache", type=Path, default=CACHE, metavar="DIR", help=f"where venvs are kept ({CACHE})")
     parser.add_argument("--without-peers", action="store_true", help="measure Nexus only")
-    return parser.parse_args(argv)
+    given = parser.parse_args(argv)
+    if given.quick:
+        given.output = None
+    elif not (given.only or given.output):
+        given.output = RESULTS
+    return given
 
 
 def run(benchmark: Benchmark, given: argparse.Namespace) -> Area:
     """What a script found; it prints its own report meanwhile."""
-    command = f"python benchmarks/{benchmark.name}.py"
-    print(f"\n== {benchmark.title}: {command}", flush=True)
+    print(f"\n== {benchmark.title}: {benchmark.command}", flush=True)
     options = ["--quick"] if given.quick else []
     if benchmark.peers:
         options += ["--cache", str(given.cache), *["--without-peers"] * given.without_peers]
@@ -130,9 +149,16 @@ def run(benchmark: Benchmark, given: argparse.Namespace) -> Area:
         sys.stderr.write(done.stderr)
         print(f"-- {time.monotonic() - started:.0f} s", flush=True)
         if found.exists():
-            return Area(benchmark.title, command, Report.from_json(json.loads(found.read_text(encoding="utf-8"))))
+            return Area(
+                benchmark.title, benchmark.command, Report.from_json(json.loads(found.read_text(encoding="utf-8")))
+            )
     said = done.stderr.strip().splitlines()
-    return Area(benchmark.title, command, None, without_paths(said[-1] if said else f"it ended with {done.returncode}"))
+    return Area(
+        benchmark.title,
+        benchmark.command,
+        None,
+        without_paths(said[-1] if said else f"it ended with {done.returncode}"),
+    )
 
 
 def without_paths(text: str) -> str:

@@ -203,9 +203,24 @@ def test_a_quick_run_writes_nothing_and_every_script_is_told(scripts: Scripts, t
 
 
 def test_some_may_be_chosen(scripts: Scripts, tmp_path: Path) -> None:
-    run.main(["--only", "layers", "writing", "--output", str(tmp_path / "RESULTS.md")])
+    code = run.main(["--only", "layers", "writing", "--output", str(tmp_path / "RESULTS.md")])
 
+    assert code == 0
     assert [Path(argv[1]).stem for argv in scripts.started] == ["layers", "writing"]
+    assert "| Start-up | all of it | left out of this run |" in (tmp_path / "RESULTS.md").read_text()
+
+
+def test_a_part_of_them_does_not_take_the_place_of_all_results(
+    scripts: Scripts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "RESULTS", tmp_path / "RESULTS.md")
+
+    run.main(["--only", "layers"])
+    assert not (tmp_path / "RESULTS.md").exists()
+
+    run.main([])
+    assert len(scripts.started) == 1 + len(run.BENCHMARKS)
+    assert (tmp_path / "RESULTS.md").exists()
 
 
 @pytest.mark.slow

@@ -519,6 +519,7 @@ BOMBS = {
 }
 
 
+@pytest.mark.acceptance("T16")
 @pytest.mark.parametrize("text", sampled(BOMBS.values(), one_in=3), ids=BOMBS)
 def test_a_bomb_is_refused_within_a_second_with_its_place(text: str) -> None:
     before = time.process_time()
@@ -529,6 +530,7 @@ def test_a_bomb_is_refused_within_a_second_with_its_place(text: str) -> None:
     assert position >= Position(1, 1)
 
 
+@pytest.mark.acceptance("T16")
 @pytest.mark.parametrize(
     "name", sampled(["blank_lines", "many_keys", "many_items", "a_long_key_above_many_values"], one_in=4)
 )

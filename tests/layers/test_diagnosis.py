@@ -470,6 +470,7 @@ PUMPS = [
 ]
 
 
+@pytest.mark.acceptance("T18")
 @pytest.mark.parametrize(
     "pump", sampled([*PUMPS, "- ", "1. ", "> ", "~~~", " ", "\n", "a\n", "9", "e.g", "```\n"], one_in=6)
 )

@@ -272,6 +272,7 @@ def seconds(function: Callable[[str], object], text: str) -> float:
     return time.process_time() - start
 
 
+@pytest.mark.acceptance("T18")
 @pytest.mark.parametrize(
     ("function", "start", "pump"),
     sampled(

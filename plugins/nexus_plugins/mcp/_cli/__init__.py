@@ -6,6 +6,7 @@ pinning.py   pin                  what changed in the tools of a server, and app
 changing.py  add, remove, enable, disable
 moving.py    import, export       from and to the files of other tools
 serving.py   serve                Nexus itself as a server
+loop.py      runs what starts servers, so that none is left behind when a command is broken off
 """
 
 from __future__ import annotations
