@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ACME := examples/acme
+# Hundreds of tests start Nexus; what is compiled once is not compiled by each of them.
+unexport PYTHONDONTWRITEBYTECODE
 LONG ?=
 EFFORT := $(if $(LONG),--hypothesis-profile=long)
 
@@ -35,8 +37,8 @@ lint: $(VENV)/.dev  ## ruff: rules and format
 	$(BIN)/ruff format --check .
 
 types: $(VENV)/.dev  ## mypy --strict
-	$(BIN)/mypy
-	$(BIN)/mypy tests scripts benchmarks
+	$(BIN)/mypy -n 2
+	$(BIN)/mypy -n 2 tests scripts benchmarks
 	MYPYPATH=examples/hello-plugin $(BIN)/mypy -p nexus_hello
 
 architecture: $(VENV)/.dev  ## import-linter: who may import whom
