@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from nexus_core.text.markers import escape as escape_markers
     from nexus_core.text.markers import neutralise
     from nexus_core.text.markers import unescape as unescape_markers
-    from nexus_core.text.redaction import redact
+    from nexus_core.text.redaction import redact, redact_json
     from nexus_core.text.visible import visible, visible_line
     from nexus_core.text.written_secrets import hide_secrets, secrets_in
     from nexus_core.tokens.counter import TextCounter
@@ -157,6 +157,7 @@ _HOMES = {
     "read_text": "files.reading",
     "real_path": "files.admission",
     "redact": "text.redaction",
+    "redact_json": "text.redaction",
     "remove_value": "config.editing",
     "render_system": "rendering.labelled",
     "repository_of": "files.repository",
@@ -261,6 +262,7 @@ __all__ = [
     "read_text",
     "real_path",
     "redact",
+    "redact_json",
     "remove_value",
     "render_system",
     "repository_of",

@@ -1,13 +1,15 @@
 """A list of items of OpenAI's Responses, kept as steps of a ledger.
 
 Every addition is one step, a turn by itself: messages, which all of Nexus reads, and beside them (`items` in the step's
-data) the items byte for byte. Nothing is deleted. A step that takes back the newest item is a `revert` (`popped`), one
-that takes back all is a `compaction` that keeps nothing (`cleared`).
+data) the items byte for byte. One without words of the user goes on with the turn before it, for whoever counts turns
+or shows them. Nothing is deleted. A step that takes back the newest item is a `revert` (`popped`), one that takes back
+all is a `compaction` that keeps nothing (`cleared`).
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +17,7 @@ from nexus_core.dialects.finding import dialect
 from nexus_core.dialects.plain import plain_mapping
 from nexus_core.errors import ConflictError, ExistsError, MessageError, TurnError
 from nexus_core.session.assembling import ensure_in_use
+from nexus_core.session.numbering import CONTINUES
 from nexus_core.session.state import State
 from nexus_core.session.walking import walk_back
 from nexus_core.tokens.counters import open_counter
@@ -74,10 +77,13 @@ class KeptItems:
             counter=counter.name,
             data={} if _is_long(blocks) and _written(messages) == blocks else {"items": blocks},
         )
+        # The SDK adds the user's words first, and what came of them in one piece or several.
+        goes_on = replace(step, data={**step.data, CONTINUES: True})
 
         def change(record: SessionRecord | None) -> None:
             known = record or self._ledger.create(self._label, data={"model": "", "cwd": str(self._nexus.cwd)})
-            self._ledger.append(known.label, step, after=known.tip)
+            is_new = known.tip is None or any(message.role == "user" for message in messages)
+            self._ledger.append(known.label, step if is_new else goes_on, after=known.tip)
 
         self._do(change)
 

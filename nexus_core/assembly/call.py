@@ -5,18 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_core.assembly.asking_renderer import arrange
 from nexus_core.assembly.sent import halve
 from nexus_core.errors import BudgetError
 from nexus_core.values.assembled import AssembledContext
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
 
     from nexus_core.assembly.epoch import Epoch
     from nexus_core.assembly.sent import Sent
     from nexus_core.values.arrangement import Arranged
     from nexus_core.values.assembled import Writer
     from nexus_core.values.budget import Decision, TokenBudget
+    from nexus_core.values.conversation import Tool
     from nexus_core.values.finding import Finding
     from nexus_core.values.message import Message
     from nexus_core.values.parts import JSON
@@ -80,7 +82,7 @@ def assemble(call: Call) -> AssembledContext:
     said, past = current.message if current else None, tuple(each.message for each in history)
     told, since = [each.tokens for each in history], [each.tokens for each in progress]
     if call.renderer.arrange is not None:
-        past, said = _arrange(call, history, said)
+        past, said = arrange_sent(call.request, call.renderer, call.sent, call.turn, call.epoch.tools)
         told, event = list(map(call.weigh, past)), call.weigh(said) if said else 0
     used = call.fixed | {
         "history": sum(told) + sum(since),
@@ -118,10 +120,13 @@ def assemble(call: Call) -> AssembledContext:
     )
 
 
-def _arrange(call: Call, history: Iterable[Sent], current: Message | None) -> Arranged:
+def arrange_sent(
+    request: Request, renderer: Renderer, sent: Sequence[Sent], turn: str, tools: tuple[Tool, ...]
+) -> Arranged:
+    """History and input as a renderer that rearranges them sends them; arguments as in `Call`."""
     from nexus_core.values.arrangement import Arrangement, Past  # noqa: PLC0415 - most renderers leave it as it is
 
-    assert call.renderer.arrange is not None  # noqa: S101 - asked before
+    history, current, _ = halve(sent, turn)
     past = tuple(Past(each.message, each.created, each.is_input, each.said or each.message) for each in history)
-    given = Arrangement(request=call.request, history=past, current=current, tools=call.epoch.tools)
-    return call.renderer.arrange(given)
+    said = current.message if current else None
+    return arrange(renderer, Arrangement(request=request, history=past, current=said, tools=tools))

@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.assembly.sent import Key
+from nexus_core.history.asking import NEWEST, ask_truncation
 from nexus_core.history.groups import groups
 from nexus_core.history.sums import RunningSums
 
@@ -190,7 +191,7 @@ def _choose_groups(sent: Sequence[Sent], room: int, fitting: Fitting) -> list[in
     if not sent:
         return []
     found, sums = _grouped(sent, fitting.known)
-    slices = fitting.truncation.choose(sums, room) if room > 0 else [slice(-1, None)]
+    slices = ask_truncation(fitting.truncation, sums, room) if room > 0 else [NEWEST]
     chosen = sorted({at for part in slices for at in range(len(found))[part]})
     return [place for at in chosen for place in range(found[at].first, found[at].last + 1)]
 
@@ -198,13 +199,15 @@ def _choose_groups(sent: Sequence[Sent], room: int, fitting: Fitting) -> list[in
 def _grouped(sent: Sequence[Sent], known: dict[object, Grouped]) -> Grouped:
     """The groups of messages; the same messages are often asked about again."""
     key = sent[0].key, sent[-1].key, len(sent)
-    if key not in known:
+    grouped = known.get(key)
+    if grouped is None:
         found = groups([each.message for each in sent])
         sizes = (sum(each.tokens for each in sent[group.first : group.last + 1]) for group in found)
+        grouped = Grouped(found, RunningSums(sizes))
         if len(known) >= MOST_KNOWN:
             known.clear()
-        known[key] = Grouped(found, RunningSums(sizes))
-    return known[key]
+        known[key] = grouped
+    return grouped
 
 
 def _begun(sent: Sequence[Sent], kept: list[int], turn: str) -> list[int]:

@@ -31,7 +31,12 @@ def weigh_section(section: Section, count: Callable[[str], int]) -> int:
 
 def without_memories(sections: Sequence[Section]) -> list[Section]:
     """The sections that are told in any case."""
-    return [section for section in sections if section.kind != "memory" or section.required]
+    return [section for section in sections if not is_optional(section)]
+
+
+def is_optional(section: Section) -> bool:
+    """Whether a section is a memory that may be left out."""
+    return section.kind == "memory" and not section.required
 
 
 def choose_memories(sections: Sequence[Section], room: int, count: Callable[[str], int]) -> Told:
@@ -42,7 +47,7 @@ def choose_memories(sections: Sequence[Section], room: int, count: Callable[[str
         room: Tokens there are for memories.
         count: Counts a text.
     """
-    optional = [section for section in sections if section.kind == "memory" and not section.required]
+    optional = [section for section in sections if is_optional(section)]
     sizes = {id(section): weigh_section(section, count) for section in optional}
     left_out: list[Section] = []
     # Of equals, the last one first.

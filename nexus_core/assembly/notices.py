@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from difflib import unified_diff
 from typing import TYPE_CHECKING
 
@@ -44,8 +45,7 @@ def changed_sections(
 
     In the order in which a model reads them, those that are gone at last.
     """
-    before = {_key(section): section for section in told}
-    after = {_key(section): section for section in now}
+    before, after = _by_key(told), _by_key(now)
     for key, section in after.items():
         if key not in before or before[key].text != section.text:
             yield before.get(key), section
@@ -78,7 +78,19 @@ def _cut(line: str, name: str) -> str:
     return f"{line[:LONGEST_LINE]} [… {len(line) - LONGEST_LINE:,} more characters of this line of {name} …]"
 
 
-def _key(section: Section) -> tuple[str, str]:
-    """What makes a section the same although it was moved."""
-    is_file = section.source is not None and section.source.is_file
-    return (section.source.uri if section.source and is_file else section.id, section.title)
+def _by_key(sections: Iterable[Section]) -> dict[tuple[str, str, int], Section]:
+    """Sections by what makes each the same although it was moved; of several alike, also by which of them it is."""
+    found: dict[tuple[str, str, int], Section] = {}
+    alike: Counter[tuple[str, str]] = Counter()
+    for section in sections:
+        key = _name(section), section.title
+        found[*key, alike[key]] = section
+        alike[key] += 1
+    return found
+
+
+def _name(section: Section) -> str:
+    """The file it comes from, or what it is called and by whom; two plugins may call something the same."""
+    if section.source is None:
+        return section.id
+    return section.source.uri if section.source.is_file else f"{section.source.plugin}:{section.id}"

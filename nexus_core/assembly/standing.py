@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from nexus_core.assembly.asking_renderer import configure, write_system
 from nexus_core.assembly.epoch import write_view
 from nexus_core.assembly.setup import write_setup
 from nexus_core.assembly.tools import offer_tools, permitted
@@ -49,14 +50,13 @@ class Standing:
         configured = loaded.settings.get("renderer")
         name = request.renderer or (configured if isinstance(configured, str) else LABELLED.name)
         offered = LABELLED if name == LABELLED.name else host.renderers([LABELLED]).get(name)
-        self.renderer: Renderer = offered if offered.configure is None else offered.configure(loaded)
+        self.renderer: Renderer = configure(offered, loaded)
         self.sections = tuple(in_order((*sections, *self.renderer.sections)))
 
     @property
     def is_current(self) -> bool:
         """Whether its renderer says by itself what it said before; that may come from files that no load has read."""
-        configure = self.renderer.configure
-        return configure is None or configure(self.loaded).sections == self.renderer.sections
+        return configure(self.renderer, self.loaded).sections == self.renderer.sections
 
     @property
     def settings(self) -> Settings:
@@ -107,7 +107,7 @@ class Standing:
     @cached_property
     def system(self) -> str:
         """The static zone in words."""
-        return self.renderer.system(self.sections)
+        return write_system(self.renderer, self.sections)
 
     @cached_property
     def setup(self) -> bytes:

@@ -78,16 +78,26 @@ def offer_tools(
         role: What part the agent plays.
         settings: What the user and the project permit.
     """
-    every = [(tool, CALLER) for tool in given]
-    every += [(as_kept(tool), Source(uri=tool.origin or f"plugin:{plugin}", plugin=plugin)) for tool, plugin in added]
+    every = [Offered(tool, CALLER) for tool in given]
+    every += [_added(tool, Source(uri=tool.origin or f"plugin:{plugin}", plugin=plugin)) for tool, plugin in added]
     taken: set[str] = set()
     offered = []
-    for tool, source in every:
-        is_taken = source is not CALLER and tool.name in taken
-        refusal = "another tool has that name" if is_taken else _refusal(tool, role, settings)
-        taken.add(tool.name)
-        offered.append(Offered(tool, source, refusal))
+    for each in every:
+        is_taken = each.source is not CALLER and each.tool.name in taken
+        refusal = each.refusal or ("another tool has that name" if is_taken else _refusal(each.tool, role, settings))
+        taken.add(each.tool.name)
+        offered.append(each._replace(refusal=refusal))
     return tuple(offered)
+
+
+def _added(tool: Tool, source: Source) -> Offered:
+    """A tool of a plugin. What every API would refuse is kept away, so that it does not cost the whole call."""
+    try:
+        kept = as_kept(tool)
+    except MessageError as error:
+        return Offered(Tool(name=tool.name, scope=tool.scope), source, f"{error.what}, at {error.path}")
+    nameless = not kept.name.strip() and "_builtin" not in kept.extra
+    return Offered(kept, source, "it has no name" if nameless else "")
 
 
 def permitted(offered: Iterable[Offered]) -> tuple[Tool, ...]:

@@ -81,11 +81,12 @@ class RequestWriter(NamedTuple):
         """What a call is given besides what is said: what is added here, the settings, the caller; the last wins."""
         model = self._model(context, options)
         added: dict[str, Any] = {"model": context.model} if context.model or "model" in options else {}
-        if speaking.name == "anthropic" and (room := _room(context, model)):
+        given = options_for(speaking.name, context.model_config) | dict(options)
+        if speaking.name == "anthropic" and (room := _room(context, model, given.get("thinking"))):
             added["max_tokens"] = room
         if speaking.name in _KEYED and self.enabled and cache and caches(speaking.rules, model):
             added |= _cache_key(context)
-        return added | options_for(speaking.name, context.model_config) | dict(options)
+        return added | given
 
 
 def writer_for(model: Model, find_model: Callable[[str], Model], settings: Settings) -> RequestWriter:
@@ -143,9 +144,12 @@ def _overridden(body: dict[str, Any], api: str, options: Mapping[str, Any]) -> d
     return body if api == "neutral" else body | dict(options)
 
 
-def _room(context: AssembledContext, model: Model) -> int:
-    """What is kept free for the answer, no more than the model can say."""
-    return min(context.token_budget.reserve_response, model.max_output or context.token_budget.limit)
+def _room(context: AssembledContext, model: Model, thinking: object) -> int:
+    """What is kept free for the answer, no more than the model can say; Anthropic wants more than is for thoughts."""
+    budget, room = context.token_budget, context.token_budget.reserve_response
+    thoughts = thinking.get("budget_tokens") if isinstance(thinking, dict) else 0
+    wanted = room + thoughts if type(thoughts) is int and thoughts >= room else room
+    return min(wanted, model.max_output or budget.limit)
 
 
 def _cache_key(context: AssembledContext) -> dict[str, str]:

@@ -30,6 +30,10 @@ app = typer.Typer(
 )
 
 _HIDDEN = "(hidden)"
+_TABLES = frozenset({"env", "environment", "headers", "http_headers"})
+"""What files call the variables and headers of a server."""
+_SECRETS = ("api_key", "apikey", "access_key", "secret_key", "token", "password", "secret", "authorization", "cookie")
+"""How the name of a setting ends whose value nobody should see; the name of a variable in its place is none."""
 MAX_FAULTS = 100
 """How many faults are shown at once: for each, its file is read again."""
 
@@ -93,10 +97,10 @@ def _follow(value: Any, pointer: str) -> Any:  # noqa: ANN401 - any JSON value
     return value
 
 
-def _in_json(value: object) -> str:
+def _in_json(value: object, indent: int | None = None) -> str:
     import json  # noqa: PLC0415 - as above
 
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
 def _without_secrets(value: Any, pointer: str = "") -> Any:  # noqa: ANN401 - any JSON value
@@ -109,14 +113,19 @@ def _without_secrets(value: Any, pointer: str = "") -> Any:  # noqa: ANN401 - an
         return (
             hide_secrets(value) if words else [_without_secrets(each, f"{pointer}/{n}") for n, each in enumerate(value)]
         )
-    if _is_secret(pointer):
+    if _is_secret(pointer, value):
         return _HIDDEN
     return hide_secrets([value])[0] if isinstance(value, str) else value
 
 
-def _is_secret(pointer: str) -> bool:
+def _is_secret(pointer: str, value: object) -> bool:
+    path = pointer.split("/")
     # The values of a server's environment and headers often are, whatever they are called.
-    return pointer.startswith("/mcp_servers/") and ("/env/" in pointer or "/headers/" in pointer)
+    if pointer.startswith(("/mcp_servers/", "/mcpServers/")) and not _TABLES.isdisjoint(path):
+        return True
+    if not isinstance(value, str) or not path[-1].lower().replace("-", "_").endswith(_SECRETS):
+        return False
+    return not ("_" in value and value.isupper() and value.isidentifier())
 
 
 @app.command(epilog="\b\nExamples:\n  nexus config get provider.model\n  nexus config get context --json")
@@ -156,12 +165,21 @@ def set_setting(
         path = (nexus.home if for_all else project_directory(nexus)) / "config.json"
     text = change_setting(path, key, value, own=for_all, write=not dry_run)
     if dry_run:
-        shell.console.text(text)
+        shell.console.text(_shown(text))
         shell.console.message("Nothing was written.")
         return
     shell.console.text(str(path))
     with suppress(NexusError), shell.nexus() as nexus:  # what is wrong with another file is not about this one
         _say_what_has_no_effect(shell, path, key, nexus.load())
+
+
+def _shown(text: str) -> str:
+    """The text of a config.json as it is; if there is a secret in it, what it says without."""
+    from nexus_core.config.json_parser import parse_json  # noqa: PLC0415 - only this command writes
+
+    value = parse_json(text).value
+    without = _without_secrets(value)
+    return text if without == value else _in_json(without, indent=2)
 
 
 def _say_what_has_no_effect(shell: CommandShell, path: Path, key: str, loaded: Loaded) -> None:

@@ -130,7 +130,7 @@ def _server() -> _Schema:
         "type": "object",
         "description": "How to reach a server: a command to start, or an address to connect to.",
         "properties": {**fields, "transport": {"anyOf": [_TYPE, nested]}},
-        "anyOf": [{"required": [name]} for name in ("command", "url", "httpUrl", "transport")],
+        "anyOf": [{"required": [name]} for name in ("command", "url", "httpUrl", "serverUrl", "transport")],
     }
 
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 FREE_TEXT = "input"
 """The name that the text of a custom tool has among its arguments."""
 
+INVALID_JSON = "INVALID_JSON"
+"""Under this name Anthropic's documentation hands arguments back that are no JSON; others took it over."""
+
 _NOTHING = re.compile(r"\s*(\{\s*\})?\s*")
 
 
@@ -51,10 +54,15 @@ def compact(arguments: JSON) -> str:
 
 def as_object(call: ToolCall) -> dict[str, Any]:
     """The arguments as an object, for APIs that take nothing else; a text that is none stands in a field of it."""
-    if call.raw is None or call.arguments or _NOTHING.fullmatch(call.raw):
-        copied: dict[str, Any] = plain(call.arguments)
-        return copied
-    return {FREE_TEXT: call.raw}
+    if is_broken(call):
+        return {FREE_TEXT: call.raw}
+    copied: dict[str, Any] = plain(call.arguments)
+    return copied
+
+
+def is_broken(call: ToolCall) -> bool:
+    """Whether the model wrote arguments of which nothing could be read."""
+    return call.raw is not None and not call.arguments and not _NOTHING.fullmatch(call.raw)
 
 
 def _finite(number: str) -> float:

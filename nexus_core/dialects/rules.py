@@ -14,6 +14,8 @@ from nexus_core.values.api import ApiRules
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+SILENT_ERROR = "[the tool failed and said nothing]"
+"""What such a result says where the API wants words."""
 _MEGABYTE = 1024 * 1024
 
 OPENAI = ApiRules(
@@ -91,6 +93,8 @@ ANTHROPIC = ApiRules(
     # "text content blocks must be non-empty", "… must contain non-whitespace text" (home-assistant/core#175637), "all
     # messages must have non-empty content except for the optional final assistant message" (claude-code#6774).
     blank_text=False,
+    # "content cannot be empty if `is_error` is true" (anthropics/claude-agent-sdk-python#248).
+    silent_errors=False,
     # "final assistant content cannot end with trailing whitespace" (tailcallhq/forgecode#1872).
     final_blanks=False,
     # "Invalid `signature` in `thinking` block": thinking goes back as it came, or not at all.

@@ -147,6 +147,12 @@ _CODES = (
         lambda rules: rules.result_names,
     ),
     # results
+    Code(
+        "silent-error",
+        "A result says that its tool failed, and nothing else",
+        "has it say so in words",
+        lambda rules: not rules.silent_errors,
+    ),
     Code("orphan-result", "A result answers no call", "leaves the result out", _always),
     Code("duplicate-result", "A call has more than one result", "keeps the first", _always),
     Code(

@@ -56,7 +56,7 @@ def _is_plain(part: Part, message: Message, rules: ApiRules) -> bool:
         return message.role == "assistant" and is_parsed and is_named and is_known
     if isinstance(part, ToolResult):
         says = all(isinstance(each, Text) and each.text.strip() for each in part.parts)
-        return message.role == "tool" and says and not rules.result_names
+        return message.role == "tool" and says and bool(part.parts or not part.is_error) and not rules.result_names
     is_sealed = isinstance(part, Reasoning) and bool(part.signature or part.encrypted)
     return is_sealed and message.role == "assistant" and getattr(part, "api", "") == rules.name
 

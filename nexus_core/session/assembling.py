@@ -69,9 +69,10 @@ def already_open(label: str, turn: Turn) -> TurnError:
 
     waiting = f", and waits for {', '.join(map(str, turn.pending))}" if turn.pending else ""
     name = quote(label)
+    going_on = "record these results, then next() goes on with it" if turn.pending else "next() goes on with it"
     return TurnError(
         f"a turn is open in session {label!r} already{waiting}",
-        hint="next() goes on with it, interrupt=True gives it up; if another program works on it, fork the session",
+        hint=f"{going_on}, interrupt=True gives it up; if another program works on it, fork the session",
         command=f"`nexus assemble --session {name}`, without a message, prints what it sends now; "
         f"`nexus session record {name} --interrupted` gives it up; `nexus session fork {name} NEW` leaves it alone",
     )

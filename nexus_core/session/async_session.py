@@ -43,7 +43,7 @@ class AsyncSession:
         """What goes to the model now, in the turn that is open; the same bytes until something is recorded."""
         return await run_async(self._pipeline.next())
 
-    async def record(self, given: object, *, interrupted: bool = False) -> RecordedStep:
+    async def record(self, given: object, *, interrupted: bool | None = None) -> RecordedStep:
         """Keep what a model answered or a tool brought; the same thing a second time changes nothing."""
         return await run_async(self._pipeline.record(given, interrupted=interrupted))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nexus_core.assembly.calibration import learn
 from nexus_core.session.assembling import ensure_in_use
 from nexus_core.session.recording import Known, agent_step, read_agent_result, reply_step, result_step
-from nexus_core.session.replies import read_reply
+from nexus_core.session.replies import endless, read_reply
 from nexus_core.session.results import read_results
 from nexus_core.session.turns import read_usage
 from nexus_core.values.agent_result import AgentResult
@@ -33,11 +33,11 @@ class Deciding:
         self._thread = thread
         self._last = last
 
-    def about(self, given: object, *, interrupted: bool) -> Decide:
+    def about(self, given: object, *, interrupted: bool | None) -> Decide:
         """Read what is to be recorded, and say how it is decided about.
 
         Raises:
-            MessageError: It is in no shape that is known.
+            MessageError: It is in no shape that is known, or a stream whose end is missing.
         """
         if isinstance(given, AgentResult):
             result = read_agent_result(given)
@@ -46,9 +46,11 @@ class Deciding:
         if brought is not None:
             return lambda state: result_step(state.turn, brought)
         reply = read_reply(given)
+        if reply.stop == "broken" and interrupted is None:
+            raise endless()
 
         def decide(state: State) -> NewStep | Known:
-            decided = reply_step(state.turn, reply, interrupted=interrupted)
+            decided = reply_step(state.turn, reply, interrupted=bool(interrupted))
             if isinstance(decided, Known):
                 return decided
             self._last.ensure_unmoved(state)

@@ -60,12 +60,13 @@ class Epochs:
         """A new epoch, with everything as it is now; arguments as above."""
         basis = {**standing.basis, "reloads": reloads}
         name = before.digest if before else ""
-        if self._draft is None or self._draft[0] is not standing or self._draft[1:3] != (name, reloads):
+        known = self._draft  # others may begin one at the same time, for another session
+        if known is None or known[0] is not standing or known[1:3] != (name, reloads):
             version = before.version + 1 if before else FIRST_VERSION
             context = system_context(standing.sections, version=version, now=now)
             content = write_epoch(standing.system, standing.tools, basis, standing.view_digest, context)
-            self._draft = standing, name, reloads, Draft(read_epoch(content), (standing.view, content))
-        return self._draft[3]
+            self._draft = known = standing, name, reloads, Draft(read_epoch(content), (standing.view, content))
+        return known[3]
 
     def store(self, blobs: tuple[bytes, ...]) -> None:
         """Keep what a step is going to name."""
@@ -78,26 +79,29 @@ class Epochs:
         Raises:
             LedgerError: It is not there.
         """
-        if digest not in self._known:
-            _make_room(self._known)
-            self._known[digest] = read_epoch(self._blob(digest, "the system prompt of this session"))
-        return self._known[digest]
+        found = self._known.get(digest)
+        if found is None:
+            found = read_epoch(self._blob(digest, "the system prompt of this session"))
+            _remember(self._known, digest, found)
+        return found
 
     def view(self, digest: str) -> tuple[Section, ...]:
         """The sections of that address; none where nothing is known about them."""
         if not digest:
             return ()
-        if digest not in self._views:
-            _make_room(self._views)
-            self._views[digest] = read_view(self._blob(digest, "what this session was told"))
-        return self._views[digest]
+        found = self._views.get(digest)
+        if found is None:
+            found = read_view(self._blob(digest, "what this session was told"))
+            _remember(self._views, digest, found)
+        return found
 
     def setup(self, digest: str) -> Settings:
         """The settings of that address."""
-        if digest not in self._setups:
-            _make_room(self._setups)
-            self._setups[digest] = read_setup(self._blob(digest, "what the settings of this session were"))
-        return self._setups[digest]
+        found = self._setups.get(digest)
+        if found is None:
+            found = read_setup(self._blob(digest, "what the settings of this session were"))
+            _remember(self._setups, digest, found)
+        return found
 
     def _blob(self, digest: str, what: str) -> bytes:
         ledger = self._ledger()
@@ -111,6 +115,7 @@ class Epochs:
         return content
 
 
-def _make_room(known: dict[str, Any]) -> None:
+def _remember(known: dict[str, Any], digest: str, found: object) -> None:
     if len(known) >= REMEMBERED:
         known.clear()
+    known[digest] = found

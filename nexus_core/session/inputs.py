@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from nexus_core.values.parts import JSON
 
 _PARTS = get_args(Part)
+_GEMINI_PARTS = frozenset({"text", "inlineData", "inline_data", "fileData", "file_data"})
 _RANGE = 2
 _ATTACHMENTS = 'for example [{"path": "a.py", "lines": [1, 20]}]'
 
@@ -108,9 +109,22 @@ def _message(said: object) -> Message:
         return Message("user", (said,))
     if isinstance(said, Sequence) and said and all(isinstance(part, _PARTS) for part in said):
         return Message("user", said)
+    if isinstance(said, list | tuple) and (content := _content_of(said)):
+        said = {"role": "user", content: said}
     if isinstance(said, Mapping) or hasattr(said, "model_fields_set"):
         return recognise([said]).read(said)
-    raise MessageError(f"expected a message, not {named(said)}", hint="give text, parts, or a message of an API")
+    hint = "give text, parts (Text, Image, File of nexus_core.context, or those of an API), or a message of an API"
+    raise MessageError(f"expected a message, not {named(said)}", hint=hint)
+
+
+def _content_of(parts: Sequence[object]) -> str:
+    """What the parts of an API are called in its messages; "" for what is no list of such."""
+    if not parts or not all(isinstance(part, Mapping) and "role" not in part for part in parts):
+        return ""
+    if all("type" in part for part in parts if isinstance(part, Mapping)):
+        return "content"
+    # Gemini's do not say of what type they are.
+    return "parts" if all(_GEMINI_PARTS & part.keys() for part in parts if isinstance(part, Mapping)) else ""
 
 
 def _words(given: object, name: str) -> list[str]:

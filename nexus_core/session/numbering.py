@@ -15,12 +15,16 @@ UNCOUNTED = ("compaction", "revert", "pin")
 """Nothing is said in these, so a turn that consists of one is not counted."""
 
 
+CONTINUES = "continues"
+"""In the data of a turn that goes on with the one before it: a program kept one exchange in several pieces."""
+
+
 def turns_with(tip: Step | None, step: NewStep) -> dict[str, object]:
     """The number that a step behind another writes down; nothing behind steps that have none."""
     before = 0 if tip is None else tip.data.get("turns")
     if not isinstance(before, int):
         return {}
-    return {"turns": before + ((tip is None or tip.closes) and step.kind not in UNCOUNTED)}
+    return {"turns": before + ((tip is None or tip.closes) and is_counted(step))}
 
 
 def turns_until(tail: Tail, tip: Step) -> int:
@@ -62,4 +66,17 @@ def tokens_until(tail: Tail, tip: Step) -> int:
 
 def opens_turn(step: Step) -> bool:
     """Whether a turn that counts begins with a step."""
-    return step.id == step.turn and step.kind not in UNCOUNTED
+    return step.id == step.turn and is_counted(step) and not continues(step)
+
+
+def is_counted(step: Step | NewStep) -> bool:
+    """Whether a turn that begins with such a step counts: instructions alone are nothing that anybody answers."""
+    if step.kind in UNCOUNTED:
+        return False
+    is_told = step.kind == "input" and step.closes and bool(step.messages)
+    return not (is_told and all(message.role == "system" for message in step.messages))
+
+
+def continues(step: Step) -> bool:
+    """Whether a step goes on with the turn before its own."""
+    return step.kind == "turn" and step.data.get(CONTINUES) is True

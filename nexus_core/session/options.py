@@ -58,7 +58,8 @@ class Options(NamedTuple):
 
     def over(self, remembered: Mapping[str, Any]) -> dict[str, Any]:
         """Circumstances of a request: what the caller says, else what the session remembers."""
-        merged = {name: value for name, value in {**remembered, **self.said}.items() if name in KEPT and value}
+        both = {**remembered, **self.said}.items()
+        merged = {name: value for name, value in both if name in KEPT and value not in (None, "")}  # no skills are some
         return {name: tuple(each) if isinstance(each, list) else each for name, each in merged.items()}
 
 

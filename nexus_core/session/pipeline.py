@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from nexus_core.assembly.asking_renderer import write_current
 from nexus_core.assembly.call import assemble
 from nexus_core.errors import BudgetError, ConflictError, PendingCalls, TurnError, UsageError
 from nexus_core.session.appending import ATTEMPTS, append, never_still
@@ -20,6 +21,7 @@ from nexus_core.session.deciding import Deciding
 from nexus_core.session.drivers import wait
 from nexus_core.session.inputs import read_input
 from nexus_core.session.last_call import LastCall
+from nexus_core.session.occasion import with_event
 from nexus_core.session.options import Options
 from nexus_core.session.recording import Known, input_step, interrupted_step
 from nexus_core.session.spawning import report_of, reported_step
@@ -66,8 +68,10 @@ class Pipeline:
         def decide(state: State) -> NewStep:
             ensure_in_use(state)
             if state.open_turn is None:
-                standing = self._thread.standing(state)  # what nobody could send must not open a turn
-                return input_step(said, self._thread.model(state, standing.settings), self._thread.place.now())
+                standing, now = self._thread.standing(state), self._thread.place.now()
+                # What nobody could send must not open a turn: a renderer may refuse some of it, such as a time zone.
+                write_current(standing.renderer, with_event(standing.request, said.message, said.event), (), now)
+                return input_step(said, self._thread.model(state, standing.settings), now)
             if interrupt:
                 return interrupted_step(state.open_turn)
             raise already_open(self.label, state.open_turn)
@@ -119,9 +123,9 @@ class Pipeline:
         """Have the next call begin with everything as it is then."""
         yield from wait(self._thread.reload)
 
-    def record(self, given: object, *, interrupted: bool) -> Work[RecordedStep]:
+    def record(self, given: object, *, interrupted: bool | None) -> Work[RecordedStep]:
         """Keep a reply, results, or a whole turn."""
-        interrupted = read_flag(interrupted, "interrupted")
+        interrupted = None if interrupted is None else read_flag(interrupted, "interrupted")
         decide = yield from wait(self._deciding.about, given, interrupted=interrupted)
         step = yield from append(self._thread, decide)
         assert step is not None  # noqa: S101 - there is always something to record

@@ -6,10 +6,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core.assembly.call import Call
+from nexus_core.assembly.call import Call, arrange_sent
 from nexus_core.assembly.cut import fit
 from nexus_core.assembly.placements import Pieces, place_all, read_mentions
-from nexus_core.assembly.sent import TRIED, Sent
+from nexus_core.assembly.sent import TRIED, Sent, halve
 from nexus_core.assembly.writing_later import LaterWriter
 from nexus_core.compaction.options import compaction_options
 from nexus_core.session.occasion import with_event
@@ -18,7 +18,7 @@ from nexus_core.session.window import Window
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nexus_core.assembly.cut import Cut, Kept
+    from nexus_core.assembly.cut import Cut, Fitting, Kept
     from nexus_core.assembly.placements import Mention
     from nexus_core.assembly.standing import Standing
     from nexus_core.session.epochs import Draft
@@ -130,20 +130,38 @@ class Planner:
         return Plan(call, seal, due, worded.plain if worded else next(about, None), window, self._standing)
 
     def _fit(self, pieces: _Pieces) -> tuple[Draft, Kept, Worded | None]:
-        """The epoch and what stays beside it; when announcements may be left out, an epoch that needs none of them."""
+        """The epoch and what stays beside it; a new one where announcements are left out, or do not fit."""
         epochs, state, standing, now = self._place.epochs, self._state, self._standing, pieces.now
         before = epochs.read(state.epoch) if state.epoch else None
         draft = epochs.current(before, standing, state.reloads, now)
         kept, worded = self._kept(pieces, draft)
-        is_announced = not draft.blobs and state.view not in ("", draft.epoch.view)
-        if is_announced and kept.cut is not None and kept.cut != state.cut:
-            draft = epochs.begin(before, standing, state.reloads, now)  # all after it is read anew in any case
+        if not draft.blobs and self._needs_all_anew(pieces, draft, kept, worded):
+            draft = epochs.begin(before, standing, state.reloads, now)
             kept, worded = self._kept(pieces, draft)
         return draft, kept, worded
 
+    def _needs_all_anew(self, pieces: _Pieces, draft: Draft, kept: Kept, worded: Worded | None) -> bool:
+        """Whether a prompt with all changes in it must take the place of one beside announcements of them."""
+        if kept.cut is not None and kept.cut != self._state.cut and self._state.view not in ("", draft.epoch.view):
+            return True  # what was announced may be left out; all after the prompt is read anew in any case
+        room = self._window.fitting(pieces.turn, self._state.tip, draft.epoch).room
+        return worded is not None and _tokens(kept) > room and bool(self._notices(draft))
+
     def _kept(self, pieces: _Pieces, draft: Draft) -> tuple[Kept, Worded | None]:
+        fitting = self._window.fitting(pieces.turn, self._state.tip, draft.epoch)
+        kept, worded = self._chosen(pieces, draft, fitting)
+        if self._standing.renderer.arrange is None:
+            return kept, worded
+        while (over := self._arranged(pieces, draft, kept) - fitting.room) > 0:
+            fewer, again = self._chosen(pieces, draft, fitting._replace(room=_tokens(kept) - over))
+            if _tokens(fewer) >= _tokens(kept):  # there is nothing more to leave out
+                break
+            kept, worded = fewer, again
+        return kept, worded
+
+    def _chosen(self, pieces: _Pieces, draft: Draft, fitting: Fitting) -> tuple[Kept, Worded | None]:
+        """What stays as it is written down, and what was said in words; a renderer may make more or less of it."""
         window, turn, history, cut = self._window, pieces.turn, pieces.history, pieces.cut
-        fitting = window.fitting(turn, self._state.tip, draft.epoch)
         if pieces.sections is None:
             return fit(window.with_margin(history, turn), cut, fitting), None
         from nexus_core.session.wording import Wording  # noqa: PLC0415 - only for what is said now
@@ -151,6 +169,13 @@ class Planner:
         told = [*self._notices(draft), *pieces.sections]
         wording = Wording(pieces.request, self._standing, told, window, pieces.now)
         return wording.fit(self._said(pieces.said, history, turn), self._before(history, turn), cut, fitting)
+
+    def _arranged(self, pieces: _Pieces, draft: Draft, kept: Kept) -> int:
+        """What it takes as the renderer rearranges it."""
+        renderer, turn = self._standing.renderer, pieces.turn
+        past, said = arrange_sent(pieces.request, renderer, kept.sent, turn, draft.epoch.tools)
+        weigh, (_, _, progress) = self._window.scales.weigh, halve(kept.sent, turn)
+        return sum(map(weigh, past)) + (weigh(said) if said else 0) + sum(each.tokens for each in progress)
 
     # ---- what was said ----------------------------------------------------------------------------------------
 
@@ -267,3 +292,7 @@ class Planner:
             "told": [each.to_json() for each in worded.mentions],
         }
         return Seal(NewStep(kind="sealed", messages=(worded.message,), data=data), (*blobs, standing.setup))
+
+
+def _tokens(kept: Kept) -> int:
+    return sum(each.tokens for each in kept.sent)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_core.dialects.arguments import INVALID_JSON, is_broken
 from nexus_core.errors import UsageError
 from nexus_core.session.arguments import read_flag
 from nexus_core.values.cache import CacheReport
@@ -57,8 +58,13 @@ class RecordedCall:
 
     @property
     def arguments(self) -> JSON:
-        """What to run it with."""
-        return self.call.arguments
+        """What to run it with; of arguments that are broken, what the model wrote, as `{"INVALID_JSON": "…"}`."""
+        return {INVALID_JSON: self.call.raw} if self.is_broken else self.call.arguments
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the model wrote arguments that are no JSON object: a call that should not be run, but told so."""
+        return is_broken(self.call)
 
     @property
     def raw(self) -> str | None:

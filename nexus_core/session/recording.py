@@ -89,6 +89,7 @@ def reply_step(turn: Turn | None, reply: Reply, *, interrupted: bool) -> NewStep
     _ensure_expected(turn)
     messages = reply.messages
     calls = client_calls(messages)
+    interrupted = interrupted or reply.stop == "error"  # what a model was about to do when it failed is not done
     if interrupted and calls:
         messages = (*messages, Message("tool", map(_given_up, calls)))
     data: dict[str, Any] = {
@@ -125,7 +126,7 @@ def result_step(turn: Turn | None, brought: tuple[Brought, ...]) -> NewStep | Kn
         elif there is not None and _are_equal(there, each.result):
             known = turn.answers[key].step if key in turn.answers else known
         else:
-            raise _second(turn.calls[key], ended=there is None)
+            raise _late(turn, key, has_result=there is not None)
     if not new:
         assert known is not None  # noqa: S101 - there is at least one result, and it is new or known
         return Known(known)
@@ -208,9 +209,13 @@ def _ensure_expected(turn: Turn | None) -> None:
         )
 
 
-def _second(call: ToolCall, *, ended: bool) -> TurnError:
+def _late(turn: Turn, key: CallKey, *, has_result: bool) -> TurnError:
+    """Why a result is not recorded."""
+    call = turn.calls[key]
     name = f"{call.name} ({call.id})" if call.id else call.name
-    if ended:
+    if key in turn.answers and turn.answers[key].step.kind == "interrupted":
+        return TurnError(f"the turn in which {name} was called was interrupted", hint="its result comes too late")
+    if not has_result:
         return TurnError(f"the turn in which {name} was called has ended", hint="its result comes too late")
     return TurnError(
         f"{name} has another result already", hint="a result is recorded once; ask(…) tells the model something new"

@@ -43,8 +43,20 @@ def read_reply(given: object) -> Reply:
         return Reply(messages=(message,), stop="tools" if message.tool_calls else "end", api=message.api)
     name = _name_of(given)
     if not name:
+        _refuse_error(given)
         raise MessageError(f"expected a reply or a result, not {named(given)}", hint=_what_to_do(given))
     return dialect(name).read_reply(given)
+
+
+def endless() -> MessageError:
+    """Why the pieces of a stream are not recorded as an answer."""
+    return MessageError(
+        "the stream broke off: these pieces do not say how the reply ended",
+        hint="next() gives the request again; record(…, interrupted=True) keeps what came and ends the turn; "
+        "interrupted=False takes it for the whole reply, where a server never says",
+        command="send the request again; --interrupted keeps what came and ends the turn; "
+        '{"reply": …, "interrupted": false} takes it for the whole reply, where a server never says',
+    )
 
 
 def _is_message(given: object) -> bool:
@@ -55,6 +67,17 @@ def _is_message(given: object) -> bool:
         return given.get("role") in _SPEAKERS and _END not in given
     is_of_an_sdk = hasattr(given, "model_fields_set") and not hasattr(given, _END)
     return is_of_an_sdk and getattr(given, "role", None) in _SPEAKERS
+
+
+def _refuse_error(given: object) -> None:
+    """What a provider says instead of an answer is no answer."""
+    for each in given if isinstance(given, list | tuple) else (given,):
+        error = each.get("error") if isinstance(each, Mapping) else None
+        if error:
+            said = error.get("message") if isinstance(error, Mapping) else error
+            what = f": {said}" if isinstance(said, str) else ""
+            hint = "there is nothing to record; try the call again"
+            raise MessageError(f"this is an error of the API{what}", path="error", hint=hint)
 
 
 def _what_to_do(given: object) -> str:

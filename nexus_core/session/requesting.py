@@ -53,11 +53,10 @@ def with_fields(request: Request, given: Mapping[str, Any]) -> Request:
 
 def options_of(request: Request) -> Options:
     """What a request says about the session."""
-    usual = Request(cwd=request.cwd, home=request.home)
     return options(
         model=request.model or None,
         tools=request.tools or None,
-        role=None if request.role == usual.role else request.role,
+        role=request.role or None,
         renderer=request.renderer or None,
         permissions=request.permissions or None,
         task=request.task or None,

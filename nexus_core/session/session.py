@@ -42,7 +42,7 @@ class Session:
         """Open a turn: the message is kept, then everything is put together that goes to the model.
 
         Args:
-            message: Text, parts, a `Message`, or a user's message in the shape of any API.
+            message: Text, a `Message`, a user's message or its parts in the shape of any API.
             interrupt: Whether a turn that is still open is given up.
             event: What is known of the occasion: timezone, platform, platform_actions, hook_data, attachments, source,
                 event_id, profile.
@@ -63,18 +63,19 @@ class Session:
         """
         return run(self._pipeline.next())
 
-    def record(self, given: object, *, interrupted: bool = False) -> RecordedStep:
+    def record(self, given: object, *, interrupted: bool | None = None) -> RecordedStep:
         """Keep what a model answered or a tool brought; the same thing a second time changes nothing.
 
         Args:
             given: What an SDK returned (object, dict, or the list of a stream's pieces), the model's message alone,
                 `call.result(…)`, a message with results in the shape of any API, or an `AgentResult`.
-            interrupted: Whether a reply was cut off: it ends the turn, and its calls are not run.
+            interrupted: Whether a reply was cut off: it ends the turn, and its calls are not run. Where it is not said,
+                the pieces of a stream that has no end are refused.
 
         Raises:
             TurnError: Nothing of the kind is expected, or a call has another result already.
             ConflictError: Somebody else has gone on with the session.
-            MessageError: It is in no shape that is known.
+            MessageError: It is in no shape that is known, or the end of a stream is missing.
         """
         return run(self._pipeline.record(given, interrupted=interrupted))
 

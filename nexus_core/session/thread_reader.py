@@ -78,7 +78,10 @@ class ThreadReader:
         """What goes into a call of the open turn, or of one that is only tried out with something said."""
         standing, findings = self._stand(state)
         tail = self.tail if state.tip is not None else None
-        plan = Planner(self.place, tail, state, standing, self.model(state, standing.settings)).plan(said)
+        model = self.model(state, standing.settings)
+        plan = Planner(self.place, tail, state, standing, model).plan(said)
+        if self.label and not model:
+            findings = (*findings, _nobody_named())
         return plan._replace(call=plan.call._replace(findings=(*findings, *plan.call.findings)))
 
     @property
@@ -113,7 +116,7 @@ class ThreadReader:
             return surroundings.stand(found, self._fields(state, self._settings))
         self._settings = epochs.setup(state.setup) if state.setup else Settings()
         request = Request(cwd=self._places(state)[-1], home=self.place.home, mode=self._mode)
-        request = replace(request, **self._fields(state, self._settings))
+        request = replace(request, **self._fields(state, self._settings)).standing
         from nexus_core.assembly.frozen_standing import FrozenStanding, agrees  # noqa: PLC0415 - seldom needed
 
         if not agrees(epoch, request):
@@ -145,6 +148,12 @@ class ThreadReader:
         if api not in self._known_tools:
             self._known_tools[api] = read_tools(self.options.tools, api)
         return self._known_tools[api]
+
+
+def _nobody_named() -> Finding:
+    from nexus_core.values.finding import Finding  # noqa: PLC0415 - most say whom they ask
+
+    return Finding("no-model", "nobody is named to be asked; model=… or --model names a model, or provider.model")
 
 
 def _unread(error: NexusError) -> Finding:

@@ -101,11 +101,12 @@ class Scales:
 
     def weigh_epoch(self, epoch: Epoch) -> dict[str, int]:
         """What system prompt and tools take."""
-        if epoch.digest not in self._epochs:
+        known = self._epochs.get(epoch.digest)
+        if known is None:
             _make_room(self._epochs, MOST_EPOCHS)
             system = self.weigh(Message("system", epoch.system)) if epoch.system else 0
-            self._epochs[epoch.digest] = {"system": system, "tools": count_tools(self.counter, epoch.tools)}
-        return self._epochs[epoch.digest]
+            self._epochs[epoch.digest] = known = {"system": system, "tools": count_tools(self.counter, epoch.tools)}
+        return known
 
     def place_epoch(
         self, digest: str, sections: Iterable[Section], offered: Sequence[Offered]
@@ -126,10 +127,11 @@ class Scales:
                 return [int(size) for size in sizes]
             if len(step.messages) == 1:
                 return [step.tokens]
-        if step.id not in self._known:
+        known = self._known.get(step.id)
+        if known is None:
             _make_room(self._known, MOST_STEPS)
-            self._known[step.id] = [self.weigh(message) for message in sent_messages(step)]
-        return self._known[step.id]
+            self._known[step.id] = known = [self.weigh(message) for message in sent_messages(step)]
+        return known
 
 
 def _make_room(known: dict[Any, Any], most: int) -> None:

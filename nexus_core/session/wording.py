@@ -5,8 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nexus_core.assembly.asking_renderer import write_current
 from nexus_core.assembly.cut import fit
-from nexus_core.assembly.memories import MEMORY_TOKENS, choose_memories, weigh_section, without_memories
+from nexus_core.assembly.memories import (
+    MEMORY_TOKENS,
+    choose_memories,
+    is_optional,
+    weigh_section,
+    without_memories,
+)
 from nexus_core.assembly.placements import mention
 from nexus_core.session.inputs import as_kept, message_context
 from nexus_core.session.place import number
@@ -15,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nexus_core.assembly.cut import Cut, Fitting, Kept
+    from nexus_core.assembly.memories import Told
     from nexus_core.assembly.placements import Mention
     from nexus_core.assembly.sent import Sent
     from nexus_core.assembly.standing import Standing
@@ -73,15 +81,25 @@ class Wording:
         plain = self._said(said, without_memories(self._sections))
         kept = fit([*before, plain], cut, fitting)
         limit = number(self._standing.settings, "budget.memory", MEMORY_TOKENS)
-        room = min(limit, fitting.room - sum(each.tokens for each in kept.sent))
+        left = fitting.room - sum(each.tokens for each in kept.sent)
+        room = min(limit, left)
         told = choose_memories(self._sections, room, self._window.scales.counter.count)
         worded = self._said(said, told.sections)
+        while worded.tokens - plain.tokens > max(left, 0):  # a renderer may have put more around them
+            told = self._one_less(told)
+            worded = self._said(said, told.sections)
         rule = "budget.memory" if room == limit else "room"
         mentions = [*map(self._mention, told.sections), *(self._mention(each, rule) for each in told.left_out)]
         hooks = sum(each.source is not None and bool(each.source.plugin) for each in told.sections)
         context = message_context(self._event, hooks=hooks, now=self._now)
         sent = [worded if each is plain else each for each in kept.sent]
         return kept._replace(sent=sent), Worded(worded.message, mentions, context, plain)
+
+    def _one_less(self, told: Told) -> Told:
+        """What is told without the memory that goes first."""
+        count = self._window.scales.counter.count
+        taken = sum(weigh_section(each, count) for each in told.sections if is_optional(each))
+        return choose_memories(self._sections, taken - 1, count)
 
     @property
     def _event(self) -> dict[str, Any]:
@@ -96,7 +114,7 @@ class Wording:
         request = self._request
         if not self._standing.role.sees_platform:
             request = replace(request, platform="", platform_actions=())
-        message = as_kept(self._standing.renderer.current(request, sections, self._now))
+        message = as_kept(write_current(self._standing.renderer, request, sections, self._now))
         return said._replace(message=message, tokens=self._window.weigh_event(message), said=said.message)
 
     def _mention(self, section: Section, refusal: str = "") -> Mention:

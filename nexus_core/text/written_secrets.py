@@ -42,7 +42,7 @@ _WORDS = frozenset(
 )
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _OPTION = re.compile(r"--?([A-Za-z][\w-]*)")
-_ASSIGNED = re.compile(r"(?:--?)?([A-Za-z][\w.-]*)=(.+)", re.DOTALL)
+_ASSIGNED = re.compile(r"(?:--?)?([A-Za-z][\w.-]*)=(?:(?i:bearer|basic|token)\s+)?(.+)", re.DOTALL)
 _HEADER = re.compile(r"(?:--?header=)?([A-Za-z][\w-]*)\s*:\s*(?:(?i:bearer|basic|token)\s+)?(.+)", re.DOTALL)
 _USERINFO = re.compile(r"[A-Za-z][\w+.-]*://(?:([^/?#@\s]*)@)?")
 _QUERY = re.compile(r"[?&#]([^=&#]+)=([^&#]+)")

@@ -4,7 +4,7 @@
   when little detail is asked for.
 - Anthropic: a token for 750 pixels, after scaling to a long side of at most 2576 and 3.75 million pixels. Older models
   scale to 1568; for them this is high.
-- Gemini: 258 up to 384 by 384, else 258 for each tile of 768 pixels.
+- Gemini: 258 up to 384 by 384, else 258 for each tile of 768 pixels after scaling into 3072 by 3072.
 
 A picture whose size cannot be seen (a link, an upload) counts as the largest that is not scaled down; without a known
 API the highest of the three counts. Documents count by the page.
@@ -135,7 +135,8 @@ def _gemini(size: Size | None, _detail: str) -> int:
         return UNKNOWN_IMAGE["gemini"]
     if max(size) <= 384:  # noqa: PLR2004 - the provider's number, as all of them here
         return 258
-    return 258 * ceil(size.width / 768) * ceil(size.height / 768)
+    inside = _scaled(size, 3072 / max(size))
+    return 258 * ceil(inside.width / 768) * ceil(inside.height / 768)
 
 
 _RULES: dict[str, Callable[[Size | None, str], int]] = {"openai": _openai, "anthropic": _anthropic, "gemini": _gemini}

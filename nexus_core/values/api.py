@@ -44,6 +44,7 @@ class ApiRules:
         result_names: Whether a result must repeat the tool's name.
         object_arguments: Whether arguments must be a JSON object, or the text of one.
         blank_text: Whether a text may be empty or all blanks.
+        silent_errors: Whether the result of a tool that failed may have no content.
         final_blanks: Whether the last message, if it is the assistant's, may end in blanks.
         signed_reasoning: Whether reasoning needs the provider's own seal.
         reasoning_keeps_next: Whether reasoning must be followed by what it led to.
@@ -74,6 +75,7 @@ class ApiRules:
     result_names: bool = False
     object_arguments: bool = True
     blank_text: bool = True
+    silent_errors: bool = True
     final_blanks: bool = True
     signed_reasoning: bool = False
     reasoning_keeps_next: bool = False

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 ToolScope = Literal["general", "messaging", "spawn"]
 """What a tool reaches: the work at hand, other people, other agents."""
 
-Stop = Literal["end", "tools", "length", "pause", "refusal", "error", ""]
+Stop = Literal["end", "tools", "length", "pause", "refusal", "error", "broken", ""]
 """Why a reply ended: it was complete, it waits for tools, it was cut off, the provider wants to be asked again,
-the model declined, it failed; "" when the API did not say."""
+the model declined, it failed, its stream broke off; "" when the API did not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ Mode = Literal["repl", "server"]
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 DEFAULT_ANCESTOR_DEPTH = 2
+DEFAULT_ROLE = "unified"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +37,8 @@ class Request:
             merged; for what a plugin must know before all settings are read.
         mode: How the agent is driven.
         lenient: Whether an MCP server that cannot be used is left out rather than an error.
-        role: What part the agent plays, by the name of an `AgentRole`.
+        role: What part the agent plays, by the name of an `AgentRole`; "" for what the session was told before, else
+            `unified`. Who is asked for sections or tools is told which.
         renderer: How it is put into words, by the name of a `Renderer`; "" for what the settings say.
         task: What a worker is to do; "" for everybody else.
         skills: The skills that a worker is told about; None for all.
@@ -62,7 +64,7 @@ class Request:
     plugin_tables: tuple[JSON, ...] = field(default=(), repr=False)
     mode: Mode = "repl"
     lenient: bool = False
-    role: str = "unified"
+    role: str = ""
     renderer: str = ""
     task: str = ""
     skills: tuple[str, ...] | None = None
@@ -88,7 +90,7 @@ class Request:
     @property
     def standing(self) -> Request:
         """The same without what changes from turn to turn; the stable part of a prompt is made from this."""
-        return replace(self, **_EACH_TURN)
+        return replace(self, **_EACH_TURN, role=self.role or DEFAULT_ROLE)
 
 
 _EACH_TURN: dict[str, Any] = {

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from nexus_core.assembly.cut import LOW_WATER, Cut, Fitting, Span, apply_cut, fit, read_cut
 from nexus_core.assembly.sent import Key, Sent
+from nexus_core.errors import PluginError
 from nexus_core.values.budget import Choice, GroupSizes, Truncation
 from nexus_core.values.message import Message
 
@@ -168,3 +169,10 @@ def test_growing_by_one_message_at_a_time_the_beginning_changes_only_when_the_cu
         assert now.sent[-1] == sent[-1]
         assert sum(each.tokens for each in now.sent) <= max(room, size)
         kept, cut = now.sent, now.cut
+
+
+def test_a_truncation_that_breaks_its_contract_is_named() -> None:
+    broken = Truncation("broken", lambda _groups, _budget: 5)  # type: ignore[arg-type, return-value]
+
+    with pytest.raises(PluginError, match="its truncation 'broken' answered 5, expected a list of slices"):
+        fit(turns(10), None, fitting(100, truncation=broken))

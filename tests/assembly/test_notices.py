@@ -58,3 +58,26 @@ def test_a_line_of_the_longest_that_is_told_is_told_whole() -> None:
 
     assert notice is not None
     assert notice.text.endswith("new\n" + "x" * LONGEST_LINE)
+
+
+def test_sections_that_two_plugins_call_the_same_are_told_apart() -> None:
+    def noted(text: str, plugin: str) -> Section:
+        source = Source(uri=f"plugin:{plugin}", plugin=plugin)
+        return Section("notes", title="Notes", text=text, source=source)
+
+    notice = notice_of([noted("One.", "a"), noted("Same.", "b")], [noted("Two.", "a"), noted("Same.", "b")])
+
+    assert notice is not None
+    assert "-One.\n+Two." in notice.text
+    assert "Same." not in notice.text
+
+
+def test_sections_that_one_plugin_calls_the_same_are_told_apart() -> None:
+    def noted(*texts: str) -> list[Section]:
+        return [section(text, uri="plugin:a") for text in texts]
+
+    notice = notice_of(noted("One.", "Same."), noted("Two.", "Same."))
+
+    assert notice is not None
+    assert "-One.\n+Two." in notice.text
+    assert notice.text.count("Project Configuration") == 1

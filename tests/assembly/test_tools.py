@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from nexus_core import MessageError, Nexus
-from nexus_core.assembly.tools import read_tools
+from nexus_core.assembly.tools import offer_tools, read_tools
+from nexus_core.rendering.core import UNIFIED
 from nexus_core.values.conversation import Tool
+from nexus_core.values.settings import Settings
 
 
 def anthropic(name: str) -> dict[str, Any]:
@@ -42,3 +44,28 @@ def test_a_session_with_such_tools_is_refused_before_anything_is_kept() -> None:
             nexus.session("work", tools=[anthropic("look"), anthropic("look")]).ask("Hello")
 
         assert nexus.ledger.sessions(status=None) == []
+
+
+def offered(*tools: Tool) -> dict[str, str]:
+    """What became of the tools of a plugin, by name."""
+    added = [(tool, "shop") for tool in tools]
+    return {each.tool.name: each.refusal for each in offer_tools((), added, UNIFIED, Settings({}))}
+
+
+@pytest.mark.parametrize("name", ["", " "])
+def test_a_tool_of_a_plugin_without_a_name_reaches_no_model(name: str) -> None:
+    assert offered(Tool(name=name), Tool(name="look")) == {name: "it has no name", "look": ""}
+
+
+def test_a_tool_of_a_plugin_that_is_no_json_costs_that_tool_and_not_the_call() -> None:
+    broken = Tool(name="buy", parameters={"properties": {"a": object()}})
+
+    became = offered(broken, Tool(name="look"))
+
+    assert became["buy"].startswith("JSON has no word for")
+    assert became["buy"].endswith("at parameters.properties.a")
+    assert became["look"] == ""
+
+
+def test_what_a_provider_runs_needs_no_name_of_its_own() -> None:
+    assert offered(Tool(name="", extra={"_builtin": True, "type": "web_search"})) == {"": ""}

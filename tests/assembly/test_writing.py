@@ -70,6 +70,24 @@ def test_no_model_is_asked_for_more_than_it_can_say() -> None:
     assert context_of([user()], model=small).to("anthropic", max_tokens=9)["max_tokens"] == 9
 
 
+@pytest.mark.parametrize(
+    ("thinking", "tokens"),
+    [
+        ({"type": "enabled", "budget_tokens": 20_000}, 28_000),
+        ({"type": "enabled", "budget_tokens": 8000}, 16_000),
+        ({"type": "enabled", "budget_tokens": 2000}, 8000),
+        ({"type": "enabled", "budget_tokens": 500_000}, 128_000),
+        ({"type": "adaptive"}, 8000),
+        ({"type": "disabled"}, 8000),
+        (None, 8000),
+    ],
+)
+def test_there_is_more_room_for_an_answer_than_for_the_thoughts_before_it(thinking: object, tokens: int) -> None:
+    assert context_of([user()]).to("anthropic", thinking=thinking)["max_tokens"] == tokens
+    if thinking is not None:
+        assert context_of([user()], model_config={"thinking": thinking}).to("anthropic")["max_tokens"] == tokens
+
+
 def test_openai_gets_the_system_prompt_as_a_message() -> None:
     written = context_of([user()], model=GPT_4O).to("openai", cache=False)
 

@@ -146,6 +146,35 @@ def test_a_dry_run_prints_the_file_and_writes_nothing(cli: Cli, work: Path) -> N
     assert not (work / ".nexus3").exists()
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        '{"mcp_servers": [{"name": "a", "command": ["x"], "environment": {"A": "hunter2hunter2"}}]}',
+        '{"mcp_servers": {"a": {"url": "https://x.example", "http_headers": {"A": "hunter2hunter2"}}}}',
+        '{"mcpServers": {"a": {"command": "x", "env": {"A": "hunter2hunter2"}}}}',
+        '{"mcp_servers": {"a": {"command": ["x", "--token", "hunter2hunter2"]}}}',
+    ],
+)
+def test_a_dry_run_prints_no_secret_that_is_in_the_file(cli: Cli, work: Path, written: str) -> None:
+    write_files(work, {".nexus3/config.json": written})
+
+    outcome = cli("config", "set", "provider.model", "x", "--dry-run")
+
+    assert (outcome.code, '"model": "x"' in outcome.out) == (0, True)
+    assert "hunter2" not in outcome.out + outcome.err
+
+
+def test_what_is_named_like_a_secret_is_shown_nowhere_and_the_name_of_a_variable_is(cli: Cli, nexus_home: Path) -> None:
+    headers = {"X-Auth-Token": "hunter2", "X-Other-Token": "OTHER_TOKEN"}
+    options = {"api_key": "hunter2", "extra_headers": headers, "prompt_cache_key": "mine"}
+    (nexus_home / "config.json").write_text(json.dumps({"provider": {"options": options}}))
+    change = ["set", "--global", "provider.model", "x", "--dry-run"]
+
+    for words in (["show"], ["show", "--json"], ["get", "provider.options"], change):
+        out = cli("config", *words).out
+        assert ("hunter2" in out, "mine" in out, "OTHER_TOKEN" in out) == (False, True, True)
+
+
 def test_every_fault_is_shown(cli: Cli, work: Path) -> None:
     write_files(work, {".nexus3/config.json": '{"a": 1, "context": {"b": 2}}'})
 

@@ -136,8 +136,9 @@ def test_two_sessions_are_compared_as_they_would_be_sent_now(cli: Cli, talk: Tal
     assert "They are the same." in cli("diff", "auth-bug", "other").out
 
 
-def test_every_model_has_a_cache_of_its_own(cli: Cli) -> None:
-    outcome = cli("diff", "model:gpt-4o", "model:claude-sonnet-4")
+@pytest.mark.parametrize("kind", ["model:", ""])
+def test_every_model_has_a_cache_of_its_own(cli: Cli, kind: str) -> None:
+    outcome = cli("diff", f"{kind}gpt-4o", f"{kind}claude-sonnet-4")
 
     assert "First difference: another model is asked: claude-sonnet-4 instead of gpt-4o" in outcome.out
     assert ", 0 are as in A" in outcome.out
@@ -259,7 +260,8 @@ def test_another_process_that_fails_is_an_error(
     ("arguments", "code", "told"),
     [
         ([], 2, "there is nothing to compare\n  nexus diff A B"),
-        (["auth-bog", "x"], 2, "unknown file, session or step 'auth-bog'\n  did you mean 'auth-bug'?"),
+        (["auth-bog", "x"], 2, "unknown file, session, step or model 'auth-bog'\n  did you mean 'auth-bug'?"),
+        (["gpt4o", "x"], 2, "unknown file, session, step or model 'gpt4o'\n  did you mean 'gpt-4o'?"),
         (["session:auth-bog", "auth-bug"], 2, "unknown session 'auth-bog'\n  did you mean 'auth-bug'?"),
         (["step:x", "auth-bug"], 2, "there is no step 'x'"),
         (["auth-bug"], 2, "there is no call before that of session auth-bug"),

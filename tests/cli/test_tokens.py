@@ -42,9 +42,21 @@ def test_a_file_is_counted_and_the_counter_named(cli: Cli, work: Path) -> None:
 def test_the_second_time_the_count_is_cached(cli: Cli, work: Path) -> None:
     write_files(work, {"hello.txt": "Hello, world!"})
 
-    first, second = cli("tokens", "hello.txt"), cli("tokens", "hello.txt")
+    first, second = (cli("tokens", "hello.txt", "--model", "gpt-4o") for _ in range(2))
 
     assert [rows(outcome.out)[1][1] for outcome in (first, second)] == ["exact", "cached"]
+
+
+def test_where_the_model_is_not_known_no_count_is_exact(cli: Cli, work: Path) -> None:
+    write_files(work, {"hello.txt": "Hello, world!"})
+
+    counted = json.loads(cli("tokens", "hello.txt", "--json").out)
+
+    assert (counted["counter"], counted["exact"], counted["files"][0]["basis"]) == (
+        "tiktoken:cl100k_base",
+        False,
+        "estimated",
+    )
 
 
 def test_another_process_finds_the_count_without_loading_the_tokeniser(work: Path, nexus_home: Path) -> None:
@@ -169,7 +181,7 @@ def test_a_large_file_is_counted_in_parts_and_exactly(cli: Cli, work: Path) -> N
     text = (ROOT / "tests/tokens/samples/english.txt").read_text() * 800  # two parts, and a bit
     write_files(work, {"large.txt": text})
 
-    counted = json.loads(cli("tokens", "large.txt", "--json").out)["files"][0]
+    counted = json.loads(cli("tokens", "large.txt", "--model", "gpt-4", "--json").out)["files"][0]
 
     assert counted["tokens"] == TiktokenCounter().count(text)
     assert counted["basis"] == "exact"

@@ -238,8 +238,10 @@ def test_a_stream_that_ended_in_an_error_says_which() -> None:
     assert DIALECT.read_reply([failed]).messages[0].parts == ()
 
 
-def test_a_stream_without_an_end_did_not_say_why_it_ended() -> None:
-    assert DIALECT.read_reply(EVENTS[:-2]).stop == ""
+def test_a_stream_without_an_end_broke_off() -> None:
+    reply = DIALECT.read_reply(EVENTS[:-2])
+
+    assert (reply.stop, reply.stop_reason) == ("broken", "")
 
 
 @pytest.mark.parametrize(

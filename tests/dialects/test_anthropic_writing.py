@@ -48,6 +48,16 @@ def test_fields_and_notes_of_another_api_are_left_out() -> None:
     assert written(message) == [{"role": "user", "content": "Hi"}]
 
 
+@pytest.mark.parametrize("parts", [(), (Text(""),), (Opaque("openai", {"type": "x"}),)])
+def test_an_error_that_says_nothing_says_that_it_is_one(parts: tuple[Any, ...]) -> None:
+    result = ToolResult("1", parts, is_error=True)
+
+    (body,) = written(Message("tool", (result,)))
+
+    assert body["content"][0]["content"] == "[the tool failed and said nothing]"
+    assert body["content"][0]["is_error"]
+
+
 def test_results_of_a_batch_stand_in_one_message_with_what_the_user_said_after_them() -> None:
     bodies = written(
         Message("assistant", (ToolCall("1", "f"), ToolCall("2", "g"))),

@@ -241,6 +241,11 @@ def test_of_several_choices_the_first_is_taken() -> None:
     assert DIALECT.read_reply(streamed).messages[0].content == "one"
 
 
+def test_chunks_that_do_not_say_how_it_ended_broke_off() -> None:
+    assert DIALECT.read_reply(CHUNKS[:-2]).stop == "broken"
+    assert DIALECT.read_reply(CHUNKS).stop == "tools"
+
+
 def test_a_long_stream_is_joined_once() -> None:
     pieces = 20_000
 

@@ -135,7 +135,7 @@ def test_a_final_event_that_leaves_the_output_out_is_filled_up() -> None:
 def test_of_a_stream_that_broke_off_there_is_what_had_come() -> None:
     reply = DIALECT.read_reply(events(*OUTPUT[:2], final=""))
 
-    assert (reply.stop, reply.id, reply.usage) == ("", "resp_1", None)
+    assert (reply.stop, reply.stop_reason, reply.id, reply.usage) == ("broken", "", "resp_1", None)
     assert DIALECT.write(reply.messages) == OUTPUT[:2]
 
 

@@ -116,7 +116,10 @@ def blocks(turns: list[Any]) -> list[Body]:
             messages.append({"role": turn.role, "content": turn.text})
         elif isinstance(turn, Results):
             tail = [{"type": "text", "text": turn.text}] if turn.text else []
-            answers = [{"type": "tool_result", "tool_use_id": i, "content": text} for i, _, text in turn.answers]
+            answers = [
+                {"type": "tool_result", "tool_use_id": i, "content": text, **({} if text else {"is_error": True})}
+                for i, _, text in turn.answers
+            ]
             messages.append({"role": "user", "content": [*tail, *answers] if turn.text_first else [*answers, *tail]})
         else:
             said: list[Body] = [{"type": "thinking", "thinking": "hm", "signature": "s"}] if turn.thought else []
@@ -149,7 +152,7 @@ def neutral(turns: list[Any]) -> list[Message]:
         if isinstance(turn, Word):
             messages.append(Message("system" if turn.role == "system" else "user", (Text(turn.text),)))
         elif isinstance(turn, Results):
-            answers = tuple(ToolResult(i, (Text(text),), name) for i, name, text in turn.answers)
+            answers = tuple(ToolResult(i, (Text(text),), name, is_error=not text) for i, name, text in turn.answers)
             tail = (Text(turn.text),) if turn.text else ()
             parts: tuple[Part, ...] = (*tail, *answers) if turn.text_first else (*answers, *tail)
             messages.append(Message("user" if tail else "tool", parts))

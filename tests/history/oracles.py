@@ -155,6 +155,8 @@ def _anthropic_message(message: Body, blocks: list[Body]) -> Iterator[str]:
         texts = [block, *(inner if isinstance(inner, list) else [])]
         if any(text["type"] == "text" and not text["text"].strip() for text in texts):
             yield "blank text"
+        if block.get("is_error") and not inner:
+            yield "an error without content"
         if kind == "tool_use":
             yield from _tool_use(block)
         if kind == "thinking" and not block.get("signature"):

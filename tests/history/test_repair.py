@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nexus_core.dialects.finding import dialect
-from nexus_core.dialects.rules import ANTHROPIC, RULES
+from nexus_core.dialects.rules import ANTHROPIC, RULES, SILENT_ERROR
 from nexus_core.errors import MessageError, UnknownNameError
 from nexus_core.history.findings import CODES
 from nexus_core.history.mending.placing import NO_RESULT
@@ -137,6 +137,26 @@ def test_a_blank_text_is_taken_out_where_the_api_refuses_it(blank: str) -> None:
 
 def test_a_blank_text_stays_where_the_api_takes_it() -> None:
     assert mend("openai", [user(""), says("hi")]) == [user(""), says("hi")]
+
+
+@pytest.mark.parametrize("silent", [{}, {"content": None}, {"content": ""}, {"content": []}, {"content": [text(" ")]}])
+def test_an_error_without_words_gets_some_where_the_api_wants_them(silent: Body) -> None:
+    failed = {"type": "tool_result", "tool_use_id": "a", "is_error": True, **silent}
+    blank = ["blank-text"] if silent.get("content") in ("", [text(" ")]) else []
+
+    repaired = mend(
+        "anthropic", [user("hi"), blocks("assistant", use("a")), blocks("user", failed)], *blank, "silent-error"
+    )
+
+    (found,) = repaired[2]["content"]
+    assert found["content"] in (SILENT_ERROR, [text(SILENT_ERROR)])
+    assert found["is_error"]
+
+
+def test_a_result_without_words_is_left_alone_where_nothing_failed() -> None:
+    messages = [user("hi"), blocks("assistant", use("a")), blocks("user", {"type": "tool_result", "tool_use_id": "a"})]
+
+    assert mend("anthropic", messages) == messages
 
 
 # ---- parts ----------------------------------------------------------------------------------------------------------

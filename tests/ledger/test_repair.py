@@ -199,6 +199,66 @@ def test_an_end_whose_session_is_lost_gets_a_name(sqlite: SqliteLedger, path: Pa
     new.close()
 
 
+def without_sessions(path: Path) -> None:
+    """Delete every record of sessions, and leave the steps."""
+    tamper(path, lambda connection: connection.executescript("delete from history; delete from sessions;"))
+
+
+def test_an_open_turn_whose_session_is_lost_is_saved_and_stays_open(
+    sqlite: SqliteLedger, path: Path, tmp_path: Path
+) -> None:
+    sqlite.create("work")
+    (closed,) = tell(sqlite, "work", "a turn")
+    first = add(sqlite, "work", said("a question", kind="input", closes=False))
+    last = add(sqlite, "work", said("not finished", kind="reply", closes=False))
+    sqlite.close()
+    without_sessions(path)
+
+    new = open_sqlite(f"sqlite:///{tmp_path / 'new.db'}")
+    with closing(open_sqlite(f"sqlite:///{path}")) as damaged:
+        report = damaged.repair(new)
+
+    (session,) = new.sessions()
+    assert (session.head, session.tip, session.open_turn) == (closed.id, last.id, first.id)
+    (finding,) = report.lost
+    assert str(finding) == (
+        f"the session that led to step {last.id} is gone; it is called 'recovered-1' now, and its turn is open: "
+        "nothing says whether it went on [session-lost]"
+    )
+    assert list(new.verify()) == []
+    add(new, "recovered-1", said("it goes on", kind="reply"))
+    new.close()
+
+
+def test_a_turn_that_went_on_is_not_saved_as_an_open_one(sqlite: SqliteLedger, path: Path, tmp_path: Path) -> None:
+    sqlite.create("work")
+    tell(sqlite, "work", "a turn")
+    add(sqlite, "work", said("a question", kind="input", closes=False))
+    answer = add(sqlite, "work", said("the answer", kind="reply"))
+    sqlite.close()
+    without_sessions(path)
+    tamper(path, lambda connection: connection.execute("update steps set tokens = 99 where id = ?", (answer.id,)))
+
+    with closing(saved(path, tmp_path / "new.db")) as new:
+        assert texts(list(new.steps())) == ["a turn"]
+
+
+def test_a_session_of_which_nothing_is_left_says_so(sqlite: SqliteLedger, path: Path) -> None:
+    sqlite.create("work")
+    (only,) = tell(sqlite, "work", "a turn")
+    sqlite.create("other")
+    tell(sqlite, "other", "another")
+    sqlite.close()
+    tamper(path, lambda connection: connection.execute("update steps set tokens = 99 where id = ?", (only.id,)))
+
+    with closing(open_sqlite(f"sqlite:///{path}")) as damaged:
+        report = damaged.repair(MemoryLedger())
+
+    assert str(report.lost[-1]) == (
+        f"session 'work' has nothing left that was said: step {only.id} is gone [session-moved]"
+    )
+
+
 def test_the_target_must_be_empty(sqlite: SqliteLedger) -> None:
     fill(sqlite, 4)
 

@@ -16,7 +16,7 @@ from nexus_plugins.mcp._env_file import read_variables
 from nexus_plugins.mcp._errors import RefusedError
 from nexus_plugins.mcp._launch import prepare
 from tests.conftest import Cli
-from tests.plugins.mcp_world import servers_of
+from tests.plugins.mcp_world import define, servers_of
 
 SECRET = "hunter22-of-the-file"  # noqa: S105 - nobody's
 
@@ -72,6 +72,22 @@ def project(work: Path, cli: Cli, text: str = f"TOKEN={SECRET}\nMODE=slow\n", fi
     server = {"command": ["x"], "env": {"MODE": "fast"}, "envFile": file}
     write_files(work, {".env": text, ".nexus3/mcp.json": json.dumps({"servers": {"a": server}})})
     assert cli("trust", "allow", "--all", "--yes").code == 0
+
+
+def test_a_variable_that_is_passed_through_is_passed_if_it_is_set(
+    make_nexus: MakeNexus, nexus_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEXUS_TEST_SET", "1")
+    monkeypatch.setenv("NEXUS_TEST_EMPTY", "")
+    names = ["NEXUS_TEST_SET", "NEXUS_TEST_EMPTY", "NEXUS_TEST_UNSET"]
+    define(nexus_home, a={"command": ["x"], "env_passthrough": names})
+    nexus = make_nexus()
+    request = nexus.request()
+
+    launch = prepare(servers_of(nexus)["a"], nexus.load(request), request)
+
+    passed = {name: value for name, value in launch.env.items() if name in names}
+    assert passed == {"NEXUS_TEST_SET": "1", "NEXUS_TEST_EMPTY": ""}
 
 
 @pytest.mark.parametrize("file", [".env", "${workspaceFolder}/.env", "sub/../.env"])

@@ -101,13 +101,13 @@ def test_choices_of_tools_and_limits_are_understood_as_each_tool_writes_them(mak
     } == {"include": None, "exclude": (), "start": None, "call": None} | said
 
 
-def test_variables_that_are_passed_through_refer_to_themselves(make_nexus: MakeNexus) -> None:
+def test_variables_that_are_passed_through_refer_to_themselves_and_need_not_be_set(make_nexus: MakeNexus) -> None:
     codex = '[mcp_servers.a]\ncommand = "x"\nenv_vars = ["ONE", {name = "TWO", source = "local"}]\nenv = {ONE = "1"}\n'
 
-    assert read(make_nexus, ".codex/config.toml", codex).env == {"ONE": "1", "TWO": "${TWO}"}
+    assert read(make_nexus, ".codex/config.toml", codex).env == {"ONE": "1", "TWO": "${TWO:-}"}
     assert read(
         make_nexus, ".nexus3/mcp.json", entry("servers", command="x", env_passthrough=["ONE"], env={"A": "b"})
-    ).env == {"ONE": "${ONE}", "A": "b"}
+    ).env == {"ONE": "${ONE:-}", "A": "b"}
 
 
 def test_a_server_of_opencode_that_is_only_switched_is_left_out(make_nexus: MakeNexus) -> None:

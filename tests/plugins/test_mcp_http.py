@@ -126,6 +126,19 @@ def test_a_session_that_was_lost_is_begun_anew_by_the_next_call(make_nexus: Make
     assert world.heard.count("initialize") == 2
 
 
+@pytest.mark.parametrize(("code", "path"), [(405, ""), (404, "/sse")])
+def test_an_address_that_may_speak_the_older_protocol_is_told_with_what_to_write(
+    make_nexus: MakeNexus, nexus_home: Path, code: int, path: str
+) -> None:
+    with serving("initialize", lambda handler, _: handler.reply(code)) as world:
+        define(nexus_home, old={"url": world.url + path})
+
+        (error,) = outcomes(make_nexus(), "old")
+
+    assert f"refuses with HTTP {code}" in str(error)
+    assert 'write "type": "sse"' in str(error)
+
+
 @pytest.mark.parametrize("at", ["GET", pytest.param("DELETE", marks=pytest.mark.slow)])
 def test_a_server_that_hangs_where_nobody_waits_for_it_is_left(
     make_nexus: MakeNexus, nexus_home: Path, at: str

@@ -118,8 +118,38 @@ def call(id, name, arguments):
 def test_a_program_that_is_not_there_is_named(make_nexus: MakeNexus, nexus_home: Path) -> None:
     define(nexus_home, gone=["/no/such/program"])
 
-    with pytest.raises(ServerError, match="server 'gone' cannot be started: No such file or directory"):
+    with pytest.raises(ServerError, match="server 'gone' cannot be started: there is no program '/no/such/program'"):
         call(make_nexus(), "gone")
+
+
+def test_a_directory_that_is_not_there_is_told_apart_from_the_program(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    define(nexus_home, gone={"command": script(), "cwd": "/no/such/directory"})
+
+    with pytest.raises(ServerError, match="cannot be started: there is no such directory\n  look at its cwd"):
+        call(make_nexus(), "gone")
+
+
+def test_a_program_that_was_looked_up_is_not_named(
+    make_nexus: MakeNexus, nexus_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEXUS_TEST_TOKEN", "sk-live-0123")
+    define(nexus_home, gone=["/no/such/${NEXUS_TEST_TOKEN}"])
+
+    with pytest.raises(ServerError, match="cannot be started: No such file or directory") as caught:
+        call(make_nexus(), "gone")
+
+    assert "sk-live" not in str(caught.value)
+
+
+def test_a_secret_of_several_lines_is_not_repeated_in_any_of_them(
+    make_nexus: MakeNexus, nexus_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEXUS_TEST_TOKEN", "BEGIN\n  middle-of-it\nEND-OF-IT")
+    evil = 'sys.stderr.write("bad " + os.environ["TOKEN"] + "\\n"); sys.exit(2)'
+    define(nexus_home, sad={"command": script(evil), "env": {"TOKEN": "${NEXUS_TEST_TOKEN}"}})
+
+    with pytest.raises(ServerError, match=r"it says: bad \*\*\*$"):
+        call(make_nexus(), "sad")
 
 
 def test_what_a_server_complains_about_before_it_dies_is_told_without_its_secrets(

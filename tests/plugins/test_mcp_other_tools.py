@@ -54,7 +54,7 @@ def test_every_tool_is_read_where_the_project_says_so(make_nexus: MakeNexus) -> 
         "claude": MCPServerConfig(name="claude", type="stdio", command=("npx", "x"), env={"T": "${T:-none}"}),
         "vscode": MCPServerConfig(name="vscode", type="http", url="https://v.example/mcp"),
         "cursor": MCPServerConfig(name="cursor", type="stdio", command=("c",)),
-        "codex": MCPServerConfig(name="codex", type="stdio", command=("c", "-v"), env={"TOKEN": "${TOKEN}"}),
+        "codex": MCPServerConfig(name="codex", type="stdio", command=("c", "-v"), env={"TOKEN": "${TOKEN:-}"}),
         "gemini": MCPServerConfig(name="gemini", type="http", url="https://g.example"),
         "opencode": MCPServerConfig(name="opencode", type="stdio", command=("o", "-v"), env={"A": "b"}),
     }

@@ -17,7 +17,7 @@ from nexus_core import FileError, NexusError
 from nexus_core.plugin import MCPServerConfig, MCPServerWithOrigin
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.mcp._links import Links
-from nexus_plugins.mcp._records import Definition, Record, keep_listing, read_record
+from nexus_plugins.mcp._records import DEEPEST, Definition, Record, keep_listing, read_record
 from tests.conftest import Cli
 from tests.plugins.mcp_world import define, script, servers_of
 from tests.tables import count
@@ -262,9 +262,10 @@ def test_numbers_that_json_does_not_have_are_null(nexus_home: Path, server: MCPS
     assert read_record(nexus_home, server) == record
 
 
-def test_a_schema_without_a_bottom_is_refused(nexus_home: Path, server: MCPServerWithOrigin) -> None:
+@pytest.mark.parametrize("levels", [DEEPEST + 1, 100_000])
+def test_a_schema_without_a_bottom_is_refused(nexus_home: Path, server: MCPServerWithOrigin, levels: int) -> None:
     deep: dict[str, Any] = {}
-    for _ in range(100_000):
+    for _ in range(levels):
         deep = {"items": deep}
 
     with pytest.raises(FileError, match="too many levels"):

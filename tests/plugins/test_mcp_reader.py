@@ -355,7 +355,8 @@ def test_a_command_means_stdio_and_an_address_http_unless_sse_is_said(
 
 
 @pytest.mark.parametrize(
-    "fields", [{"url": "https://a"}, {"httpUrl": "https://a"}, {"transport": {"url": "https://a"}}]
+    "fields",
+    [{"url": "https://a"}, {"httpUrl": "https://a"}, {"serverUrl": "https://a"}, {"transport": {"url": "https://a"}}],
 )
 def test_an_address_is_found_under_each_of_its_names(mcp: Mcp, fields: dict[str, object]) -> None:
     assert mcp.server(**fields)["url"] == "https://a"
@@ -532,6 +533,7 @@ def test_a_place_that_does_not_exist_is_where_the_servers_are(mcp: Mcp) -> None:
             "two servers are named 'a'",
         ),
         ('{"servers": {\n "a": {"url": ""},\n "a": {"url": ""}}}', "3:2", "Duplicate key 'a'"),
+        ('\n{"theme": "dark", "editor": {"size": 12}}', "2:1", "the file has settings in it, and no servers"),
         ('{"servers": {\n "a": {}}}', "2:2", "server 'a' has neither 'command' nor 'url'"),
         ('{"servers": {\n "a": {"command": "x", "url": "y"}}}', "2:2", "server 'a' has both 'command' and 'url'"),
         ('{"a": {"command": "x",\n "type": "http"}}', "2:2", "server 'a' has 'command', but its type is http"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -23,10 +24,11 @@ from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.mcp._limits import Limits
 from nexus_plugins.mcp._links import Links
+from nexus_plugins.mcp._served import MOST_READ
 from nexus_plugins.mcp._server import make_server, resource_text, run_tool
 from tests.conftest import ROOT
 from tests.plugins.mcp_world import define, servers_of, survivors
-from tests.session.wire import says
+from tests.session.wire import asks, says
 
 SDK_SERVER = """
 import sys
@@ -165,6 +167,40 @@ def test_history_is_searched_and_told_without_secrets(nexus: Nexus) -> None:
 
     assert any("Why does login fail?" in json.dumps(step) for step in told["steps"])
     assert "sk-ant-api03-AAAA" not in json.dumps(told)
+
+
+def test_a_request_is_told_without_secrets(nexus: Nexus) -> None:
+    told = json.dumps(asked(nexus, "assemble_context", session="bug"))
+
+    assert "[redacted:" in told
+    assert "sk-ant-api03-AAAA" not in told
+
+
+def test_a_long_message_is_told_in_parts(nexus: Nexus) -> None:
+    session = nexus.session("long")
+    session.ask(f"{'a' * MOST_READ}needle{'b' * MOST_READ}")
+
+    (step,) = asked(nexus, "read_steps", session="long", limit=1)["steps"]
+    (rest,) = asked(nexus, "read_steps", session="long", limit=1, offset=MOST_READ)["steps"]
+    everything = asked(nexus, "read_steps", session="long")["steps"]
+    (found, *_) = asked(nexus, "search_history", session="long", text="needle")["steps"]
+
+    cut = re.fullmatch(r".*a… \[([0-9,]+) more characters\]", step["messages"][0]["text"], re.DOTALL)
+    assert cut is not None
+    assert int(cut[1].replace(",", "")) > MOST_READ
+    assert "needle" in rest["messages"][0]["text"]
+    assert sum(len(said["text"]) for step in everything for said in step["messages"]) < MOST_READ + 1_000
+    assert re.fullmatch("…a+needleb+…", found["messages"][0]["text"])
+
+
+def test_a_call_is_told_with_what_it_was_called_with(nexus: Nexus) -> None:
+    session = nexus.session("tools")
+    session.ask("Read it.")
+    session.record(asks("openai", 1, "read", path="x.py"))
+
+    (step,) = asked(nexus, "search_history", session="tools", text="x.py")["steps"]
+
+    assert step["messages"][0]["text"] == '[calls read {"path": "x.py"}]'
 
 
 def test_steps_are_read_up_to_one_of_them(nexus: Nexus) -> None:

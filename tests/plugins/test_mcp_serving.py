@@ -149,6 +149,20 @@ def test_a_request_that_makes_no_sense_is_refused(nexus: Nexus, said: bytes, cod
     assert answers[1]["error"]["code"] == code
 
 
+def test_every_tool_says_that_it_changes_nothing(nexus: Nexus) -> None:
+    tools = by_number(told(nexus, asks(1, "tools/list")))[1]["result"]["tools"]
+
+    assert {(tool["annotations"]["readOnlyHint"], tool["annotations"]["openWorldHint"]) for tool in tools} == {
+        (True, False)
+    }
+
+
+def test_who_asks_for_templates_of_resources_is_told_that_there_are_none(nexus: Nexus) -> None:
+    answers = by_number(told(nexus, asks(1, "resources/templates/list")))
+
+    assert answers[1]["result"]["resourceTemplates"] == []
+
+
 def test_what_is_wrong_with_an_argument_is_told_without_all_of_it(nexus: Nexus) -> None:
     answer = by_number(told(nexus, calls(1, "count_tokens", text=["y" * 1_000_000])))[1]
 

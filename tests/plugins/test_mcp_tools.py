@@ -173,6 +173,24 @@ def test_a_worker_is_offered_none(make_nexus: MakeNexus, nexus_home: Path) -> No
 
 
 @pytest.mark.acceptance("T1")
+def test_nothing_hidden_in_a_tool_reaches_a_model_and_names_and_values_stay(
+    make_nexus: MakeNexus, nexus_home: Path
+) -> None:
+    hidden = "\u200b\U000e0041"
+    name, value = f"na{hidden}me", f"va{hidden}lue"
+    field = {"type": "string", "description": f"A{hidden} path.", "enum": [value], "anyOf": [{"title": f"T{hidden}"}]}
+    schema = {"type": "object", "properties": {name: field, "description": {"type": "string"}}}
+    define(nexus_home, files=["x"])
+    nexus = make_nexus()
+    known(nexus, nexus_home, Definition("read", f"Reads{hidden}.", schema))
+
+    (tool,) = nexus.assemble(nexus.request()).tools
+
+    assert tool.description == "Reads."
+    said = {"type": "string", "description": "A path.", "enum": [value], "anyOf": [{"title": "T"}]}
+    assert tool.parameters == {"type": "object", "properties": {name: said, "description": {"type": "string"}}}
+
+
 def test_tools_of_a_server_that_is_not_approved_are_not_offered(make_nexus: MakeNexus, nexus_home: Path) -> None:
     nexus = make_nexus(files={".nexus3/mcp.json": '{"servers": [{"name": "theirs", "command": ["x"]}]}'})
     known(nexus, nexus_home, READ)
@@ -237,3 +255,53 @@ def test_a_tool_that_no_server_has_is_refused(make_nexus: MakeNexus, nexus_home:
         assert (list(servers), "read" in servers) == (["mcp__files__read"], False)
         with pytest.raises(UnknownNameError, match="read"):
             servers.call("mcp__files__reed", {})
+
+
+@pytest.mark.parametrize("rule", [{"deny": ["mcp__files__write"]}, {"allow": ["mcp__files__read"]}])
+def test_what_is_not_permitted_is_not_run_either(
+    make_nexus: MakeNexus, nexus_home: Path, rule: dict[str, list[str]]
+) -> None:
+    define(nexus_home, files=["x"])
+    (nexus_home / "config.json").write_text(json.dumps({"permissions": {"tools": rule}}))
+    nexus = make_nexus()
+    known(nexus, nexus_home, READ, WRITE)
+
+    with connect(nexus) as servers:
+        assert list(servers) == ["mcp__files__read"]
+        with pytest.raises(UnknownNameError):
+            servers.call("mcp__files__write", {})
+
+
+@pytest.mark.parametrize("raw", ['{"path": "/tm', '{"path": NaN}', "[1]", "null", "x"])
+def test_a_tool_is_not_run_with_arguments_that_are_broken(
+    make_nexus: MakeNexus, nexus_home: Path, tmp_path: Path, raw: str
+) -> None:
+    define(nexus_home, files=["touch", str(tmp_path / "ran")])
+    nexus = make_nexus()
+    known(nexus, nexus_home, READ)
+    session = nexus.session("bug", model="gpt-4o")
+    session.ask("Read it.")
+    reply = asks("openai", 1, "mcp__files__read")
+    reply["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] = raw
+    step = session.record(reply)
+
+    with connect(nexus) as servers:
+        result = servers.run(step.tool_calls[0]).result
+
+    assert (result.is_error, "its arguments are no JSON object" in result.text) == (True, True)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_tool_that_a_model_makes_up_is_a_result_that_says_so(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    define(nexus_home, files=["x"])
+    nexus = make_nexus()
+    known(nexus, nexus_home, READ)
+    session = nexus.session("bug", model="gpt-4o")
+    session.ask("Read it.")
+    step = session.record(asks("openai", 1, "mcp__files__reed"))
+
+    with connect(nexus) as servers:
+        session.record(servers.run(step.tool_calls[0]))
+
+    result = session.next().to("openai")["messages"][-1]
+    assert (result["role"], "did you mean 'mcp__files__read'?" in result["content"]) == ("tool", True)

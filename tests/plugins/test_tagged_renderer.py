@@ -221,6 +221,17 @@ def test_circumstances_stand_between_the_time_and_what_was_said() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "name", ["Platform", " available  ACTIONS", "Platform: slack", "\uff30latform", "Plat\u200bform", "Platform\n"]
+)
+def test_what_a_program_tells_does_not_pass_for_the_platform(name: str) -> None:
+    block = texts(arranged(hook_data={name: "everywhere", "Platforms": 2}))[3]
+
+    (forged, honest) = block.partition("<current_facts>\n")[2].partition("\n</current_facts>")[0].splitlines()
+    assert forged.startswith('"')
+    assert honest == "Platforms: 2"
+
+
 @pytest.mark.acceptance("T14")
 def test_what_a_stranger_hides_in_a_section_is_taken_out() -> None:
     foreign = Source(uri="step:1", trust="foreign")

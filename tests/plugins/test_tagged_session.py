@@ -16,7 +16,7 @@ import pytest
 from google import genai
 from google.genai import types
 
-from nexus_core import AssembledContext, Nexus, UnknownNameError
+from nexus_core import AssembledContext, Nexus, Section, UnknownNameError, hookimpl
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.tagged import CORE_IDENTITY, parse
@@ -316,3 +316,63 @@ def test_the_command_line_lists_the_plugin(cli: Cli) -> None:
 
     assert outcome.code == 0
     assert "nexus_renderers" in outcome.out
+
+
+def test_an_unknown_time_zone_opens_no_turn(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    session = make(make_nexus, nexus_home).session("tea", model="gpt-4o", renderer="tagged")
+
+    with pytest.raises(UnknownNameError, match="did you mean 'Europe/Berlin'"):
+        session.ask("Tea?", timezone="Europe/Berlni")
+
+    assert not session.is_open
+    session.ask("Tea?", timezone="Europe/Berlin")
+    assert session.is_open
+
+
+@pytest.mark.parametrize("limit", [20, 1000])
+def test_a_long_session_is_cut_so_that_what_is_made_of_it_fits(
+    make_nexus: MakeNexus, nexus_home: Path, limit: int
+) -> None:
+    nexus = make(make_nexus, nexus_home, limit=limit)
+    settings = json.loads((nexus_home / "config.json").read_text())
+    settings |= {"models": {"tiny": {"window": 6000}}, "compaction": {"enabled": False}}
+    write_files(nexus_home, {"config.json": json.dumps(settings)})
+    tools = [{**TOOLS[0], "name": f"look_{number}", "description": "Look at it. " * 20} for number in range(8)]
+    session = nexus.session("tea", model="tiny", tools=tools, renderer="tagged")
+
+    for number in range(20):
+        context = session.ask(f"Question {number} is " + "long " * 150)
+        session.record(says("Because.", f"m{number}"))
+        assert context.token_budget.remaining >= 0
+
+    texts = [message.content for message in context.messages]
+    assert starts(texts) == STARTS
+    assert 0 < len(parse(*texts).memory) < 38
+    assert context.decisions
+    assert nexus.replay(str(session_tip(nexus))).messages == context.messages
+
+
+def session_tip(nexus: Nexus) -> str | None:
+    record = nexus.ledger.session("tea")
+    return None if record is None else record.tip
+
+
+@pytest.mark.parametrize("renderer", ["tagged", "labelled"])
+@pytest.mark.parametrize(("room", "is_told"), [(0, False), (300, False), (320, None), (330, None), (400, True)])
+def test_a_memory_goes_before_a_call_does_not_fit(
+    make_nexus: MakeNexus, nexus_home: Path, renderer: str, room: int, *, is_told: bool | None
+) -> None:
+    class Remembers:
+        @hookimpl
+        def nexus_current_sections(self) -> list[Section]:
+            return [Section("notes", title="Notes", text="note " * 300, kind="memory")]
+
+    plain = make(make_nexus, nexus_home).session("tea", model="tiny", renderer=renderer).preview("Tea?")
+    window = (plain.token_budget.total + room) * 4 // 3 + 2
+    write_files(nexus_home, {"config.json": json.dumps({"models": {"tiny": {"window": window}}})})
+    nexus = make_nexus(files={"NEXUS.md": "Run make check."}, plugins=[Remembers()])
+
+    context = nexus.assemble(nexus.request(message="Tea?", model="tiny", renderer=renderer))
+
+    assert context.token_budget.remaining >= 0
+    assert is_told in (None, "note note" in str(context.messages[-1]))

@@ -365,3 +365,23 @@ def test_a_cut_inside_a_turn_keeps_what_was_announced(open_session: OpenSession,
 
     assert context.decisions
     assert "Use spaces." in context.system_prompt
+
+
+def test_an_announcement_for_which_there_is_no_room_is_made_by_the_prompt(
+    open_session: OpenSession, tmp_path: Path, ledger: StoreLedger
+) -> None:
+    def written(style: str) -> dict[str, str]:
+        return {"NEXUS.md": "".join(f"Rule {number} is about {style}.\n" for number in range(100))}
+
+    models = json.dumps({"models": {"tiny": {"window": 2400}}})
+    write_files(tmp_path / "work", {".nexus3/config.json": models, **written("tabs")})
+    session = open_session(model="tiny", tools=[])
+    session.ask("Why?")
+    session.record(says("Because."))
+
+    write_files(tmp_path / "work", written("spaces"))
+    context = session.ask("And now?")
+
+    assert "Rule 99 is about spaces." in context.system_prompt
+    assert "Changed Instructions" not in text_of(context)
+    assert len(epochs_of(ledger)) == 2

@@ -164,6 +164,47 @@ def test_a_session_with_an_unknown_role_keeps_nothing(open_session: OpenSession,
     assert ledger.session("s") is None
 
 
+@pytest.mark.parametrize(("asked", "played"), [("", "manager"), ("unified", "unified"), ("worker", "worker")])
+def test_a_request_has_the_role_that_it_names_whatever_the_session_was_told_before(
+    open_nexus: OpenNexus, open_session: OpenSession, asked: str, played: str
+) -> None:
+    session = open_session(role="manager")
+    session.ask("Why?")
+    session.record(says("Because."))
+    nexus = open_nexus()
+
+    context = nexus.assemble(nexus.request(session=session.label, role=asked, task="Look.", message="And?"))
+
+    assert context.role == played
+    assert ("## Messaging Rules" in context.system_prompt) == (played == "manager")
+
+
+def test_hooks_are_told_the_usual_role_by_its_name(open_nexus: OpenNexus) -> None:
+    told: list[str] = []
+
+    class Curious:
+        @hookimpl
+        def nexus_static_sections(self, request: Request) -> list[Section]:
+            told.append(request.role)
+            return []
+
+        @hookimpl
+        def nexus_current_sections(self, request: Request) -> list[Section]:
+            told.append(request.role)
+            return []
+
+        @hookimpl
+        def nexus_tools(self, request: Request) -> list[Tool]:
+            told.append(request.role)
+            return []
+
+    nexus = open_nexus(plugins=[Curious()])
+    nexus.assemble(nexus.request(message="Why?", model="gpt-4o"))
+    nexus.system_prompt()
+
+    assert told == ["unified"] * 4
+
+
 def test_one_word_is_no_list_of_words(open_session: OpenSession) -> None:
     with pytest.raises(UsageError, match="permissions must be a list"):
         open_session(permissions="read")

@@ -72,6 +72,21 @@ def test_a_worker_may_have_a_model_tools_and_a_name_of_its_own(open_session: Ope
     assert (worker.label, context.model, context.tools) == ("reader", "gpt-4o", ())
 
 
+@pytest.mark.acceptance("W-04")
+@pytest.mark.parametrize(("given", "told"), [(None, ["logs", "shop"]), (["shop"], ["shop"]), ([], [])])
+def test_a_worker_is_told_of_the_skills_it_was_given_and_of_none_when_it_was_given_none(
+    open_session: OpenSession, tmp_path: Path, given: list[str] | None, told: list[str]
+) -> None:
+    guide = "---\nname: {}\ndescription: A guide.\n---\nLook.\n"
+    guides = {f".nexus3/skills/{name}/SKILL.md": guide.format(name) for name in ("logs", "shop")}
+    write_files(tmp_path / "work", guides)
+
+    prompt = open_session().spawn("Read.", skills=given).ask("Begin.").system_prompt
+
+    assert [name for name in ("logs", "shop") if name in prompt] == told
+    assert ("## Nexus Environment" in prompt) == bool(told)
+
+
 @pytest.mark.acceptance("W-03", "S-03", "S-04", "S-07")
 def test_a_worker_elsewhere_reads_what_is_written_there_and_inherits_the_rest(
     open_session: OpenSession, tmp_path: Path

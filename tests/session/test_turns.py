@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 from openai.types.chat import ChatCompletionMessage
 
+from nexus_core.dialects.rules import SILENT_ERROR
 from nexus_core.errors import ConflictError, MessageError, PendingCalls, TurnError, UnknownNameError, UsageError
 from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.session.recording import GIVEN_UP
@@ -56,6 +57,19 @@ def test_a_second_open_turn_is_refused(open_session: OpenSession) -> None:
         session.ask("And why else?")
 
     assert "next() goes on with it" in str(caught.value)
+
+
+def test_why_a_second_turn_is_refused_while_a_call_waits_says_that_its_result_comes_first(
+    open_session: OpenSession,
+) -> None:
+    session = open_session()
+    session.ask("Why?")
+    session.record(calls("t1"))
+
+    with pytest.raises(TurnError, match=r"waits for look \(t1\)") as caught:
+        session.ask("And why else?")
+
+    assert "record these results, then next() goes on with it" in str(caught.value)
 
 
 def test_asking_may_give_up_the_open_turn(open_session: OpenSession, ledger: StoreLedger) -> None:
@@ -139,6 +153,18 @@ def test_an_interrupted_reply_ends_the_turn_and_its_calls_do_not_wait(open_sessi
     assert step.tool_calls == ()
     assert session.pending == ()
     assert session.ask("Go on.").history[-1].tool_results[0].text == GIVEN_UP
+
+
+def test_an_error_that_says_nothing_can_be_sent_to_anthropic(open_session: OpenSession) -> None:
+    session = open_session()
+    session.ask("Why?")
+    (call,) = session.record(calls("t1")).tool_calls
+
+    session.record(call.result("", is_error=True))
+    (result,) = session.next().to("anthropic")["messages"][-1]["content"]
+
+    assert result["content"] == [{"type": "text", "text": SILENT_ERROR}] or result["content"] == SILENT_ERROR
+    assert result["is_error"]
 
 
 @pytest.mark.parametrize(
@@ -409,7 +435,7 @@ def test_a_result_that_comes_after_it_was_given_up_is_refused(open_session: Open
     (call,) = session.record(calls("t1")).tool_calls
     session.interrupt()
 
-    with pytest.raises(TurnError, match=r"look \(t1\) has another result already"):
+    with pytest.raises(TurnError, match=r"the turn in which look \(t1\) was called was interrupted"):
         session.record(call.result("found"))
 
 
@@ -589,6 +615,9 @@ def test_an_unknown_word_about_the_occasion_is_refused(open_session: OpenSession
         {"role": "user", "content": "Why?"},
         {"role": "user", "content": [{"type": "text", "text": "Why?"}]},
         {"role": "user", "parts": [{"text": "Why?"}]},
+        [{"type": "text", "text": "Why?"}],
+        ({"type": "input_text", "text": "Why?"},),
+        [{"text": "Why?"}],
     ],
 )
 def test_a_message_may_be_asked_in_any_shape(open_session: OpenSession, message: object) -> None:
@@ -599,7 +628,15 @@ def test_a_message_may_be_asked_in_any_shape(open_session: OpenSession, message:
 
 @pytest.mark.parametrize(
     "message",
-    [Message("assistant", "Because."), ToolResult("t1", "x"), 7, {"role": "tool", "tool_call_id": "t", "content": "x"}],
+    [
+        Message("assistant", "Because."),
+        ToolResult("t1", "x"),
+        7,
+        {"role": "tool", "tool_call_id": "t", "content": "x"},
+        [{"role": "user", "content": "Why?"}],
+        [{"txt": "Why?"}],
+        [],
+    ],
 )
 def test_what_is_not_the_users_word_cannot_be_asked(
     open_session: OpenSession, ledger: StoreLedger, message: object

@@ -112,9 +112,17 @@ def test_anthropic_counts_pixels(size: tuple[int, int], tokens: int) -> None:
     assert count_image(picture(*size), "anthropic") == tokens
 
 
-@pytest.mark.parametrize(("size", "tokens"), [((384, 384), 258), ((385, 100), 258), ((1024, 769), 4 * 258)])
+@pytest.mark.parametrize(
+    ("size", "tokens"),
+    [((384, 384), 258), ((385, 100), 258), ((1024, 769), 4 * 258), ((6144, 6144), 16 * 258), ((6144, 100), 4 * 258)],
+)
 def test_gemini_counts_tiles_of_its_own(size: tuple[int, int], tokens: int) -> None:
     assert count_image(picture(*size), "gemini") == tokens
+
+
+@pytest.mark.parametrize("api", ["", *UNKNOWN_IMAGE])
+def test_a_head_that_lies_about_its_size_costs_no_more_than_the_largest_picture(api: str) -> None:
+    assert count_image(picture(2**31, 2**31), api) <= max(UNKNOWN_IMAGE.values())
 
 
 @pytest.mark.parametrize("api", UNKNOWN_IMAGE)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from nexus_core.nexus import Nexus
+    from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.request import Request
 
 STANDARD_INPUT = "-"
@@ -64,6 +65,20 @@ def would_begin(nexus: Nexus, label: str) -> bool:
     if not label or nexus.ledger.session(label):
         return False
     return not did_you_mean(label, [each.label for each in nexus.ledger.sessions(status=None)])
+
+
+def begin(nexus: Nexus, request: Request) -> AssembledContext:
+    """What a session that is not there yet would send first; nothing is written.
+
+    Args:
+        nexus: Whose session it would be.
+        request: The session, what it is like, and what is said.
+    """
+    from nexus_core.session.occasion import EVENT  # noqa: PLC0415 - only for what begins a session
+    from nexus_core.session.requesting import options_of  # noqa: PLC0415 - as above
+
+    told = {name: value for name in EVENT if (value := getattr(request, name))}
+    return nexus.session(request.session, **options_of(request)._asdict()).preview(request.message, **told)
 
 
 def read_pairs(given: Iterable[str]) -> dict[str, str]:

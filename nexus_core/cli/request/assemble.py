@@ -8,7 +8,7 @@ import typer
 
 from nexus_core.cli.ledger import LedgerUrl, open_session, session_labels
 from nexus_core.cli.options import Json, RequireTrusted, dialect_names, model_names, renderer_names, role_names
-from nexus_core.cli.request.asked import read_pairs, request_of, would_begin
+from nexus_core.cli.request.asked import begin, read_pairs, request_of, would_begin
 from nexus_core.errors import BudgetError
 from nexus_core.text.visible import visible_line
 
@@ -127,15 +127,14 @@ def assemble(
     with open_session(ctx, session, ledger) as nexus:
         loaded = nexus.load()
         shell.review(loaded, require_trusted=require_trusted)
-        if message is not None and would_begin(nexus, session):
+        is_new = message is not None and would_begin(nexus, session)
+        if is_new:
             shell.console.message(
                 visible_line(f"(there is no session {session!r} yet: this would begin it)"), style="dim"
             )
-            circumstances["session"] = ""
+        request = request_of(nexus, message, circumstances, occasion, tools=tools, directory=shell.cwd)
         try:
-            context = nexus.assemble(
-                request_of(nexus, message, circumstances, occasion, tools=tools, directory=shell.cwd)
-            )
+            context = begin(nexus, request) if is_new else nexus.assemble(request)
         except BudgetError as error:
             if json:
                 facts = {"needed": error.needed, "available": error.available, "parts": error.parts}

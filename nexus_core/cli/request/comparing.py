@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_core.assembly.difference import Difference, Side, compare
 from nexus_core.assembly.sides import side_of
 from nexus_core.cli.ledger import where_it_works
-from nexus_core.cli.request.operands import Operand, call_before, find_operand
+from nexus_core.cli.request.operands import Operand, call_before, find_operand, find_two
 from nexus_core.errors import UsageError
+from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
     from nexus_core.assembly.sides import Sendable
@@ -33,8 +34,7 @@ class Compared(NamedTuple):
 
 def compare_two(shell: CommandShell, nexus: Nexus, a: str, b: str | None) -> Compared:
     """By what B differs from A; without B, by what the last call of A differs from the one before."""
-    first = find_operand(nexus, a)
-    before, after = call_before(nexus, first) if b is None else (first, find_operand(nexus, b))
+    before, after = call_before(nexus, find_operand(nexus, a)) if b is None else find_two(nexus, a, b)
     made = _read(shell, nexus, before), _read(shell, nexus, after)
     if made[0].api != made[1].api:
         from nexus_core.cli.request.written import translated  # noqa: PLC0415 - only for files
@@ -73,7 +73,17 @@ def compare_again(shell: CommandShell, nexus: Nexus, a: str | None, ledger: str 
 
 def _read(shell: CommandShell, nexus: Nexus, operand: Operand) -> Sendable:
     with where_it_works(shell, nexus, operand.session) as there:
+        if operand.kind == "model":
+            _warn(shell, there, operand.name)
         return operand.read(there)
+
+
+def _warn(shell: CommandShell, nexus: Nexus, model: str) -> None:
+    """Say that nobody knows a model: its window and its tokens are guesses then."""
+    from nexus_core.tokens.counters import find_unknown  # noqa: PLC0415 - only where a model is named
+
+    if (finding := find_unknown(model, host=nexus.host, settings=nexus.load().settings)) is not None:
+        shell.console.warning(visible_line(str(finding)))
 
 
 def _steady(operand: Operand, made: Sendable) -> Side:

@@ -18,7 +18,7 @@ app = typer.Typer()
 
 A = Annotated[
     str | None,
-    typer.Argument(metavar="[A]", help="A step, a session, a file, or model:NAME.", autocompletion=session_labels),
+    typer.Argument(metavar="[A]", help="A step, a session, a file or a model.", autocompletion=session_labels),
 ]
 B = Annotated[
     str | None,
@@ -51,8 +51,9 @@ def diff(
 ) -> None:
     """Say by what two requests differ first, which file or plugin is to blame, and how many tokens are billed again.
 
-    A step is what was sent before that reply; a session, or a model (model:NAME), what would be sent now; a file what
-    `nexus assemble` has printed, or any API's request. Nothing is written.
+    A step is what was sent before that reply; a session or a model what would be sent now (model:NAME is one that
+    nobody knows), a model beside a session what it would be sent in that; a file what `nexus assemble` has printed, or
+    any API's request. Nothing is written.
     """
     from nexus_core.cli.request.compared import facts_of, print_compared  # noqa: PLC0415 - not for completion
     from nexus_core.cli.request.comparing import compare_again, compare_two  # noqa: PLC0415 - as above

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from itertools import chain
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.assembly.sides import Sendable, sendable_of
-from nexus_core.errors import UnknownNameError, UsageError
+from nexus_core.errors import UnknownNameError, UsageError, did_you_mean
 from nexus_core.session.naming import find_named
 from nexus_core.session.walking import walk_back
 
@@ -25,13 +26,17 @@ class Operand(NamedTuple):
     Attributes:
         kind: One of `KINDS`; "" for this directory.
         name: Its name.
+        conversation: Of a model, the session that it is asked in; "" for none.
     """
 
     kind: str
     name: str
+    conversation: str = ""
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.name}" if self.kind else "what goes to a model here"
+        if not self.kind:
+            return "what goes to a model here"
+        return f"{self.kind} {self.name}{f' in session {self.conversation}' if self.conversation else ''}"
 
     def read(self, nexus: Nexus) -> Sendable:
         """The request that it stands for: that of a session, a model or a directory is what would be sent now."""
@@ -41,24 +46,30 @@ class Operand(NamedTuple):
             return read_written(nexus, nexus.cwd, self.name)
         if self.kind == "step":
             return sendable_of(nexus.replay(self.name))
-        fields: dict[str, Any] = {self.kind: self.name} if self.kind else {}
-        return sendable_of(nexus.assemble(nexus.request(**fields), must_fit=False))
+        return sendable_of(nexus.assemble(nexus.request(**self._circumstances), must_fit=False))
 
     @property
     def session(self) -> str:
         """The session whose directory is read; "" for none."""
-        return self.name if self.kind == "session" else ""
+        return self.name if self.kind == "session" else self.conversation
 
     @property
     def command(self) -> list[str]:
         """The command that prints it, with everything that is known of it."""
         if self.kind == "step":
             return ["session", "replay", self.name, "--json"]
-        return ["assemble", *([f"--{self.kind}", self.name] if self.kind else []), "--json"]
+        named = ((f"--{kind}", name) for kind, name in self._circumstances.items())
+        return ["assemble", *chain(*named), "--json"]
+
+    @property
+    def _circumstances(self) -> dict[str, Any]:
+        """What a request says that is about it."""
+        told = {self.kind: self.name, "session": self.session}
+        return {kind: name for kind, name in told.items() if name}
 
 
 def find_operand(nexus: Nexus, given: str) -> Operand:
-    """What somebody means: a file goes before a session, a session before a step.
+    """What somebody means: a file goes before a session, a session before a step, a step before a model we know.
 
     Raises:
         UnknownNameError: There is nothing of that name.
@@ -74,7 +85,22 @@ def find_operand(nexus: Nexus, given: str) -> Operand:
     step = find_named(ledger, given)
     if step is not None:
         return Operand("step", step.id)
-    raise UnknownNameError("file, session or step", given, [each.label for each in ledger.sessions(status=None)])
+    models = sorted(name.rstrip("*") for name in nexus.host.models())
+    if given in models:
+        return Operand("model", given)
+    known = [each.label for each in ledger.sessions(status=None)]
+    near = [name for name in models if did_you_mean(given, [name])]
+    raise UnknownNameError("file, session, step or model", given, [*known, *near])
+
+
+def find_two(nexus: Nexus, a: str, b: str) -> tuple[Operand, Operand]:
+    """What somebody means by two; a model beside a session is what it would be sent in that session."""
+    first, second = find_operand(nexus, a), find_operand(nexus, b)
+    for one, other in ((first, second), (second, first)):
+        if one.kind == "session" and other.kind == "model":
+            asked = other._replace(conversation=one.name)
+            return (first, asked) if other is second else (asked, second)
+    return first, second
 
 
 def call_before(nexus: Nexus, operand: Operand) -> tuple[Operand, Operand]:

@@ -16,11 +16,15 @@ if TYPE_CHECKING:
 
 _ANYBODYS = ("openai", "neutral")
 """In whose words models of other makers are asked too."""
+_NAMING = ("openai", "responses", "anthropic")
+"""Whose calls say in their bodies whom they ask."""
 _MAKERS = {"responses": "openai"}
 """Whose API a dialect is, where it has another name."""
 
 
-def remarks_on(nexus: Nexus, settings: Settings, context: AssembledContext, api: str) -> Iterator[Finding]:
+def remarks_on(
+    nexus: Nexus, settings: Settings, context: AssembledContext, api: str, option: str = "--dialect"
+) -> Iterator[Finding]:
     """What an API may refuse in a call although it is in its words.
 
     Args:
@@ -28,11 +32,16 @@ def remarks_on(nexus: Nexus, settings: Settings, context: AssembledContext, api:
         settings: The user's own words about models.
         context: The call.
         api: The dialect.
+        option: The option that names it.
     """
+    if not context.model and api in _NAMING:
+        yield Finding(
+            "no-model", "the call names no model; --model names one, or `nexus config set provider.model NAME`"
+        )
     model = open_model(context.model, host=nexus.host, settings=settings)
     if api not in _ANYBODYS and model.api and _maker(model.api) != _maker(api):
         what = f"{context.model} is asked in the words of {model.api}; this is a call of {api}"
-        yield Finding("foreign-model", f"{what}: --model names another, --dialect {model.api} fits this one")
+        yield Finding("foreign-model", f"{what}: --model names another, {option} {model.api} fits this one")
     calls = any(message.tool_calls or message.tool_results for message in context.messages)
     if api == "anthropic" and calls and not context.tools:
         what = "tools were called in this conversation, and none is offered: Anthropic may refuse that"

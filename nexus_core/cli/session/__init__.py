@@ -11,5 +11,6 @@ recording.py      record; recorded.py: what it does; given_items.py, items.py: w
 replaying.py      replay
 mending.py        verify, repair
 importing.py      import; imported.py, import_report.py: what it does and prints; exporting.py: export
+damage.py         what cannot be read, noted while the rest is shown
 reading.py        turns from the newest back; tables.py: columns of numbers
 """

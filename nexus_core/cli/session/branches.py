@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_core.cli.session.damage import Damaged, noting
+from nexus_core.cli.session.overview import maker_of
 from nexus_core.errors import LedgerError
-from nexus_core.session.numbering import UNCOUNTED, opens_turn
+from nexus_core.session.numbering import UNCOUNTED, continues, opens_turn
 from nexus_core.session.walking import AT_ONCE, walk_back
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from nexus_core.values.ledger import Ledger, SessionRecord, Step
 
+DAMAGED = "damaged"
 SHORT = 2
 """So many turns in a row are listed though nothing is remarkable about them."""
 _EXCERPT = 200
@@ -44,9 +48,9 @@ class Noted(NamedTuple):
     """A turn that is worth a line.
 
     Attributes:
-        turn: Its name.
-        said: How it began, in one line.
-        kind: What it is: a turn, or a compaction, a revert or a pin by itself.
+        turn: Its name; of one that was kept in several pieces, that of the last.
+        said: How it began, in one line; of what is damaged, how.
+        kind: What it is: a turn, or a compaction, a revert or a pin by itself; `damaged` where it cannot be read.
         is_open: Whether it goes on.
         is_compacted: Whether something was compacted in the middle of it.
         sessions: Those that point at its end.
@@ -67,11 +71,12 @@ Item = Noted | int
 
 
 class Line(NamedTuple):
-    """A branch as it is drawn: its items, oldest first, and how many turns it has."""
+    """A branch as it is drawn: its items, oldest first, how many turns it has, and what of it cannot be read."""
 
     branch: Branch
     items: tuple[Item, ...]
     turns: int
+    damage: tuple[str, ...] = ()
 
 
 class Tree(NamedTuple):
@@ -81,25 +86,43 @@ class Tree(NamedTuple):
         root: The first branch, by its id.
         branches: All branches, the first one first, then as they were begun.
         labels: The sessions that point into it.
+        maker: The session whose worker it is; "" for none.
     """
 
     root: str
     branches: tuple[Branch, ...]
     labels: tuple[str, ...]
+    maker: str = ""
 
 
-def find_trees(ledger: Ledger, records: Sequence[SessionRecord]) -> list[Tree]:
-    """The trees that sessions point into, in the order of the sessions; told from a few steps of each."""
+def find_trees(ledger: Ledger, records: Sequence[SessionRecord]) -> tuple[list[Tree], list[Damaged]]:
+    """The trees that sessions point into, in the order of the sessions, told from a few steps; what is damaged."""
     branches: dict[str, Branch] = {}
     labels: dict[str, list[str]] = defaultdict(list)
+    makers: dict[str, str] = {}
+    damaged: list[Damaged] = []
     for record in records:
-        if record.tip is not None:
-            root = _follow(ledger, _known(ledger, record.tip), branches)
-            labels[root].append(record.label)
+        for name in dict.fromkeys((record.tip, record.head)):  # where the tip is gone, its last turn may be left
+            if name is None:
+                continue
+            with noting(damaged, record.label):
+                root = _follow(ledger, _known(ledger, name), branches)
+                labels[root].append(record.label)
+                makers[root] = makers.get(root) or maker_of(ledger, record)
+                break
     members: dict[str, list[Branch]] = defaultdict(list)
     for name in sorted(branches):
         members[branches[name].root].append(branches[name])
-    return [Tree(root, tuple(members[root]), tuple(names)) for root, names in labels.items()]
+    trees = [Tree(root, tuple(members[root]), tuple(names), makers[root]) for root, names in labels.items()]
+    return trees, damaged
+
+
+def with_workers(trees: Sequence[Tree], label: str) -> list[Tree]:
+    """The tree that a session is in, those of its workers, of their workers, and so on."""
+    found = [tree for tree in trees if label in tree.labels]
+    for tree in found:  # it grows meanwhile
+        found += [each for each in trees if each.maker in tree.labels and each not in found]
+    return found
 
 
 def read_lines(ledger: Ledger, tree: Tree, records: Iterable[SessionRecord]) -> Iterator[Line]:
@@ -108,12 +131,12 @@ def read_lines(ledger: Ledger, tree: Tree, records: Iterable[SessionRecord]) -> 
     for record in records:
         if record.tip is not None:
             sessions[record.tip].append(record.label)
-    forks: dict[str, list[str]] = defaultdict(list)
+    forks: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for branch in tree.branches:
         if branch.parent is not None:
-            forks[branch.parent.id].append(branch.id)
+            forks[branch.parent.branch][branch.parent.id].append(branch.id)
     for branch in tree.branches:
-        yield _read_line(ledger, branch, sessions, forks)
+        yield _read_line(ledger, branch, sessions, forks[branch.id])
 
 
 def _follow(ledger: Ledger, step: Step, branches: dict[str, Branch]) -> str:
@@ -137,31 +160,44 @@ def _follow(ledger: Ledger, step: Step, branches: dict[str, Branch]) -> str:
     return root
 
 
-def _read_line(ledger: Ledger, branch: Branch, sessions: dict[str, list[str]], forks: dict[str, list[str]]) -> Line:
+def _read_line(
+    ledger: Ledger, branch: Branch, sessions: Mapping[str, Sequence[str]], forks: Mapping[str, Sequence[str]]
+) -> Line:
     items: list[Item] = []
     run: list[Noted] = []
     plain = turns = 0
+    damage: list[Damaged] = []
 
     def flush() -> None:
         items.extend(run if plain <= SHORT else [plain])
         run.clear()
 
-    for steps in _turns_back(ledger, branch):
-        end, first = steps[0], steps[-1]
-        turns += opens_turn(first)
-        is_compacted = any(step.kind in ("compaction", "revert") for step in steps)
-        named, left = tuple(sessions.get(end.id, ())), tuple(forks.get(end.id, ()))
-        is_turn = first.kind not in UNCOUNTED
-        if is_turn and not (is_compacted or named or left or first.id == branch.first.id or not end.closes):
-            plain += 1
-            if plain <= SHORT:
-                run.append(_noted(steps, is_compacted=False))
-            continue
-        flush()
-        plain = 0
-        items.append(_noted(steps, is_compacted=is_compacted)._replace(sessions=named, forks=left))
+    with noting(damage, ""):
+        for steps in _turns_back(ledger, branch):
+            end, first = steps[0], steps[-1]
+            turns += opens_turn(first)
+            is_compacted = any(step.kind in ("compaction", "revert") for step in steps)
+            named, left = (tuple(chain(*(each.get(step.id, ()) for step in steps))) for each in (sessions, forks))
+            is_turn = first.kind not in UNCOUNTED
+            if is_turn and not (is_compacted or named or left or first.id == branch.first.id or not end.closes):
+                plain += 1
+                if plain <= SHORT:
+                    run.append(_noted(steps, is_compacted=False))
+                continue
+            flush()
+            plain = 0
+            items.append(_noted(steps, is_compacted=is_compacted)._replace(sessions=named, forks=left))
     flush()
-    return Line(branch, tuple(reversed(items)), turns)
+    items += [_torn(branch, each.what, items, forks) for each in damage]
+    torn = [item.said for item in items if not isinstance(item, int) and item.kind == DAMAGED]
+    return Line(branch, tuple(reversed(items)), turns, tuple(torn))
+
+
+def _torn(branch: Branch, what: str, items: Sequence[Item], forks: Mapping[str, Sequence[str]]) -> Noted:
+    """What stands for the turns of a branch that cannot be read any more; what left from there is drawn behind it."""
+    drawn = {fork for item in items if not isinstance(item, int) for fork in item.forks}
+    left = tuple(name for names in forks.values() for name in names if name not in drawn)
+    return Noted(branch.first.turn, what, DAMAGED, is_open=False, is_compacted=False, sessions=(), forks=left)
 
 
 def _turns_back(ledger: Ledger, branch: Branch) -> Iterator[list[Step]]:
@@ -171,7 +207,7 @@ def _turns_back(ledger: Ledger, branch: Branch) -> Iterator[list[Step]]:
     for step in walk_back(ledger, branch.end.id, at_once=min(length, AT_ONCE)):
         if step.branch != branch.id:
             break
-        if steps and steps[-1].turn != step.turn:
+        if steps and steps[-1].turn != step.turn and not continues(steps[-1]):
             yield steps
             steps = []
         steps.append(step)
@@ -180,8 +216,14 @@ def _turns_back(ledger: Ledger, branch: Branch) -> Iterator[list[Step]]:
 
 def _noted(steps: Sequence[Step], *, is_compacted: bool) -> Noted:
     first = steps[-1]
-    kind = first.kind if first.kind in UNCOUNTED else "turn"
-    return Noted(first.turn, _said(first), kind, not steps[0].closes, is_compacted and kind == "turn", (), ())
+    kind: str = first.kind if first.kind in UNCOUNTED else "turn"
+    said = ""
+    damage: list[Damaged] = []
+    with noting(damage, ""):
+        said = _said(first)
+    for each in damage:
+        kind, said = DAMAGED, each.what
+    return Noted(steps[0].turn, said, kind, not steps[0].closes, is_compacted and kind == "turn", (), ())
 
 
 def _said(step: Step) -> str:

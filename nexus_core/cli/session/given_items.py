@@ -66,6 +66,9 @@ def _values(directory: Path, name: str) -> Iterator[tuple[Any, str]]:
         for number, line in lines:
             yield parse_json(path, line, text, number), f"{shown}:{number + 1}"
         return
+    if lines[0][1].lstrip()[0] not in "{[":
+        hint = "--as user takes it for what the user said, --as assistant for an answer, --call CALL for a result"
+        raise MessageError("expected JSON, not words", path=shown, hint=hint)
     value = parse_json(path, text, text)
     if isinstance(value, dict) and value.keys() == {"items"} and isinstance(value["items"], list):
         if not value["items"]:

@@ -47,12 +47,12 @@ class Keep(NamedTuple):
     Attributes:
         given: What `Session.record` takes.
         what: Which of these it is.
-        interrupted: Whether a reply was cut off.
+        interrupted: Whether a reply was cut off; None where that is not said.
     """
 
     given: object
     what: Literal["reply", "result", "turn"]
-    interrupted: bool = False
+    interrupted: bool | None = None
 
 
 class Answer(NamedTuple):
@@ -113,7 +113,6 @@ def _read_message(value: dict[str, Any]) -> Item:
 
 
 def _read_given(value: object) -> Keep:
-    _refuse_error(value)
     if read_results(value) is not None:
         return Keep(value, "result")
     try:
@@ -137,7 +136,7 @@ def _read_envelope(value: dict[str, Any]) -> Keep:
         item = read_item(value["reply"]) if isinstance(value["reply"], dict) else _read_given(value["reply"])
         if not isinstance(item, Keep) or item.what != "reply":
             raise MessageError("expected what a model answered")
-    return item._replace(interrupted=_flag(value, "interrupted"))
+    return item._replace(interrupted=_flag(value, "interrupted") if "interrupted" in value else None)
 
 
 def _read_answer(value: dict[str, Any]) -> Answer:
@@ -178,12 +177,3 @@ def _flag(value: dict[str, Any], name: str) -> bool:
     if not isinstance(given, bool):
         raise MessageError(f"expected true or false, not {named(given)}", path=name)
     return given
-
-
-def _refuse_error(value: object) -> None:
-    """What a provider says instead of an answer is no answer."""
-    error = value.get("error") if isinstance(value, dict) and "output" not in value else None
-    if isinstance(error, dict):
-        said = error.get("message")
-        what = f": {said}" if isinstance(said, str) else ""
-        raise MessageError(f"this is an error of the API{what}", hint="there is nothing to record; try the call again")

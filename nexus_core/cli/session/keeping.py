@@ -60,7 +60,7 @@ def keep(session: Session, ledger: Ledger, item: Item) -> Kept:
         if isinstance(item, Ask):
             return _ask(session, ledger, item)
         given = item.given if isinstance(item, Keep) else _result(session, ledger, item)
-        interrupted = isinstance(item, Keep) and item.interrupted
+        interrupted = item.interrupted if isinstance(item, Keep) else None
         return _kept(ledger, session.record(given, interrupted=interrupted))
     except TurnError as error:
         error.command = _what_to_do(session, ledger) or error.command

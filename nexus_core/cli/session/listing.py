@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nexus_core.cli.exits import CONFIGURATION
 from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.cli.session.group import LedgerUrl, app, open_nexus
 from nexus_core.cli.session.tables import right_aligned
 from nexus_core.errors import UsageError
 from nexus_core.history.ledger.opening import without_secret
-from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from nexus_core.cli.session.overview import Overview
     from nexus_core.cli.shell import CommandShell
     from nexus_core.text.console import Style
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _HEADING = ("SESSION", "TURNS", "TOKENS", "CACHED", "CHANGED", "STATE", "MODEL", "DIRECTORY")
 _NUMBERS = range(1, 4)
 _LONGEST_NAME = 60
+_DEEPEST = 5
+"""Workers of workers of workers stand no farther to the right than that."""
 
 
 @app.command("list", epilog="\b\nExamples:\n  nexus session list\n  nexus session list --all --json")
@@ -34,12 +37,13 @@ def list_sessions(
     ledger: LedgerUrl = "",
     json: Json = False,
 ) -> None:
-    """List sessions, those changed last first.
+    """List sessions, those changed last first, and under each its workers.
 
     CACHED is the share of the input that came from the provider's cache. A session that is damaged is named on standard
     error; the others are listed, and the exit code is 3.
     """
-    from nexus_core.cli.session.overview import look_over_all  # noqa: PLC0415 - other commands do not need it
+    from nexus_core.cli.session.damage import tell_damage  # noqa: PLC0415 - other commands do not need it
+    from nexus_core.cli.session.overview import look_over_all  # noqa: PLC0415 - as above
 
     if everything and archived:
         raise UsageError("--all and --archived were given", hint="leave out one of them")
@@ -47,31 +51,46 @@ def list_sessions(
     status: SessionStatus | None = "archived" if archived else None if everything else "active"
     with open_nexus(ctx, ledger) as nexus:
         url = without_secret(nexus.ledger.url)
-        sessions, damaged = look_over_all(nexus.ledger, nexus.ledger.sessions(status=status))
+        found, damaged = look_over_all(nexus.ledger, nexus.ledger.sessions(status=status))
+    sessions = [*_under_makers(found)]
     if json:
-        told = {"sessions": [session.facts() for session in sessions], "damaged": [each._asdict() for each in damaged]}
+        told = {
+            "sessions": [session.facts() for session, _ in sessions],
+            "damaged": [each._asdict() for each in damaged],
+        }
         shell.console.json({"schema": 1, "ledger": url, **told})
     elif sessions:
         _print(shell, sessions)
     elif not damaged:
         shell.console.message(f"No {'archived ' * archived}sessions in {url}.")
-    for each in damaged:
-        shell.console.error(visible_line(f"session {each.label!r} is damaged: {each.what}"))
-    if damaged:
-        shell.console.message("  `nexus session verify` says what is wrong, `nexus session repair` saves what is whole")
-        raise typer.Exit(CONFIGURATION)
+    tell_damage(shell, damaged)
 
 
-def _print(shell: CommandShell, sessions: list[Overview]) -> None:
-    styles: list[Style] = ["dim" if session.record.status == "archived" else "plain" for session in sessions]
-    rows = right_aligned([_HEADING, *map(_row, sessions)], _NUMBERS)
+def _under_makers(sessions: Sequence[Overview]) -> Iterator[tuple[Overview, int]]:
+    """Sessions in their order, but for workers, which come behind those that made them; how deep each stands."""
+    workers: dict[str, list[Overview]] = defaultdict(list)
+    labels = {session.record.label for session in sessions}
+    for session in sessions:
+        workers[session.maker if session.maker in labels else ""].append(session)
+    stack = [(session, 0) for session in reversed(workers.pop("", []))]
+    while stack or workers:
+        if not stack:  # whoever changed the records by hand can make each the worker of another
+            stack = [(session, 0) for session in workers.pop(next(iter(workers)))]
+        session, depth = stack.pop()
+        yield session, depth
+        stack += [(worker, depth + 1) for worker in reversed(workers.pop(session.record.label, []))]
+
+
+def _print(shell: CommandShell, sessions: Sequence[tuple[Overview, int]]) -> None:
+    styles: list[Style] = ["dim" if session.record.status == "archived" else "plain" for session, _ in sessions]
+    rows = right_aligned([_HEADING, *(_row(session, depth) for session, depth in sessions)], _NUMBERS)
     shell.console.table(rows, styles=["bold", *styles])
 
 
-def _row(session: Overview) -> tuple[str, ...]:
+def _row(session: Overview, depth: int) -> tuple[str, ...]:
     from nexus_core.cli.session.overview import hit_rate, moment, percent  # noqa: PLC0415 - as above
 
-    label = session.record.label
+    label = "  " * min(depth, _DEEPEST) + session.record.label
     return (
         label if len(label) <= _LONGEST_NAME else f"{label[: _LONGEST_NAME - 1]}…",
         f"{session.turns:,}",

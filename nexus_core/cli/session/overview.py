@@ -6,7 +6,7 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.errors import LedgerError, UnreachableError
+from nexus_core.cli.session.damage import Damaged, noting
 from nexus_core.session.numbering import tokens_until, turns_until
 from nexus_core.session.spending import spent_until
 from nexus_core.session.tail import Tail
@@ -27,6 +27,7 @@ class Overview(NamedTuple):
         tokens: What its messages take.
         counter: Who counted the newest of them.
         usage: What all calls of the thread cost.
+        maker: The session whose worker it is; "" for none.
     """
 
     record: SessionRecord
@@ -35,6 +36,7 @@ class Overview(NamedTuple):
     tokens: int = 0
     counter: str = ""
     usage: Usage = Usage()
+    maker: str = ""
 
     @property
     def model(self) -> str:
@@ -68,6 +70,7 @@ class Overview(NamedTuple):
             "model": self.model,
             "directory": self.directory,
             "origin": record.origin,
+            "worker_of": self.maker,
             "head": record.head,
             "tip": record.tip,
             "created": record.created,
@@ -77,19 +80,13 @@ class Overview(NamedTuple):
 
 def look_over(ledger: Ledger, record: SessionRecord) -> Overview:
     """A session in numbers; a long thread is read only where its steps do not tell."""
+    maker = maker_of(ledger, record)
     if record.tip is None:
-        return Overview(record)
+        return Overview(record, maker=maker)
     tail = Tail(ledger)
     tip = tail.step(record.tip)
     turns, tokens, usage = turns_until(tail, tip), tokens_until(tail, tip), spent_until(tail, tip)
-    return Overview(record, turns, tip.position + 1, tokens, tip.counter, usage)
-
-
-class Damaged(NamedTuple):
-    """A session that cannot be read, and why."""
-
-    label: str
-    what: str
+    return Overview(record, turns, tip.position + 1, tokens, tip.counter, usage, maker)
 
 
 def look_over_all(ledger: Ledger, records: Iterable[SessionRecord]) -> tuple[list[Overview], list[Damaged]]:
@@ -101,13 +98,18 @@ def look_over_all(ledger: Ledger, records: Iterable[SessionRecord]) -> tuple[lis
     whole: list[Overview] = []
     damaged: list[Damaged] = []
     for record in records:
-        try:
+        with noting(damaged, record.label):
             whole.append(look_over(ledger, record))
-        except UnreachableError:
-            raise
-        except LedgerError as error:
-            damaged.append(Damaged(record.label, error.what))
     return whole, damaged
+
+
+def maker_of(ledger: Ledger, record: SessionRecord) -> str:
+    """The session that made a worker, by the name it has now; "" for a session that is none."""
+    parent = record.data.get("parent")
+    if not isinstance(parent, str):
+        return ""
+    maker = ledger.session(parent)
+    return parent if maker is None else maker.label
 
 
 def hit_rate(usage: Usage) -> float | None:

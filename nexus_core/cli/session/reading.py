@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nexus_core.session.numbering import continues
 from nexus_core.session.turns import Turn
 from nexus_core.session.walking import walk_back
 
@@ -17,7 +18,7 @@ _FEW = 50
 
 
 def newest_turns(ledger: Ledger, record: SessionRecord, wanted: int | None) -> list[Turn]:
-    """The newest turns of a session, oldest first.
+    """The newest turns of a session, oldest first; one that was kept in several pieces is one.
 
     Args:
         ledger: Where it is.
@@ -27,7 +28,7 @@ def newest_turns(ledger: Ledger, record: SessionRecord, wanted: int | None) -> l
     turns: list[Turn] = []
     steps: list[Step] = []
     for step in walk_back(ledger, record.tip, at_once=_FEW):
-        if steps and step.turn != steps[-1].turn:
+        if steps and step.turn != steps[-1].turn and not continues(steps[-1]):
             turns.append(Turn(steps[::-1]))
             steps = []
             if len(turns) == wanted:

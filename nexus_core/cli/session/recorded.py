@@ -13,6 +13,7 @@ from nexus_core.errors import NexusError, UsageError
 from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from nexus_core.cli.session.given_items import GivenItem
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
     from nexus_core.nexus import Nexus
     from nexus_core.session.session import Session
-    from nexus_core.values.ledger import Ledger
+    from nexus_core.values.assembled import AssembledContext
+    from nexus_core.values.finding import Finding
 
 
 class Options(NamedTuple):
@@ -47,11 +49,13 @@ class Outcome(NamedTuple):
     Attributes:
         kept: What is recorded.
         request: What to send next, for whoever asked.
+        findings: What to know about that.
         error: What went wrong after that.
     """
 
     kept: list[Kept]
     request: dict[str, Any] | None = None
+    findings: tuple[Finding, ...] = ()
     error: NexusError | None = None
 
 
@@ -74,7 +78,9 @@ def record_given(shell: CommandShell, nexus: Nexus, options: Options) -> None:
     if options.dry_run:
         _print_plan(shell, options, given)
         return
-    outcome = _record(session, nexus.ledger, given, options)
+    outcome = _record(session, nexus, given, options)
+    for finding in outcome.findings:
+        shell.console.warning(visible_line(str(finding)))
     if options.json:
         shell.console.json(_facts(session, outcome, options))
     else:
@@ -109,8 +115,9 @@ def _begins(given: GivenItem) -> bool:
     return isinstance(given.item, Ask) or (isinstance(given.item, Keep) and given.item.what == "turn")
 
 
-def _record(session: Session, ledger: Ledger, given: list[GivenItem], options: Options) -> Outcome:
+def _record(session: Session, nexus: Nexus, given: list[GivenItem], options: Options) -> Outcome:
     kept: list[Kept] = []
+    ledger = nexus.ledger
     try:
         if options.file is None and options.interrupted and (ended := give_up(session, ledger)):
             kept.append(ended)
@@ -120,18 +127,27 @@ def _record(session: Session, ledger: Ledger, given: list[GivenItem], options: O
             except NexusError as error:
                 error.where = ": ".join(filter(None, (each.where, error.where)))
                 raise
-        return Outcome(kept, _request(session, kept, options.api))
+        context = _next(session, kept) if options.api else None
+        if context is None:
+            return Outcome(kept)
+        return Outcome(kept, context.to(options.api), (*context.findings, *_remarks(nexus, context, options.api)))
     except NexusError as error:
         return Outcome(kept, error=error)
 
 
-def _request(session: Session, kept: list[Kept], api: str) -> dict[str, Any] | None:
+def _next(session: Session, kept: list[Kept]) -> AssembledContext | None:
     """What to send next; None where nothing is, because no turn is open or calls wait."""
-    if not api or not session.is_open or session.pending:
+    if not session.is_open or session.pending:
         return None
     if kept and kept[-1].does_not_fit is not None:
         raise kept[-1].does_not_fit
-    return session.next().to(api)
+    return session.next()
+
+
+def _remarks(nexus: Nexus, context: AssembledContext, api: str) -> Iterator[Finding]:
+    from nexus_core.cli.request.remarks import remarks_on  # noqa: PLC0415 - only for whoever wants a request
+
+    return remarks_on(nexus, nexus.load().settings, context, api, "--to")
 
 
 def _facts(session: Session, outcome: Outcome, options: Options) -> dict[str, object]:
@@ -146,6 +162,7 @@ def _facts(session: Session, outcome: Outcome, options: Options) -> dict[str, ob
     }
     if options.api:
         facts["request"] = outcome.request
+        facts["findings"] = [{"code": each.code, "message": each.message} for each in outcome.findings]
     if (error := outcome.error) is not None:
         facts["error"] = _told(error)
     return facts

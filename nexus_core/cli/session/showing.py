@@ -43,7 +43,10 @@ def show(
     ledger: LedgerUrl = "",
     json: Json = False,
 ) -> None:
-    """Show what was said in a session: who said what, which tools were called, what it cost, what it waits for."""
+    """Show what was said in a session: who said what, which tools were called, what it cost, what it waits for.
+
+    What of it is damaged, or not what was recorded, is named on standard error, and the exit code is 3.
+    """
     if sum((bool(step), turns is not None, everything)) > 1:
         raise UsageError("--step, --turns and --all say different things", hint="give one of them")
     from nexus_core.cli.session.shown import show_step, show_turns  # noqa: PLC0415 - other commands do not need it

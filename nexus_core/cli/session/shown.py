@@ -7,23 +7,26 @@ from functools import partial
 from json import dumps
 from typing import TYPE_CHECKING
 
+from nexus_core.cli.session.damage import Damaged, noting, tell_damage
 from nexus_core.cli.session.overview import look_over, moment
 from nexus_core.cli.session.reading import newest_turns
 from nexus_core.cli.session.step_facts import call_facts, step_facts
 from nexus_core.cli.session.telling import cost, tell_step, tell_turn
 from nexus_core.errors import UsageError
+from nexus_core.history.ledger.stored import StoredStep
 from nexus_core.session.naming import find_named
 from nexus_core.session.numbering import opens_turn
 from nexus_core.text.console import counted
 from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from nexus_core.cli.session.overview import Overview
     from nexus_core.cli.session.telling import Line
     from nexus_core.cli.shell import CommandShell
     from nexus_core.nexus import Nexus
+    from nexus_core.session.recorded import RecordedCall
     from nexus_core.session.session import Session
     from nexus_core.session.turns import Turn
     from nexus_core.values.ledger import Ledger, SessionRecord, Step
@@ -46,41 +49,58 @@ def show_turns(
         full: Whether long texts are printed whole.
         json: Whether as JSON.
     """
-    ledger = nexus.ledger
+    ledger, damaged = nexus.ledger, list[Damaged]()
     session, aliases = look_over(ledger, record), ledger.aliases(record.label)
     # The newest is read in any case: it says what is waited for.
     turns = newest_turns(ledger, record, None if wanted is None else max(wanted, 1))
-    pending = turns[-1].pending if turns else ()
+    pending: tuple[RecordedCall, ...] = ()
+    with noting(damaged, record.label):
+        pending = turns[-1].pending if turns else ()
     shown = turns if wanted != 0 else []
+    damaged += _changed(record.label, (step for turn in shown for step in turn.steps))
     if json:
         about = {**session.facts(), "aliases": aliases}
+        told = {"turns": [_turn_facts(turn, damaged, record.label) for turn in shown]}
         waiting = [call_facts(call) for call in pending]
-        shell.console.json({"schema": 1, "session": about, "turns": [*map(_turn_facts, shown)], "pending": waiting})
-        return
-    for line in _heading(session, aliases, [str(call) for call in pending]):
-        shell.console.text(visible_line(line))
-    earlier = session.turns - sum(opens_turn(turn.steps[0]) for turn in shown)
-    if shown and earlier:  # it stands where they would stand
-        shell.console.text(f"({counted(earlier, 'earlier turn')}; --all shows all)")
-    for turn in shown:
-        shell.console.text("")
-        _print(shell, tell_turn(turn, full=full, remark=partial(_missed, nexus.session(record.label))))
+        told |= {"pending": waiting, "damaged": [each._asdict() for each in damaged]}
+        shell.console.json({"schema": 1, "session": about, **told})
+    else:
+        for line in _heading(session, aliases, [str(call) for call in pending]):
+            shell.console.text(visible_line(line))
+        earlier = session.turns - sum(opens_turn(turn.steps[0]) for turn in shown)
+        if shown and earlier:  # it stands where they would stand
+            shell.console.text(f"({counted(earlier, 'earlier turn')}; --all shows all)")
+        remark = partial(_missed, nexus.session(record.label))
+        for turn in shown:
+            shell.console.text("")
+            with noting(damaged, record.label):
+                _print(shell, tell_turn(turn, full=full, remark=remark))
+    tell_damage(shell, [*dict.fromkeys(damaged)])
 
 
 def show_step(shell: CommandShell, nexus: Nexus, record: SessionRecord, name: str, *, json: bool) -> None:
     """Print one step of a session, with all that is known of it."""
     step = _step_of(nexus.ledger, record, name)
-    facts = step_facts(step)
+    facts, damaged = step_facts(step), [*_changed(record.label, (step,))]
     if step.kind == "reply":
         report = nexus.session(record.label).cache(step.id)
         facts["cache"] = asdict(report) | {"verdict": report.verdict} if json else str(report)
     if json:
-        shell.console.json({"schema": 1, "step": facts})
-        return
-    del facts["messages"]
-    shell.console.table([(name, value if isinstance(value, str) else _written(value)) for name, value in facts.items()])
-    shell.console.text("")
-    _print(shell, tell_step(step, full=True))
+        shell.console.json({"schema": 1, "step": facts, "damaged": [each._asdict() for each in damaged]})
+    else:
+        del facts["messages"]
+        rows = [(name, value if isinstance(value, str) else _written(value)) for name, value in facts.items()]
+        shell.console.table(rows)
+        shell.console.text("")
+        _print(shell, tell_step(step, full=True))
+    tell_damage(shell, damaged)
+
+
+def _changed(label: str, steps: Iterable[Step]) -> Iterator[Damaged]:
+    """The steps whose content is not what was recorded, as far as a ledger can tell."""
+    for step in steps:
+        if isinstance(step, StoredStep) and not step.is_as_recorded:
+            yield Damaged(label, f"step {step.id} is not what was recorded")
 
 
 def _missed(session: Session, step: Step) -> str:
@@ -105,8 +125,12 @@ def _heading(session: Overview, aliases: list[str], pending: list[str]) -> list[
     return lines
 
 
-def _turn_facts(turn: Turn) -> dict[str, object]:
-    return {"id": turn.steps[0].turn, "open": turn.is_open, "steps": [step_facts(step) for step in turn.steps]}
+def _turn_facts(turn: Turn, damaged: list[Damaged], label: str) -> dict[str, object]:
+    steps: list[dict[str, object]] = []
+    for step in turn.steps:
+        with noting(damaged, label):
+            steps.append(step_facts(step))
+    return {"id": turn.steps[-1].turn, "open": turn.is_open, "steps": steps}
 
 
 def _step_of(ledger: Ledger, record: SessionRecord, name: str) -> Step:

@@ -15,6 +15,7 @@ from nexus_core.history.ledger.opening import without_secret
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from nexus_core.cli.session.damage import Damaged
     from nexus_core.cli.session.sums import CacheSums, Sums
     from nexus_core.cli.shell import CommandShell
     from nexus_core.nexus import Nexus
@@ -27,15 +28,16 @@ def stats(ctx: typer.Context, label: OptionalLabel = None, *, ledger: LedgerUrl 
     """Add up what a session consists of, or the whole ledger: turns, messages, calls of tools, tokens, cost by model.
 
     A session has also what was said before it was forked, and what became of the provider's cache; in the whole ledger,
-    every step counts once.
+    every step counts once. What is damaged is named on standard error and left out, and the exit code is 3.
     """
-    from nexus_core.cli.session.reading import steps_up_to  # noqa: PLC0415 - other commands do not need it
+    from nexus_core.cli.session.damage import Damaged, tell_damage  # noqa: PLC0415 - other commands do not need it
+    from nexus_core.cli.session.reading import steps_up_to  # noqa: PLC0415 - as above
     from nexus_core.cli.session.sums import Sums  # noqa: PLC0415 - as above
     from nexus_core.cli.session.sums_shown import print_sums  # noqa: PLC0415 - as above
     from nexus_core.session.walking import walk_back  # noqa: PLC0415 - as above
 
     shell: CommandShell = ctx.obj
-    sums = Sums()
+    sums, damaged = Sums(), list[Damaged]()
     with open_nexus(ctx, ledger) as nexus:
         url = without_secret(nexus.ledger.url)
         records = nexus.ledger.sessions(status=None)
@@ -43,28 +45,40 @@ def stats(ctx: typer.Context, label: OptionalLabel = None, *, ledger: LedgerUrl 
         tips = [record.tip] if record else [each.tip for each in records]
         with shell.console.progress(steps_up_to(nexus.ledger, tips)) as progress:
             steps = nexus.ledger.steps() if record is None else walk_back(nexus.ledger, record.tip)
-            counting = _counted(sums, steps, progress)
-            if record is None:
-                deque(counting, maxlen=0)
-            else:
-                sums.cache = _cache_in(nexus, counting)
+            counting = _counted(sums, steps, progress, damaged, record.label if record else "")
+            if record is not None:
+                sums.cache = _cache_in(nexus, counting, damaged, record.label)
+            deque(counting, maxlen=0)
     about: dict[str, object] = {"sessions": len(records)} if record is None else {"session": record.label}
     if json:
-        shell.console.json({"schema": 1, "ledger": url, **about, **sums.facts()})
+        told = {**about, **sums.facts(), "damaged": [each._asdict() for each in damaged]}
+        shell.console.json({"schema": 1, "ledger": url, **told})
     elif record is None and not records:
         shell.console.message(f"No sessions in {url}.")
     else:
         print_sums(shell, about, sums)
+    tell_damage(shell, damaged)
 
 
-def _counted(sums: Sums, steps: Iterable[Step], progress: Progress) -> Iterator[Step]:
-    for step in steps:
-        sums.add(step)
-        progress.advance(1)
-        yield step
+def _counted(
+    sums: Sums, steps: Iterable[Step], progress: Progress, damaged: list[Damaged], label: str
+) -> Iterator[Step]:
+    """The steps that can be read, counted on the way; what leads no farther ends it."""
+    from nexus_core.cli.session.damage import noting  # noqa: PLC0415 - as above
+
+    with noting(damaged, label):
+        for step in steps:
+            known = sums.steps
+            with noting(damaged, label):
+                sums.add(step)
+            progress.advance(1)
+            if sums.steps != known:
+                yield step
 
 
-def _cache_in(nexus: Nexus, steps: Iterable[Step]) -> CacheSums:
+def _cache_in(nexus: Nexus, steps: Iterable[Step], damaged: list[Damaged], label: str) -> CacheSums:
+    """What became of the cache, as far as its calls can be read."""
+    from nexus_core.cli.session.damage import noting  # noqa: PLC0415 - as above
     from nexus_core.cli.session.sums import CacheSums  # noqa: PLC0415 - as above
     from nexus_core.session.caching import cache_along  # noqa: PLC0415 - as above
     from nexus_core.session.epochs import Epochs  # noqa: PLC0415 - as above
@@ -72,6 +86,7 @@ def _cache_in(nexus: Nexus, steps: Iterable[Step]) -> CacheSums:
 
     settings, sums = nexus.load().settings, CacheSums()
     minimum = cache(lambda model: open_model(model, host=nexus.host, settings=settings).cache_minimum)
-    for step, report in cache_along(steps, Epochs(lambda: nexus.ledger), minimum):
-        sums.add(step, report)
+    with noting(damaged, label):
+        for step, report in cache_along(steps, Epochs(lambda: nexus.ledger), minimum):
+            sums.add(step, report)
     return sums

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from nexus_core.cli.session.overview import hit_rate
@@ -37,20 +38,25 @@ class Sums:
         self.cache: CacheSums | None = None
 
     def add(self, step: Step) -> None:
-        """Count a step, in any order."""
+        """Count a step, in any order.
+
+        Raises:
+            LedgerError: It is damaged; nothing of it is counted.
+        """
+        said, model = step.messages, str(step.data.get("model") or "")
+        usage = usage_of(step) if step.kind in ("reply", "turn") else None
         self.steps += 1
         self.turns += opens_turn(step)
         self.compactions += step.kind == "compaction"
-        self.messages += len(step.messages) if step.kind != "sealed" else 0  # the same as the input's, as it was sent
+        self.messages += len(said) if step.kind != "sealed" else 0  # the same as the input's, as it was sent
         if step.tokens:
             self.tokens[step.counter] += step.tokens
-        for message in step.messages:
+        for message in said:
             self.tools.update(call.name for call in message.tool_calls)
-        if step.kind not in ("reply", "turn"):
-            return
-        model = str(step.data.get("model") or "")
-        self.calls[model] += 1
-        if (usage := usage_of(step)) is not None:
+        replies = _replies(step)
+        if replies or usage is not None:
+            self.calls[model] += replies
+        if usage is not None:
             self.usage[model] = added([self.usage[model], usage] if model in self.usage else [usage])
 
     @property
@@ -122,6 +128,13 @@ class CacheSums:
             "rate": self.rate,
             "first_miss": None if first is None else {"step": first[0], **asdict(first[1])},
         }
+
+
+def _replies(step: Step) -> int:
+    """How often a model answered in a step; one after the other, messages of an assistant are one answer."""
+    if step.kind != "turn":
+        return step.kind == "reply"
+    return sum(role == "assistant" for role, _ in groupby(message.role for message in step.messages))
 
 
 def ranked(counts: Counter[str]) -> list[tuple[str, int]]:

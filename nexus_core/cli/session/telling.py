@@ -58,8 +58,8 @@ def tell_turn(turn: Turn, *, full: bool, remark: Remark = nothing) -> Iterator[L
         full: Whether long texts are told whole.
         remark: What else is to be said about a reply.
     """
-    first = turn.steps[0]
-    yield Line(f"Turn {first.turn}, {moment(first.created)}{', open' if turn.is_open else ''}", is_heading=True)
+    first, last = turn.steps[0], turn.steps[-1]  # of one that was kept in several pieces, the last can be forked from
+    yield Line(f"Turn {last.turn}, {moment(first.created)}{', open' if turn.is_open else ''}", is_heading=True)
     for step in turn.steps:
         if step.kind != "sealed":  # it says what the input said, as it was sent
             yield from tell_step(step, full=full, remark=remark)

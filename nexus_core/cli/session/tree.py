@@ -17,9 +17,10 @@ from nexus_core.text.console import counted
 from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from nexus_core.cli.session.branches import Item, Line, Tree
+    from nexus_core.cli.session.damage import Damaged
     from nexus_core.cli.shell import CommandShell
     from nexus_core.values.ledger import Ledger, SessionRecord
 
@@ -46,33 +47,57 @@ def tree(
     """Draw how conversations branch: forks, compactions, open turns, and where each session stands.
 
     `*` is a turn, `o` one that is open, `#` a compaction, `~` one taken back, `:` turns about which there is nothing
-    to say. `nexus session fork LABEL NEW --at TURN` begins at any closed one.
+    to say, `!` what is damaged; that is named on standard error, and the exit code is 3. With LABEL, its workers are
+    drawn too. `nexus session fork LABEL NEW --at TURN` begins at any closed turn.
     """
     from nexus_core.cli.session.branches import find_trees, read_lines  # noqa: PLC0415 - other commands do not need it
+    from nexus_core.cli.session.damage import tell_damage  # noqa: PLC0415 - as above
 
     shell: CommandShell = ctx.obj
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else PLAIN_WIDTH
     with open_nexus(ctx, ledger) as nexus:
         records = nexus.ledger.sessions(status=None)
-        trees = _chosen(nexus.ledger, find_trees(nexus.ledger, records), label)
-        read = ((each, [*read_lines(nexus.ledger, each, records)]) for each in trees)
+        found, damaged = find_trees(nexus.ledger, records)
+        trees = _chosen(nexus.ledger, found, label)
+        chosen = {name for each in trees for name in each.labels}
+        if label is not None:
+            chosen.add(find_session(nexus.ledger, label).label)
+            damaged = [each for each in damaged if each.label in chosen]
+        read = _noting_damage(((each, [*read_lines(nexus.ledger, each, records)]) for each in trees), damaged)
         if json:
             some = [*_enough(read, None if everything else _LINES)]
             document = [_facts(each, lines) for each, lines in some]
-            shell.console.json({"schema": 1, "trees": document, "more_trees": len(trees) - len(some)})
+            told = {"trees": document, "more_trees": len(trees) - len(some)}
+            shell.console.json({"schema": 1, **told, "damaged": [each._asdict() for each in damaged]})
         elif trees:
             _print(shell, read, len(trees), None if everything else _LINES, width)
+        elif damaged:
+            pass
         elif label is None:
             shell.console.message(f"No sessions in {without_secret(nexus.ledger.url)}.")
         else:
             shell.console.message("Nothing was said in it yet.")
+        tell_damage(shell, damaged)
 
 
 def _chosen(ledger: Ledger, trees: list[Tree], label: str | None) -> list[Tree]:
     if label is None:
         return trees
+    from nexus_core.cli.session.branches import with_workers  # noqa: PLC0415 - as above
+
     record: SessionRecord = find_session(ledger, label)
-    return [each for each in trees if record.label in each.labels]
+    return with_workers(trees, record.label)
+
+
+def _noting_damage(
+    read: Iterable[tuple[Tree, list[Line]]], damaged: list[Damaged]
+) -> Iterator[tuple[Tree, list[Line]]]:
+    """What is read, with damage noted as it is found; that of one conversation counts once, for its first session."""
+    from nexus_core.cli.session.damage import Damaged  # noqa: PLC0415 - as above
+
+    for each, lines in read:
+        damaged += [Damaged(each.labels[0], what) for line in lines for what in line.damage]
+        yield each, lines
 
 
 def _enough(read: Iterator[tuple[Tree, list[Line]]], most: int | None) -> Iterator[tuple[Tree, list[Line]]]:
@@ -114,6 +139,7 @@ def _heading(each: Tree, lines: Sequence[Line]) -> str:
         counted(turns, "turn"),
         f"{len(lines):,} branch{'es' * (len(lines) != 1)}",
         counted(len(each.labels), "session"),
+        *([f"worker of {each.maker}"] if each.maker else []),
     )
     return visible_line(", ".join(facts))
 
@@ -122,6 +148,7 @@ def _facts(each: Tree, lines: Sequence[Line]) -> dict[str, object]:
     return {
         "root": each.root,
         "sessions": list(each.labels),
+        "worker_of": each.maker,
         "branches": [
             {
                 "id": line.branch.id,

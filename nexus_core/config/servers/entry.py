@@ -18,7 +18,7 @@ _LONGEST_FIELD = 60  # characters; for whatever is longer, no name is near
 _OPTIONAL = ("env", "headers", "cwd", "env_file", "include_tools", "exclude_tools", "start_timeout", "call_timeout")
 
 
-_TARGETS = ("command", "httpUrl", "url")
+_TARGETS = ("command", "httpUrl", "serverUrl", "url")
 
 
 class Note(NamedTuple):
@@ -108,12 +108,12 @@ def _unused(key: str, value: object, owner: str, place: str) -> Iterator[Note]:
 
 
 def _pass_through(fields: dict[str, Any], places: dict[str, str]) -> None:
-    """In the one form, a variable that is passed through is one that refers to itself."""
+    """In the one form, a variable that is passed through is one that refers to itself, and need not be set."""
     passed = {name: number for number, name in enumerate(fields["env_passthrough"])}
     for name, number in passed.items():
         if name not in fields.get("env", {}):
             places[pointer_to("env", name)] = pointer_to(places["env_passthrough"], number)
-    fields["env"] = {name: f"${{{name}}}" for name in passed} | fields.get("env", {})
+    fields["env"] = {name: f"${{{name}:-}}" for name in passed} | fields.get("env", {})
 
 
 def _written(entry: dict[str, object], pointer: str) -> Iterator[tuple[str, str, object]]:

@@ -159,6 +159,7 @@ FIELDS: dict[str, tuple[str, Callable[[object, str, str], Any]]] = {
     "args": ("args", _words),
     "url": ("url", _address),
     "httpUrl": ("url", _address),
+    "serverUrl": ("url", _address),
     "env": ("env", _table),
     "environment": ("env", _table),
     "headers": ("headers", _table),

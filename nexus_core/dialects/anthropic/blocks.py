@@ -10,6 +10,7 @@ from nexus_core.dialects.fields import mapping_in, mapping_of, named, take_text,
 from nexus_core.dialects.media import absent
 from nexus_core.dialects.notes import filled, noted
 from nexus_core.dialects.requests import read_each
+from nexus_core.dialects.rules import SILENT_ERROR
 from nexus_core.errors import MessageError
 from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 
@@ -104,8 +105,11 @@ def _write_thought(thought: Reasoning) -> Block:
 def _write_result(result: ToolResult, api: str) -> Block:
     own = api == "anthropic"
     body: Block = {"type": "tool_result", "tool_use_id": result.call_id}
-    if result.parts or (own and "_content" in result.extra):
-        body["content"] = write_content(write_blocks(result.parts, api), result.extra.get("_content") if own else "")
+    blocks = write_blocks(result.parts, api)
+    if result.is_error and not blocks and not own:
+        blocks = [{"type": "text", "text": SILENT_ERROR}]
+    if blocks or result.parts or (own and "_content" in result.extra):
+        body["content"] = write_content(blocks, result.extra.get("_content") if own else "")
     if result.is_error:
         body["is_error"] = True
     return filled(body, result.extra) if own else body

@@ -43,13 +43,19 @@ def read_reply(reply: object) -> Reply:
     reason = answer.error or optional_text_in(body, "stop_reason")
     return Reply(
         messages=(message,),
-        stop="error" if answer.error else _STOPS.get(reason, ""),
+        stop=_stop(reason, answer),
         stop_reason=reason,
         usage=_usage(body),
         id=optional_text_in(body, "id"),
         model=optional_text_in(body, "model"),
         api="anthropic",
     )
+
+
+def _stop(reason: str, answer: Answer) -> Stop:
+    if answer.error:
+        return "error"
+    return "broken" if answer.is_streamed and not reason else _STOPS.get(reason, "")
 
 
 def _complaint(body: dict[str, Any]) -> object:

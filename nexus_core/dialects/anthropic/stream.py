@@ -28,11 +28,13 @@ class Answer(NamedTuple):
         message: As the API would have sent it in one piece.
         unfinished: The arguments of calls that are no whole JSON, by the place of their block.
         error: What kind of error ended the stream.
+        is_streamed: Whether it came in pieces.
     """
 
     message: dict[str, Any]
     unfinished: Mapping[int, str] = {}
     error: str = ""
+    is_streamed: bool = False
 
 
 def merged(events: Sequence[object]) -> Answer:
@@ -74,7 +76,7 @@ class _Merge:
         blocks = [self._blocks[index] for index in sorted(self._blocks)]
         content = [block.whole() for block in blocks]
         unfinished = {index: block.unfinished for index, block in enumerate(blocks) if block.unfinished}
-        return Answer(self._message | {"content": content}, unfinished, self._error)
+        return Answer(self._message | {"content": content}, unfinished, self._error, is_streamed=True)
 
     def _add_delta(self, event: dict[str, Any]) -> None:
         block = self._blocks.get(number_in(event, "index"))

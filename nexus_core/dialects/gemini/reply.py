@@ -38,6 +38,8 @@ def read_reply(reply: object) -> Reply:
     blocked = optional_text_in(answer["promptFeedback"], "blockReason")
     reason = blocked or optional_text_in(answer, "finishReason")
     stop = "refusal" if blocked else _STOPS.get(reason, "error")
+    if not reason and isinstance(reply, list | tuple):
+        stop = "broken"
     return Reply(
         messages=(message,),
         # Gemini has no word of its own for calls that wait.

@@ -27,6 +27,7 @@ _STOPS: dict[str, Stop] = {
 
 def read_reply(reply: object) -> Reply:
     """A completion, or the list of its chunks. Of several choices it is the first."""
+    is_streamed = isinstance(reply, list | tuple)
     body = merged(reply) if isinstance(reply, list | tuple) else plain_mapping(reply)
     choice = _first_choice(body)
     with at("choices[0]"):
@@ -36,7 +37,7 @@ def read_reply(reply: object) -> Reply:
         reason = optional_text_in(choice, "finish_reason")
     return Reply(
         messages=(message,),
-        stop=_stop(reason, message),
+        stop="broken" if is_streamed and not reason else _stop(reason, message),
         stop_reason=reason,
         usage=_usage(body),
         id=optional_text_in(body, "id"),

@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     from nexus_core.values.message import Message
 
 _FINAL = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
+_BROKEN = "broken"
+"""The state of a response whose final event did not come; the API has no word for it."""
 _STOPS: dict[str, Stop] = {
     "failed": "error",
     "cancelled": "error",
     "queued": "pause",
     "in_progress": "pause",
+    _BROKEN: "broken",
 }
 _CUT: dict[str, Stop] = {"content_filter": "refusal", "steered": "pause"}
 
@@ -37,7 +40,7 @@ def read_reply(reply: object) -> Reply:
     return Reply(
         messages=messages,
         stop=_stop(status, cut, messages),
-        stop_reason=cut or _code(body) or status,
+        stop_reason=cut or _code(body) or ("" if status == _BROKEN else status),
         usage=_usage(body),
         id=optional_text_in(body, "id"),
         model=optional_text_in(body, "model"),
@@ -60,11 +63,10 @@ def _from_events(events: Sequence[object]) -> dict[str, Any]:
         if kind == "response.output_item.done":
             done.append(event.get("item"))
         if kind in _FINAL:
-            break
-        body.pop("status", None)  # of something that was still going on
+            return body if body.get("output") else body | {"output": done}
     if not body and not done:
         raise MessageError("there is no response in these events", hint="give all events of a stream, in their order")
-    return body if body.get("output") else body | {"output": done}
+    return body | {"status": _BROKEN, "output": body.get("output") or done}
 
 
 def _refuse_error(body: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from nexus_core.errors import LedgerError
 from nexus_core.history.ledger.growing import Draft, placed
 from nexus_core.history.ledger.media import address_of, references, refers_to_media
 from nexus_core.history.ledger.rows import BranchRow, HistoryRow, Place, SessionRow, StepRow, digest_of
-from nexus_core.history.ledger.sessions_kept import keep_sessions, newest_versions
+from nexus_core.history.ledger.sessions_kept import is_sealed, keep_sessions, newest_versions
 from nexus_core.history.ledger.stored import why_unreadable
 from nexus_core.history.ledger.texts import write_json
 from nexus_core.values.finding import Finding
@@ -71,13 +71,15 @@ def rebuild(found: Salvaged, target: Store, advance: Callable[[float], None]) ->
         )
     blobs = {digest: content for digest, content in found.blobs if address_of(content) == digest}
     advance(_READING / 4)
-    steps = {row.id: row for row in found.steps if _is_whole(row)}
+    steps, torn = _sorted_out(found.steps)
     advance(_READING / 2)
     versions = newest_versions(found.sessions, steps)
+    history = [note for note in found.history if is_sealed(note)]
+    named = {row.tip for row in versions} | {note.step for note in history}
     lost: list[Finding] = []
-    kept = _whole_turns(steps, {row.tip for row in versions}, blobs, lost)
+    kept = _whole_turns(steps, _ends(steps, named, torn), blobs, lost)
     rows = list(_placed(kept, steps, lost))
-    sessions = keep_sessions(rows, versions, [*found.history], [*found.aliases], lost)
+    sessions = keep_sessions(rows, versions, history, [*found.aliases], lost)
     advance(_READING / 4)
     if not rows and not sessions.sessions:
         raise LedgerError("there is nothing in it that is whole", hint="no new ledger was made")
@@ -103,6 +105,50 @@ def rebuild(found: Salvaged, target: Store, advance: Callable[[float], None]) ->
     return Rebuilt(turns, len(rows), len(sessions.sessions), len(blobs), tuple(lost))
 
 
+class Ends(NamedTuple):
+    """What is known of where turns that are not closed went on.
+
+    Attributes:
+        named: Steps that sessions, and notes on their heads, stand at.
+        is_missing: Whether one of these is gone.
+        torn: Turns of which there are steps that are not whole.
+        farthest: The last position of each branch.
+    """
+
+    named: set[str | None]
+    is_missing: bool
+    torn: set[str]
+    farthest: Mapping[str, int]
+
+    def goes_on(self, last: StepRow) -> bool:
+        """Whether a turn may have had more steps than those up to one that does not close it.
+
+        Where the records of its session are gone too, nothing says that it had: it was open.
+        """
+        if last.id in self.named:
+            return False
+        return self.is_missing or last.turn in self.torn or self.farthest[last.branch] > last.position
+
+
+def _ends(steps: Mapping[str, StepRow], named: set[str | None], torn: set[str]) -> Ends:
+    farthest: dict[str, int] = {}
+    for row in steps.values():
+        farthest[row.branch] = max(row.position, farthest.get(row.branch, -1))
+    return Ends(named, any(name not in steps for name in named - {None}), torn, farthest)
+
+
+def _sorted_out(rows: Iterable[StepRow]) -> tuple[dict[str, StepRow], set[str]]:
+    """The steps that are whole, by their names, and the turns of the others."""
+    steps: dict[str, StepRow] = {}
+    others: list[StepRow] = []
+    for row in rows:
+        if _is_whole(row):
+            steps[row.id] = row
+        else:
+            others.append(row)
+    return steps, {row.turn for row in others if row.id not in steps}  # the log may have it whole
+
+
 def _is_whole(row: StepRow) -> bool:
     place: tuple[object, object] = row.position, row.branch
     if not isinstance(place[0], int) or not isinstance(place[1], str):  # no part of the digest
@@ -114,7 +160,7 @@ def _is_whole(row: StepRow) -> bool:
 
 
 def _whole_turns(
-    steps: dict[str, StepRow], tips: set[str | None], blobs: dict[str, bytes], lost: list[Finding]
+    steps: dict[str, StepRow], ends: Ends, blobs: dict[str, bytes], lost: list[Finding]
 ) -> dict[str, StepRow]:
     """The steps of turns that have all of theirs, readable and with everything they refer to."""
     members: dict[str, dict[str | None, StepRow]] = defaultdict(dict)
@@ -123,7 +169,7 @@ def _whole_turns(
     kept: dict[str, StepRow] = {}
     for turn, rows in members.items():
         line = list(_line(rows))
-        if len(line) != len(rows) or not (line[-1].closes or line[-1].id in tips):
+        if len(line) != len(rows) or (not line[-1].closes and ends.goes_on(line[-1])):
             what = f"turn {turn} is not saved: of its steps, only {len(rows)} can be read"
         elif unread := next(((row, why) for row in line if (why := why_unreadable(row.messages))), None):
             what = f"turn {turn} is not saved: the messages of step {unread[0].id} cannot be read: {unread[1]}"

@@ -40,16 +40,23 @@ def keep_sessions(
     aliases: Sequence[AliasRow],
     lost: list[Finding],
 ) -> Kept:
-    """The sessions with heads that are there; ends that no session leads to any more get one."""
+    """The sessions with heads that are there; ends that no session leads to any more get one.
+
+    Args:
+        rows: The steps.
+        versions: The record of each session.
+        history: Notes on heads, as they were written.
+        aliases: Other names of sessions.
+        lost: Where to say what is not as it was.
+    """
     steps = {row.id: row for row in rows}
-    notes = {(note.session, note.step): note for note in history if is_sealed(note) and note.step in steps}
+    notes = {(note.session, note.step): note for note in history if note.step in steps}
     kept = Kept([], [], [])
     for version in versions:
         heads = [note.step for (session, _), note in notes.items() if session == version.id]
         row = _standing(version, steps, heads)
         if (row.head, row.tip) != (version.head, version.tip):
-            what = f"session {row.label!r} stands at {row.head}, not at {version.tip}"
-            lost.append(Finding("session-moved", what, step=row.head or ""))
+            lost.append(Finding("session-moved", _moved(version, row), step=row.head or ""))
         kept.sessions.append(row)
     _name_ends(rows, kept, lost)
     known = {row.id: row for row in kept.sessions}
@@ -84,9 +91,16 @@ def _standing(row: SessionRow, steps: Mapping[str, StepRow], heads: Sequence[str
     return moved.sealed()
 
 
+def _moved(before: SessionRow, now: SessionRow) -> str:
+    gone = before.tip if now.tip != before.tip else before.head
+    where = "has nothing left that was said" if now.tip is None else f"stands at {now.tip}"
+    return f"session {now.label!r} {where}: step {gone} is gone"
+
+
 def _name_ends(rows: Sequence[StepRow], kept: Kept, lost: list[Finding]) -> None:
     reached = {row.tip for row in kept.sessions} | {row.parent for row in rows}
     labels = {row.label for row in kept.sessions}
+    steps = {row.id: row for row in rows}
     ends = [row for row in rows if row.id not in reached]
     for number, end in enumerate(ends, 1):
         label = f"recovered-{number}"
@@ -96,9 +110,9 @@ def _name_ends(rows: Sequence[StepRow], kept: Kept, lost: list[Finding]) -> None
         new = SessionRow(
             id=end.id,
             label=label,
-            head=end.id,
+            head=_last_closed(end, steps),
             tip=end.id,
-            open_turn=None,
+            open_turn=None if end.closes else end.turn,
             status="active",
             origin="",
             created=end.created,
@@ -107,4 +121,13 @@ def _name_ends(rows: Sequence[StepRow], kept: Kept, lost: list[Finding]) -> None
         )
         kept.sessions.append(new.sealed())
         what = f"the session that led to step {end.id} is gone; it is called {label!r} now"
+        what += "" if end.closes else ", and its turn is open: nothing says whether it went on"
         lost.append(Finding("session-lost", what, step=end.id))
+
+
+def _last_closed(end: StepRow, steps: Mapping[str, StepRow]) -> str | None:
+    """The newest step up to an end that closes a turn."""
+    row: StepRow | None = end
+    while row is not None and not row.closes:
+        row = steps.get(row.parent or "")
+    return row.id if row else None

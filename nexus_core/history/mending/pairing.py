@@ -72,11 +72,6 @@ class Batch:
         call.partner, result.partner, result.batch = result, call, self
         return True
 
-    @property
-    def unanswered(self) -> list[Spot]:
-        """The calls without a result."""
-        return [spot for spot in self.calls if spot.partner is None]
-
 
 class Pairing:
     """All calls and results of a conversation.

@@ -6,18 +6,16 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nexus_core.dialects.arguments import parsed
+from nexus_core.dialects.arguments import INVALID_JSON, parsed
 from nexus_core.dialects.fields import shown
 from nexus_core.dialects.media import absent
-from nexus_core.values.parts import File, Image, Opaque, ToolCall
+from nexus_core.dialects.rules import SILENT_ERROR
+from nexus_core.values.parts import File, Image, Opaque, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from nexus_core.history.mending.work import Work
     from nexus_core.values.message import Role
     from nexus_core.values.parts import Part
-
-INVALID_JSON = "INVALID_JSON"
-"""Under this name Anthropic's documentation hands arguments back that are no JSON; others took it over."""
 
 _EMPTY = re.compile(r"\s*\{\s*\}\s*")
 
@@ -57,6 +55,15 @@ def wrap_malformed_arguments(work: Work) -> None:
             work.note("malformed-arguments", draft, f"the arguments for {shown(part.name)} are not a JSON object")
             wrapped = {INVALID_JSON: part.raw} if part.raw.strip() else {}
             draft.parts[place] = replace(part, arguments=part.arguments or wrapped, raw=None)
+
+
+def word_silent_errors(work: Work) -> None:
+    """Give words to errors that have none; in messages of others, conversion does."""
+    for draft in filter(work.owns, work.drafts):
+        for place, part in enumerate(draft.parts):
+            if isinstance(part, ToolResult) and part.is_error and not part.parts:
+                work.note("silent-error", draft, "a result says that its tool failed, and nothing else")
+                draft.parts[place] = replace(part, parts=(Text(SILENT_ERROR),))
 
 
 def _placed(part: Part, role: Role, work: Work) -> Part:

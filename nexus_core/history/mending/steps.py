@@ -55,6 +55,7 @@ STEPS = (
     Step(parts.replace_oversized_media, ("oversized-media",)),
     Step(parts.wrap_malformed_arguments, ("malformed-arguments",)),
     Step(texts.drop_blank_texts, ("blank-text",)),
+    Step(parts.word_silent_errors, ("silent-error",)),
     *_LEFTOVERS,
     Step(
         placing.pair_results,

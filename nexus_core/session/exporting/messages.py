@@ -8,6 +8,7 @@ from nexus_core.dialects.finding import dialect
 from nexus_core.history.mending.steps import mend
 from nexus_core.session.projecting import project
 from nexus_core.session.weighing import Weightless
+from nexus_core.values.conversation import Conversation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,8 +22,13 @@ def everything_said(ledger: Ledger, tip: str | None) -> tuple[Message, ...]:
     return () if tip is None else tuple(sent.message for sent in project(ledger.thread(tip), Weightless()))
 
 
-def write_messages(messages: Sequence[Message], api: str) -> list[Any]:
-    """Messages as an API's own list, with nothing in it that the API would refuse."""
+def write_messages(messages: Sequence[Message], api: str) -> list[Any] | dict[str, Any]:
+    """Messages as an API's own list, with nothing in it that the API would refuse.
+
+    Where they begin with instructions, which the API takes only beside the list, it is a request that has both.
+    """
     speaking = dialect(api)
-    mended = mend(messages, speaking.rules, listed=True)
-    return speaking.write(message for _, message in mended.messages)
+    mended = [message for _, message in mend(messages, speaking.rules).messages]
+    if speaking.rules.system == "field" and mended and mended[0].role == "system":
+        return speaking.write_request(Conversation(messages=tuple(mended), extra={"_body": True}))  # as REST takes it
+    return speaking.write(mended)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.session.numbering import UNCOUNTED, tokens_until, turns_until
+from nexus_core.session.numbering import is_counted, tokens_until, turns_until
 from nexus_core.session.tail import Tail
 
 if TYPE_CHECKING:
@@ -32,11 +32,6 @@ class Tally(NamedTuple):
     tokens: int = 0
 
 
-def is_turn(kind: StepKind) -> bool:
-    """Whether a turn that begins with such a step counts."""
-    return kind not in UNCOUNTED
-
-
 def messages_of(kind: StepKind, count: int) -> int:
     """How many messages a step adds, of so many that stand in it; one that is sealed repeats the input."""
     return 0 if kind == "sealed" else count
@@ -47,7 +42,7 @@ def tally(steps: Iterable[NewStep]) -> Tally:
     turns = count = messages = tokens = 0
     is_open = False
     for step in steps:
-        turns += not is_open and is_turn(step.kind)
+        turns += not is_open and is_counted(step)
         count += 1
         messages += messages_of(step.kind, len(step.messages))
         tokens += step.tokens

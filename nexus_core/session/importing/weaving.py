@@ -16,10 +16,10 @@ from nexus_core.history.ledger.ids import new_ids
 from nexus_core.session.importing.calls import OpenCalls
 from nexus_core.session.importing.paths import Summed, time_of
 from nexus_core.session.importing.runs import entries_of, find_runs
-from nexus_core.session.importing.tallies import MESSAGES, Tally, is_turn, messages_of
+from nexus_core.session.importing.tallies import MESSAGES, Tally, messages_of
 from nexus_core.session.importing.times import read_moment
 from nexus_core.session.importing.weights import ESTIMATE
-from nexus_core.session.numbering import TOKENS
+from nexus_core.session.numbering import TOKENS, is_counted
 from nexus_core.session.spending import added, written
 from nexus_core.values.conversation import Usage
 from nexus_core.values.ledger import NewStep
@@ -213,15 +213,6 @@ class Weaver:
         if len(sizes) > 1:
             data["sizes"] = sizes
         tokens = sum(sizes)
-        self._turns += not self._is_open and is_turn(kind)
-        self._count += 1
-        self._messages += messages_of(kind, len(messages))
-        self._tokens += tokens
-        sums = None
-        if closes or is_last:
-            sums = Sums(self._spent, Tally(self._turns, self._count, self._messages, self._tokens))
-            data |= {"spent": written(self._spent), "turns": self._turns}
-            data |= {MESSAGES: self._messages, TOKENS: self._tokens}
         step = NewStep(
             kind=kind,
             closes=closes,
@@ -232,6 +223,16 @@ class Weaver:
             id=name or next(self._names),
             created=self._moment,
         )
+        # The sums are written into its data below.
+        self._turns += not self._is_open and is_counted(step)
+        self._count += 1
+        self._messages += messages_of(kind, len(messages))
+        self._tokens += tokens
+        sums = None
+        if closes or is_last:
+            sums = Sums(self._spent, Tally(self._turns, self._count, self._messages, self._tokens))
+            data |= {"spent": written(self._spent), "turns": self._turns}
+            data |= {MESSAGES: self._messages, TOKENS: self._tokens}
         self._woven.append(Woven(step, keys, sums))
         for key in keys:
             self._steps[key] = step.id

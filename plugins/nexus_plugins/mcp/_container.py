@@ -12,6 +12,7 @@ NAMES = ("mcpServers", "servers", SETTING)
 """Where several hold servers, the first one counts."""
 LONGEST_NAME = 60  # characters of a key that a message repeats
 
+_TARGETS = frozenset({"command", "url", "httpUrl", "serverUrl", "transport"})
 # Files that hold all the settings of a tool: whatever is not about servers is none of Nexus's business.
 _WHOLE_SETTINGS = frozenset({"codex", "gemini", "opencode"})
 
@@ -42,6 +43,13 @@ def find_container(content: dict[str, Any], dialect: Dialect) -> Container:
         elif key in held and key != chosen and value:
             unused[key] = f"{key!r} is not read, because {chosen!r} has servers"
     return Container(chosen, content[chosen], unused)
+
+
+def is_something_else(content: dict[str, Any]) -> bool:
+    """Whether a document without a key for servers is not about servers at all, but say the settings of an editor."""
+    values = [value for key, value in content.items() if not key.startswith("_") and key != "$schema"]
+    looks = any(isinstance(each, dict) and not _TARGETS.isdisjoint(each) for each in values)
+    return len(values) > 1 and not looks and not all(isinstance(each, dict) for each in values)
 
 
 def _is_nested(servers: Any) -> bool:  # noqa: ANN401 - any JSON value

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.plugin import secrets_in
 from nexus_plugins.mcp._dialects import FIELDS
 from nexus_plugins.mcp._losses import find_losses
-from nexus_plugins.mcp._references import in_words_of, references_in, without_defaults, without_references
+from nexus_plugins.mcp._references import SCHEME, in_words_of, references_in, without_defaults, without_references
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from nexus_core.plugin import MCPServerConfig
     from nexus_plugins.mcp._references import Reference
-
-_SCHEME = re.compile(r"\s*(?:(?:Bearer|Basic|Token)\s+)?\s*", re.IGNORECASE)
 
 
 class Exported(NamedTuple):
@@ -122,7 +119,7 @@ def _is_whole_reference(value: str) -> bool:
 def _reference(value: str, variable: str, target: str, variables: list[str]) -> str:
     """The value itself if it is nothing but references and a word such as Bearer, else a reference in its place."""
     found = list(references_in(value))
-    if found and _SCHEME.fullmatch(without_references(value)):
+    if found and SCHEME.fullmatch(without_references(value)):
         variables += [each.variable for each in found if each.default or _is_asked_for(each, target)]
         return in_words_of(without_defaults(value), target)
     variables.append(variable)

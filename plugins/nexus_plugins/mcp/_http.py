@@ -33,6 +33,7 @@ HOW_TO_ENTER = (
     "Nexus does not log in by itself (OAuth)"
 )
 NOT_ACCEPTED = "what its header Authorization says is not accepted, or has expired"
+OLDER = 'if it speaks the older protocol of two channels, write "type": "sse" beside its address'
 NO_TIMEOUT = httpx2.Timeout(None)
 """Every errand has a deadline of its own."""
 
@@ -113,14 +114,21 @@ class _Guard:
             self._line.is_lost = True
             self._line.note("has forgotten us (HTTP 404); the next call begins anew")
         elif code >= httpx2.codes.BAD_REQUEST:
-            hint = "look at its address" if code == httpx2.codes.NOT_FOUND else None
-            self._line.note(f"refuses with HTTP {code}", hint, is_all=self._line.launch.is_stream)
+            self._line.note(f"refuses with HTTP {code}", self._advice(response), is_all=self._line.launch.is_stream)
         elif response.request.method == "POST":
             self._line.note("")
         elif _is_stream(response):
             self._line.note("ended its stream of events before it answered")
         else:
             self._line.note("does not answer with a stream of events", "without its type 'sse' it is asked otherwise")
+
+    def _advice(self, response: httpx2.Response) -> str | None:
+        """What to do about an address that does not take what is sent to it."""
+        is_missing = response.status_code == httpx2.codes.NOT_FOUND
+        is_older = response.status_code == httpx2.codes.METHOD_NOT_ALLOWED or response.request.url.path.endswith("/sse")
+        if is_older and not self._line.launch.is_stream:
+            return OLDER
+        return "look at its address" if is_missing else None
 
 
 def _is_stream(response: httpx2.Response) -> bool:

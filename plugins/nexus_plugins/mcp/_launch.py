@@ -82,7 +82,7 @@ def prepare(server: MCPServerWithOrigin, loaded: Loaded, request: Request) -> La
     url = found(config.url, "the address")
     if config.url and (fault := fault_of(url, own=is_own)):
         raise RefusedError(config.name, f"is not connected to: its address {fault}")
-    own = {name: found(value, f"variable {name!r}") for name, value in config.env.items()}
+    own = {name: found(value, f"variable {name!r}") for name, value in config.env.items() if not _is_unset(name, value)}
     if config.env_file:
         path = folder / Path(found(config.env_file, "the file with variables")).expanduser()
         own = read_variables(path, config.name, None if is_own else folder) | own
@@ -99,6 +99,11 @@ def prepare(server: MCPServerWithOrigin, loaded: Loaded, request: Request) -> La
         is_stream=config.type == "sse",
         secrets=_secrets(config, (*own.values(), *headers.values()), (*command, url)),
     )
+
+
+def _is_unset(name: str, value: str) -> bool:
+    """Whether a variable is only passed through, and there is nothing to pass."""
+    return value == f"${{{name}:-}}" and name not in os.environ
 
 
 def _require_allowed(server: MCPServerWithOrigin, loaded: Loaded, request: Request) -> None:

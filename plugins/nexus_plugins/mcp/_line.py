@@ -66,10 +66,11 @@ class Line:
 
     def overdue(self, what: str) -> ServerError:
         """What it did not do in time, with what it complained about meanwhile."""
-        words = self.launch.mask(self._complaints)
+        words = self._complaints
         return ServerError(self.launch.name, what, hint=f"it says: {words}" if words else None)
 
     @property
     def _complaints(self) -> str:
-        lines = self._tail.decode("utf-8", "replace").splitlines()
-        return "\n".join([line for line in lines if line.strip()][-3:])
+        # All of it without secrets, before it is cut into lines: one of them may have several.
+        lines = map(str.strip, self.launch.mask(self._tail.decode("utf-8", "replace")).splitlines())
+        return "\n  ".join([line for line in lines if line][-3:])

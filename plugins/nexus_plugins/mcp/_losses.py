@@ -47,8 +47,10 @@ def _unknown_references(server: MCPServerConfig, target: str, entry: dict[str, A
     references = list(references_in(json.dumps(entry)))
     if target == "codex" and references:
         yield f"Codex does not look up the references in {server.name!r}"
-    if target == "claude" and any(each.kind == "place" for each in references):
-        yield f"Claude Code does not know the place that {server.name!r} refers to"
+    places = [each.name for each in references if each.kind == "place"]
+    if target == "claude" and places:
+        named = ", ".join(f"${{{name}}}" for name in dict.fromkeys(places))
+        yield f"Claude Code does not look up {named} in {server.name!r}"
     words = (*server.command, server.url)
     if target == "vscode" and any(each.default for word in words for each in references_in(word)):
         yield f"VS Code knows no defaults: it would not start {server.name!r} while a variable is not set"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core import NexusError, Tool
 from nexus_core.plugin import strip_hidden
@@ -14,7 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nexus_core import Request
-    from nexus_core.plugin import Loaded, MCPServerWithOrigin
+    from nexus_core.plugin import Loaded, MCPServerWithOrigin, Settings
+
+_PROSE = frozenset({"description", "title", "$comment"})
+"""What in a schema is read and not compared."""
 
 
 class OfferedTool(NamedTuple):
@@ -39,7 +43,23 @@ def offered_tools(request: Request, loaded: Loaded) -> Iterator[OfferedTool]:
             tool = Tool(
                 name=tool_name(server.config.name, definition.name),
                 description=strip_hidden(definition.description),
-                parameters=definition.schema,
+                parameters=_without_hidden(definition.schema),
                 origin=f"mcp:{server.config.name}",
             )
             yield OfferedTool(tool, server, definition.name)
+
+
+def is_permitted(name: str, settings: Settings) -> bool:
+    """Whether models may use a tool: what is not offered is not run either, whoever tells a model its name."""
+    allow, deny = settings.get("permissions.tools.allow"), settings.get("permissions.tools.deny")
+    return not (isinstance(deny, list) and name in deny) and not (isinstance(allow, list) and name not in allow)
+
+
+def _without_hidden(schema: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """A schema whose texts for readers have nothing in them that no reader sees; names and values stay as they are."""
+    if isinstance(schema, Mapping):
+        return {
+            key: strip_hidden(item) if key in _PROSE and isinstance(item, str) else _without_hidden(item)
+            for key, item in schema.items()
+        }
+    return [_without_hidden(item) for item in schema] if isinstance(schema, list) else schema

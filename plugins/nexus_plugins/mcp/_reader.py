@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from nexus_core.plugin import Admission, LayerConfig, Skipped, pointer_to, read_layer_json, setting_error
-from nexus_plugins.mcp._container import NAMES, SETTING, find_container
+from nexus_plugins.mcp._container import NAMES, SETTING, find_container, is_something_else
 from nexus_plugins.mcp._dialects import DIALECTS, NEXUS
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ def read_servers(path: Path, layer: Layer, dialect: Dialect) -> list[LayerConfig
     for name in ("command", "url") if container.servers is content else ():
         if name in content and not isinstance(content[name], dict):
             raise _error(path, document, dialect, f"/{name}", "this is one server, and it has no name")
+    if container.servers is content and is_something_else(content):
+        raise _error(path, document, dialect, "", "the file has settings in it, and no servers")
     start = f"/{container.key}" if container.key else ""
 
     def position(pointer: str) -> tuple[int, int]:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 LARGEST = 4 * 1024 * 1024
 """Bytes of what is known of one server."""
+DEEPEST = 100
+"""Levels of a schema: nobody writes so many, and whoever walks through it must not run out of stack."""
 _VERSION = 1
 
 
@@ -153,12 +155,14 @@ def _path(home: Path, server: MCPServerWithOrigin) -> Path:
     return home / "mcp" / f"{hashlib.sha256(place.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+def _plain(value: Any, depth: int = 0) -> Any:  # noqa: ANN401 - any JSON value
     """The same value in the one way to write it: 1.0 is 1, and what JSON does not have is null."""
+    if depth > DEEPEST:
+        raise RecursionError
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain(item) for item in value]
+        return [_plain(item, depth + 1) for item in value]
     if isinstance(value, float):
         return (int(value) if value.is_integer() else value) if math.isfinite(value) else None
     return value

@@ -19,6 +19,8 @@ INPUT = "NEXUS_INPUT_"
 """What begins the name of the variable that answers an `${input:id}`."""
 
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
+SCHEME = re.compile(r"\s*(?:(?:Bearer|Basic|Token)\s+)?\s*", re.IGNORECASE)
+"""What may stand before the reference to a token in a header, and is no secret."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FOLDERS = frozenset({"workspaceFolder", "workspaceRoot", "CLAUDE_PROJECT_DIR"})
 _PLACES = _FOLDERS | {"workspaceFolderBasename", "userHome", "pathSeparator", "/"}
@@ -108,8 +110,8 @@ def in_words_of(text: str, target: str) -> str:
 
 
 def without_defaults(text: str) -> str:
-    """A text in which nothing stands for a variable that is not set, because that may be a secret."""
-    return _REFERENCE.sub(lambda match: f"${{{_read(match[1]).name}}}" if ":-" in match[1] else match[0], text)
+    """A text in which no words stand for a variable that is not set, because they may be a secret."""
+    return _REFERENCE.sub(lambda match: f"${{{_read(match[1]).name}}}" if _read(match[1]).default else match[0], text)
 
 
 def without_references(text: str) -> str:

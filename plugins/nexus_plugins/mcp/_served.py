@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core import UnknownNameError, UsageError, check
-from nexus_core.plugin import explain, find_named, open_counter, redact
+from nexus_core.plugin import explain, find_named, open_counter, redact, redact_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from nexus_core import Nexus
-    from nexus_core.plugin import Ledger, SessionRecord, Step
+    from nexus_core import Message, Nexus
+    from nexus_core.plugin import Ledger, SessionRecord, Step, ToolCall
 
 MOST_STEPS = 50
 """How many steps are told at once."""
-LONGEST_STEP = 4_000
-"""Characters that are told of one step in a search; `read_steps` tells all of it."""
+MOST_FOUND = 4_000
+"""Characters that a search tells of one message, around what was looked for."""
+MOST_READ = 100_000
+"""Characters that `read_steps` tells at once; each message has the same share of them."""
 WITHIN = 10_000
 """How many steps of a session are looked through."""
 
@@ -44,7 +48,8 @@ def _assemble_context(nexus: Nexus, given: Mapping[str, Any]) -> object:
     fields = {name: given[name] for name in ("message", "session", "model", "role") if given.get(name)}
     context = nexus.assemble(nexus.request(**fields))
     api = given.get("api") or "openai"
-    return {"request": context.to(api), "tokens": context.token_budget.total, "window": context.token_budget.limit}
+    request = redact_json(context.to(api))
+    return {"request": request, "tokens": context.token_budget.total, "window": context.token_budget.limit}
 
 
 def _explain_source(nexus: Nexus, given: Mapping[str, Any]) -> object:
@@ -57,7 +62,7 @@ def _search_history(nexus: Nexus, given: Mapping[str, Any]) -> object:
     session = _session(nexus.ledger, given["session"])
     limit = min(int(given.get("limit") or 20), MOST_STEPS)
     found = nexus.ledger.scan(session.tip, given["text"], limit=limit, within=WITHIN) if session.tip else []
-    return {"session": session.label, "steps": [_told(step, LONGEST_STEP) for step in found]}
+    return {"session": session.label, "steps": [_told(step, partial(_around, given["text"])) for step in found]}
 
 
 def _read_steps(nexus: Nexus, given: Mapping[str, Any]) -> object:
@@ -69,7 +74,9 @@ def _read_steps(nexus: Nexus, given: Mapping[str, Any]) -> object:
     if until and last is None:
         raise UsageError(f"there is no step {until!r}", hint="search_history and read_steps tell the ids of steps")
     steps = nexus.ledger.thread(last.id, limit=limit) if last else []
-    return {"session": session.label, "steps": [_told(step) for step in steps]}
+    share = MOST_READ // max(1, sum(len(step.messages) for step in steps))
+    cut = partial(_from, int(given.get("offset") or 0), share)
+    return {"session": session.label, "steps": [_told(step, cut) for step in steps]}
 
 
 def _count_tokens(nexus: Nexus, given: Mapping[str, Any]) -> object:
@@ -92,7 +99,7 @@ _SESSION = {"type": "string", "description": "The session's name; `nexus session
 SERVED = {
     "assemble_context": Served(
         "The request that a model would be sent here: system prompt, history of a session, message and tools, made to "
-        "fit. Nothing is written and no model is called.",
+        "fit, and without keys and passwords. Nothing is written and no model is called.",
         {"message": _TEXT, "session": _SESSION, "model": _TEXT, "role": _TEXT, "api": _API},
         (),
         _assemble_context,
@@ -104,17 +111,25 @@ SERVED = {
         _explain_source,
     ),
     "search_history": Served(
-        "The newest steps of a session in which a text occurs, as it is written.",
+        f"The newest steps of a session in which a text occurs, as it is written; of a long message {MOST_FOUND:,} "
+        "characters around it.",
         {"session": _SESSION, "text": _TEXT, "limit": _LIMIT},
         ("session", "text"),
         _search_history,
     ),
     "read_steps": Served(
-        "Steps of a session, oldest first: the newest, or those up to a step.",
+        "Steps of a session, oldest first: the newest, or those up to a step. "
+        f"All of it has {MOST_READ:,} characters, the same share for each message; one that is cut says how much is "
+        "left, and fewer steps or an offset show it.",
         {
             "session": _SESSION,
             "until": {"type": "string", "description": "The id of a step, or the part of it that a summary shows."},
             "limit": _LIMIT,
+            "offset": {
+                "type": "integer",
+                "minimum": 0,
+                "description": "How many characters of each message to pass over.",
+            },
         },
         ("session",),
         _read_steps,
@@ -142,14 +157,29 @@ def _session(ledger: Ledger, label: str) -> SessionRecord:
     return record
 
 
-def _told(step: Step, longest: int | None = None) -> dict[str, object]:
-    """A step without secrets; what was said in it as words."""
-    said = [{"role": message.role, "text": _words(message, longest)} for message in step.messages]
+def _told(step: Step, cut: Callable[[str], str]) -> dict[str, object]:
+    """A step without secrets; what was said in it as words, as many of them as there is room for."""
+    said = [{"role": message.role, "text": cut(_words(message))} for message in step.messages]
     return {"id": step.id, "kind": step.kind, "turn": step.turn, "position": step.position, "messages": said}
 
 
-def _words(message: Any, longest: int | None) -> str:  # noqa: ANN401 - a message
-    calls = [f"[calls {call.name}]" for call in message.tool_calls]
+def _words(message: Message) -> str:
+    calls = [f"[calls {call.name} {_arguments(call)}]" for call in message.tool_calls]
     results = [f"[result of {result.name}] {result.text}" for result in message.tool_results]
-    text = redact("\n".join(filter(None, [message.content, *calls, *results]))).text
-    return text if longest is None or len(text) <= longest else f"{text[:longest]}…"
+    return redact("\n".join(filter(None, [message.content, *calls, *results]))).text
+
+
+def _arguments(call: ToolCall) -> str:
+    return json.dumps(call.arguments, ensure_ascii=False) if call.raw is None else call.raw
+
+
+def _from(offset: int, most: int, text: str) -> str:
+    """So many characters of a text from a place on, and how many are left."""
+    left = len(text) - offset - most
+    return text[offset : offset + most] + (f"… [{left:,} more characters]" if left > 0 else "")
+
+
+def _around(sought: str, text: str) -> str:
+    """The part of a long text in which something was found."""
+    at = max(0, min(text.find(sought) - MOST_FOUND // 2, len(text) - MOST_FOUND))
+    return ("…" if at else "") + text[at : at + MOST_FOUND] + ("…" if at + MOST_FOUND < len(text) else "")

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 PROMPT = "nexus://prompt"
 LAYER = "nexus://layers/"
+MARKDOWN = "text/markdown"
+HARMLESS = mcp_types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
+"""What clients are told of all our tools, so that they need not ask a person each time."""
 LONGEST_FAULT = 1_000
 """Characters that are told of what is wrong with a request."""
 
@@ -64,7 +67,7 @@ def make_server(nexus: Nexus) -> Server[Any]:
 
     async def list_tools(_ctx: object, _params: object) -> mcp_types.ListToolsResult:
         tools = [
-            mcp_types.Tool(name=name, description=served.description, input_schema=served.schema)
+            mcp_types.Tool(name=name, description=served.description, input_schema=served.schema, annotations=HARMLESS)
             for name, served in SERVED.items()
         ]
         return mcp_types.ListToolsResult(tools=tools)
@@ -75,18 +78,22 @@ def make_server(nexus: Nexus) -> Server[Any]:
 
     async def list_resources(_ctx: object, _params: object) -> mcp_types.ListResourcesResult:
         names = await in_turn(lambda: [layer.name for layer in nexus.load().layers])
-        found = [mcp_types.Resource(uri=PROMPT, name="prompt", description="The labelled system prompt.")]
-        found += (
-            mcp_types.Resource(uri=LAYER + quote(name, safe=""), name=name, description=f"The texts of layer {name}.")
-            for name in names
-        )
+        told = [(PROMPT, "prompt", "The labelled system prompt.")]
+        told += ((LAYER + quote(name, safe=""), name, f"The texts of layer {name}.") for name in names)
+        found = [
+            mcp_types.Resource(uri=uri, name=name, description=description, mime_type=MARKDOWN)
+            for uri, name, description in told
+        ]
         return mcp_types.ListResourcesResult(resources=found)
 
     async def read_resource(_ctx: object, params: mcp_types.ReadResourceRequestParams) -> mcp_types.ReadResourceResult:
         uri = str(params.uri)
         text = await in_turn(partial(resource_text, nexus, uri))
-        contents = mcp_types.TextResourceContents(uri=uri, text=text, mime_type="text/markdown")
+        contents = mcp_types.TextResourceContents(uri=uri, text=text, mime_type=MARKDOWN)
         return mcp_types.ReadResourceResult(contents=[contents])
+
+    async def list_templates(_ctx: object, _params: object) -> mcp_types.ListResourceTemplatesResult:
+        return mcp_types.ListResourceTemplatesResult(resource_templates=[])  # clients ask, and log an error otherwise
 
     return Server(
         "nexus",
@@ -95,6 +102,7 @@ def make_server(nexus: Nexus) -> Server[Any]:
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
         on_read_resource=read_resource,
     )
 

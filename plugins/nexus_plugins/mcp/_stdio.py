@@ -15,6 +15,7 @@ import anyio
 import mcp_types
 from mcp.shared.message import SessionMessage
 
+from nexus_core.plugin import visible_line
 from nexus_plugins.mcp._errors import ServerError
 from nexus_plugins.mcp._line import LARGEST_MESSAGE
 from nexus_plugins.mcp._lines import Lines
@@ -80,8 +81,18 @@ async def _start(launch: Launch, mark: str) -> Process:
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "its command cannot be used"
-        raise ServerError(launch.name, f"cannot be started: {reason}", hint="look at its command and cwd") from None
+        raise _not_started(launch, error) from None
+
+
+def _not_started(launch: Launch, error: Exception) -> ServerError:
+    """Why a program cannot be started, with its name if that is no secret."""
+    reason, hint = getattr(error, "strerror", None) or "its command cannot be used", "look at its command and cwd"
+    program = launch.command[0]
+    if not launch.cwd.is_dir():
+        reason, hint = "there is no such directory", "look at its cwd"
+    elif isinstance(error, FileNotFoundError) and launch.mask(program) == program:
+        reason, hint = f"there is no program {visible_line(program)!r}", "install it, or look at its command"
+    return ServerError(launch.name, f"cannot be started: {reason}", hint=hint)
 
 
 async def _read(process: Process, incoming: MemoryObjectSendStream[SessionMessage | Exception], line: Line) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_core import MissingExtraError, NexusError, UnknownNameError
 from nexus_core.plugin import Extra
 from nexus_plugins.mcp._limits import Limits
-from nexus_plugins.mcp._offering import offered_tools
+from nexus_plugins.mcp._offering import is_permitted, offered_tools
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
@@ -71,8 +71,17 @@ class AsyncServers:
             return Outcome(error.what, is_error=True)
 
     async def run(self, call: RecordedCall) -> CallResult:
-        """Run what the model asks for; the result is what `session.record` takes."""
-        outcome = await self.call(call.name, call.arguments)
+        """Run what the model asks for; the result is what `session.record` takes.
+
+        Models make names up, and break off in the middle of arguments: then nothing is run, the result says so, and
+        the model goes on.
+        """
+        if call.is_broken:
+            return call.result("it was not run: its arguments are no JSON object", is_error=True)
+        try:
+            outcome = await self.call(call.name, call.arguments)
+        except UnknownNameError as error:
+            return call.result(str(error), is_error=True)
         return call.result(outcome.content, is_error=outcome.is_error)
 
 
@@ -100,7 +109,7 @@ class Servers:
 
 @asynccontextmanager
 async def connect_async(nexus: Nexus) -> AsyncIterator[AsyncServers]:
-    """The servers of a Nexus for as long as the block lasts.
+    """The servers of a Nexus for as long as the block lasts, with the tools that `permissions.tools` lets models use.
 
     Raises:
         MissingExtraError: The extra `mcp` is not installed.
@@ -108,7 +117,11 @@ async def connect_async(nexus: Nexus) -> AsyncIterator[AsyncServers]:
     links_of = import_links()
     request = nexus.request()
     loaded = nexus.load(request)
-    places = {tool.name: ToolPlace(server, name) for tool, server, name in offered_tools(request, loaded)}
+    places = {
+        tool.name: ToolPlace(server, name)
+        for tool, server, name in offered_tools(request, loaded)
+        if is_permitted(tool.name, loaded.settings)
+    }
     async with links_of(loaded, request, Limits.of(loaded)) as links:
         yield AsyncServers(links, places)
 

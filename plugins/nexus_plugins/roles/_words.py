@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from nexus_core import Section, UsageError
-from nexus_core.plugin import neutralise, strip_hidden
+from nexus_core.plugin import escape_markers, strip_hidden
 
 FRAME_ORDER = -100
 """Before everything else."""
@@ -35,6 +37,9 @@ You are a **worker agent**, made for one task.
 - No messages to anybody outside, unless the task says so.
 - No lasting changes beyond the task."""
 
+_HEADINGS = re.compile(r"##(?:your task|rules|what you don['\u2019]t do)$")
+"""The headings of the frame, as `escape_markers` compares: what stands under one in a task is no rule of ours."""
+
 
 def messaging() -> Section:
     """How a manager deals with people and workers."""
@@ -53,5 +58,5 @@ def worker_frame(task: str) -> Section:
     if not task.strip():
         hint = 'say what it is to do: session.spawn("…"), Request(task="…")'
         raise UsageError("a worker needs a task", hint=hint, command="say what it is to do: --task TEXT")
-    words = neutralise(strip_hidden(task)).strip("\n")
+    words = escape_markers(strip_hidden(task), _HEADINGS).strip("\n")
     return Section("worker", title="Subagent Context", text=_FRAME.replace("{task}", words), order=FRAME_ORDER)

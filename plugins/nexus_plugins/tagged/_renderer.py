@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC
 from functools import partial
 from typing import TYPE_CHECKING
+from unicodedata import normalize
 
 from nexus_core import Message, UsageError
 from nexus_core.plugin import Arranged, File, Image, Renderer, Text, render_system, strip_hidden
@@ -29,6 +30,8 @@ NAME = "tagged"
 NOTE = "_tagged"
 """Where a message says by which options it was made; a note that no API is told."""
 ZONE = "timezone"
+PLATFORM, ACTIONS = "Platform", "Available actions"
+"""What the facts are called that nobody else may tell."""
 SUMMARY, SOURCE = "_summary", "_source"
 """Where Nexus notes that a message stands for what was said before; and who or what said one."""
 
@@ -113,10 +116,16 @@ def _is_ours(message: Message) -> bool:
 
 def _facts(request: Request) -> Iterator[tuple[str, object]]:
     if request.platform:
-        yield "Platform", request.platform
+        yield PLATFORM, request.platform
         if request.platform_actions:
-            yield "Available actions", ", ".join(request.platform_actions)
-    yield from request.hook_data.items()
+            yield ACTIONS, ", ".join(request.platform_actions)
+    yield from ((_not_ours(name), value) for name, value in request.hook_data.items())
+
+
+def _not_ours(name: str) -> str:
+    """The name of what a program tells, in quotes where its line could be taken for one of ours."""
+    plain = normalize("NFKC", strip_hidden(name)).casefold().partition(":")[0]
+    return f'"{name}"' if " ".join(plain.split()) in (PLATFORM.casefold(), ACTIONS.casefold()) else name
 
 
 def _surrounding(section: Section) -> Surrounding:

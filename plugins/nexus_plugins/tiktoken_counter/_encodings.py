@@ -13,7 +13,7 @@ NEAREST = "o200k_base"
 def find_encoding(model: str, encoding: str) -> tuple[str, bool]:
     """The encoding to count with, and whether it is the model's own."""
     if not model and not encoding:
-        return DEFAULT, True
+        return DEFAULT, False  # whoever reads it may count otherwise
     name = encoding or _by_tiktoken(model)
     return (name, True) if name in tables() else (NEAREST, False)
 

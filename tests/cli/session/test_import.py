@@ -589,3 +589,15 @@ def test_a_name_for_one_that_has_grown_is_said_to_be_unused_too(cli: Cli, tmp_pa
     (grown,) = facts(cli, str(file), "--label", "other")["files"]
 
     assert (grown["label"], grown["unused_label"]) == ("bakery", "other")
+
+
+def test_instructions_before_the_first_question_are_no_turn(cli: Cli, work: Path) -> None:
+    said = [("system", "Be brief."), ("user", "Hi"), ("assistant", "Hello."), ("user", "Why?"), ("assistant", "So.")]
+    (work / "chat.json").write_text(json.dumps({"messages": [{"role": role, "content": text} for role, text in said]}))
+
+    (row,) = facts(cli, "chat.json")["files"][0]["sessions"]
+
+    assert row["turns"] == 2
+    assert listed(cli)["chat"]["turns"] == 2
+    assert json.loads(cli("session", "stats", "chat", "--json").out)["turns"] == 2
+    assert "earlier turn" not in cli("session", "show", "chat").out

@@ -221,3 +221,24 @@ def test_a_damaged_session_is_named_and_the_others_are_listed(
     assert f"session 'torn' is damaged: there is no step {torn.tip}" in outcome.err
     assert [each["label"] for each in told["sessions"]] == ["whole"]
     assert [each["label"] for each in told["damaged"]] == ["torn"]
+
+
+def test_workers_stand_under_the_session_that_made_them(cli: Cli, talk: Talk) -> None:
+    main = talk("main", "one")
+    main.spawn("Look into it.", label="helper").spawn("Look closer.", label="its-helper")
+    talk("other", "two")
+
+    rows = cli("session", "list").out.splitlines()[1:]
+    told = json.loads(cli("session", "list", "--json").out)["sessions"]
+
+    assert [row[: len(row) - len(row.lstrip())] + row.split()[0] for row in rows] == [
+        "other",
+        "main",
+        "  helper",
+        "    its-helper",
+    ]
+    assert [(each["label"], each["worker_of"]) for each in told[1:]] == [
+        ("main", ""),
+        ("helper", "main"),
+        ("its-helper", "helper"),
+    ]

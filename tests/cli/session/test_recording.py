@@ -302,6 +302,32 @@ def test_a_reply_that_was_cut_off_ends_the_turn(keeping: Keeping) -> None:
     assert (document["done"], document["pending"], document["text"]) == (True, [], "I lo")
 
 
+def test_plain_words_are_told_how_to_be_recorded(cli: Cli, type_in: TypeIn) -> None:
+    type_in("just text\n")
+
+    outcome = cli("session", "record", "s", "-")
+
+    assert outcome.code == 3
+    assert "expected JSON, not words" in outcome.err
+    assert "--as user takes it for what the user said" in outcome.err
+
+
+def test_a_stream_that_broke_off_is_refused_until_it_is_said_what_it_is(
+    keeping: Keeping, cli: Cli, type_in: TypeIn
+) -> None:
+    pieces = [{"id": "c", "choices": [{"delta": {"content": "I lo"}}]}]
+    keeping(USER)
+
+    type_in(json.dumps(pieces))
+    refused = cli("session", "record", "s", "-")
+    kept = keeping({"reply": pieces, "interrupted": False})
+
+    assert refused.code == 3
+    assert "the stream broke off" in refused.err
+    assert "--interrupted keeps what came" in refused.err
+    assert (kept["done"], kept["text"]) == (True, "I lo")
+
+
 def test_an_agents_whole_turn_begins_a_session(keeping: Keeping, nexus: Nexus) -> None:
     result = {"messages": [USER, {"role": "assistant", "content": "Because."}], "id": "run 1"}
 

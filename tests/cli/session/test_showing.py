@@ -16,6 +16,7 @@ from nexus_core.values.message import Message
 from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text
 from tests.cli.session.conftest import Talk
 from tests.conftest import Cli, Outcome
+from tests.ledger.test_chain import tamper
 from tests.session.support import calls, says
 
 MODEL = "claude-sonnet-4-20250514"
@@ -264,3 +265,46 @@ def test_a_reply_says_what_kept_its_call_from_the_cache(cli: Cli, talk: Talk, wo
     assert blame in cli("session", "show", "s", "--step", step.id).out
     cache = json.loads(cli("session", "show", "s", "--step", step.id, "--json").out)["step"]["cache"]
     assert (cache["verdict"], cache["got"], cache["blame"]["cause"]) == ("miss", 200, "section")
+
+
+def test_what_was_changed_behind_the_ledgers_back_is_shown_and_named(
+    cli: Cli, talk: Talk, nexus: Nexus, nexus_home: Path
+) -> None:
+    talk("main", "Where is the roll?")
+    record = nexus.ledger.session("main")
+    assert record is not None
+    step = str(record.tip)
+    nexus.close()
+    tamper(
+        nexus_home / "ledger.db",
+        lambda file: file.execute(
+            "update steps set messages = replace(messages, 'roll', 'cake') where id = ?", (step,)
+        ),
+    )
+
+    outcome = cli("session", "show", "main")
+    alone = cli("session", "show", "main", "--step", step)
+    told = json.loads(cli("session", "show", "main", "--json").out)
+
+    assert (outcome.code, alone.code) == (3, 3)
+    assert "re Where is the cake?" in outcome.out
+    for each in (outcome, alone):
+        assert f"session 'main' is damaged: step {step} is not what was recorded" in each.err
+        assert "`nexus session verify` says what is wrong" in each.err
+    assert told["damaged"] == [{"label": "main", "what": f"step {step} is not what was recorded"}]
+
+
+def test_a_turn_that_cannot_be_read_hides_no_other(cli: Cli, talk: Talk, nexus: Nexus, nexus_home: Path) -> None:
+    talk("main", "one", "two", "three")
+    second = [step for step in nexus.ledger.thread(str(nexus.ledger.session("main").tip)) if step.id == step.turn][1]  # type: ignore[union-attr]
+    nexus.close()
+    tamper(
+        nexus_home / "ledger.db",
+        lambda file: file.execute("update steps set messages = '[' where id = ?", (second.id,)),
+    )
+
+    outcome = cli("session", "show", "main")
+
+    assert outcome.code == 3
+    assert ("re one" in outcome.out, "re three" in outcome.out) == (True, True)
+    assert f"step {second.id} of turn {second.id} is damaged: its messages cannot be read" in outcome.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,11 @@ from nexus_core.session.epochs import Epochs
 from nexus_core.session.walking import walk_back
 from nexus_core.testing import write_files
 from nexus_core.tokens.counters import open_model
+from nexus_core.values.message import Message, Role
 from tests.cli.session.conftest import Talk
 from tests.conftest import Cli
+from tests.ledger.backends import said
+from tests.ledger.test_chain import tamper
 from tests.session.support import calls, says
 
 
@@ -185,3 +189,47 @@ def test_every_call_is_told_as_it_was_when_its_reply_came(nexus: Nexus) -> None:
 
     assert len(reports) == 4
     assert [nexus.session("fork").cache(step) for step in reports] == list(reports.values())
+
+
+def test_what_is_damaged_is_named_and_the_rest_is_added_up(
+    cli: Cli, talk: Talk, nexus: Nexus, nexus_home: Path
+) -> None:
+    talk("main", "one", "two", "three")
+    second = [step for step in nexus.ledger.thread(str(nexus.ledger.session("main").tip)) if step.id == step.turn][1]  # type: ignore[union-attr]
+    nexus.close()
+    tamper(
+        nexus_home / "ledger.db",
+        lambda file: file.execute("update steps set messages = '[' where id = ?", (second.id,)),
+    )
+
+    outcome = cli("session", "stats", "main")
+    told, all_of_it = (json.loads(cli("session", "stats", *one, "--json").out) for one in (["main"], []))
+
+    assert outcome.code == 3
+    assert f"session 'main' is damaged: step {second.id} of turn {second.id} is damaged" in outcome.err
+    assert (told["turns"], told["models"][0]["replies"], len(told["damaged"])) == (2, 3, 1)
+    assert (all_of_it["turns"], all_of_it["damaged"][0]["label"]) == (2, "")
+
+
+def test_a_session_whose_end_is_gone_is_named(cli: Cli, talk: Talk, nexus: Nexus, nexus_home: Path) -> None:
+    talk("main", "one")
+    tip = str(nexus.ledger.session("main").tip)  # type: ignore[union-attr]
+    nexus.close()
+    tamper(nexus_home / "ledger.db", lambda file: file.execute("delete from steps where id = ?", (tip,)))
+
+    outcome = cli("session", "stats", "main")
+
+    assert outcome.code == 3
+    assert f"session 'main' is damaged: there is no step {tip}" in outcome.err
+
+
+def test_turns_that_other_programs_kept_count_the_answers_in_them(cli: Cli, nexus: Nexus) -> None:
+    nexus.ledger.create("main")
+    roles: tuple[Role, ...] = ("user", "assistant", "assistant", "tool", "assistant")
+    turn = replace(said("hi"), messages=tuple(Message(role, "x") for role in roles))
+    first = nexus.ledger.append("main", said("only asked"), after=None)
+    nexus.ledger.append("main", turn, after=first.id)
+
+    facts = json.loads(cli("session", "stats", "main", "--json").out)
+
+    assert facts["models"] == [{"model": "", "replies": 2}]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +17,8 @@ from nexus_core.values.ledger import NewStep
 from tests.cli.session.conftest import Talk
 from tests.conftest import Cli
 from tests.ledger.backends import add, clock, names, said, tell
-from tests.session.support import calls
+from tests.ledger.test_chain import tamper
+from tests.session.support import calls, says
 
 _ID = re.compile(r"[0-9A-Z]{26}")
 
@@ -25,7 +27,7 @@ def drawn(ledger: StoreLedger, width: int = 100) -> list[str]:
     """The trees of a ledger, without the names of turns."""
     records = ledger.sessions(status=None)
     lines: list[str] = []
-    for tree in find_trees(ledger, records):
+    for tree in find_trees(ledger, records)[0]:
         read = {line.branch.id: line for line in read_lines(ledger, tree, records)}
         lines += draw(read, tree.root, width)
     return [_ID.sub("ID", line) for line in lines]
@@ -230,6 +232,63 @@ def test_a_session_in_which_nothing_was_said_has_no_tree(cli: Cli, nexus: Nexus)
     nexus.ledger.create("s")
 
     assert cli("session", "tree", "s").err == "Nothing was said in it yet.\n"
+
+
+def test_a_session_is_drawn_with_its_workers(cli: Cli, talk: Talk, nexus: Nexus) -> None:
+    worker = talk("main", "one").spawn("Look into it.", label="helper")
+    worker.ask("Go.")
+    worker.record(says("done", name="msg_w"))
+    worker.spawn("Look closer.", label="its-helper").ask("Go.")
+    talk("other", "elsewhere")
+    nexus.ledger.rename("main", "front")
+
+    outcome = cli("session", "tree", "front")
+    told = json.loads(cli("session", "tree", "front", "--json").out)
+
+    assert [line for line in outcome.out.splitlines() if "branch" in line] == [
+        "1 turn, 1 branch, 1 session",
+        "1 turn, 1 branch, 1 session, worker of front",
+        "1 turn, 1 branch, 1 session, worker of helper",
+    ]
+    assert [tree["worker_of"] for tree in told["trees"]] == ["", "front", "helper"]
+
+
+def test_a_session_whose_end_is_gone_is_named_and_the_others_are_drawn(
+    cli: Cli, talk: Talk, nexus: Nexus, nexus_home: Path
+) -> None:
+    talk("whole", "Why?")
+    talk("torn", "Why?", "And now?")
+    tip = str(nexus.ledger.session("torn").tip)  # type: ignore[union-attr]
+    nexus.close()
+    tamper(nexus_home / "ledger.db", lambda file: file.execute("delete from steps where id = ?", (tip,)))
+
+    outcome = cli("session", "tree")
+    told = json.loads(cli("session", "tree", "--json").out)
+
+    assert outcome.code == 3
+    assert "<- whole" in outcome.out
+    assert f"session 'torn' is damaged: there is no step {tip}" in outcome.err
+    assert told["damaged"] == [{"label": "torn", "what": f"there is no step {tip}"}]
+    assert cli("session", "tree", "whole").code == 0
+
+
+def test_a_turn_that_cannot_be_read_is_drawn_as_damaged_between_the_others(
+    cli: Cli, talk: Talk, nexus: Nexus, nexus_home: Path
+) -> None:
+    talk("main", "one", "two", "three")
+    second = [step for step in nexus.ledger.thread(str(nexus.ledger.session("main").tip)) if step.id == step.turn][1]  # type: ignore[union-attr]
+    nexus.close()
+    tamper(
+        nexus_home / "ledger.db",
+        lambda file: file.execute("update steps set messages = '[' where id = ?", (second.id,)),
+    )
+
+    outcome = cli("session", "tree", "main")
+
+    heading, *drawn = outcome.out.splitlines()
+    assert (outcome.code, heading) == (3, "3 turns, 1 branch, 1 session")
+    assert [line[0] for line in drawn] == ["*", "!", "*"]
+    assert f"session 'main' is damaged: step {second.id} of turn {second.id} is damaged" in outcome.err
 
 
 def test_a_turn_of_the_tree_can_be_forked_from(cli: Cli, talk: Talk) -> None:

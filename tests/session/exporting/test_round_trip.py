@@ -301,7 +301,24 @@ def test_only_what_was_said_is_written_for_an_api(ledger: MemoryLedger, open_nex
 
     for api in ("openai", "responses", "anthropic", "gemini", "neutral"):
         listed = write_messages(session.messages, api)
+        assert isinstance(listed, list)
         assert "Summary: the user wants the rye loaf" in json.dumps(listed[0])
+
+
+def test_instructions_stay_instructions_where_they_stand_beside_the_messages() -> None:
+    said = [Message("system", "Be brief."), Message("user", "Hi"), Message("assistant", "Hello.")]
+
+    assert write_messages(said, "anthropic") == {
+        "system": "Be brief.",
+        "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}],
+    }
+    gemini = write_messages(said, "gemini")
+    assert isinstance(gemini, dict)
+    assert gemini["systemInstruction"] == {"parts": [{"text": "Be brief."}]}
+    assert "Be brief." not in json.dumps(gemini["contents"])
+    listed = write_messages(said, "openai")
+    assert isinstance(listed, list)
+    assert listed[0] == {"role": "system", "content": "Be brief."}
 
 
 def test_what_was_compacted_is_there_as_well(ledger: MemoryLedger) -> None:

@@ -9,11 +9,11 @@ import typer
 from typer.core import TyperCommand
 
 from nexus_core import UnknownNameError, UsageError
-from nexus_core.plugin import secrets_in, visible_line
+from nexus_core.plugin import visible_line
 from nexus_plugins.mcp._cli.options import DryRun, Global, Name, app, look
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from typer._click import Context  # private, but it is what the method we override is typed with
@@ -54,6 +54,9 @@ def add(
     ] = None,
     *,
     url: Annotated[str, typer.Option("--url", help="The address, for a server that is connected to.")] = "",
+    type_: Annotated[
+        str, typer.Option("--type", metavar="http|sse", help="How it is spoken to; http if not said.")
+    ] = "",
     env: Annotated[
         list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="A variable; ${NAME} is looked up later.")
     ] = None,
@@ -70,6 +73,7 @@ def add(
     if (header and command) or (url and (env or cwd)):
         raise UsageError("--env and --cwd are for a program, --header is for an address", hint="leave it out")
     entry: dict[str, Any] = {"command": command} if command else {"url": url}
+    entry |= {"type": "sse"} if _is_older(type_, url) else {}
     tables = {"env": _pairs(env, "--env", "="), "headers": _pairs(header, "--header", "=:")}
     entry |= {key: value for key, value in tables.items() if value} | ({"cwd": cwd} if cwd else {})
     shell: Shell = ctx.obj
@@ -78,9 +82,7 @@ def add(
     if name in file.servers and not force:
         raise UsageError(f"there is a server {name!r} already in {path}", hint="--force replaces it")
     save(shell, path, file.with_server(name, entry), own=for_all, dry_run=dry_run)
-    for key, value in [*tables["env"].items(), *tables["headers"].items()]:
-        if any(secrets_in([f"{key}={value}"])):
-            shell.console.warning(visible_line(f"the value of {key} is written out there; ${{NAME}} would keep it out"))
+    warn_of_secrets(shell, entry)
     if not for_all and not dry_run:
         say_who_decides(shell)
 
@@ -122,6 +124,15 @@ def save(shell: Shell, path: Path, text: str, *, own: bool, dry_run: bool) -> No
     shell.console.text(visible_line(str(path)))
 
 
+def warn_of_secrets(shell: Shell, entry: Mapping[str, Any], server: str = "") -> None:
+    """Say what in a file would better not be there."""
+    from nexus_plugins.mcp._written import written_out  # noqa: PLC0415 - `list` needs none of it
+
+    for what in written_out(entry):
+        of = f" of server {server!r}" if server else ""
+        shell.console.warning(visible_line(f"{what}{of} is written out there; ${{NAME}} would keep it out"))
+
+
 def say_who_decides(shell: Shell) -> None:
     """Say what is left to do after something was written for a project."""
     shell.console.message("Servers of a project are started only after `nexus trust allow`.")
@@ -159,6 +170,13 @@ def _require_target(name: str, command: Sequence[str], url: str) -> None:
         raise UsageError("this is an address, not a program", hint=f"nexus mcp add {name} --url {command[0]}")
     if url and not url.startswith(("http://", "https://", "${")):
         raise UsageError("this is no address of a server", hint="--url https://…")
+
+
+def _is_older(type_: str, url: str) -> bool:
+    """Whether an address speaks the older protocol."""
+    if type_ and (type_ not in {"http", "sse"} or not url):
+        raise UsageError("--type is http or sse, and for an address", hint="--url https://… --type sse")
+    return type_ == "sse"
 
 
 def _pairs(given: list[str] | None, option: str, separators: str) -> dict[str, str]:

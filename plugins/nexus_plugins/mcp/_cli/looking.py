@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core import NexusError
-from nexus_core.plugin import describe_server, hide_secrets, visible_line
+from nexus_core.plugin import describe_server, hide_secrets, one_line, visible_line
 from nexus_plugins.mcp._cli.options import Json, Lenient, Names, app, chosen, in_one_line, look
 from nexus_plugins.mcp._names import tool_name
 from nexus_plugins.mcp._records import read_record
@@ -38,7 +38,7 @@ def list_servers(ctx: typer.Context, lenient: Lenient = False, json: Json = Fals
         shell.console.message("There are no servers here; `nexus mcp add` makes one.")
         return
     rows = [
-        (server.config.name, server.config.type, server.origin, server.status, _would(server))
+        (one_line(server.config.name), server.config.type, server.origin, server.status, _would(server))
         for server in loaded.servers
     ]
     shell.console.table([("NAME", "TYPE", "ORIGIN", "STATUS", "WHAT"), *rows], styles=["bold"])
@@ -163,5 +163,5 @@ def _would(server: MCPServerWithOrigin) -> str:
 
 
 def _short(text: str) -> str:
-    line = visible_line(text)
+    line = one_line(text)
     return line if len(line) <= LONGEST_SHOWN else f"{line[:LONGEST_SHOWN]}…"

@@ -9,7 +9,7 @@ import typer
 
 from nexus_core import FileError, UnknownNameError
 from nexus_core.plugin import Layer, LayerConfig, visible_line
-from nexus_plugins.mcp._cli.changing import save, say_who_decides, target
+from nexus_plugins.mcp._cli.changing import save, say_who_decides, target, warn_of_secrets
 from nexus_plugins.mcp._cli.options import DryRun, Global, Lenient, Names, app, look
 from nexus_plugins.mcp._dialects import DIALECTS, NEXUS, TARGETS, dialect_of
 
@@ -51,6 +51,8 @@ def import_servers(
         shell.console.message(visible_line(f"Import {what}."))
     if added:
         save(shell, goal, file.text, own=for_all, dry_run=dry_run)
+        for name in added:
+            warn_of_secrets(shell, entries[name], name)
         if not for_all and not dry_run:
             say_who_decides(shell)
     elif not entries:

@@ -139,12 +139,15 @@ def _run(
 
 
 def _arguments(text: str) -> dict[str, object]:
+    value, place = None, ""
     try:
         value = json_module.loads(text)
+    except json_module.JSONDecodeError as error:
+        place = f"; column {error.pos + 1}: {error.msg}"
     except (ValueError, RecursionError):
-        value = None
+        pass
     if not isinstance(value, dict):
-        raise UsageError("what to run the tool with must be a JSON object", hint="""'{"path": "README.md"}'""")
+        raise UsageError(f"what to run the tool with must be a JSON object{place}", hint="""'{"path": "README.md"}'""")
     return value
 
 
@@ -172,4 +175,5 @@ def _said(answer: Answer) -> str:
         return in_one_line(answer.error)
     record = answer.record
     withheld = f", {len(record.withheld)} withheld" if record and record.withheld else ""
-    return f"{len(record.usable) if record else 0} tools{withheld}"
+    usable = len(record.usable) if record else 0
+    return f"{usable} tool{'' if usable == 1 else 's'}{withheld}"

@@ -1,0 +1,84 @@
+"""Asks a renderer for words, and holds it to its contract."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nexus_core.errors import NexusError, PluginError
+from nexus_core.host.implementation import describe
+from nexus_core.values.message import Message
+from nexus_core.values.rendering import Renderer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nexus_core.values.arrangement import Arranged, Arrangement
+    from nexus_core.values.loaded import Loaded
+    from nexus_core.values.request import Request
+    from nexus_core.values.section import Section
+
+_HALVES = 2
+
+
+def configure(renderer: Renderer, loaded: Loaded) -> Renderer:
+    """A renderer as the settings and the files of a place want it.
+
+    Raises:
+        PluginError: It failed, or the answer is of another kind; so do all of these.
+    """
+    if renderer.configure is None:
+        return renderer
+    answer = _ask(renderer, "configure", renderer.configure, loaded)
+    if not isinstance(answer, Renderer):
+        raise _broken(renderer, "configure", f"answered {_kind(answer)}, expected a Renderer")
+    return answer
+
+
+def write_system(renderer: Renderer, sections: Sequence[Section]) -> str:
+    """The static zone in words."""
+    answer = _ask(renderer, "system", renderer.system, sections)
+    if not isinstance(answer, str):
+        raise _broken(renderer, "system", f"answered {_kind(answer)}, expected a text")
+    return answer
+
+
+def write_current(renderer: Renderer, request: Request, sections: Sequence[Section], now: int) -> Message:
+    """What was said, in words; arguments as for `Renderer.current`."""
+    answer = _ask(renderer, "current", renderer.current, request, sections, now)
+    if not isinstance(answer, Message) or answer.role != "user":
+        raise _broken(renderer, "current", f"answered {_kind(answer)}, expected a message of the user")
+    return answer
+
+
+def arrange(renderer: Renderer, given: Arrangement) -> Arranged:
+    """History and input as the renderer sends them; it must be one that rearranges."""
+    assert renderer.arrange is not None  # noqa: S101 - asked before
+    answer = _ask(renderer, "arrange", renderer.arrange, given)
+    if not isinstance(answer, tuple) or len(answer) != _HALVES or not _are_messages(*answer):
+        raise _broken(renderer, "arrange", "did not answer with messages and a message, as in Arranged")
+    from nexus_core.values.arrangement import Arranged  # noqa: PLC0415 - most renderers leave it as it is
+
+    return Arranged(*answer)
+
+
+def _are_messages(history: object, current: object) -> bool:
+    is_said = current is None or isinstance(current, Message)
+    return is_said and isinstance(history, tuple) and all(isinstance(each, Message) for each in history)
+
+
+def _ask(renderer: Renderer, name: str, function: Callable[..., object], *given: object) -> Any:  # noqa: ANN401 - whatever it answers
+    try:
+        return function(*given)
+    except NexusError:  # which is addressed to the user
+        raise
+    except Exception as error:
+        raise _broken(renderer, name, describe(error)) from error
+
+
+def _kind(answer: object) -> str:
+    return f"a message of the {answer.role}" if isinstance(answer, Message) else type(answer).__name__
+
+
+def _broken(renderer: Renderer, name: str, what: str) -> PluginError:
+    said = f"{name} of its renderer {renderer.name!r} {what}"
+    return PluginError(said, plugin=str(renderer.system.__module__), hook="nexus_renderers")
