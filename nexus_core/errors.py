@@ -223,10 +223,18 @@ class ClosedError(NexusError):
     """Raised when a Nexus is used after close()."""
 
 
+_ENDS = 3
+"""So many names that end like what was said are suggested."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The sentence `did you mean 'x'?`, or "" when nothing known is near."""
+    """The sentence `did you mean 'x'?`, or "" when nothing known is near; a name may be the end of dotted ones."""
     from difflib import get_close_matches  # noqa: PLC0415 - a name is seldom wrong
 
+    known = [*known]
+    ends = sorted((each for each in known if each.endswith(f".{name}")), key=lambda each: (len(each), each))
+    if ends and name:
+        return f"did you mean {' or '.join(map(repr, ends[:_ENDS]))}?"
     nearest = get_close_matches(name, sorted(known), n=1)
     return f"did you mean {nearest[0]!r}?" if nearest else ""
 

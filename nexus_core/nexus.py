@@ -243,7 +243,7 @@ class Nexus:
             skills: The skills that a worker is told about; usually all.
 
         Raises:
-            UsageError: Something is of another kind than it must be.
+            UsageError: Something is of another kind than it must be, or nobody offers the role.
         """
         from nexus_core.session.session import Session  # noqa: PLC0415 - as above
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nexus_core.dialects.fields import at
+from nexus_core.dialects.requests import no_list
 from nexus_core.errors import MessageError
-from nexus_core.history.fit import fit
+from nexus_core.history.fit import fit, require_options
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -33,6 +34,8 @@ def fit_messages(messages: Sequence[T], *, tools: Iterable[Any] | None = (), **o
     from langchain_core.messages import convert_to_messages  # noqa: PLC0415 - for those who have it
     from langchain_core.utils.function_calling import convert_to_openai_tool  # noqa: PLC0415 - as above
 
+    if isinstance(messages, str | bytes) or not isinstance(messages, Sequence):
+        raise no_list(messages)
     given = Converted(messages)
     offered = [convert_to_openai_tool(tool) for tool in tools or ()]
     fitted = fit(given, api="openai", tools=offered, **{"start_with_user": True} | options)
@@ -49,6 +52,7 @@ def fit_hook(**options: Any) -> Callable[[Any], dict[str, list[Any]]]:  # noqa: 
     Args:
         options: As for `fit_messages`; tools and system are what the agent has, to be counted.
     """
+    require_options(options)
 
     def hook(state: Any) -> dict[str, list[Any]]:  # noqa: ANN401 - a dict or the caller's own class
         messages = state["messages"] if isinstance(state, dict) else state.messages
@@ -68,6 +72,8 @@ def fit_middleware(**options: Any) -> AgentMiddleware[Any, Any]:  # noqa: ANN401
     import asyncio  # noqa: PLC0415 - for those who have it
 
     from langchain.agents.middleware import AgentMiddleware  # noqa: PLC0415 - as above
+
+    require_options(options)
 
     def fitted(request: Any) -> Any:  # noqa: ANN401 - LangChain's ModelRequest
         name = getattr(request.model, "model_name", None) or getattr(request.model, "model", None)

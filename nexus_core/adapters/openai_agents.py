@@ -8,8 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nexus_core.adapters.kept_items import KeptItems
-from nexus_core.history.fit import Fitted, fit
+from nexus_core.history.fit import Fitted, fit, require_options
 from nexus_core.nexus import Nexus
+from nexus_core.session.arguments import read_label
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -30,11 +31,11 @@ class NexusSession:
     """
 
     def __init__(self, session_id: str, *, nexus: Nexus | None = None, session_settings: Any = None) -> None:  # noqa: ANN401 - the SDK's
-        self.session_id = session_id
+        self.session_id = read_label(session_id)
         self.session_settings = session_settings
         used = nexus or Nexus()
         self._own = None if nexus else used
-        self._items = KeptItems(used, session_id)
+        self._items = KeptItems(used, self.session_id)
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """The items, oldest first; with a limit, the newest so many."""
@@ -72,6 +73,7 @@ def fit_input(**options: Any) -> Callable[[Any], Awaitable[Any]]:  # noqa: ANN40
     Args:
         options: As for `nexus_core.fit`. `model` is the agent's, where that is a name.
     """
+    require_options(options)
 
     async def fitted(data: Any) -> Any:  # noqa: ANN401 - the SDK's CallModelData and ModelInputData
         sent, agent = data.model_data, data.agent

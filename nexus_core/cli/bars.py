@@ -38,7 +38,9 @@ class Row(NamedTuple):
     remark: str = ""
 
 
-def print_bars(console: Console, heading: tuple[str, ...], rows: Sequence[Row], total: int) -> None:
+def print_bars(
+    console: Console, heading: tuple[str, ...], rows: Sequence[Row], total: int, share_of: str = "SHARE"
+) -> None:
     """Print a table: names, tokens, shares of `total`, bars up to the largest; nothing for no rows.
 
     Args:
@@ -46,12 +48,13 @@ def print_bars(console: Console, heading: tuple[str, ...], rows: Sequence[Row], 
         heading: What the names, the further columns and the remarks are.
         rows: The lines.
         total: What all of it takes.
+        share_of: The heading of the shares.
     """
     if not rows:
         return
     name, *columns = heading
     numbers = len(rows[0].numbers)
-    head = [name, "TOKENS", "SHARE", *columns[:numbers]]
+    head = [name, "TOKENS", share_of, *columns[:numbers]]
     cells = [[_cut(row.name, _NAME), f"{row.tokens:,}", share(row.tokens, total), *row.numbers] for row in rows]
     widths = [max(len(line[place]) for line in (head, *cells)) for place in range(len(head))]
     bar = _bar_width(sum(widths) + _GAP * len(widths), remarks=any(row.remark for row in rows))

@@ -129,7 +129,7 @@ def _print_tables(shell: CommandShell, found: Looked, top: int) -> None:
 
     console, shares, total = shell.console, found.shares, found.shares.total
     if shares.budget is not None:
-        print_bars(console, ("ZONE",), _rows(_window(shares)), shares.budget.limit)
+        print_bars(console, ("ZONE",), _rows(_window(shares)), shares.budget.limit, "OF WINDOW")
         print_bars(console, ("KIND",), _rows(shares.kinds()), total)
         print_bars(console, ("LAYER",), _rows(shares.layers()), total)
     here = f"{found.directory}/"  # a path is cut at its end, where it says most

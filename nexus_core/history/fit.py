@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from nexus_core.dialects.finding import UNTOLD, dialect, told
 from nexus_core.dialects.requests import no_list
-from nexus_core.errors import BudgetError
+from nexus_core.errors import BudgetError, UnknownNameError
 from nexus_core.history.allowance import allowance_for, count_fixed, require_limit
 from nexus_core.history.choosing import Chooser
 from nexus_core.history.telling import Told, Untold
@@ -16,7 +16,7 @@ from nexus_core.values.fast_dataclass import dataclass
 from nexus_core.values.message import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from nexus_core.history.choosing import Chosen
     from nexus_core.history.window import Items
@@ -123,6 +123,18 @@ def fit(
     if taken.remaining < 0:
         raise BudgetError(taken.total, taken.available, {name: tokens for name, tokens in used.items() if tokens})
     return Fitted(_written(chosen, messages, speaking), chosen.decisions, taken, chosen.findings)
+
+
+def require_options(options: Mapping[str, object]) -> None:
+    """Refuse what `fit` has no argument for, for whoever gives it arguments later.
+
+    Raises:
+        UnknownNameError: Names the first.
+    """
+    known = fit.__kwdefaults__ or {}
+    for name in options:
+        if name not in known:
+            raise UnknownNameError("argument of fit", name, known)
 
 
 def _configured(settings: Settings | None) -> str:

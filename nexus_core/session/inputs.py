@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _PARTS = get_args(Part)
 _GEMINI_PARTS = frozenset({"text", "inlineData", "inline_data", "fileData", "file_data"})
 _RANGE = 2
+_EXAMPLES = {"profile": '{"name": "Ada"}'}
 _ATTACHMENTS = 'for example [{"path": "a.py", "lines": [1, 20]}]'
 
 
@@ -133,9 +134,15 @@ def _words(given: object, name: str) -> list[str]:
     return list(read_texts(given, name))
 
 
+def _zone(given: object, name: str) -> str:
+    hint = f'give it as text: "{given}"' if type(given) is int else 'for example "Europe/Zurich"'
+    return read_text(given, name, hint=hint)
+
+
 def _mapping(given: object, name: str) -> dict[str, Any]:
     if not isinstance(given, Mapping):
-        raise UsageError(f"{name} must be values by name, not {named(given)}", hint='for example {"git": "clean"}')
+        example = _EXAMPLES.get(name, '{"git": "clean"}')
+        raise UsageError(f"{name} must be values by name, not {named(given)}", hint=f"for example {example}")
     return {str(key): plain(value, name) for key, value in given.items()}
 
 
@@ -171,4 +178,5 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "hook_data": _mapping,
     "attachments": _attachments,
     "profile": _mapping,
+    "timezone": _zone,
 }

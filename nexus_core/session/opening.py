@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.errors import UsageError
+from nexus_core.rendering.core import UNIFIED
 from nexus_core.session.arguments import read_label
 from nexus_core.session.assembling import assemble_for
 from nexus_core.session.options import options
@@ -65,12 +66,15 @@ def open_pipeline(place: Place, label: str, **said: Unpack[Saying]) -> Pipeline:
         said: What the caller says about it.
 
     Raises:
-        UsageError: Something is of another kind than it must be.
+        UsageError: Something is of another kind than it must be, or nobody offers the role.
     """
     from nexus_core.session.pipeline import Pipeline  # noqa: PLC0415 - not for what is not kept
     from nexus_core.session.thread import Thread  # noqa: PLC0415 - as above
 
-    return Pipeline(Thread(place, read_label(label), options(**said)))
+    told = options(**said)
+    if told.role not in (None, "", UNIFIED.name):
+        place.host.roles([UNIFIED]).get(told.role)
+    return Pipeline(Thread(place, read_label(label), told))
 
 
 def replaying(place: Place, step: str) -> Work[AssembledContext]:

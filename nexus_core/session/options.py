@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
-from nexus_core.errors import UnknownNameError
+from nexus_core.dialects.fields import named
+from nexus_core.errors import UnknownNameError, UsageError
 from nexus_core.session.arguments import read_list, read_text, read_texts
 
 if TYPE_CHECKING:
@@ -76,9 +77,19 @@ def options(**said: Unpack[Saying]) -> Options:
     return Options(**read)
 
 
+def _tools(given: object, name: str) -> tuple[object, ...]:
+    """Definitions of tools; of what could be one, more is said when they are read."""
+    tools = read_list(given, name)
+    for place, tool in enumerate(tools):
+        if isinstance(tool, str | bytes | int | float | None):
+            hint = 'for example {"name": "read_file", "description": "Read a file.", "input_schema": {…}}'
+            raise UsageError(f"each of tools must be a definition, and tools[{place}] is {named(tool)}", hint=hint)
+    return tools
+
+
 _READERS: dict[str, Callable[[object, str], Any]] = {
     "model": read_text,
-    "tools": read_list,  # what is no tool is named when they are read
+    "tools": _tools,
     "role": read_text,
     "renderer": read_text,
     "permissions": read_texts,

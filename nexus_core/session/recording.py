@@ -29,7 +29,7 @@ from nexus_core.dialects.fields import at
 from nexus_core.dialects.finding import read_messages, recognise
 from nexus_core.dialects.neutral.json_form import encode
 from nexus_core.dialects.plain import plain
-from nexus_core.errors import TurnError
+from nexus_core.errors import MessageError, TurnError
 from nexus_core.history.ledger.texts import canonical
 from nexus_core.session.arguments import read_text
 from nexus_core.session.inputs import message_context
@@ -182,8 +182,11 @@ def read_agent_result(given: AgentResult) -> AgentResult:
     """What an agent brings back; what it cost may be given as values by name.
 
     Raises:
-        MessageError: Something in it is of another kind than it must be.
+        MessageError: Something in it is of another kind than it must be, or nothing was said and nothing went wrong.
     """
+    if not given.messages and given.error is None:
+        hint = "give all messages of the turn, or say what went wrong: error=…"
+        raise MessageError("an agent brings back no messages", path="messages", hint=hint)
     error = None if given.error is None else read_text(given.error, "error")
     usage: object = given.usage
     with at("usage"):

@@ -6,6 +6,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from nexus_core.errors import LedgerError
+from nexus_core.history.ledger.stored import StoredStep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,6 +30,8 @@ class Tail:
         self._steps: list[Step] = []
         self._positions: dict[str, int] = {}
         self._spans: dict[tuple[str, str], list[Step]] = {}
+        self._unchecked: list[Step] = []
+        self._changed: list[str] = []
         self._lock = Lock()
 
     def add(self, step: Step) -> None:
@@ -84,6 +87,7 @@ class Tail:
             if (first, last) not in self._spans:
                 self._spans = {(first, last): self._ledger.thread(last, first=first), **self._spans}
                 self._spans = dict(list(self._spans.items())[:SPANS])
+                self._unchecked += self._spans[first, last]
             return self._spans[first, last]
 
     def newest(self, tip: str, is_enough: Callable[[Sequence[Step]], bool]) -> list[Step]:
@@ -98,6 +102,13 @@ class Tail:
                 if first == 0 or is_enough(found):
                     return found
                 count *= 2
+
+    def changed(self) -> tuple[str, ...]:
+        """Of the steps that were read, those whose content is not what was recorded; each is looked at once."""
+        with self._lock:
+            new, self._unchecked = self._unchecked, []
+            self._changed += [step.id for step in new if isinstance(step, StoredStep) and not step.is_as_recorded]
+            return tuple(self._changed)
 
     def _follow(self, tip: str) -> None:
         """Read on until a step is known."""
@@ -120,9 +131,11 @@ class Tail:
             earlier = self._ledger.thread(first.parent, limit=first.position - position)
             self._steps[:0] = earlier
             self._positions.update((step.id, step.position) for step in earlier)
+            self._unchecked += earlier
 
     def _keep(self, steps: Sequence[Step]) -> None:
         self._steps += steps
+        self._unchecked += steps
         self._positions.update((step.id, step.position) for step in steps)
 
     def _at(self, name: str) -> Step:

@@ -14,6 +14,8 @@ from nexus_core.values.request import Request
 from nexus_core.values.settings import Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nexus_core.assembly.standing import Standing
     from nexus_core.assembly.surroundings import Seen
     from nexus_core.errors import NexusError
@@ -82,6 +84,8 @@ class ThreadReader:
         plan = Planner(self.place, tail, state, standing, model).plan(said)
         if self.label and not model:
             findings = (*findings, _nobody_named())
+        if tail is not None and (changed := tail.changed()):
+            findings = (*findings, _changed(changed))
         return plan._replace(call=plan.call._replace(findings=(*findings, *plan.call.findings)))
 
     @property
@@ -154,6 +158,13 @@ def _nobody_named() -> Finding:
     from nexus_core.values.finding import Finding  # noqa: PLC0415 - most say whom they ask
 
     return Finding("no-model", "nobody is named to be asked; model=… or --model names a model, or provider.model")
+
+
+def _changed(steps: Sequence[str]) -> Finding:
+    from nexus_core.values.finding import Finding  # noqa: PLC0415 - seldom does anybody change a ledger
+
+    what = f"{len(steps)} steps are" if len(steps) > 1 else f"step {steps[0]} is"
+    return Finding("step-changed", f"{what} not what was recorded; `nexus session verify` says what was changed")
 
 
 def _unread(error: NexusError) -> Finding:

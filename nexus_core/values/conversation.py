@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
+from nexus_core.values.checks import require_one_of
 from nexus_core.values.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 ToolScope = Literal["general", "messaging", "spawn"]
 """What a tool reaches: the work at hand, other people, other agents."""
+SCOPES: tuple[ToolScope, ...] = get_args(ToolScope)
 
 Stop = Literal["end", "tools", "length", "pause", "refusal", "error", "broken", ""]
 """Why a reply ended: it was complete, it waits for tools, it was cut off, the provider wants to be asked again,
@@ -40,6 +42,10 @@ class Tool:
     api: str = ""
     extra: JSON = field(default_factory=dict)
     origin: str = ""
+
+    def __post_init__(self) -> None:
+        if self.scope not in SCOPES:
+            require_one_of(self.scope, f"the scope of the tool {self.name!r}", SCOPES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from nexus_core.errors import MessageError, TurnError
 from nexus_core.history.ledger.memory import MemoryLedger
 from nexus_core.values.ledger import NewStep, Step
 from tests.adapters.support import ITEMS, ODD, PICTURE, answered, brought, called, said
+from tests.conftest import Cli
 
 OpenItems = Callable[[str], KeptItems]
 
@@ -381,3 +382,26 @@ def test_adapters_need_no_framework_to_be_imported() -> None:
     outcome = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True, check=True)
 
     assert outcome.stdout == "[]\n"
+
+
+def test_what_is_added_in_pieces_is_one_turn_for_whoever_counts_and_shows(
+    work: Path, nexus_home: Path, cli: Cli
+) -> None:
+    with Nexus(work, home=nexus_home) as nexus:
+        items = KeptItems(nexus, "chat")
+        items.add([said("One?")])
+        items.add([called("t1"), brought("t1"), answered("One.")])
+        items.add([said("Two?"), answered("Two.", "msg_2")])
+        items.add([said("Three?")])
+        items.add([answered("Three.", "msg_3")])
+
+    listed = json.loads(cli("session", "list", "--json").out)["sessions"][0]
+    added_up = json.loads(cli("session", "stats", "chat", "--json").out)
+    shown = json.loads(cli("session", "show", "chat", "--turns", "1", "--json").out)["turns"]
+    drawn = cli("session", "tree", "chat").out.splitlines()
+
+    assert (listed["turns"], added_up["turns"], added_up["models"][0]["replies"]) == (3, 3, 4)
+    assert [len(turn["steps"]) for turn in shown] == [2]
+    assert drawn[0] == "3 turns, 1 branch, 1 session"
+    assert cli("session", "fork", "chat", "again", "--at", drawn[1].split()[1]).code == 0
+    assert "One." in cli("session", "show", "again").out

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nexus_core import BudgetError, check, fit
-from nexus_core.errors import MessageError
+from nexus_core.errors import MessageError, UnknownNameError
 from tests.conftest import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("langgraph"), pytest.mark.usefixtures("nexus_home")]
@@ -137,6 +137,18 @@ def test_what_is_mended_or_shortened_is_a_message_of_langchain(world: ModuleType
 def test_what_must_stay_and_does_not_fit_is_an_error(world: ModuleType) -> None:
     with pytest.raises(BudgetError, match="do not fit into 50"):
         world.fit_messages([world.HumanMessage("word " * 100)], budget=50)
+
+
+@pytest.mark.parametrize("given", [None, "x", {"messages": []}])
+def test_what_is_no_list_of_messages_is_refused(world: ModuleType, given: Any) -> None:
+    with pytest.raises(MessageError, match="expected a list of messages, not"):
+        world.fit_messages(given, model="gpt-4o")
+
+
+@pytest.mark.parametrize("name", ["fit_hook", "fit_middleware"])
+def test_an_option_that_means_nothing_is_refused_before_anything_is_sent(world: ModuleType, name: str) -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'budget'"):
+        getattr(world, name)(budgt=1)
 
 
 def test_several_results_in_one_message_are_named(world: ModuleType) -> None:

@@ -19,7 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_core import Nexus, check, fit
-from nexus_core.adapters.openai_agents import NexusSession
+from nexus_core.adapters.openai_agents import NexusSession, fit_input
+from nexus_core.errors import NexusError, UnknownNameError
 from nexus_core.history.ledger.memory import MemoryLedger
 from tests.adapters.support import ITEMS, said
 from tests.conftest import ROOT
@@ -43,6 +44,13 @@ def nexus(work: Path, nexus_home: Path) -> Iterator[Nexus]:  # noqa: ARG001 - th
 
 def written(items: list[Any]) -> list[str]:
     return [json.dumps(item) for item in items]
+
+
+def test_what_means_nothing_is_refused_before_anything_is_sent(nexus: Nexus) -> None:
+    with pytest.raises(UnknownNameError, match="unknown argument of fit 'budgt'"):
+        fit_input(budgt=1)
+    with pytest.raises(NexusError, match="name"):
+        NexusSession("", nexus=nexus)
 
 
 def test_it_is_a_session_of_the_sdk(world: ModuleType, nexus: Nexus) -> None:

@@ -20,7 +20,7 @@ from nexus_core.dialects.finding import dialect
 from nexus_core.errors import UnknownNameError
 from nexus_core.values.conversation import Conversation, Tool
 from nexus_core.values.message import Message
-from nexus_core.values.parts import Reasoning, Text
+from nexus_core.values.parts import Reasoning, Text, ToolCall, ToolResult
 from nexus_core.values.settings import Settings
 from tests.assembly.contexts import (
     CLAUDE,
@@ -499,3 +499,24 @@ def test_a_writer_goes_by_the_settings() -> None:
     assert writer_for(CLAUDE, find_model, Settings()) == RequestWriter(CLAUDE, find_model, enabled=True, ttl="5m")
     settings = Settings({"cache": {"enabled": False, "ttl": "1h"}})
     assert writer_for(CLAUDE, find_model, settings) == RequestWriter(CLAUDE, find_model, enabled=False, ttl="1h")
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        Message("system", (Text("Look."), ToolResult("a", (Text("hello"),)))),
+        Message("tool", (ToolResult("", (Text("hello"),)),)),
+        Message("tool", (ToolResult("a", (Text("hello"),)),)),
+    ],
+    ids=["beside one that is missing", "without an id", "by its id"],
+)
+def test_gemini_hears_the_name_of_each_function_that_has_answered(later: Message) -> None:
+    count = 2 if later.role == "system" else 1
+    asked = Message("assistant", (ToolCall("a", "read", {}),) * count, api="gemini")
+
+    contents = context_of([user(), asked, later], model=GEMINI).to("gemini")["contents"]
+
+    answers = [
+        part["functionResponse"] for content in contents for part in content["parts"] if "functionResponse" in part
+    ]
+    assert [answer["name"] for answer in answers] == ["read"] * count

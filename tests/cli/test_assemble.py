@@ -209,6 +209,32 @@ def test_a_message_to_a_session_that_is_not_there_is_what_would_begin_it(cli: Cl
     assert nexus.ledger.session("demo") is None
 
 
+@pytest.mark.parametrize("api", sorted(NAMES))
+def test_what_would_begin_a_session_is_what_it_sends_first(
+    cli: Cli, nexus: Nexus, api: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nexus_core.session.place.now_ms", lambda: 1_700_000_000_000)
+    model = "claude-sonnet-4"
+
+    outcome = cli("assemble", "hi", "--session", "demo", "-m", model, "--role", "manager", "--dialect", api)
+
+    sent = nexus.session("demo", model=model, role="manager").ask("hi")
+    assert json.loads(outcome.out) == sent.to(api)
+
+
+def test_a_session_without_a_model_says_so(cli: Cli) -> None:
+    outcome = cli("assemble", "hi", "--session", "demo", "--dialect", "openai")
+
+    assert outcome.err.count("[no-model]") == 1
+    assert "model" not in json.loads(outcome.out)
+
+
+def test_a_call_without_a_model_says_so_where_an_api_wants_one(cli: Cli) -> None:
+    assert "[no-model]" in cli("assemble", "hi", "--dialect", "anthropic").err
+    assert "[no-model]" not in cli("assemble", "hi", "--dialect", "gemini").err
+    assert "[no-model]" not in cli("assemble", "hi").err
+
+
 # ---- what is wrong --------------------------------------------------------------------------------------------------
 
 

@@ -225,3 +225,13 @@ def test_a_protected_setting_of_a_project_is_named_in_a_warning(cli: Cli, work: 
         assert outcome.code == 0
         assert f"Warning: {work}/.nexus3/config.json:2:1: provider.base_url is your own decision" in outcome.err
         assert "evil" not in outcome.out
+
+
+@pytest.mark.parametrize(
+    "command", [("config", "set", "model", "gpt-5.5"), ("config", "get", "model"), ("explain", "model")]
+)
+def test_the_end_of_a_name_suggests_the_whole_of_it(cli: Cli, command: tuple[str, ...]) -> None:
+    outcome = cli(*command)
+
+    assert outcome.code in (1, 2)
+    assert "id you mean 'provider.model' or 'compaction.model'?" in outcome.err

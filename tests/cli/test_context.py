@@ -315,6 +315,8 @@ def test_a_session_is_counted_by_zone_kind_layer_section_tool_and_message(cli: C
     assert outcome.code == 0
     assert outcome.out.splitlines()[0] == ("session auth-bug: 4 sections of the system prompt, 1 tool, 4 messages")
     assert [row[0] for row in table(outcome.out, "ZONE")] == ["static", "history", "for the answer", "free"]
+    headings = [line.split()[0:4] for line in outcome.out.splitlines() if line.startswith(("ZONE", "KIND"))]
+    assert headings == [["ZONE", "TOKENS", "OF", "WINDOW"], ["KIND", "TOKENS", "SHARE"]]
     assert [row[0] for row in table(outcome.out, "KIND")] == ["workspace", "persona", "framing", "tools", "session"]
     assert [row[0] for row in table(outcome.out, "LAYER")][:2] == ["defaults", "local"]
     assert [row[0] for row in table(outcome.out, "TOOL")] == ["look"]

@@ -191,6 +191,30 @@ def test_two_files_are_compared_without_any_ledger(cli: Cli, work: Path, nexus_h
     assert list(nexus_home.iterdir()) == []
 
 
+def test_a_model_beside_a_session_is_what_it_would_be_sent_in_it(cli: Cli, talk: Talk) -> None:
+    talk("Why?", "And now?")
+
+    outcome = cli("diff", "auth-bug", "model:gpt-4o")
+    other_way = cli("diff", "model:gpt-4o", "auth-bug")
+    told = json.loads(cli("diff", "auth-bug", "model:gpt-4o", "--json").out)
+
+    assert (told["a"]["messages"], told["b"]["messages"]) == (4, 4)
+    assert [change["kind"] for change in told["changes"]] == ["model"]
+    assert "another model is asked: gpt-4o instead of claude-sonnet-4" in outcome.out
+    assert "B: model gpt-4o in session auth-bug (4 messages," in outcome.out
+    assert "A: model gpt-4o in session auth-bug (4 messages," in other_way.out
+
+
+def test_a_model_that_nobody_knows_is_told(cli: Cli, talk: Talk) -> None:
+    talk("Why?")
+
+    outcome = cli("diff", "auth-bug", "model:gtp-4o")
+
+    assert outcome.code == 0
+    assert outcome.err.count("[unknown-model]") == 1
+    assert "did you mean 'gpt-4o'" in outcome.err
+
+
 def test_with_check_a_difference_is_a_finding(cli: Cli, work: Path) -> None:
     bodies = [{"messages": [{"role": "user", "content": text}]} for text in ("Hi.", "Ho.")]
     write_files(work, {f"{place}.json": json.dumps(body) for place, body in enumerate(bodies)})

@@ -139,6 +139,26 @@ def test_of_a_stream_that_broke_off_there_is_what_had_come() -> None:
     assert DIALECT.write(reply.messages) == OUTPUT[:2]
 
 
+def test_so_there_is_of_an_item_that_was_not_finished() -> None:
+    message = {"type": "message", "id": "msg_2", "role": "assistant", "status": "in_progress", "content": []}
+    call = {"type": "function_call", "id": "fc_2", "call_id": "c2", "name": "rm", "arguments": ""}
+    begun = [
+        {"type": "response.output_item.added", "output_index": 1, "item": message},
+        {"type": "response.output_text.delta", "output_index": 1, "content_index": 0, "delta": "Ha"},
+        {"type": "response.output_text.delta", "output_index": 1, "content_index": 0, "delta": "lf"},
+        {"type": "response.output_item.added", "output_index": 2, "item": call},
+        {"type": "response.function_call_arguments.delta", "output_index": 2, "delta": '{"path": "/tm'},
+        {"type": "response.output_item.added", "output_index": 3, "item": {"type": "reasoning", "id": "rs_2"}},
+    ]
+
+    reply = DIALECT.read_reply([*events(OUTPUT[0], final=""), *begun])
+
+    assert reply.stop == "broken"
+    assert reply.messages[1].content == "Half"
+    assert reply.messages[2].tool_calls[0].raw == '{"path": "/tm'
+    assert len(reply.messages) == 3
+
+
 def test_an_error_in_a_stream_is_the_reason_it_ended() -> None:
     error = {"type": "error", "code": "rate_limit_exceeded", "message": "slow down", "param": None}
 

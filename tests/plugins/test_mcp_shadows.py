@@ -11,8 +11,6 @@ import pytest
 from nexus_core.testing import write_files
 from tests.conftest import Cli
 
-pytestmark = pytest.mark.acceptance("M-04")
-
 
 def servers(*names: str, command: str) -> dict[str, str]:
     return {"mcp.json": json.dumps({"servers": [{"name": name, "command": [command]} for name in names]}, indent=1)}
@@ -29,6 +27,7 @@ def listed(cli: Cli) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("both")
+@pytest.mark.acceptance("M-04")
 def test_the_more_local_one_is_in_its_place_and_the_other_is_named(cli: Cli, nexus_home: Path) -> None:
     time = listed(cli)["time"]
 
@@ -37,6 +36,7 @@ def test_the_more_local_one_is_in_its_place_and_the_other_is_named(cli: Cli, nex
 
 
 @pytest.mark.usefixtures("both")
+@pytest.mark.acceptance("M-04")
 def test_the_list_and_the_doctor_say_which_file_and_how_to_undo_it(cli: Cli, nexus_home: Path, work: Path) -> None:
     told = (
         f"{work}/.nexus3/mcp.json:3: server 'time' takes the place of your own in {nexus_home}/mcp.json:9, "
@@ -48,6 +48,7 @@ def test_the_list_and_the_doctor_say_which_file_and_how_to_undo_it(cli: Cli, nex
 
 
 @pytest.mark.usefixtures("both")
+@pytest.mark.acceptance("M-04")
 def test_the_prompt_and_the_status_say_so(cli: Cli) -> None:
     prompt = cli("show").out
 
@@ -58,6 +59,7 @@ def test_the_prompt_and_the_status_say_so(cli: Cli) -> None:
 
 
 @pytest.mark.usefixtures("both")
+@pytest.mark.acceptance("M-04")
 def test_what_is_denied_gives_it_back(cli: Cli, nexus_home: Path) -> None:
     assert cli("trust", "deny", "/mcp_servers/time").code == 0
 
@@ -68,6 +70,7 @@ def test_what_is_denied_gives_it_back(cli: Cli, nexus_home: Path) -> None:
 
 
 @pytest.mark.usefixtures("both")
+@pytest.mark.acceptance("M-04")
 def test_what_stands_after_a_denied_one_keeps_its_line(cli: Cli) -> None:
     before = listed(cli)["last"]["line"]
     cli("trust", "deny", "/mcp_servers/time")
@@ -78,6 +81,7 @@ def test_what_stands_after_a_denied_one_keeps_its_line(cli: Cli) -> None:
 
 
 @pytest.mark.usefixtures("both")
+@pytest.mark.acceptance("M-04")
 def test_what_is_allowed_takes_its_place_in_silence(cli: Cli) -> None:
     assert cli("trust", "allow", "/mcp_servers/time", "--yes").code == 0
 
@@ -85,6 +89,7 @@ def test_what_is_allowed_takes_its_place_in_silence(cli: Cli) -> None:
     assert (time["what"], time["status"], time["shadows"]) == ("theirs", "enabled", None)
 
 
+@pytest.mark.acceptance("M-04")
 def test_what_is_denied_and_takes_nobodys_place_is_shown_as_denied(cli: Cli, work: Path) -> None:
     write_files(work / ".nexus3", servers("theirs", command="x"))
     cli("trust", "deny", "/mcp_servers/theirs")
@@ -96,6 +101,7 @@ def test_what_is_denied_and_takes_nobodys_place_is_shown_as_denied(cli: Cli, wor
     assert "| theirs | stdio | local | denied |" in cli("show").out
 
 
+@pytest.mark.acceptance("M-04")
 def test_an_ancestor_that_was_allowed_comes_back_too(cli: Cli, work: Path) -> None:
     write_files(work / ".nexus3", servers("time", command="above"))
     write_files(work / "sub/.nexus3", servers("time", command="below"))

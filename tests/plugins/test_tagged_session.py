@@ -340,21 +340,18 @@ def test_a_long_session_is_cut_so_that_what_is_made_of_it_fits(
     tools = [{**TOOLS[0], "name": f"look_{number}", "description": "Look at it. " * 20} for number in range(8)]
     session = nexus.session("tea", model="tiny", tools=tools, renderer="tagged")
 
+    contexts = []
     for number in range(20):
-        context = session.ask(f"Question {number} is " + "long " * 150)
-        session.record(says("Because.", f"m{number}"))
-        assert context.token_budget.remaining >= 0
+        contexts.append(session.ask(f"Question {number} is " + "long " * 150))
+        step = session.record(says("Because.", f"m{number}"))
+        assert contexts[-1].token_budget.remaining >= 0
+        assert nexus.replay(step.id).messages == contexts[-1].messages
 
+    context = contexts[-1]
     texts = [message.content for message in context.messages]
     assert starts(texts) == STARTS
     assert 0 < len(parse(*texts).memory) < 38
     assert context.decisions
-    assert nexus.replay(str(session_tip(nexus))).messages == context.messages
-
-
-def session_tip(nexus: Nexus) -> str | None:
-    record = nexus.ledger.session("tea")
-    return None if record is None else record.tip
 
 
 @pytest.mark.parametrize("renderer", ["tagged", "labelled"])

@@ -36,6 +36,7 @@ def nested(levels: int) -> list[Any]:
         ("task", {"a": 1}, "task must be text, not an object"),
         ("tools", 5, "tools must be a list"),
         ("tools", {"name": "look"}, "tools must be a list, not an object"),
+        ("tools", ["look"], r"each of tools must be a definition, and tools\[0\] is the text 'look'"),
         ("permissions", "yolo", "permissions must be a list, not the text 'yolo'"),
         ("permissions", {"tools": {"deny": ["bash"]}}, "permissions must be a list, not an object"),
         ("permissions", b"ro", "permissions must be a list, not a bytes"),
@@ -220,6 +221,21 @@ def test_a_cost_that_is_none_is_refused(open_session: OpenSession, ledger: Store
         open_session().record(AgentResult(messages=said, usage=usage))
 
     assert ledger.session("s") is None
+
+
+def test_a_turn_in_which_nothing_was_said_and_nothing_went_wrong_is_none(
+    open_session: OpenSession, ledger: StoreLedger
+) -> None:
+    with pytest.raises(MessageError, match="an agent brings back no messages"):
+        open_session().record(AgentResult(messages=[]))
+
+    assert ledger.session("s") is None
+    assert open_session().record(AgentResult(messages=[], error="it crashed")).done
+
+
+def test_a_role_that_nobody_offers_is_refused_at_once(open_nexus: OpenNexus) -> None:
+    with pytest.raises(UnknownNameError, match="unknown role 'boss'"):
+        open_nexus().session("s", role="boss")
 
 
 # ---- workers of workers ---------------------------------------------------------------------------------------------

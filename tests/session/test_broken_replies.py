@@ -14,7 +14,7 @@ from tests.session.support import calls, says
 
 START = {"type": "message_start", "message": {"id": "msg_1", "role": "assistant", "content": []}}
 CALL = {"type": "tool_use", "id": "t1", "name": "rm", "input": {}}
-CALLING = [
+CALLING: list[dict[str, Any]] = [
     START,
     {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "Half"}},
     {"type": "content_block_start", "index": 1, "content_block": CALL},

@@ -297,6 +297,8 @@ def test_halves_of_characters_are_the_same_in_a_preview_and_in_what_is_sent(open
     ("event", "wrong"),
     [
         ({"timezone": 1}, "timezone must be text"),
+        ({"timezone": -480}, 'give it as text: "-480"'),
+        ({"profile": "Ada"}, 'for example {"name": "Ada"}'),
         ({"platform_actions": "reply"}, "platform_actions must be a list"),
         ({"hook_data": ["x"]}, "hook_data must be values by name"),
         ({"attachments": "a.py"}, "attachments must be a list"),
@@ -512,3 +514,11 @@ def test_every_piece_says_where_it_comes_from_and_what_it_takes(open_nexus: Open
     told = {zone: sum(each.tokens for each in placed if each.zone == zone) for zone in ("history", "current")}
     assert told == {"history": budget["history"], "current": budget["memory"] + budget["event"]}
     assert session.next().placements == placed
+
+
+def test_a_session_that_names_no_model_says_so(open_session: OpenSession) -> None:
+    unnamed = open_session("x", model=None).ask("hi")
+    named = open_session("y", model="gpt-4o").ask("hi")
+
+    assert [finding.code for finding in unnamed.findings] == ["no-model"]
+    assert named.findings == ()

@@ -34,7 +34,7 @@ def remarks_on(
         api: The dialect.
         option: The option that names it.
     """
-    if not context.model and api in _NAMING:
+    if not context.model and api in _NAMING and all(each.code != "no-model" for each in context.findings):
         yield Finding(
             "no-model", "the call names no model; --model names one, or `nexus config set provider.model NAME`"
         )

@@ -22,12 +22,12 @@ _NOTES = 5
 """How many notes on a file are printed; --json has all of them."""
 _WORDS: dict[ReaderOutcome, tuple[str, str]] = {
     "message": ("message", "messages"),
-    "merged": ("line merged into another", "lines merged into others"),
+    "merged": ("entry merged into another", "entries merged into others"),
     "branch": ("message on a branch", "messages on branches"),
-    "compaction": ("line of a compaction", "lines of compactions"),
-    "mirror": ("copy of another line", "copies of other lines"),
-    "metadata": ("line kept as it is", "lines kept as they are"),
-    "skipped": ("line skipped", "lines skipped"),
+    "compaction": ("entry of a compaction", "entries of compactions"),
+    "mirror": ("copy of another entry", "copies of other entries"),
+    "metadata": ("entry kept as it is", "entries kept as they are"),
+    "skipped": ("entry skipped", "entries skipped"),
     "blank": ("blank line", "blank lines"),
 }
 
@@ -153,7 +153,8 @@ def _told(outcome: Outcome) -> Iterator[str]:
         report = transcript.report
         counts = [(report.count(each), words) for each, words in _WORDS.items()]
         found = [f"{count:,} {words[count != 1]}" for count, words in counts if count]
-        yield f"{outcome.file}: {transcript.format}, {counted(report.lines, 'line')}: {', '.join(found)}"
+        entries = f"{report.lines:,} {'entry' if report.lines == 1 else 'entries'}"  # a file may be one line
+        yield f"{outcome.file}: {transcript.format}, {entries}: {', '.join(found)}"
     if outcome.repaired:
         listed = ", ".join(f"{number:,} {code}" for code, number in outcome.repaired.items())
         yield f"{outcome.file}: put right whenever it is sent: {listed}"

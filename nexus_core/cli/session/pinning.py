@@ -58,6 +58,8 @@ def pin(
     elif step is None:
         for name in pins:
             shell.console.text(name)
+        if not pins:
+            shell.console.message(visible_line(f"Nothing is pinned in {label}."))
 
 
 def _change(nexus: Nexus, label: str, step: str, *, remove: bool, dry_run: bool) -> bool:

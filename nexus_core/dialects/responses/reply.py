@@ -8,6 +8,7 @@ from nexus_core.dialects.fields import at, list_in, mapping_in, number_in, optio
 from nexus_core.dialects.plain import plain_mapping
 from nexus_core.dialects.requests import read_each
 from nexus_core.dialects.responses.reading import read_item
+from nexus_core.dialects.responses.stream import Begun
 from nexus_core.errors import MessageError
 from nexus_core.values.conversation import Reply, Usage
 from nexus_core.values.parts import Opaque, Text
@@ -52,21 +53,23 @@ def _from_events(events: Sequence[object]) -> dict[str, Any]:
     """The response of the final event; what had come so far, where there is none or it leaves that out."""
     body: dict[str, Any] = {}
     done: list[Any] = []
+    begun = Begun()
     for index, item in enumerate(events):
         with at(f"[{index}]"):
             event = plain_mapping(item)
             kind = optional_text_in(event, "type")
+            begun.add(kind, event)
         if isinstance(event.get("response"), dict):
             body = event["response"]
         if kind == "error":
-            return body | {"status": "failed", "error": event, "output": done}
+            return body | {"status": "failed", "error": event, "output": [*done, *begun.items()]}
         if kind == "response.output_item.done":
             done.append(event.get("item"))
         if kind in _FINAL:
             return body if body.get("output") else body | {"output": done}
     if not body and not done:
         raise MessageError("there is no response in these events", hint="give all events of a stream, in their order")
-    return body | {"status": _BROKEN, "output": body.get("output") or done}
+    return body | {"status": _BROKEN, "output": body.get("output") or [*done, *begun.items()]}
 
 
 def _refuse_error(body: dict[str, Any]) -> None:

@@ -24,7 +24,8 @@ def name_calls(work: Work, pairing: Pairing) -> None:
     ids = _Ids(work)
     for batch in pairing.batches:
         ids.begin_batch()
-        joins_own = any(spot.partner is not None and work.owns(spot.partner.draft) for spot in batch.calls)
+        # What stands for a result that is missing is in the words of its call.
+        joins_own = any(work.owns(spot.partner.draft if spot.partner else spot.draft) for spot in batch.calls)
         for spot in batch.calls:
             _name(work, spot)
             ids.identify(spot)
@@ -60,7 +61,8 @@ def _follow(work: Work, spot: Spot, *, joins_own: bool) -> None:
         return
     result = spot.partner.result
     # Where others leave the name out, the conversion finds it by the id; the API's own words it leaves alone.
-    if rules.result_names and (result.name or joins_own) and result.name != call.name:
+    is_unlinked = not result.call_id and not _needs_id(work, spot)
+    if rules.result_names and (result.name or joins_own or is_unlinked) and result.name != call.name:
         work.note("wrong-result-name", spot.partner.draft, f"a result does not repeat the name {shown(call.name)}")
         _change_result(spot.partner, name=call.name)
     if result.call_id != call.id and (result.call_id or _needs_id(work, spot)):

@@ -242,7 +242,8 @@ def test_a_step_is_pinned_and_let_go_of(cli: Cli, talk: Talk, nexus: Nexus) -> N
     assert nexus.session("main").messages[1].content.endswith(QUESTIONS[0])
     gone = cli("session", "pin", "main", first, "--remove")
     assert gone.err == f"Let go of step {first} of main.\n"
-    assert cli("session", "pin", "main").out == ""
+    none = cli("session", "pin", "main")
+    assert (none.out, none.err) == ("", "Nothing is pinned in main.\n")
 
 
 def test_what_was_asked_in_a_turn_that_is_pinned_is_explained_as_sent(cli: Cli, talk: Talk, nexus: Nexus) -> None:

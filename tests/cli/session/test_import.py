@@ -68,8 +68,8 @@ def test_a_table_says_what_was_made_of_it(cli: Cli) -> None:
         ["claude-bakery-1/agent-agent-7", "new", "1", "2", "2"],
     ]
     assert (
-        "28 lines: 13 messages, 3 lines merged into others, 4 messages on branches, 2 lines of compactions,"
-        " 6 lines kept as they are" in outcome.err
+        "28 entries: 13 messages, 3 entries merged into others, 4 messages on branches, 2 entries of compactions,"
+        " 6 entries kept as they are" in outcome.err
     )
 
 
@@ -90,7 +90,7 @@ def test_what_was_repaired_and_what_was_skipped_is_told_with_the_reason(cli: Cli
     outcome = cli("session", "import", "odd.jsonl")
 
     assert "Warning: odd.jsonl:2: not JSON: " in outcome.err
-    assert "1 line skipped" in outcome.err
+    assert "1 entry skipped" in outcome.err
     assert "odd.jsonl: put right whenever it is sent: 1 blank-text, 1 missing-result" in outcome.err
     assert "claude-s-1: its last turn is open: `nexus session record claude-s-1` says what it waits for" in outcome.err
 

@@ -559,3 +559,47 @@ def test_an_unknown_session_is_in_the_answer_too(keeping: Keeping, talk: Talk) -
 
     assert document["error"]["what"] == "unknown session 'knwon'"
     assert document["error"]["hint"] == "did you mean 'known'?"
+
+
+# ---- what to know before it is sent ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "codes"),
+    [
+        ((), ["no-model"]),
+        (("--model", "gtp-5.5"), ["unknown-model"]),
+        (("--model", "claude-sonnet-4"), []),
+    ],
+)
+def test_a_request_comes_with_what_to_know_about_its_model(
+    cli: Cli, type_in: TypeIn, options: tuple[str, ...], codes: list[str]
+) -> None:
+    type_in(json.dumps(USER))
+
+    outcome = cli("session", "record", "s", "-", "--json", "--to", "openai", *options)
+
+    assert [each["code"] for each in json.loads(outcome.out)["findings"]] == codes
+    assert re.findall(r"\[(.+-model)\]", outcome.err) == codes
+
+
+def test_a_model_of_another_api_is_told_with_the_option_that_fits(cli: Cli, type_in: TypeIn) -> None:
+    type_in(json.dumps(USER))
+
+    outcome = cli("session", "record", "s", "-", "--json", "--to", "gemini", "--model", "claude-sonnet-4")
+
+    assert "--to anthropic fits this one [foreign-model]" in outcome.err
+
+
+def test_an_open_turn_that_was_imported_is_sealed_only_where_a_request_is_wanted(
+    cli: Cli, work: Path, nexus: Nexus
+) -> None:
+    (work / "chat.json").write_text(json.dumps({"messages": [USER]}), encoding="utf-8")
+    assert cli("session", "import", "chat.json", "--label", "s").code == 0
+
+    first = cli("session", "record", "s", "--json")
+    before = kinds(nexus)
+    second = cli("session", "record", "s", "--json", "--to", "anthropic")
+
+    assert (first.code, second.code) == (0, 0)
+    assert kinds(nexus) == [*before, "sealed"]

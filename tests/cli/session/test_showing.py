@@ -285,8 +285,10 @@ def test_what_was_changed_behind_the_ledgers_back_is_shown_and_named(
     outcome = cli("session", "show", "main")
     alone = cli("session", "show", "main", "--step", step)
     told = json.loads(cli("session", "show", "main", "--json").out)
+    going_on = cli("assemble", "And now?", "--session", "main")
 
-    assert (outcome.code, alone.code) == (3, 3)
+    assert (outcome.code, alone.code, going_on.code) == (3, 3, 0)
+    assert f"step {step} is not what was recorded; `nexus session verify` says" in going_on.err
     assert "re Where is the cake?" in outcome.out
     for each in (outcome, alone):
         assert f"session 'main' is damaged: step {step} is not what was recorded" in each.err
