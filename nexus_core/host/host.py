@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pluggy
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from nexus_core.values.rendering import AgentRole, Renderer
     from nexus_core.values.request import Request
     from nexus_core.values.section import Section, Zone
-    from nexus_core.values.source import Source
+    from nexus_core.values.source import Source, Trust
 
 # Writes into a value of an answer what only the host knows. It is a copy that nobody else has yet, so it may change.
 _stamp = object.__setattr__
@@ -198,26 +199,21 @@ class Host:
 
     def _ask_about(self, layer: Layer, hook: str, **others: object) -> tuple[list[Any], list[Skipped]]:
         """What a hook finds in a layer, each stamped with where it comes from, and what it found wanting."""
-        from nexus_core.values.layer import Skipped  # noqa: PLC0415 - as above
-        from nexus_core.values.source import Source  # noqa: PLC0415 - as above
-
+        skip, source = _layer_values()
         found: list[Any] = []
         skipped: list[Skipped] = []
         for answer in self._ask(hook, layer=layer, **others):
             for item in answer.items:
-                if isinstance(item, Skipped):
+                if isinstance(item, skip):
                     _stamp(item, "layer", item.layer or layer.name)
                     _stamp(item, "plugin", answer.plugin)
                     skipped.append(item)
                 else:
                     _stamp(item, "layer", layer)
-                    source = Source(
-                        uri=str(item.path),
-                        layer=layer.name,
-                        plugin=answer.plugin,
-                        trust="user" if layer.is_own else "project",
+                    trust: Trust = "user" if layer.is_own else "project"
+                    _stamp(
+                        item, "source", source(uri=str(item.path), layer=layer.name, plugin=answer.plugin, trust=trust)
                     )
-                    _stamp(item, "source", source)
                     found.append(item)
         return found, skipped
 
@@ -274,6 +270,15 @@ class Host:
         for name in sorted(disabled - names):
             if nearest := did_you_mean(name, names):
                 self._blame.note(name, f"disabled, but not installed; {nearest}")
+
+
+@cache
+def _layer_values() -> tuple[type[Skipped], type[Source]]:
+    """What answers about layers are made of; not everybody loads layers, and who does asks often."""
+    from nexus_core.values.layer import Skipped  # noqa: PLC0415 - as above
+    from nexus_core.values.source import Source  # noqa: PLC0415 - as above
+
+    return Skipped, Source
 
 
 def _source(section: Section, plugin: str) -> Source:

@@ -172,7 +172,8 @@ class Skipped:
     def __post_init__(self) -> None:
         require_absolute(self.path, "Skipped.path")
         require_words(self.reason, "Skipped.reason")
-        require_type(self.line, "Skipped.line", int, type(None))
+        if self.line is not None:
+            require_type(self.line, "Skipped.line", int, type(None))
 
     @property
     def place(self) -> str:

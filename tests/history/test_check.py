@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import nexus_core
+from nexus_core.dialects.arguments import INVALID_JSON
 from nexus_core.dialects.rules import RULES
 from nexus_core.errors import MessageError
 from nexus_core.history.check import check
 from nexus_core.history.findings import CODES
-from nexus_core.history.mending.parts import INVALID_JSON
 from nexus_core.history.mending.placing import NO_RESULT
 from nexus_core.history.mending.steps import STEPS
 from nexus_core.history.mending.turns import BEGINNING, CONTINUE
