@@ -49,35 +49,44 @@ async def serve(nexus: Nexus, source: int, out: BinaryIO) -> None:
 
 
 def make_server(nexus: Nexus) -> Server[Any]:
-    """A server of the official SDK that answers for a Nexus; each answer is made in a thread, one after the other."""
-    turn = anyio.Lock()
-    mutex = threading.Lock()  # for a thread whose client no longer waits for it
+    """A server of the official SDK that answers for a Nexus."""
+    answers = Answers(nexus)
+    return Server(
+        "nexus",
+        version=__version__,
+        instructions="What Nexus knows of this directory: the prompt, where its parts come from, and past sessions.",
+        on_list_tools=answers.list_tools,
+        on_call_tool=answers.call_tool,
+        on_list_resources=answers.list_resources,
+        on_list_resource_templates=answers.list_templates,
+        on_read_resource=answers.read_resource,
+    )
 
-    def guarded(work: Callable[[], T]) -> T:
-        with mutex:
-            return work()
 
-    async def in_turn(work: Callable[[], T]) -> T:
-        async with turn:
-            try:
-                return await run_aside(partial(guarded, work))
-            except NexusError as error:
-                code = mcp_types.INVALID_PARAMS if isinstance(error, UsageError) else mcp_types.INTERNAL_ERROR
-                raise MCPError(code=code, message=_shown(str(error))) from None
+class Answers:
+    """What a client is answered; each answer is made in a thread, one after the other."""
 
-    async def list_tools(_ctx: object, _params: object) -> mcp_types.ListToolsResult:
+    def __init__(self, nexus: Nexus) -> None:
+        self._nexus = nexus
+        self._turn = anyio.Lock()
+        self._mutex = threading.Lock()  # for a thread whose client no longer waits for it
+
+    async def list_tools(self, _ctx: object, _params: object) -> mcp_types.ListToolsResult:
+        """Our tools."""
         tools = [
             mcp_types.Tool(name=name, description=served.description, input_schema=served.schema, annotations=HARMLESS)
             for name, served in SERVED.items()
         ]
         return mcp_types.ListToolsResult(tools=tools)
 
-    async def call_tool(_ctx: object, params: mcp_types.CallToolRequestParams) -> mcp_types.CallToolResult:
-        text, failed = await in_turn(partial(run_tool, nexus, params.name, params.arguments or {}))
+    async def call_tool(self, _ctx: object, params: mcp_types.CallToolRequestParams) -> mcp_types.CallToolResult:
+        """What one of them says."""
+        text, failed = await self._in_turn(partial(run_tool, self._nexus, params.name, params.arguments or {}))
         return mcp_types.CallToolResult(content=[mcp_types.TextContent(text=text)], is_error=failed)
 
-    async def list_resources(_ctx: object, _params: object) -> mcp_types.ListResourcesResult:
-        names = await in_turn(lambda: [layer.name for layer in nexus.load().layers])
+    async def list_resources(self, _ctx: object, _params: object) -> mcp_types.ListResourcesResult:
+        """The prompt, and each layer."""
+        names = await self._in_turn(lambda: [layer.name for layer in self._nexus.load().layers])
         told = [(PROMPT, "prompt", "The labelled system prompt.")]
         told += ((LAYER + quote(name, safe=""), name, f"The texts of layer {name}.") for name in names)
         found = [
@@ -86,25 +95,30 @@ def make_server(nexus: Nexus) -> Server[Any]:
         ]
         return mcp_types.ListResourcesResult(resources=found)
 
-    async def read_resource(_ctx: object, params: mcp_types.ReadResourceRequestParams) -> mcp_types.ReadResourceResult:
+    async def read_resource(
+        self, _ctx: object, params: mcp_types.ReadResourceRequestParams
+    ) -> mcp_types.ReadResourceResult:
+        """The text of one of them."""
         uri = str(params.uri)
-        text = await in_turn(partial(resource_text, nexus, uri))
+        text = await self._in_turn(partial(resource_text, self._nexus, uri))
         contents = mcp_types.TextResourceContents(uri=uri, text=text, mime_type=MARKDOWN)
         return mcp_types.ReadResourceResult(contents=[contents])
 
-    async def list_templates(_ctx: object, _params: object) -> mcp_types.ListResourceTemplatesResult:
-        return mcp_types.ListResourceTemplatesResult(resource_templates=[])  # clients ask, and log an error otherwise
+    async def list_templates(self, _ctx: object, _params: object) -> mcp_types.ListResourceTemplatesResult:
+        """None; clients ask, and log an error where there is no answer."""
+        return mcp_types.ListResourceTemplatesResult(resource_templates=[])
 
-    return Server(
-        "nexus",
-        version=__version__,
-        instructions="What Nexus knows of this directory: the prompt, where its parts come from, and past sessions.",
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-        on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
-        on_read_resource=read_resource,
-    )
+    async def _in_turn(self, work: Callable[[], T]) -> T:
+        async with self._turn:
+            try:
+                return await run_aside(partial(self._guarded, work))
+            except NexusError as error:
+                code = mcp_types.INVALID_PARAMS if isinstance(error, UsageError) else mcp_types.INTERNAL_ERROR
+                raise MCPError(code=code, message=_shown(str(error))) from None
+
+    def _guarded(self, work: Callable[[], T]) -> T:
+        with self._mutex:
+            return work()
 
 
 def run_tool(nexus: Nexus, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
