@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nexus_core.session.turns import Turn
     from nexus_core.values.parts import ToolCall
 
-_OUTPUTS = frozenset(OUTPUTS.values())
+_OUTPUTS = tuple(OUTPUTS.values())  # no set: what is looked for may be a list
 _BRINGERS = ("tool", "function", "user")
 """Whose messages bring results."""
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nexus_core.values.api import Dialect
 
 _FIELDS = frozenset({"tool_calls", "tool_call_id", "function_call", "refusal", "reasoning_content", "audio"})
-_PARTS = frozenset({"image_url", "file", "refusal"})
+_PARTS = ("image_url", "file", "refusal")  # no set: what is looked for may be a list
 
 
 def recognises(item: Mapping[str, Any]) -> bool:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from nexus_core.values.api import Dialect
 
-_PARTS = frozenset({"input_text", "output_text", "input_image", "input_file"})
+_PARTS = ("input_text", "output_text", "input_image", "input_file")  # no set: what is looked for may be a list
 
 
 def recognises(item: Mapping[str, Any]) -> bool:
