@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 MARK = "prompt_cache_breakpoint"
-MARKABLE = ("text", "image_url", "input_audio", "file", "input_text", "input_image", "input_file")
+MARKABLE = frozenset({"text", "image_url", "input_audio", "file", "input_text", "input_image", "input_file"})
 """Parts that take a mark, of chat completions and of Responses. What the model itself has written takes none."""
 
 
