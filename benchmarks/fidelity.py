@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from abc import ABC, abstractmethod
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -73,12 +74,12 @@ class Left(NamedTuple):
     named: dict[str, str]
 
 
-class Way:
+class Way(ABC):
     """A way to summarise: it is given one stretch of dialogue after the other."""
 
+    @abstractmethod
     def add(self, stretch: list[ThreadMessage]) -> Left:
         """What is left after this one, and all before, are summarised."""
-        raise NotImplementedError
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -15,6 +15,7 @@ from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.testing import write_files
 from nexus_core.text.redaction import Redacted, redact
 from nexus_core.values.agent_result import AgentResult
+from nexus_core.values.compaction import CompactionReport
 from nexus_core.values.message import Message
 from tests.session.compacted import (
     AVAILABLE,
@@ -312,42 +313,42 @@ def test_facts_are_kept_beside_the_summary(open_nexus: OpenNexus, ledger: StoreL
     assert data_of(compactions(ledger)[0])["fidelity"]["path"] == {"retained": 1, "recoverable": 0, "lost": 0}
 
 
-def test_secrets_are_not_summarised_and_the_ledger_has_what_was_sent(
-    open_nexus: OpenNexus, ledger: StoreLedger
-) -> None:
-    fake = Fake()
-    secret = "sk-ant-api03-" + "A1b2C3d4E5" * 9
+SECRET = "sk-ant-api03-" + "A1b2C3d4E5" * 9
+
+
+def compacted_after_telling(secret: str, open_nexus: OpenNexus, fake: Fake) -> CompactionReport:
     session = open_nexus(plugins=[Words()], summarize=fake).session("s", model="words")
     session.ask(f"The key is {secret} " + "word " * 100)
     session.record(says("Thanks.", name="msg_a"))
     for number in range(4):
         exchange(session, number)
-
     report = session.compact()
-
     assert report is not None
+    return report
+
+
+def test_secrets_are_not_summarised_and_the_ledger_has_what_was_sent(
+    open_nexus: OpenNexus, ledger: StoreLedger
+) -> None:
+    fake = Fake()
+
+    report = compacted_after_telling(SECRET, open_nexus, fake)
+
     assert sum(report.redacted.values()) == 1
-    assert secret not in fake.asked[0].prompt
-    assert secret not in report.summary
-    assert secret not in json.dumps(compactions(ledger)[0].data)
-    assert secret in steps_of(ledger, "s")[0].messages[0].content
+    assert SECRET not in fake.asked[0].prompt
+    assert SECRET not in report.summary
+    assert SECRET not in json.dumps(compactions(ledger)[0].data)
+    assert SECRET in steps_of(ledger, "s")[0].messages[0].content
 
 
 @pytest.mark.acceptance("B-09")
 def test_secrets_stay_where_the_user_wants_it(open_nexus: OpenNexus, nexus_home: Path) -> None:
     configure(nexus_home, redact_secrets=False)
     fake = Fake()
-    secret = "sk-ant-api03-" + "A1b2C3d4E5" * 9
-    session = open_nexus(plugins=[Words()], summarize=fake).session("s", model="words")
-    session.ask(f"The key is {secret} " + "word " * 100)
-    session.record(says("Thanks.", name="msg_a"))
-    for number in range(4):
-        exchange(session, number)
 
-    report = session.compact()
+    report = compacted_after_telling(SECRET, open_nexus, fake)
 
-    assert report is not None
-    assert secret in fake.asked[0].prompt
+    assert SECRET in fake.asked[0].prompt
     assert report.redacted == {}
 
 

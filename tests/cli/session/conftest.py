@@ -11,6 +11,7 @@ import pytest
 
 from nexus_core import Nexus
 from nexus_core.session.session import Session
+from tests.ledger.test_chain import tamper
 from tests.session.support import TOOLS, says
 
 Talk = Callable[..., Session]
@@ -36,6 +37,19 @@ def talk(nexus: Nexus) -> Talk:
         return session
 
     return make
+
+
+@pytest.fixture
+def torn_turn(talk: Talk, nexus: Nexus, nexus_home: Path) -> str:
+    """The second of the three turns of session `main`, which cannot be read any more."""
+    talk("main", "one", "two", "three")
+    record = nexus.ledger.session("main")
+    assert record is not None
+    turns = [step.id for step in nexus.ledger.thread(str(record.tip)) if step.id == step.turn]
+    nexus.close()
+    change = "update steps set messages = '[' where id = ?"
+    tamper(nexus_home / "ledger.db", lambda file: file.execute(change, (turns[1],)))
+    return turns[1]
 
 
 @pytest.fixture
