@@ -140,7 +140,7 @@ class Nexus:
         request = self._request_for(self.cwd, mode)
         if not fields:
             return request
-        from nexus_core.session.requesting import with_fields  # noqa: PLC0415 - most need no conversation
+        from nexus_core.session.asking.requesting import with_fields  # noqa: PLC0415 - most need no conversation
 
         return with_fields(request, fields)
 

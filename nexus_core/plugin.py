@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from nexus_core.layers.rechecking import decide_again
     from nexus_core.nexus import Nexus
     from nexus_core.rendering.labelled import render_system
-    from nexus_core.session.naming import find_named
-    from nexus_core.session.recorded import CallResult, RecordedCall
+    from nexus_core.session.steps.naming import find_named
+    from nexus_core.session.steps.recorded import CallResult, RecordedCall
     from nexus_core.text.console import Console
     from nexus_core.text.hidden import strip_hidden
     from nexus_core.text.markers import escape as escape_markers
@@ -81,7 +81,7 @@ _HOMES = {
     "Arranged": "values.arrangement",
     "Arrangement": "values.arrangement",
     "BranchRow": "history.ledger.rows",
-    "CallResult": "session.recorded",
+    "CallResult": "session.steps.recorded",
     "Command": "values.command",
     "CompactionBudget": "values.compaction",
     "CompactionPlan": "values.compaction",
@@ -111,7 +111,7 @@ _HOMES = {
     "PluginInfo": "values.plugin",
     "PluginSettings": "values.declarations",
     "Problem": "values.events",
-    "RecordedCall": "session.recorded",
+    "RecordedCall": "session.steps.recorded",
     "Renderer": "values.rendering",
     "Salvaged": "history.ledger.rebuilding",
     "SessionRecord": "values.ledger",
@@ -139,7 +139,7 @@ _HOMES = {
     "estimate": "tokens.estimator",
     "explain": "layers.explaining",
     "file_in": "files.paths",
-    "find_named": "session.naming",
+    "find_named": "session.steps.naming",
     "hide_secrets": "text.written_secrets",
     "is_foreign": "files.ownership",
     "levels_above": "files.repository",

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from nexus_core.dialects.finding import dialect
 from nexus_core.dialects.plain import plain_mapping
 from nexus_core.errors import ConflictError, ExistsError, MessageError, TurnError
-from nexus_core.session.assembling import ensure_in_use
-from nexus_core.session.numbering import CONTINUES
-from nexus_core.session.state import State
-from nexus_core.session.walking import walk_back
+from nexus_core.session.steps.numbering import CONTINUES
+from nexus_core.session.steps.state import State
+from nexus_core.session.steps.walking import walk_back
+from nexus_core.session.thread.assembling import ensure_in_use
 from nexus_core.tokens.counters import open_counter
 from nexus_core.values.ledger import NewStep
 from nexus_core.values.message import Message

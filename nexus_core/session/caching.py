@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.assembly.cache_report import CallFacts, compare_epochs, report_cache
-from nexus_core.session.state import State
-from nexus_core.session.turns import Turn, usage_of
+from nexus_core.session.steps.state import State
+from nexus_core.session.steps.turns import Turn, usage_of
 from nexus_core.values.cache import CacheReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from nexus_core.session.epochs import Epochs
     from nexus_core.session.place import Place
-    from nexus_core.session.tail import Tail
+    from nexus_core.session.steps.epochs import Epochs
+    from nexus_core.session.steps.tail import Tail
     from nexus_core.values.cache import Blame
     from nexus_core.values.ledger import Step
     from nexus_core.values.settings import Settings

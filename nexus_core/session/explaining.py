@@ -8,9 +8,9 @@ from nexus_core.assembly.epoch import read_epoch, read_view
 from nexus_core.assembly.placements import read_mentions
 from nexus_core.compaction.evidence.rendering import SHORT
 from nexus_core.layers.explaining import Explanation
-from nexus_core.session.naming import find_similar
-from nexus_core.session.projecting import SILENT
-from nexus_core.session.walking import is_in_thread
+from nexus_core.session.steps.naming import find_similar
+from nexus_core.session.steps.projecting import SILENT
+from nexus_core.session.steps.walking import is_in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from nexus_core.errors import UsageError
 from nexus_core.rendering.core import UNIFIED
 from nexus_core.session.arguments import read_label
-from nexus_core.session.assembling import assemble_for
+from nexus_core.session.asking.requesting import event_of, options_of
 from nexus_core.session.options import options
-from nexus_core.session.requesting import event_of, options_of
-from nexus_core.session.thread_reader import ThreadReader
+from nexus_core.session.thread.assembling import assemble_for
+from nexus_core.session.thread.reader import ThreadReader
 from nexus_core.values.request import Request
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def open_pipeline(place: Place, label: str, **said: Unpack[Saying]) -> Pipeline:
         UsageError: Something is of another kind than it must be, or nobody offers the role.
     """
     from nexus_core.session.pipeline import Pipeline  # noqa: PLC0415 - not for what is not kept
-    from nexus_core.session.thread import Thread  # noqa: PLC0415 - as above
+    from nexus_core.session.thread.thread import Thread  # noqa: PLC0415 - as above
 
     told = options(**said)
     if told.role not in (None, "", UNIFIED.name):
@@ -80,7 +80,7 @@ def open_pipeline(place: Place, label: str, **said: Unpack[Saying]) -> Pipeline:
 def replaying(place: Place, step: str) -> Work[AssembledContext]:
     """What was sent before a reply, of any session."""
     from nexus_core.session.pipeline import Pipeline  # noqa: PLC0415 - not for what is not kept
-    from nexus_core.session.thread import Thread  # noqa: PLC0415 - as above
+    from nexus_core.session.thread.thread import Thread  # noqa: PLC0415 - as above
 
     return Pipeline(Thread(place, "", options())).replay(step)
 

@@ -14,30 +14,30 @@ from typing import TYPE_CHECKING, Any
 from nexus_core.assembly.asking_renderer import write_current
 from nexus_core.assembly.call import assemble
 from nexus_core.errors import BudgetError, ConflictError, PendingCalls, TurnError, UsageError
-from nexus_core.session.appending import ATTEMPTS, append, never_still
 from nexus_core.session.arguments import read_flag, read_step, read_text
-from nexus_core.session.assembling import already_open, ensure_in_use, try_out
-from nexus_core.session.deciding import Deciding
+from nexus_core.session.asking.inputs import read_input
+from nexus_core.session.asking.occasion import with_event
 from nexus_core.session.drivers import wait
-from nexus_core.session.inputs import read_input
-from nexus_core.session.last_call import LastCall
-from nexus_core.session.occasion import with_event
 from nexus_core.session.options import Options
-from nexus_core.session.recording import Known, input_step, interrupted_step
+from nexus_core.session.recording.new_steps import Known, input_step, interrupted_step
 from nexus_core.session.spawning import report_of, reported_step
-from nexus_core.session.thread import Thread
+from nexus_core.session.thread.appending import ATTEMPTS, append, never_still
+from nexus_core.session.thread.assembling import already_open, ensure_in_use, try_out
+from nexus_core.session.thread.deciding import Deciding
+from nexus_core.session.thread.last_call import LastCall
+from nexus_core.session.thread.thread import Thread
 from nexus_core.values.conversation import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nexus_core.session.compacting import Relief
+    from nexus_core.session.asking.planning import Plan
+    from nexus_core.session.compacting.compact import Relief
     from nexus_core.session.drivers import Work
-    from nexus_core.session.planning import Plan
-    from nexus_core.session.recorded import RecordedCall, RecordedStep
     from nexus_core.session.spawning import Orders
-    from nexus_core.session.state import State
-    from nexus_core.session.turns import Turn
+    from nexus_core.session.steps.recorded import RecordedCall, RecordedStep
+    from nexus_core.session.steps.state import State
+    from nexus_core.session.steps.turns import Turn
     from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.cache import CacheReport
     from nexus_core.values.compaction import CompactionReport, Reverted
@@ -201,13 +201,13 @@ class Pipeline:
 
     def compact(self, focus: str, *, dry_run: bool) -> Work[CompactionReport | None]:
         """Summarise earlier turns because somebody asks for it; None where there is nothing to summarise."""
-        from nexus_core.session.compacting import compact  # noqa: PLC0415 - most conversations are short
+        from nexus_core.session.compacting.compact import compact  # noqa: PLC0415 - most conversations are short
 
         return (yield from compact(self._thread, read_text(focus, "focus"), dry_run=read_flag(dry_run, "dry_run")))
 
     def recover(self, error: BaseException) -> Work[AssembledContext]:
         """What to send after a provider refused a call as too long."""
-        from nexus_core.session.recovering import recover  # noqa: PLC0415 - as above
+        from nexus_core.session.compacting.recovering import recover  # noqa: PLC0415 - as above
 
         if not isinstance(error, BaseException):
             raise UsageError("recover() takes what the provider's SDK raised", hint="except … as error: recover(error)")
@@ -216,19 +216,19 @@ class Pipeline:
 
     def undo(self) -> Work[Reverted]:
         """Take the latest compaction back that counts."""
-        from nexus_core.session.undoing import undo  # noqa: PLC0415 - as above
+        from nexus_core.session.compacting.undoing import undo  # noqa: PLC0415 - as above
 
         return (yield from undo(self._thread))
 
     def expand(self, compaction: str) -> Work[tuple[Step, ...]]:
         """The steps that a compaction stands for."""
-        from nexus_core.session.covering import covered_steps  # noqa: PLC0415 - as above
+        from nexus_core.session.compacting.covering import covered_steps  # noqa: PLC0415 - as above
 
         return (yield from wait(covered_steps, self._thread.place.ledger, compaction))
 
     def pin(self, step: str, *, remove: bool = False) -> Work[bool]:
         """Have a step stay as it is, or no longer; whether that changed anything."""
-        from nexus_core.session.pinning import pin  # noqa: PLC0415 - as above
+        from nexus_core.session.compacting.pinning import pin  # noqa: PLC0415 - as above
 
         return (yield from pin(self._thread, read_step(step), remove=remove))
 
@@ -236,7 +236,7 @@ class Pipeline:
 
     def _relieve(self, state: State, plan: Plan) -> Work[Relief]:
         """Make the session shorter where the next call asks for it; at most once in a turn where nobody can."""
-        from nexus_core.session.compacting import relieve  # noqa: PLC0415 - as above
+        from nexus_core.session.compacting.compact import relieve  # noqa: PLC0415 - as above
 
         relief = yield from relieve(self._thread, state, plan)
         if relief.has_failed:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from nexus_core.session.epochs import Epochs
-from nexus_core.session.weighing import Scales
+from nexus_core.session.steps.epochs import Epochs
+from nexus_core.session.steps.weighing import Scales
 from nexus_core.tokens.counters import find_unknown, open_counter, open_model
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from nexus_core.assembly.surroundings import Surroundings
     from nexus_core.host.host import Host
-    from nexus_core.session.tail import Tail
+    from nexus_core.session.steps.tail import Tail
     from nexus_core.values.budget import Truncation
     from nexus_core.values.compaction import Summarize
     from nexus_core.values.counting import Model
@@ -79,7 +79,7 @@ class Place:
 
     def tail(self, label: str) -> Tail:
         """What is known of a session's thread."""
-        from nexus_core.session.tail import Tail  # noqa: PLC0415 - not for what is not kept
+        from nexus_core.session.steps.tail import Tail  # noqa: PLC0415 - not for what is not kept
 
         tail = self._tails.pop(label, None) or Tail(self.ledger)
         self._tails[label] = tail

@@ -12,20 +12,20 @@ from nexus_core.assembly.tools import CALLER, Offered
 from nexus_core.assembly.writing_later import LaterWriter
 from nexus_core.errors import LedgerError, TurnError, UsageError
 from nexus_core.rendering.core import LABELLED
-from nexus_core.session.naming import find_named
-from nexus_core.session.occasion import with_event
-from nexus_core.session.projecting import SILENT
-from nexus_core.session.reading import Bounds, left_out, read_cut_thread, read_thread
-from nexus_core.session.state import State
-from nexus_core.session.turns import Turn
-from nexus_core.session.window import Window
+from nexus_core.session.asking.occasion import with_event
+from nexus_core.session.asking.window import Window
+from nexus_core.session.steps.naming import find_named
+from nexus_core.session.steps.projecting import SILENT
+from nexus_core.session.steps.reading import Bounds, left_out, read_cut_thread, read_thread
+from nexus_core.session.steps.state import State
+from nexus_core.session.steps.turns import Turn
 from nexus_core.values.request import Request
 
 if TYPE_CHECKING:
     from nexus_core.assembly.epoch import Epoch
     from nexus_core.assembly.sent import Sent
     from nexus_core.session.place import Place
-    from nexus_core.session.tail import Tail
+    from nexus_core.session.steps.tail import Tail
     from nexus_core.values.ledger import Ledger, Step
     from nexus_core.values.placement import Placement
     from nexus_core.values.settings import Settings

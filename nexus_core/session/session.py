@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nexus_core.session.pipeline import Pipeline
-    from nexus_core.session.recorded import RecordedCall, RecordedStep
+    from nexus_core.session.steps.recorded import RecordedCall, RecordedStep
     from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.cache import CacheReport
     from nexus_core.values.compaction import CompactionReport, Reverted

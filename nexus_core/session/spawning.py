@@ -13,9 +13,9 @@ from nexus_core.history.ledger.texts import LONGEST_LABEL
 from nexus_core.rendering.core import UNIFIED
 from nexus_core.session.arguments import read_label, read_path, read_text, read_texts
 from nexus_core.session.options import options
-from nexus_core.session.recorded import CallKey, RecordedCall
-from nexus_core.session.recording import GIVEN_UP, result_step
-from nexus_core.session.results import Brought
+from nexus_core.session.recording.new_steps import GIVEN_UP, result_step
+from nexus_core.session.recording.results import Brought
+from nexus_core.session.steps.recorded import CallKey, RecordedCall
 from nexus_core.values.message import Message
 from nexus_core.values.parts import ToolResult
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from nexus_core.session.options import Options
     from nexus_core.session.place import Place
-    from nexus_core.session.recording import Known
-    from nexus_core.session.state import State
-    from nexus_core.session.turns import Turn
+    from nexus_core.session.recording.new_steps import Known
+    from nexus_core.session.steps.state import State
+    from nexus_core.session.steps.turns import Turn
     from nexus_core.values.ledger import NewStep, SessionRecord
     from nexus_core.values.parts import JSON
 

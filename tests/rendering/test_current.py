@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_core import Message, Request, Section, Source
-from nexus_core.rendering import LABELLED
+from nexus_core.rendering.core import LABELLED
 from nexus_core.rendering.labelled import in_order
 from nexus_core.text.markers import forged
 from nexus_core.values.parts import Image, Text

@@ -47,7 +47,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def only_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is summarised: what does not fit is left out."""
     off = CompactionOptions(enabled=False)
-    monkeypatch.setattr("nexus_core.session.planning.compaction_options", lambda _: off)
+    monkeypatch.setattr("nexus_core.session.asking.planning.compaction_options", lambda _: off)
 
 
 EVERYWHERE = pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from nexus_core import Nexus
 from nexus_core.errors import TurnError, UsageError
 from nexus_core.history.ledger.memory import MemoryLedger
-from nexus_core.session.covering import covered_steps
+from nexus_core.session.compacting.covering import covered_steps
 from nexus_core.session.session import Session
 from nexus_core.values.ledger import NewStep, Step
 from nexus_core.values.message import Message

@@ -15,7 +15,7 @@ from google import genai
 from google.genai import types
 
 from nexus_core import Nexus
-from nexus_core.session.recorded import RecordedCall
+from nexus_core.session.steps.recorded import RecordedCall
 from nexus_core.values.conversation import Usage
 from tests.dialects.support import Loopback
 from tests.session.conftest import EVERYWHERE, OpenNexus

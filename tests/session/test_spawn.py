@@ -11,7 +11,7 @@ import pytest
 from nexus_core import Tool
 from nexus_core.errors import ExistsError, FileError, TurnError, UnknownNameError, UsageError
 from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.session.recording import GIVEN_UP
+from nexus_core.session.recording.new_steps import GIVEN_UP
 from nexus_core.session.session import Session
 from nexus_core.testing import write_files
 from tests.session.conftest import OpenNexus, OpenSession

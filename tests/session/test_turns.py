@@ -10,7 +10,7 @@ from openai.types.chat import ChatCompletionMessage
 from nexus_core.dialects.rules import SILENT_ERROR
 from nexus_core.errors import ConflictError, MessageError, PendingCalls, TurnError, UnknownNameError, UsageError
 from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.session.recording import GIVEN_UP
+from nexus_core.session.recording.new_steps import GIVEN_UP
 from nexus_core.values.agent_result import AgentResult
 from nexus_core.values.conversation import Usage
 from nexus_core.values.message import Message

@@ -74,8 +74,8 @@ def begin(nexus: Nexus, request: Request) -> AssembledContext:
         nexus: Whose session it would be.
         request: The session, what it is like, and what is said.
     """
-    from nexus_core.session.occasion import EVENT  # noqa: PLC0415 - only for what begins a session
-    from nexus_core.session.requesting import options_of  # noqa: PLC0415 - as above
+    from nexus_core.session.asking.occasion import EVENT  # noqa: PLC0415 - only for what begins a session
+    from nexus_core.session.asking.requesting import options_of  # noqa: PLC0415 - as above
 
     told = {name: value for name in EVENT if (value := getattr(request, name))}
     return nexus.session(request.session, **options_of(request)._asdict()).preview(request.message, **told)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.assembly.sides import Sendable, sendable_of
 from nexus_core.errors import UnknownNameError, UsageError, did_you_mean
-from nexus_core.session.naming import find_named
-from nexus_core.session.walking import walk_back
+from nexus_core.session.steps.naming import find_named
+from nexus_core.session.steps.walking import walk_back
 
 if TYPE_CHECKING:
     from nexus_core.nexus import Nexus

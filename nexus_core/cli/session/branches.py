@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_core.cli.session.damage import Damaged, noting
 from nexus_core.cli.session.overview import maker_of
 from nexus_core.errors import LedgerError
-from nexus_core.session.numbering import UNCOUNTED, continues, opens_turn
-from nexus_core.session.walking import AT_ONCE, walk_back
+from nexus_core.session.steps.numbering import UNCOUNTED, continues, opens_turn
+from nexus_core.session.steps.walking import AT_ONCE, walk_back
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

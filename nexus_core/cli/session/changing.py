@@ -43,7 +43,7 @@ def fork(
     json: Json = False,
 ) -> None:
     """Begin a new session where a turn of another ended; both go their own way from there."""
-    from nexus_core.session.naming import end_of_turn  # noqa: PLC0415 - other commands do not need it
+    from nexus_core.session.steps.naming import end_of_turn  # noqa: PLC0415 - other commands do not need it
 
     with open_nexus(ctx, ledger) as nexus:
         record = find_session(nexus.ledger, label)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from nexus_core.dialects.fields import at, named
 from nexus_core.dialects.finding import read_messages, recognise
 from nexus_core.errors import MessageError, did_you_mean
-from nexus_core.session.inputs import read_input
-from nexus_core.session.occasion import EVENT
-from nexus_core.session.replies import read_reply
-from nexus_core.session.results import read_results
-from nexus_core.session.turns import read_usage
+from nexus_core.session.asking.inputs import read_input
+from nexus_core.session.asking.occasion import EVENT
+from nexus_core.session.recording.replies import read_reply
+from nexus_core.session.recording.results import read_results
+from nexus_core.session.steps.turns import read_usage
 from nexus_core.values.agent_result import AgentResult
 from nexus_core.values.message import Message
 

@@ -9,13 +9,13 @@ from nexus_core.cli.session.items import Answer, Ask, Item, Keep
 from nexus_core.cli.session.step_facts import call_facts, written_key
 from nexus_core.dialects.neutral import to_json
 from nexus_core.errors import BudgetError, TurnError, UnknownNameError, UsageError
-from nexus_core.session.inputs import read_input
-from nexus_core.session.tail import Tail
-from nexus_core.session.turns import Turn
+from nexus_core.session.asking.inputs import read_input
+from nexus_core.session.steps.tail import Tail
+from nexus_core.session.steps.turns import Turn
 
 if TYPE_CHECKING:
-    from nexus_core.session.recorded import RecordedCall, RecordedStep
     from nexus_core.session.session import Session
+    from nexus_core.session.steps.recorded import RecordedCall, RecordedStep
     from nexus_core.values.ledger import Ledger, Step
 
 
@@ -104,7 +104,7 @@ def _result(session: Session, ledger: Ledger, item: Answer) -> Any:  # noqa: ANN
 
 def _call(session: Session, ledger: Ledger, name: str) -> RecordedCall:
     """The call of that id or key, in the turn at the end of the session."""
-    from nexus_core.session.recorded import RecordedCall  # noqa: PLC0415 - most results come in an API's shape
+    from nexus_core.session.steps.recorded import RecordedCall  # noqa: PLC0415 - most results come in an API's shape
 
     record = ledger.session(session.label)
     if record is None or record.tip is None:

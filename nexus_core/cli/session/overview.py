@@ -7,9 +7,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.cli.session.damage import Damaged, noting
-from nexus_core.session.numbering import tokens_until, turns_until
-from nexus_core.session.spending import spent_until
-from nexus_core.session.tail import Tail
+from nexus_core.session.steps.numbering import tokens_until, turns_until
+from nexus_core.session.steps.spending import spent_until
+from nexus_core.session.steps.tail import Tail
 from nexus_core.values.conversation import Usage
 
 if TYPE_CHECKING:

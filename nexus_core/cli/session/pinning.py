@@ -13,7 +13,7 @@ from nexus_core.text.visible import visible_line
 if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
     from nexus_core.nexus import Nexus
-    from nexus_core.session.state import State
+    from nexus_core.session.steps.state import State
 
 Step = Annotated[
     str | None,
@@ -65,7 +65,7 @@ def pin(
 def _change(nexus: Nexus, label: str, step: str, *, remove: bool, dry_run: bool) -> bool:
     """Whether a step is pinned, or let go of, that was not before."""
     if dry_run:
-        from nexus_core.session.pinning import pin_step  # noqa: PLC0415 - other commands do not need it
+        from nexus_core.session.compacting.pinning import pin_step  # noqa: PLC0415 - other commands do not need it
 
         return pin_step(nexus.ledger, label, _state(nexus, label), step, remove=remove) is not None
     session = nexus.session(label)
@@ -74,14 +74,14 @@ def _change(nexus: Nexus, label: str, step: str, *, remove: bool, dry_run: bool)
 
 def _whole_name(nexus: Nexus, label: str, step: str) -> str:
     """The id of the step that is meant; what was given where there is none."""
-    from nexus_core.session.naming import find_named  # noqa: PLC0415 - as above
+    from nexus_core.session.steps.naming import find_named  # noqa: PLC0415 - as above
 
     found = find_named(nexus.ledger, step, _state(nexus, label).tip)
     return step if found is None else found.id
 
 
 def _state(nexus: Nexus, label: str) -> State:
-    from nexus_core.session.state import State  # noqa: PLC0415 - as above
+    from nexus_core.session.steps.state import State  # noqa: PLC0415 - as above
 
     record = find_session(nexus.ledger, label)
     return State(record, None if record.tip is None else nexus.ledger.step(record.tip), None)

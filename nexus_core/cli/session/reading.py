@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nexus_core.session.numbering import continues
-from nexus_core.session.turns import Turn
-from nexus_core.session.walking import walk_back
+from nexus_core.session.steps.numbering import continues
+from nexus_core.session.steps.turns import Turn
+from nexus_core.session.steps.walking import walk_back
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,8 +14,8 @@ from nexus_core.cli.session.step_facts import call_facts, step_facts
 from nexus_core.cli.session.telling import cost, tell_step, tell_turn
 from nexus_core.errors import UsageError
 from nexus_core.history.ledger.stored import StoredStep
-from nexus_core.session.naming import find_named
-from nexus_core.session.numbering import opens_turn
+from nexus_core.session.steps.naming import find_named
+from nexus_core.session.steps.numbering import opens_turn
 from nexus_core.text.console import counted
 from nexus_core.text.visible import visible_line
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from nexus_core.cli.session.telling import Line
     from nexus_core.cli.shell import CommandShell
     from nexus_core.nexus import Nexus
-    from nexus_core.session.recorded import RecordedCall
     from nexus_core.session.session import Session
-    from nexus_core.session.turns import Turn
+    from nexus_core.session.steps.recorded import RecordedCall
+    from nexus_core.session.steps.turns import Turn
     from nexus_core.values.ledger import Ledger, SessionRecord, Step
 
 

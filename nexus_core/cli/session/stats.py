@@ -34,7 +34,7 @@ def stats(ctx: typer.Context, label: OptionalLabel = None, *, ledger: LedgerUrl 
     from nexus_core.cli.session.reading import steps_up_to  # noqa: PLC0415 - as above
     from nexus_core.cli.session.sums import Sums  # noqa: PLC0415 - as above
     from nexus_core.cli.session.sums_shown import print_sums  # noqa: PLC0415 - as above
-    from nexus_core.session.walking import walk_back  # noqa: PLC0415 - as above
+    from nexus_core.session.steps.walking import walk_back  # noqa: PLC0415 - as above
 
     shell: CommandShell = ctx.obj
     sums, damaged = Sums(), list[Damaged]()
@@ -81,7 +81,7 @@ def _cache_in(nexus: Nexus, steps: Iterable[Step], damaged: list[Damaged], label
     from nexus_core.cli.session.damage import noting  # noqa: PLC0415 - as above
     from nexus_core.cli.session.sums import CacheSums  # noqa: PLC0415 - as above
     from nexus_core.session.caching import cache_along  # noqa: PLC0415 - as above
-    from nexus_core.session.epochs import Epochs  # noqa: PLC0415 - as above
+    from nexus_core.session.steps.epochs import Epochs  # noqa: PLC0415 - as above
     from nexus_core.tokens.counters import open_model  # noqa: PLC0415 - as above
 
     settings, sums = nexus.load().settings, CacheSums()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from nexus_core.dialects.neutral import to_json
 
 if TYPE_CHECKING:
-    from nexus_core.session.recorded import CallKey, RecordedCall
+    from nexus_core.session.steps.recorded import CallKey, RecordedCall
     from nexus_core.values.ledger import Step
 
 

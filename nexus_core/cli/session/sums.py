@@ -8,9 +8,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from nexus_core.cli.session.overview import hit_rate
-from nexus_core.session.numbering import opens_turn
-from nexus_core.session.spending import added
-from nexus_core.session.turns import usage_of
+from nexus_core.session.steps.numbering import opens_turn
+from nexus_core.session.steps.spending import added
+from nexus_core.session.steps.turns import usage_of
 
 if TYPE_CHECKING:
     from nexus_core.values.cache import CacheReport

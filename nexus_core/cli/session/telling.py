@@ -6,14 +6,14 @@ import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.cli.session.overview import hit_rate, moment, percent
-from nexus_core.session.turns import usage_of
+from nexus_core.session.steps.turns import usage_of
 from nexus_core.text.console import counted
 from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from nexus_core.session.turns import Turn
+    from nexus_core.session.steps.turns import Turn
     from nexus_core.values.conversation import Usage
     from nexus_core.values.ledger import Step
     from nexus_core.values.message import Message

@@ -53,7 +53,7 @@ def expand(
 ) -> None:
     """Show what a compaction stands for: the steps it has summarised, as they were recorded."""
     from nexus_core.cli.session.step_facts import step_facts  # noqa: PLC0415 - other commands do not need it
-    from nexus_core.session.covering import covered_steps  # noqa: PLC0415 - as above
+    from nexus_core.session.compacting.covering import covered_steps  # noqa: PLC0415 - as above
 
     shell: CommandShell = ctx.obj
     with open_nexus(ctx, ledger) as nexus:
@@ -71,7 +71,7 @@ def _whole_name(ledger: Ledger, given: str) -> str:
     Raises:
         UsageError: Several could be meant, or none counts in the session.
     """
-    from nexus_core.session.naming import find_named  # noqa: PLC0415 - as above
+    from nexus_core.session.steps.naming import find_named  # noqa: PLC0415 - as above
 
     step, record = find_named(ledger, given), ledger.session(given)
     if step is not None or record is None:
@@ -84,8 +84,8 @@ def _whole_name(ledger: Ledger, given: str) -> str:
 
 def _trial(nexus: Nexus, label: str) -> Reverted:
     """What would be taken back."""
-    from nexus_core.session.tail import Tail  # noqa: PLC0415 - as above
-    from nexus_core.session.undoing import find_latest  # noqa: PLC0415 - as above
+    from nexus_core.session.compacting.undoing import find_latest  # noqa: PLC0415 - as above
+    from nexus_core.session.steps.tail import Tail  # noqa: PLC0415 - as above
 
     record = find_session(nexus.ledger, label)
     tail = Tail(nexus.ledger)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_core.dialects.finding import dialect
 from nexus_core.history.mending.steps import mend
-from nexus_core.session.projecting import project
-from nexus_core.session.weighing import Weightless
+from nexus_core.session.steps.projecting import project
+from nexus_core.session.steps.weighing import Weightless
 from nexus_core.values.conversation import Conversation
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.history.waiting import WaitingCalls
-from nexus_core.session.recorded import CallKey
-from nexus_core.session.turns import client_calls
+from nexus_core.session.steps.recorded import CallKey
+from nexus_core.session.steps.turns import client_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from nexus_core.session.recorded import RecordedCall
+    from nexus_core.session.steps.recorded import RecordedCall
     from nexus_core.values.message import Message
     from nexus_core.values.parts import ToolResult
 

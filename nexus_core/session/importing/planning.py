@@ -11,7 +11,7 @@ from nexus_core.session.importing.tallies import Tally, tally_until
 from nexus_core.session.importing.threads import Fork, Thread
 from nexus_core.session.importing.weaving import Standing, Sums, Weaver, replacements
 from nexus_core.session.importing.weights import Weights
-from nexus_core.session.turns import Turn, read_usage
+from nexus_core.session.steps.turns import Turn, read_usage
 from nexus_core.values.conversation import Usage
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.session.numbering import is_counted, tokens_until, turns_until
-from nexus_core.session.tail import Tail
+from nexus_core.session.steps.numbering import is_counted, tokens_until, turns_until
+from nexus_core.session.steps.tail import Tail
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

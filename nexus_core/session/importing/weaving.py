@@ -2,7 +2,7 @@
 
 A turn begins with what the user said and ends with an answer that calls no tool, or when the user spoke again. What a
 program said in the user's name belongs to the turn before. What a step knows besides its messages is listed in
-`session/recording.py`; imported ones have `imported`, the lines of each message, `time`, and `kinds` where not
+`recording/new_steps.py`; imported ones have `imported`, the lines of each message, `time`, and `kinds` where not
 everything was somebody's own word. Those that something may be put behind have the sums up to them: `spent`, `turns`,
 `messages` and `all_tokens`. A step was made when its first message was said; one in which nobody says anything, when
 the last one was.
@@ -19,8 +19,8 @@ from nexus_core.session.importing.runs import entries_of, find_runs
 from nexus_core.session.importing.tallies import MESSAGES, Tally, messages_of
 from nexus_core.session.importing.times import read_moment
 from nexus_core.session.importing.weights import ESTIMATE
-from nexus_core.session.numbering import TOKENS, is_counted
-from nexus_core.session.spending import added, written
+from nexus_core.session.steps.numbering import TOKENS, is_counted
+from nexus_core.session.steps.spending import added, written
 from nexus_core.values.conversation import Usage
 from nexus_core.values.ledger import NewStep
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from nexus_core.dialects.transcripts.transcript import Entry
     from nexus_core.session.importing.paths import Key
     from nexus_core.session.importing.runs import Placed, Run
-    from nexus_core.session.recorded import RecordedCall
+    from nexus_core.session.steps.recorded import RecordedCall
     from nexus_core.values.ledger import StepKind
     from nexus_core.values.message import Message
 

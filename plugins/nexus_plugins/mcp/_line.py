@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from nexus_plugins.mcp._launch import Launch
+    from nexus_plugins.mcp._records import Unusable
 
 LARGEST_MESSAGE = 16 * 1024 * 1024
 """Bytes of one message, whichever way it comes."""
@@ -29,6 +30,7 @@ class Line:
     Attributes:
         launch: How the server is reached.
         is_lost: Whether the other end no longer knows us.
+        unusable: The tools that were taken out of the list that it gave last.
         cut: Ends what runs at the other end at once, whatever else is still going on.
     """
 
@@ -36,6 +38,7 @@ class Line:
         self.launch = launch
         self.cut: Callable[[], Awaitable[None]] = _nothing
         self.is_lost = False
+        self.unusable: list[Unusable] = []
         self._reason = ""
         self._hint: str | None = None
         self._is_all = True

@@ -14,6 +14,7 @@ from nexus_core import __version__
 from nexus_plugins.mcp._errors import ServerError
 from nexus_plugins.mcp._http import http_transport
 from nexus_plugins.mcp._line import Line
+from nexus_plugins.mcp._sifting import Sifted
 from nexus_plugins.mcp._stdio import stdio_transport
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Link:
 
     async def _run(self) -> None:
         client = Client(
-            _Transport(self.line),
+            _Transport(self.line, lambda: self.client and self.client.session.protocol_version),
             cache=None,
             message_handler=self._notice,
             client_info=mcp_types.Implementation(name="nexus", version=__version__),
@@ -169,13 +170,16 @@ class Errand(Generic[T]):
 class _Transport:
     """The way to a server; made when the client enters it."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Line, version: Callable[[], str | None]) -> None:
+        self._line = line
+        self._version = version
         self._manager: AbstractAsyncContextManager[TransportStreams] = (
             stdio_transport(line) if line.launch.command else http_transport(line)
         )
 
     async def __aenter__(self) -> TransportStreams:
-        return await self._manager.__aenter__()
+        incoming, outgoing = await self._manager.__aenter__()
+        return Sifted(incoming, self._line, self._version), outgoing
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -119,6 +119,8 @@ class Links:
         if tool in {each.name for each in record.withheld}:
             what = f"has changed its tool {tool!r}, which is withheld"
             raise ServerError(name, what, hint=f"nexus mcp pin {name}")
+        if reason := {each.name: each.reason for each in record.unusable}.get(tool):
+            raise ServerError(name, f"describes its tool {tool!r} in a way that cannot be used: {reason}")
         if tool not in {each.name for each in record.usable}:
             raise UnknownNameError(f"tool of server {name!r}:", tool, (each.name for each in record.usable))
         return await self._ask(link, lambda client: client.call_tool(tool, arguments), deadline, "answer")
@@ -133,7 +135,8 @@ class Links:
             if link.record is None or link.is_stale:
                 link.is_stale, link.record = False, None
                 listed = await self._ask(link, lambda client: list_tools(client, link.line), deadline, "list its tools")
-                link.record = await run_aside(partial(keep_listing, self._request.home, server, listed))
+                keep = partial(keep_listing, self._request.home, server, listed, tuple(link.line.unusable))
+                link.record = await run_aside(keep)
             return link
 
     @asynccontextmanager

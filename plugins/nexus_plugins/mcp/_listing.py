@@ -16,12 +16,13 @@ MOST_PAGES = 100
 
 
 async def list_tools(client: Client, line: Line) -> list[Definition]:
-    """The tools of a server, in its order.
+    """The tools of a server, in its order; those that cannot be used are `line.unusable` then.
 
     Raises:
         ServerError: It describes more than anybody could read.
     """
     found: list[Definition] = []
+    line.unusable.clear()
     cursor: str | None = None
     size = 0
     for _ in range(MOST_PAGES):

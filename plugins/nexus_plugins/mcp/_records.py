@@ -42,6 +42,13 @@ class Definition(NamedTuple):
         return hashlib.sha256(canonical(list(self)).encode()).hexdigest()
 
 
+class Unusable(NamedTuple):
+    """A tool that a server lists in a way that cannot be used, and why."""
+
+    name: str
+    reason: str
+
+
 class Record(NamedTuple):
     """What is known of a server.
 
@@ -49,11 +56,13 @@ class Record(NamedTuple):
         approved: The definitions that the user relies on.
         current: Those that the server gave last.
         seen: When that was, in seconds since 1970.
+        unusable: What it listed besides that is none.
     """
 
     approved: tuple[Definition, ...]
     current: tuple[Definition, ...]
     seen: float
+    unusable: tuple[Unusable, ...] = ()
 
     @property
     def usable(self) -> tuple[Definition, ...]:
@@ -62,7 +71,7 @@ class Record(NamedTuple):
         Of a name that the server gives to something else as well, nobody knows what it would run: it is not among them.
         """
         current = {each.digest for each in self.current}
-        doubtful = {each.name for each in self.withheld}
+        doubtful = {each.name for each in (*self.withheld, *self.unusable)}
         return tuple(each for each in self.approved if each.digest in current and each.name not in doubtful)
 
     @property
@@ -92,25 +101,31 @@ def read_record(home: Path, server: MCPServerWithOrigin) -> Record | None:
         document = json.loads(data)
         _ = {_VERSION: None}[document["version"]]
         approved, current = (tuple(map(_definition, document[key])) for key in ("approved", "current"))
-        return Record(approved, current, float(document["seen"]))
+        unusable = tuple(Unusable(str(name), str(reason)) for name, reason in document.get("unusable", ()))
+        return Record(approved, current, float(document["seen"]), unusable)
     except (ValueError, TypeError, KeyError, RecursionError):
         hint = "remove it, then look at the tools again: nexus mcp tools"
         raise ConfigError("what is known of a server's tools is damaged", where=str(path), hint=hint) from None
 
 
-def keep_listing(home: Path, server: MCPServerWithOrigin, listed: Iterable[Definition]) -> Record:
+def keep_listing(
+    home: Path, server: MCPServerWithOrigin, listed: Iterable[Definition], unusable: tuple[Unusable, ...] = ()
+) -> Record:
     """Keep what a server says about its tools; the first time, it counts as approved.
 
     Raises:
         FileError: It says more than anybody could read.
     """
-    try:
-        current = tuple(each._replace(schema=_plain(each.schema)) for each in listed)
-    except RecursionError:
-        raise FileError(f"server {server.config.name!r} describes its tools in too many levels") from None
+    definitions: list[Definition] = []
+    for each in listed:
+        try:
+            definitions.append(each._replace(schema=_plain(each.schema)))
+        except RecursionError:
+            unusable += (Unusable(each.name, f"its schema has more than {DEEPEST} levels"),)
+    current = tuple(definitions)
 
     def change(record: Record | None) -> Record:
-        return Record(current if record is None else record.approved, current, time.time())
+        return Record(current if record is None else record.approved, current, time.time(), unusable)
 
     return _update(home, server, change)
 
@@ -142,6 +157,7 @@ def _update(home: Path, server: MCPServerWithOrigin, change: Any) -> Record:  # 
             "seen": record.seen,
             "approved": [each._asdict() for each in record.approved],
             "current": [each._asdict() for each in record.current],
+            "unusable": record.unusable,
         }
         text = json.dumps(document, indent=1) + "\n"
         if len(text) > LARGEST:

@@ -10,8 +10,8 @@ import pytest
 
 from nexus_core import Nexus
 from nexus_core.session.caching import cache_along
-from nexus_core.session.epochs import Epochs
-from nexus_core.session.walking import walk_back
+from nexus_core.session.steps.epochs import Epochs
+from nexus_core.session.steps.walking import walk_back
 from nexus_core.testing import write_files
 from nexus_core.tokens.counters import open_model
 from nexus_core.values.message import Message, Role

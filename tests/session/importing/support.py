@@ -15,9 +15,9 @@ from nexus_core.dialects.transcripts.transcript import Transcript
 from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.history.mending.steps import mend
 from nexus_core.session.importing.transcripts import Given, Imported, import_transcript
-from nexus_core.session.projecting import kept_steps, project, summary_messages
-from nexus_core.session.tail import Tail
-from nexus_core.session.weighing import Weightless
+from nexus_core.session.steps.projecting import kept_steps, project, summary_messages
+from nexus_core.session.steps.tail import Tail
+from nexus_core.session.steps.weighing import Weightless
 from nexus_core.values.ledger import Step
 from nexus_core.values.message import Message
 from tests.dialects.transcripts.support import SAMPLES

@@ -1,0 +1,298 @@
+"""What is to be sent now, and what has to be written down before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nexus_core.assembly.call import Call, arrange_sent
+from nexus_core.assembly.cut import fit
+from nexus_core.assembly.placements import Pieces, place_all, read_mentions
+from nexus_core.assembly.sent import TRIED, Sent, halve
+from nexus_core.assembly.writing_later import LaterWriter
+from nexus_core.compaction.options import compaction_options
+from nexus_core.session.asking.occasion import with_event
+from nexus_core.session.asking.window import Window
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nexus_core.assembly.cut import Cut, Fitting, Kept
+    from nexus_core.assembly.placements import Mention
+    from nexus_core.assembly.standing import Standing
+    from nexus_core.session.asking.inputs import Said
+    from nexus_core.session.asking.wording import Worded
+    from nexus_core.session.place import Place
+    from nexus_core.session.steps.epochs import Draft
+    from nexus_core.session.steps.state import State
+    from nexus_core.session.steps.tail import Tail
+    from nexus_core.session.steps.turns import Turn
+    from nexus_core.values.budget import Decision
+    from nexus_core.values.compaction import Trigger
+    from nexus_core.values.ledger import NewStep
+    from nexus_core.values.placement import Placement
+    from nexus_core.values.request import Request
+    from nexus_core.values.section import Section
+
+NEWEST_FIRST = "oldest_first"
+"""The strategy that never looks at the beginning of a thread, so that it need not be read."""
+
+
+class Seal(NamedTuple):
+    """What has to be written down before something is sent: a step, and what it names."""
+
+    step: NewStep
+    blobs: tuple[bytes, ...]
+
+
+class Plan(NamedTuple):
+    """What is to be sent.
+
+    Attributes:
+        call: What it is put together from.
+        seal: What has to be written down before; None where all of it is.
+        due: Why earlier turns should be summarised first; None where nothing calls for it.
+        event: What the open turn is about, as it is sent at least.
+        window: What fits into the call.
+        standing: What stands around the session.
+    """
+
+    call: Call
+    seal: Seal | None
+    due: Trigger | None
+    event: Sent | None
+    window: Window
+    standing: Standing
+
+
+class _Pieces(NamedTuple):
+    """What a call is made of besides its epoch.
+
+    Attributes:
+        request: All circumstances.
+        history: What was said.
+        sections: What plugins tell now; None where what the turn is about was put into words before.
+        said: What is only tried out.
+        cut: Where the history began so far.
+        turn: The open turn.
+        now: The time, in milliseconds since 1970.
+    """
+
+    request: Request
+    history: list[Sent]
+    sections: Sequence[Section] | None
+    said: Said | None
+    cut: Cut | None
+    turn: str
+    now: int
+
+
+class Planner:
+    """Plans one call of a session.
+
+    Args:
+        place: Where the session lives.
+        tail: Its thread; None for a conversation that is not kept.
+        state: Where it stands.
+        standing: What stands around it.
+        model: Whom to ask.
+    """
+
+    def __init__(self, place: Place, tail: Tail | None, state: State, standing: Standing, model: str) -> None:
+        self._place = place
+        self._tail = tail
+        self._state = state
+        self._standing = standing
+        self._model = model
+        self._window = Window(place, standing.settings, model, state)
+
+    def plan(self, said: Said | None = None) -> Plan:
+        """Routing, system prompt, history, event, tools, budget: in this order.
+
+        Args:
+            said: What is only tried out; None for the turn that is open.
+        """
+        state, window, now = self._state, self._window, self._place.now()
+        opened = state.open_turn
+        turn = TRIED if said is not None else opened.steps[0].id if opened else ""
+        request = self._request(said)
+        cut = state.cut if window.fitting(turn, state.tip).still_holds(state.cut) else None
+        is_new = said is not None or (opened is not None and not opened.is_sealed)
+        sections = self._place.host.current_sections(request, self._standing.loaded) if is_new else None
+        pieces = _Pieces(request, self._read(cut, turn), sections, said, cut, turn, now)
+        draft, kept, worded = self._fit(pieces)
+        mentions = worded.mentions if worded else read_mentions(opened.sealed("told")) if opened else []
+        call = self._call(request, draft, kept, turn, mentions)
+        seal = None if opened is None or said is not None else self._seal(opened, draft, kept.cut, worded)
+        due = self._due(kept.taken + sum(call.fixed.values()))
+        about = (each for each in kept.sent if each.is_input and each.turn == turn)
+        return Plan(call, seal, due, worded.plain if worded else next(about, None), window, self._standing)
+
+    def _fit(self, pieces: _Pieces) -> tuple[Draft, Kept, Worded | None]:
+        """The epoch and what stays beside it; a new one where announcements are left out, or do not fit."""
+        epochs, state, standing, now = self._place.epochs, self._state, self._standing, pieces.now
+        before = epochs.read(state.epoch) if state.epoch else None
+        draft = epochs.current(before, standing, state.reloads, now)
+        kept, worded = self._kept(pieces, draft)
+        if not draft.blobs and self._needs_all_anew(pieces, draft, kept, worded):
+            draft = epochs.begin(before, standing, state.reloads, now)
+            kept, worded = self._kept(pieces, draft)
+        return draft, kept, worded
+
+    def _needs_all_anew(self, pieces: _Pieces, draft: Draft, kept: Kept, worded: Worded | None) -> bool:
+        """Whether a prompt with all changes in it must take the place of one beside announcements of them."""
+        if kept.cut is not None and kept.cut != self._state.cut and self._state.view not in ("", draft.epoch.view):
+            return True  # what was announced may be left out; all after the prompt is read anew in any case
+        room = self._window.fitting(pieces.turn, self._state.tip, draft.epoch).room
+        return worded is not None and _tokens(kept) > room and bool(self._notices(draft))
+
+    def _kept(self, pieces: _Pieces, draft: Draft) -> tuple[Kept, Worded | None]:
+        fitting = self._window.fitting(pieces.turn, self._state.tip, draft.epoch)
+        kept, worded = self._chosen(pieces, draft, fitting)
+        if self._standing.renderer.arrange is None:
+            return kept, worded
+        while (over := self._arranged(pieces, draft, kept) - fitting.room) > 0:
+            fewer, again = self._chosen(pieces, draft, fitting._replace(room=_tokens(kept) - over))
+            if _tokens(fewer) >= _tokens(kept):  # there is nothing more to leave out
+                break
+            kept, worded = fewer, again
+        return kept, worded
+
+    def _chosen(self, pieces: _Pieces, draft: Draft, fitting: Fitting) -> tuple[Kept, Worded | None]:
+        """What stays as it is written down, and what was said in words; a renderer may make more or less of it."""
+        window, turn, history, cut = self._window, pieces.turn, pieces.history, pieces.cut
+        if pieces.sections is None:
+            return fit(window.with_margin(history, turn), cut, fitting), None
+        from nexus_core.session.asking.wording import Wording  # noqa: PLC0415 - only for what is said now
+
+        told = [*self._notices(draft), *pieces.sections]
+        wording = Wording(pieces.request, self._standing, told, window, pieces.now)
+        return wording.fit(self._said(pieces.said, history, turn), self._before(history, turn), cut, fitting)
+
+    def _arranged(self, pieces: _Pieces, draft: Draft, kept: Kept) -> int:
+        """What it takes as the renderer rearranges it."""
+        renderer, turn = self._standing.renderer, pieces.turn
+        past, said = arrange_sent(pieces.request, renderer, kept.sent, turn, draft.epoch.tools)
+        weigh, (_, _, progress) = self._window.scales.weigh, halve(kept.sent, turn)
+        return sum(map(weigh, past)) + (weigh(said) if said else 0) + sum(each.tokens for each in progress)
+
+    # ---- what was said ----------------------------------------------------------------------------------------
+
+    def _request(self, said: Said | None) -> Request:
+        opened = self._state.open_turn
+        message, event = (said.message, said.event) if said else (opened.said if opened else None, self._state.event)
+        return replace(with_event(self._standing.request, message, event), model=self._model)
+
+    def _read(self, cut: Cut | None, turn: str) -> list[Sent]:
+        tip = self._state.tip
+        if tip is None or self._tail is None:
+            return []
+        from nexus_core.session.steps.reading import Bounds, read_cut_thread, read_thread  # noqa: PLC0415 - nothing was said
+
+        scales = self._window.scales
+        if cut is not None:
+            return read_cut_thread(self._tail, tip, scales, cut, turn)
+        is_bounded = self._window.truncation.name == NEWEST_FIRST and not self._state.pins
+        return read_thread(self._tail, tip, scales, Bounds(self._window.most if is_bounded else None, turn))
+
+    def _said(self, said: Said | None, history: Sequence[Sent], turn: str) -> Sent:
+        if said is not None:
+            return Sent(said.message, 0, turn, is_input=True)
+        return next(each for each in history if each.is_input and each.turn == turn)
+
+    def _before(self, history: Sequence[Sent], turn: str) -> list[Sent]:
+        return [each for each in history if not (each.is_input and each.turn == turn)]
+
+    def _due(self, taken: int) -> Trigger | None:
+        tip = self._state.tip
+        if tip is None or self._tail is None:
+            return None
+        from nexus_core.session.asking.triggering import find_trigger  # noqa: PLC0415 - not for what is not kept
+
+        options = compaction_options(self._standing.settings)
+        return find_trigger(options, self._tail, tip, taken, self._window.most)
+
+    def _notices(self, draft: Draft) -> list[Section]:
+        """What is to be announced, because it has changed since the model was told; nothing in a new epoch."""
+        told = self._state.view or draft.epoch.view
+        if draft.blobs or not told or told == self._standing.view_digest:
+            return []
+        from nexus_core.assembly.notices import notice_of  # noqa: PLC0415 - seldom does anything change
+
+        notice = notice_of(self._place.epochs.view(told), self._standing.sections)
+        return [] if notice is None else [notice]
+
+    # ---- what comes of it -------------------------------------------------------------------------------------
+
+    def _call(self, request: Request, draft: Draft, kept: Kept, turn: str, mentions: Sequence[Mention]) -> Call:
+        settings, window = self._standing.settings, self._window
+        options = settings.get("provider.options")
+        dropped = self._left_out(kept.cut)
+        return Call(
+            request=request,
+            epoch=draft.epoch,
+            renderer=self._standing.renderer,
+            sent=kept.sent,
+            turn=turn,
+            parent_turn=self._parent_turn(),
+            provider=str(settings.get("provider.provider") or window.model.api),
+            options=options if isinstance(options, dict) else {},
+            permissions=self._standing.permissions,
+            allowance=window.allowance,
+            fixed=window.scales.weigh_epoch(draft.epoch),
+            memory=sum(each.tokens for each in mentions if each.kind == "memory" and not each.refusal),
+            dropped=dropped,
+            findings=window.findings,
+            weigh=window.scales.weigh,
+            placements=partial(
+                place_all,
+                Pieces(partial(self._static, draft), kept.sent, dropped, turn, mentions, window.scales.placed),
+            ),
+            writer=LaterWriter(window.model, partial(self._place.model, settings=settings), settings),
+        )
+
+    def _left_out(self, cut: Cut | None) -> tuple[Decision, ...]:
+        if cut is None or self._tail is None:
+            return ()
+        from nexus_core.session.steps.reading import left_out  # noqa: PLC0415 - as above
+
+        return tuple(left_out(self._tail, cut, self._state.tip, self._window.scales.name))
+
+    def _static(self, draft: Draft) -> tuple[Placement, ...]:
+        sections = self._standing.sections if draft.blobs else self._place.epochs.view(draft.epoch.view)
+        return self._window.scales.place_epoch(draft.epoch.digest, sections, self._standing.offered)
+
+    def _parent_turn(self) -> str | None:
+        opened, tip = self._state.open_turn, self._state.tip
+        before = opened.steps[0].parent if opened else tip.id if tip else None
+        return None if before is None or self._tail is None else self._tail.step(before).turn
+
+    def _seal(self, turn: Turn, draft: Draft, cut: Cut | None, worded: Worded | None) -> Seal | None:
+        """The step that says what is sent from now on; None where the steps there are say it already."""
+        from nexus_core.values.ledger import NewStep  # noqa: PLC0415 - only for what is kept
+
+        state, written = self._state, None if cut is None else cut.to_json()
+        is_told = state.epoch == draft.epoch.digest and turn.sealed("model") == self._model
+        is_told = is_told and state.setup in ("", self._standing.setup_digest)
+        if worded is None and is_told and (state.tip is None or state.tip.data.get("cut") == written):
+            return None
+        standing, blobs = self._standing, draft.blobs
+        data: dict[str, Any] = {"epoch": draft.epoch.digest, "cut": written, "model": self._model}
+        data |= {"setup": standing.setup_digest, "session": standing.request.session}
+        if draft.blobs or not state.view:
+            data["view"] = draft.epoch.view
+        if worded is None:
+            return Seal(NewStep(kind="sealed", data=data), (*blobs, standing.setup))
+        if not blobs:
+            data["view"], blobs = standing.view_digest, (standing.view,)
+        data |= {
+            "renderer": standing.renderer.name,
+            "context": [dict(worded.context)],
+            "told": [each.to_json() for each in worded.mentions],
+        }
+        return Seal(NewStep(kind="sealed", messages=(worded.message,), data=data), (*blobs, standing.setup))
+
+
+def _tokens(kept: Kept) -> int:
+    return sum(each.tokens for each in kept.sent)

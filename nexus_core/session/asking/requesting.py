@@ -1,0 +1,73 @@
+"""A request as a caller makes it, and a session's part in it."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+from nexus_core.errors import UnknownNameError
+from nexus_core.session.arguments import read_text
+from nexus_core.session.asking.occasion import EVENT
+from nexus_core.session.options import options
+from nexus_core.values.request import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nexus_core.session.asking.inputs import Said
+    from nexus_core.session.options import Options
+
+_PLACE = ("cwd", "home", "defaults", "ancestor_depth", "plugin_tables", "mode", "lenient")
+"""What a Nexus knows by itself, or is asked for in another way."""
+
+
+def with_fields(request: Request, given: Mapping[str, Any]) -> Request:
+    """A request with what the caller says; a message and tools in the shape of any API.
+
+    Raises:
+        UnknownNameError: There is no such field.
+        MessageError: The message is none, or one of the tools.
+        UsageError: Something is told in a shape that means nothing.
+    """
+    known = [field.name for field in fields(Request) if field.name not in _PLACE]
+    for name in given:
+        if name not in known:
+            raise UnknownNameError("field of a request", name, known)
+    values = {name: value for name, value in given.items() if value is not None}
+    event: dict[str, Any] = {name: values.pop(name) for name in EVENT if name in values}
+    message, session = values.pop("message", None), read_text(values.pop("session", ""), "session")
+    read = {name: value for name, value in options(**values)._asdict().items() if value is not None}
+    if "tools" in read:
+        from nexus_core.assembly.tools import read_tools  # noqa: PLC0415 - only for those who give any
+
+        read["tools"] = read_tools(read["tools"], "")
+    if message is not None or event:
+        from nexus_core.session.asking.inputs import read_event, read_input  # noqa: PLC0415 - only for what is said
+
+        said = read_input(message, event) if message is not None else None
+        message = None if said is None else said.message
+        event = read_event(event) if said is None else dict(said.event)
+    lists: dict[str, Any] = {name: tuple(event.pop(name, [])) for name in ("platform_actions", "attachments")}
+    return replace(request, **read, **event, **lists, session=session, message=message)
+
+
+def options_of(request: Request) -> Options:
+    """What a request says about the session."""
+    return options(
+        model=request.model or None,
+        tools=request.tools or None,
+        role=request.role or None,
+        renderer=request.renderer or None,
+        permissions=request.permissions or None,
+        task=request.task or None,
+        skills=request.skills,
+    )
+
+
+def event_of(request: Request) -> Said | None:
+    """What a request says that is to be answered; None where it says nothing."""
+    if request.message is None:
+        return None
+    from nexus_core.session.asking.inputs import read_input  # noqa: PLC0415 - as above
+
+    return read_input(request.message, {name: getattr(request, name) for name in EVENT if getattr(request, name)})

@@ -1,0 +1,88 @@
+"""What fits into a call of a model, as the settings and the provider's own counts tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nexus_core.assembly.calibration import calibration_of
+from nexus_core.assembly.cut import Fitting
+from nexus_core.assembly.named_windows import window_of
+from nexus_core.history.allowance import RESERVE, RESERVED_SHARE
+from nexus_core.session.place import number
+from nexus_core.session.steps.state import pins_of
+from nexus_core.values.budget import TokenBudget
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nexus_core.assembly.epoch import Epoch
+    from nexus_core.assembly.sent import Sent
+    from nexus_core.session.place import Place
+    from nexus_core.session.steps.state import State
+    from nexus_core.values.finding import Finding
+    from nexus_core.values.ledger import Step
+    from nexus_core.values.message import Message
+    from nexus_core.values.settings import Settings
+
+MARGIN = 10
+"""A tenth is added to what the current message takes, where tokens are only estimated."""
+
+
+class Window:
+    """A model's window.
+
+    Args:
+        place: Who knows models and counters.
+        settings: What the user and the project set.
+        model: Whom to ask.
+        state: Where the session stands: how providers have counted in it, and which windows they named.
+    """
+
+    def __init__(self, place: Place, settings: Settings, model: str, state: State) -> None:
+        self.model = place.model(model, settings)
+        self.scales = place.scales(model, settings)
+        self.truncation = place.truncation(settings)
+        calibration, limit = calibration_of(state.ratios, model), window_of(state.windows, model, self.model.window)
+        findings = (place.unknown_model(model, settings), _smaller(model, limit, self.model.window))
+        self.findings: tuple[Finding, ...] = tuple(finding for finding in findings if finding is not None)
+        # Tools are counted, so nothing is kept free for them unless the settings say so.
+        most = limit // RESERVED_SHARE
+        self.allowance = TokenBudget(
+            limit=limit,
+            reserve_response=min(number(settings, "budget.reserve_response", RESERVE), most),
+            reserve_tools=min(number(settings, "budget.reserve_tools", 0), most),
+            estimated=not self.scales.counter.exact,
+            calibration=calibration,
+        )
+        self.most = int(self.allowance.available / (calibration.high if calibration else 1))
+
+    def fitting(self, turn: str, tip: Step | None, epoch: Epoch | None = None) -> Fitting:
+        """What there is room for beside an epoch."""
+        fixed = 0 if epoch is None else sum(self.scales.weigh_epoch(epoch).values())
+        compaction = tip.compaction if tip is not None else None
+        limit, pins = self.allowance.available, pins_of(tip)
+        return Fitting(self.most - fixed, limit, self.truncation, turn, compaction, self.scales.grouped, pins)
+
+    def weigh_event(self, message: Message) -> int:
+        """What a message takes that was not sent before."""
+        return self._with_margin(self.scales.weigh(message))
+
+    def with_margin(self, sent: Iterable[Sent], turn: str) -> list[Sent]:
+        """Messages, what the open turn is about with a margin."""
+        return [
+            each._replace(tokens=self._with_margin(each.tokens)) if each.is_input and each.turn == turn else each
+            for each in sent
+        ]
+
+    def _with_margin(self, tokens: int) -> int:
+        return tokens if self.scales.counter.exact else tokens + -(-tokens // MARGIN)
+
+
+def _smaller(model: str, limit: int, thought: int) -> Finding | None:
+    """What to know about a model that reads less than we thought."""
+    if limit == thought:
+        return None
+    from nexus_core.values.finding import Finding  # noqa: PLC0415 - seldom does a provider say so
+
+    what = f"the provider of {model!r} said that it reads {limit:,} tokens, not {thought:,}"
+    return Finding("smaller-window", f"{what}; models.{model}.window sets what counts")

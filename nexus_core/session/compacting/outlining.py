@@ -1,0 +1,108 @@
+"""A session as it is looked at when a part of it has to go: in turns and groups, with what is known of each message."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.compaction.composing import Evidence, read_evidence
+from nexus_core.compaction.outline import outline_thread
+from nexus_core.session.steps.projecting import opens_turn, trust_of_compaction
+from nexus_core.session.steps.reading import read_stretch
+from nexus_core.values.compaction import ThreadMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from nexus_core.assembly.sent import Sent
+    from nexus_core.session.steps.state import State
+    from nexus_core.session.steps.tail import Tail
+    from nexus_core.session.steps.weighing import Weighs
+    from nexus_core.values.compaction import ThreadOutline
+    from nexus_core.values.ledger import Step
+    from nexus_core.values.source import Trust
+
+
+class Earlier(NamedTuple):
+    """What an earlier compaction left.
+
+    Attributes:
+        prose: What its summariser wrote.
+        evidence: What it carried on.
+        trust: Whose word it is.
+        gains: What it and those before it brought: tokens before and after, the newest last.
+    """
+
+    prose: str = ""
+    evidence: Evidence = Evidence()
+    trust: Trust = "user"
+    gains: tuple[tuple[int, int], ...] = ()
+
+
+class Outlined(NamedTuple):
+    """A session that is to be compacted.
+
+    Attributes:
+        thread: Its turns and groups.
+        sent: Its messages, as they would be sent.
+        earlier: What the latest compaction left.
+    """
+
+    thread: ThreadOutline
+    sent: list[Sent]
+    earlier: Earlier
+
+    @property
+    def tokens(self) -> int:
+        """What its messages take."""
+        return sum(each.tokens for each in self.sent)
+
+
+def outline_session(tail: Tail, state: State, scales: Weighs, event: Sent | None) -> Outlined:
+    """A session in turns and groups; all of it since the latest summary is read.
+
+    Args:
+        tail: Its thread.
+        state: Where it stands; it has a step.
+        scales: Who says what messages take.
+        event: What the open turn is about, as it is sent; None where none is open.
+    """
+    tip, opened = state.tip, state.open_turn
+    assert tip is not None  # noqa: S101 - something was said
+    compaction = None if tip.compaction is None else tail.step(tip.compaction)
+    summary, carried, kept = read_stretch(tail, tip, scales)
+    turn = opened.steps[0].id if opened else ""
+    kept = [event if event and each.is_input and each.turn == turn else each for each in kept]
+    first = None if compaction is None else compaction.data.get("first_kept")
+    thread = outline_thread(
+        [_message(each, tail) for each in kept],
+        open_turn=turn,
+        first_kept=first if isinstance(first, str) else None,
+        carried=[_message(each, tail) for each in carried],
+        pinned={each.step for each in (*carried, *kept) if _is_pinned(tail.step(each.step), state.pins)},
+        summary_tokens=sum(each.tokens for each in summary),
+    )
+    return Outlined(thread, [*summary, *carried, *kept], _earlier(compaction, summary))
+
+
+def gains_of(compaction: Step | None) -> tuple[tuple[int, int], ...]:
+    """What a compaction and those before it brought, as it is written down."""
+    gains = None if compaction is None else compaction.data.get("gains")
+    return tuple((int(before), int(after)) for before, after in gains) if isinstance(gains, list) else ()
+
+
+def _earlier(compaction: Step | None, summary: list[Sent]) -> Earlier:
+    if compaction is None:
+        return Earlier()
+    prose = compaction.data.get("prose") or compaction.data.get("summary")
+    told = prose if isinstance(prose, str) else "\n\n".join(each.message.content for each in summary)
+    return Earlier(told, read_evidence(compaction.data), trust_of_compaction(compaction), gains_of(compaction))
+
+
+def _is_pinned(step: Step, pins: Collection[str]) -> bool:
+    return step.id in pins or (opens_turn(step) and step.turn in pins)
+
+
+def _message(sent: Sent, tail: Tail) -> ThreadMessage:
+    """A message as it was said: what was told beside it is told again where it still holds."""
+    said = sent.said or sent.message
+    return ThreadMessage(said, sent.step, sent.turn, tail.step(sent.step).position, sent.tokens, sent.is_input)

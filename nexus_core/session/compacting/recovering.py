@@ -1,0 +1,96 @@
+"""What to send after a provider refused a call because it was too long."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nexus_core.assembly.calibration import learn
+from nexus_core.assembly.named_windows import name_window
+from nexus_core.compaction.options import compaction_options
+from nexus_core.compaction.overflow import read_overflow
+from nexus_core.errors import BudgetError, PluginError, SummaryError
+from nexus_core.history.allowance import RESERVED_SHARE
+from nexus_core.session.compacting.braking import compactions_since_reply, why_not_again
+from nexus_core.session.compacting.compact import Moved, compact_now
+from nexus_core.session.compacting.selecting import Occasion
+from nexus_core.session.drivers import wait
+
+if TYPE_CHECKING:
+    from nexus_core.compaction.overflow import Overflow
+    from nexus_core.session.asking.planning import Plan
+    from nexus_core.session.drivers import Work
+    from nexus_core.session.steps.state import State
+    from nexus_core.session.thread.last_call import LastCall
+    from nexus_core.session.thread.thread import Thread
+    from nexus_core.values.budget import TokenBudget
+    from nexus_core.values.compaction import Trigger
+
+OVERFLOW: Trigger = "overflow_recovery"
+SHORTER = 0.9
+"""Where a provider does not say how much was too much, it was more than this share."""
+FACTORS = (1.0, 10.0)
+"""How much more than we a provider may count."""
+
+
+def recover(thread: Thread, last: LastCall, error: BaseException) -> Work[None]:
+    """Make a session shorter after a provider refused it; then there is something else to send.
+
+    Raises:
+        error: It says something else, or nothing more can be done about it: a note says why.
+    """
+    overflow = read_overflow(error)
+    state = yield from wait(thread.read)
+    if overflow is None or state.tip is None or state.open_turn is None or state.open_turn.pending:
+        raise error
+    plan = yield from wait(thread.plan, state)
+    stop = yield from wait(_why_not, thread, state, plan)
+    if stop:
+        raise _noted(error, stop)
+    sent = yield from wait(last.tokens, state)
+    try:
+        done = yield from compact_now(thread, state, plan, _occasion(state, plan, overflow, sent))
+    except (BudgetError, SummaryError, PluginError) as why:
+        raise _noted(error, why.what) from why
+    if done is None:
+        raise _noted(error, "there is nothing to summarise")
+    if isinstance(done, Moved):
+        raise _noted(error, "somebody else has gone on with the session")
+
+
+def _why_not(thread: Thread, state: State, plan: Plan) -> str:
+    """Why a refused call is not made shorter."""
+    options = compaction_options(plan.standing.settings)
+    if not options.enabled:
+        return "compaction.enabled is false"
+    assert state.tip is not None  # noqa: S101 - asked before
+    if any(step.data.get("trigger") == OVERFLOW for step in compactions_since_reply(thread.tail, state.tip)):
+        return "it was made shorter once already since the last reply"
+    return why_not_again(thread.tail, state.tip, options.keep_turns)
+
+
+def _occasion(state: State, plan: Plan, overflow: Overflow, sent: int | None) -> Occasion:
+    """How short it must become, as far as the provider says."""
+    window, model = plan.window, plan.call.request.model
+    most = _available(window.allowance, overflow)
+    learnt: dict[str, object] = {}
+    if overflow.asked is not None and sent:
+        most = int(most / min(max(overflow.asked / sent, FACTORS[0]), FACTORS[1]))
+        learnt["calibration"] = learn(state.ratios, model, sent, overflow.asked)
+    windows = name_window(state.windows, model, overflow.limit, window.model.window)
+    if windows is not None:
+        learnt["windows"] = {name: list(each) for name, each in windows.items()}
+    if sent:
+        most = min(most, int(sent * SHORTER))
+    return Occasion(OVERFLOW, most=min(most, window.most), learnt=learnt)
+
+
+def _available(allowance: TokenBudget, overflow: Overflow) -> int:
+    """What a call may use of a window that is smaller than we thought, or of which more is wanted for the answer."""
+    limit = min(overflow.limit or allowance.limit, allowance.limit)
+    response = max(min(allowance.reserve_response, limit // RESERVED_SHARE), min(overflow.answer, limit // 2))
+    return limit - response - min(allowance.reserve_tools, limit // RESERVED_SHARE)
+
+
+def _noted(error: BaseException, why: str) -> BaseException:
+    error.add_note(f"Nexus did not make the conversation shorter: {why}.")
+    return error

@@ -1,0 +1,140 @@
+"""The summary of a session: who is asked for it, and what belongs to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nexus_core.assembly.call import assemble
+from nexus_core.compaction.chain import SummaryTask, ask_summarisers
+from nexus_core.compaction.composing import compose_summary, share_out
+from nexus_core.compaction.fidelity import fidelity_to_json
+from nexus_core.compaction.summarisers import find_summarisers
+from nexus_core.compaction.summary import summary_in_session, trust_of
+from nexus_core.session.drivers import wait
+from nexus_core.session.steps.clamping import SOME_STEP
+
+if TYPE_CHECKING:
+    from nexus_core.compaction.chain import Summary
+    from nexus_core.compaction.composing import Composed, Shares
+    from nexus_core.session.asking.planning import Plan
+    from nexus_core.session.compacting.selecting import Chosen
+    from nexus_core.session.drivers import Work
+    from nexus_core.session.place import Place
+    from nexus_core.values.assembled import AssembledContext
+    from nexus_core.values.compaction import Summariser
+
+GAINS = 2
+"""So many compactions are remembered with what they brought."""
+
+
+class Summarised(NamedTuple):
+    """A session with a summary in the place of a part of it.
+
+    Attributes:
+        chosen: What was summarised.
+        summary: Who wrote it.
+        composed: The summary with all that belongs to it.
+        tokens: What it takes.
+    """
+
+    chosen: Chosen
+    summary: Summary
+    composed: Composed
+    tokens: int
+
+    def data(self, after: int) -> dict[str, Any]:
+        """What a compaction says about itself.
+
+        Args:
+            after: What the next call takes.
+        """
+        chosen, covered = self.chosen, self.chosen.selection.covered_messages
+        before, earlier = chosen.before, chosen.outlined.earlier
+        steps = [each.step for each in sorted(covered, key=lambda each: each.position)]
+        return {
+            "summary": self.composed.text,
+            "prose": self.composed.prose,
+            **self.composed.evidence.to_json(),
+            "fidelity": fidelity_to_json(self.composed.fidelity),
+            "first_kept": chosen.selection.plan.first_kept,
+            "pinned": list(chosen.pinned),
+            "covered": [steps[0], steps[-1]] if steps else [],
+            "trigger": chosen.occasion.trigger,
+            "focus": chosen.occasion.focus,
+            "summariser": self.summary.summariser,
+            "calls": self.summary.calls,
+            "failures": [list(each) for each in self.summary.failures],
+            "redacted": dict(sorted(self.summary.redacted.items())),
+            "form": self.summary.form,
+            "note": self.summary.note,
+            "planner": chosen.selection.planner,
+            "tokens_before": before,
+            "tokens_after": after,
+            "gains": [list(each) for each in (*earlier.gains, (before, after))][-GAINS:],
+            "trust": trust_of([each.message for each in covered], earlier.trust),
+        }
+
+
+def summarise(place: Place, plan: Plan, chosen: Chosen) -> Work[Summarised]:
+    """Have a part of a session summarised; no ledger is touched meanwhile.
+
+    Raises:
+        SummaryError: Nobody could.
+        UnknownNameError: The settings name a summariser that there is not.
+    """
+    count, options = plan.window.scales.counter.count, chosen.options
+    asked = yield from wait(_prepare, place, plan, chosen)
+    summary = yield from ask_summarisers(asked.task, asked.chain, count)
+
+    def compose() -> Composed:
+        said = zip(chosen.selection.covered_messages, summary.messages, strict=True)
+        return compose_summary(
+            summary.text,
+            covered=[each._replace(message=message) for each, message in said],
+            kept=chosen.selection.kept_messages,
+            previous=chosen.outlined.earlier.evidence,
+            shares=asked.shares,
+            evidence=options.evidence,
+            policy=options.fidelity,
+            count=count,
+        )
+
+    composed = yield from wait(compose)
+    tokens = plan.window.scales.weigh(summary_in_session(composed.text, SOME_STEP))
+    return Summarised(chosen, summary, composed, tokens)
+
+
+class _Asked(NamedTuple):
+    task: SummaryTask
+    chain: list[Summariser]
+    shares: Shares
+
+
+def _prepare(place: Place, plan: Plan, chosen: Chosen) -> _Asked:
+    """Who is asked, and what for."""
+    options, earlier = chosen.options, chosen.outlined.earlier
+    shares = share_out(
+        chosen.room,
+        facts=options.evidence_tokens if options.evidence else 0,
+        words=options.user_tokens if options.evidence else 0,
+    )
+    task = SummaryTask(
+        messages=[each.message for each in chosen.selection.covered_messages],
+        max_tokens=shares.prose,
+        previous=earlier.prose,
+        focus=chosen.occasion.focus,
+        context=_next_call(plan, chosen) if options.form == "cached" else None,
+        timeout=options.timeout,
+        redact=options.redact_secrets,
+    )
+    count = plan.window.scales.counter.count
+    chain = find_summarisers(place.host, plan.standing.loaded, options.summarisers, given=place.summarize, count=count)
+    return _Asked(task, chain, shares)
+
+
+def _next_call(plan: Plan, chosen: Chosen) -> AssembledContext:
+    """The call that would be made next if nothing were summarised, for whoever goes on from it."""
+    turn = plan.call.turn
+    worded = {each.key: each for each in plan.call.sent if each.is_input and each.turn == turn}
+    sent = [worded.get(each.key, each) for each in chosen.outlined.sent]
+    return assemble(plan.call._replace(sent=sent, dropped=(), must_fit=False))

@@ -1,0 +1,86 @@
+"""Steps by their name or a part of it: summaries show the last six characters, and people copy the first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nexus_core.errors import TurnError, UsageError
+from nexus_core.session.arguments import read_step
+from nexus_core.session.steps.walking import is_in_thread, walk_back
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nexus_core.values.ledger import Ledger, SessionRecord, Step
+
+SHORTEST = 4
+"""Fewer characters name nothing; too many steps would have them."""
+WHOLE = 26
+"""Characters of a whole name."""
+MOST = 8
+"""So many steps are listed of those that could be meant."""
+_SIGNS = frozenset("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
+
+
+def find_named(ledger: Ledger, name: object, tip: Step | None = None) -> Step | None:
+    """The step that is meant: the one of that name, or the only one whose name begins or ends so; None for none.
+
+    Args:
+        ledger: Where it is.
+        name: Its name, or at least four characters of its beginning or end.
+        tip: The newest step of the thread that it must be of; None for any in the ledger, all of which are looked at
+            where the name is not a whole one.
+
+    Raises:
+        UsageError: It is no text, or several steps could be meant; it lists them.
+    """
+    given = read_step(name)
+    step = ledger.step(given)
+    if step is not None:
+        return step if tip is None or is_in_thread(ledger, step, tip) else None
+    found = find_similar(ledger, given, tip)
+    if len(found) > 1:
+        listed = ", ".join(each.id for each in found[:MOST]) + (", …" if len(found) > MOST else "")
+        raise UsageError(f"{len(found):,} steps could be meant by {given!r}: {listed}", hint="give more of the name")
+    return found[0] if found else None
+
+
+def find_similar(ledger: Ledger, part: str, tip: Step | None) -> list[Step]:
+    """The steps whose name begins or ends so; none where it can be no part of a name."""
+    if not SHORTEST <= len(part) < WHOLE or not _SIGNS.issuperset(part):
+        return []
+    steps: Iterable[Step] = ledger.steps() if tip is None else walk_back(ledger, tip.id)
+    return sorted(
+        (step for step in steps if step.id.startswith(part) or step.id.endswith(part)), key=lambda each: each.id
+    )
+
+
+def end_of_turn(ledger: Ledger, record: SessionRecord, at: str) -> Step:
+    """The step with which a closed turn of a session ended.
+
+    Args:
+        ledger: Where the session is.
+        record: The session.
+        at: The turn, or the step that ended it, by its name or a part of that.
+
+    Raises:
+        UsageError: There is no such step in the session's thread.
+        TurnError: The turn is still open, or the step stands inside a turn.
+    """
+    tip = None if record.tip is None else ledger.step(record.tip)
+    step = None if tip is None else find_named(ledger, at, tip)
+    if step is None or tip is None:
+        raise UsageError(
+            f"there is no step {at!r} in session {record.label!r}", hint="`nexus session tree` lists those to fork from"
+        )
+    if step.closes:
+        return step
+    end = next(each for each in walk_back(ledger, tip.id) if each.turn == step.turn)
+    if not end.closes:
+        hint = f"the last that is closed ended with step {record.head}" if record.head else "none is closed yet"
+        raise TurnError(f"turn {step.turn} is still open", hint=hint)
+    if step.id != step.turn:
+        raise TurnError(
+            f"step {step.id} stands inside a turn", hint=f"its turn is {step.turn}, which ended with {end.id}"
+        )
+    return end

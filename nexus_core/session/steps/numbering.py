@@ -1,0 +1,82 @@
+"""How many turns a thread has and what they take: written down with every step, so that nobody has to read it all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nexus_core.session.steps.tail import Tail
+    from nexus_core.values.ledger import NewStep, Step
+
+TOKENS = "all_tokens"
+UNCOUNTED = ("compaction", "revert", "pin")
+"""Nothing is said in these, so a turn that consists of one is not counted."""
+
+
+CONTINUES = "continues"
+"""In the data of a turn that goes on with the one before it: a program kept one exchange in several pieces."""
+
+
+def turns_with(tip: Step | None, step: NewStep) -> dict[str, object]:
+    """The number that a step behind another writes down; nothing behind steps that have none."""
+    before = 0 if tip is None else tip.data.get("turns")
+    if not isinstance(before, int):
+        return {}
+    return {"turns": before + ((tip is None or tip.closes) and is_counted(step))}
+
+
+def turns_until(tail: Tail, tip: Step) -> int:
+    """The number that is written down, and the turns since; where there is none, as many as all steps say."""
+
+    def is_numbered(steps: Sequence[Step]) -> bool:
+        return any("turns" in step.data for step in steps)
+
+    found = 0
+    for step in reversed(tail.newest(tip.id, is_numbered)):
+        if isinstance(number := step.data.get("turns"), int):
+            return found + number
+        found += opens_turn(step)
+    return found
+
+
+def tokens_with(tip: Step | None, step: NewStep) -> dict[str, object]:
+    """The sum of tokens that a step behind another writes down; nothing behind steps that have none.
+
+    The ledger's own sum, `total`, begins anew with each counter; this one is of all of them.
+    """
+    before = 0 if tip is None else tip.data.get(TOKENS)
+    return {TOKENS: before + step.tokens} if isinstance(before, int) else {}
+
+
+def tokens_until(tail: Tail, tip: Step) -> int:
+    """The sum that is written down, and what was added since; where there is none, what all steps say."""
+
+    def is_summed(steps: Sequence[Step]) -> bool:
+        return any(TOKENS in step.data for step in steps)
+
+    found = 0
+    for step in reversed(tail.newest(tip.id, is_summed)):
+        if isinstance(number := step.data.get(TOKENS), int):
+            return found + number
+        found += step.tokens
+    return found
+
+
+def opens_turn(step: Step) -> bool:
+    """Whether a turn that counts begins with a step."""
+    return step.id == step.turn and is_counted(step) and not continues(step)
+
+
+def is_counted(step: Step | NewStep) -> bool:
+    """Whether a turn that begins with such a step counts: instructions alone are nothing that anybody answers."""
+    if step.kind in UNCOUNTED:
+        return False
+    is_told = step.kind == "input" and step.closes and bool(step.messages)
+    return not (is_told and all(message.role == "system" for message in step.messages))
+
+
+def continues(step: Step) -> bool:
+    """Whether a step goes on with the turn before its own."""
+    return step.kind == "turn" and step.data.get(CONTINUES) is True

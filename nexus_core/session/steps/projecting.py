@@ -1,0 +1,150 @@
+"""Steps become the messages that are sent: a projection, which changes and deletes nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nexus_core.assembly.sent import Sent
+from nexus_core.compaction.summary import summary_in_session
+from nexus_core.errors import LedgerError
+from nexus_core.session.steps.clamping import sent_messages
+from nexus_core.session.steps.turns import answered_by
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from nexus_core.session.steps.tail import Tail
+    from nexus_core.session.steps.weighing import Weighs
+    from nexus_core.values.ledger import Step
+    from nexus_core.values.source import Trust
+
+SILENT = ("compaction", "revert", "pin")
+"""Steps that say nothing by themselves."""
+
+
+def project(steps: Iterable[Step], scales: Weighs) -> list[Sent]:
+    """The messages of steps in the order in which a model reads them.
+
+    An input that was sealed stands as it was sent. Results stand in the order of their calls, however they came.
+    Compactions say nothing by themselves. A step that takes back the newest messages (`popped`) leaves them out.
+    """
+    sent: list[Sent] = []
+    results: list[tuple[int, Sent]] = []
+    for step in steps:
+        if step.kind in SILENT:
+            popped = step.data.get("popped")
+            if isinstance(popped, int) and popped > 0:
+                _flush(results, sent)
+                del sent[-popped:]
+            continue
+        messages = _sent(step, scales)
+        if not messages:
+            continue
+        if step.kind in ("result", "interrupted"):
+            results += zip(_places(step), messages, strict=True)
+            continue
+        if results:
+            _flush(results, sent)
+        if step.kind == "sealed":
+            _put_in_place(sent, messages, step.turn)
+        else:
+            sent += messages
+    _flush(results, sent)
+    return sent
+
+
+def kept_steps(tail: Tail, compaction: Step, tip: str) -> list[Step]:
+    """The steps that a compaction keeps, and all since; with the input of the turn in which they begin.
+
+    Raises:
+        LedgerError: The first step it keeps is not among those before it.
+    """
+    first = compaction.data.get("first_kept")
+    if first is None:
+        return tail.since(compaction.id, tip)[1:]
+    if not isinstance(first, str):
+        raise LedgerError(f"compaction {compaction.id} does not say what it keeps")
+    kept = tail.since(first, tip)
+    if kept[0].kind == "input" or kept[0].id == kept[0].turn:
+        return kept
+    begun = [step for step in tail.since(kept[0].turn, tip) if opens_turn(step)]
+    opening = [step for step in begun if step.turn == kept[0].turn and step.position < kept[0].position]
+    return [*opening, *kept]
+
+
+def carried_messages(tail: Tail, compaction: Step, scales: Weighs) -> list[Sent]:
+    """What was pinned when a compaction summarised the rest; it stands behind the summary, and is never left out."""
+    pinned = compaction.data.get("pinned")
+    steps = [each for name in pinned for each in tail.span(name, name)] if isinstance(pinned, list) else []
+    return [each._replace(turn="", is_input=False) for each in project(steps, scales)]
+
+
+def opens_turn(step: Step) -> bool:
+    """Whether a turn is about what a step says; more may be said in it later."""
+    return step.kind == "sealed" or (step.kind == "input" and step.id == step.turn)
+
+
+def summary_messages(compaction: Step, scales: Weighs) -> list[Sent]:
+    """What stands for all that came before a compaction: its summary, or what another program put in its place."""
+    name, trust = compaction.id, trust_of_compaction(compaction)
+    if compaction.messages:
+        weighed = zip(sent_messages(compaction), scales.weigh_step(compaction), strict=True)
+        return [
+            Sent(message, tokens, step=name, place=place, told_by=trust)
+            for place, (message, tokens) in enumerate(weighed)
+        ]
+    summary = compaction.data.get("summary")
+    if not summary:
+        return []
+    message = summary_in_session(str(summary), name)
+    return [Sent(message, scales.weigh(message), step=name, told_by=trust)]
+
+
+def trust_of_compaction(compaction: Step) -> Trust:
+    """Whose word a summary is; anybody's, where nobody has written it down."""
+    trust = compaction.data.get("trust")
+    return "user" if trust == "user" else "project" if trust == "project" else "foreign"
+
+
+def _places(step: Step) -> list[int]:
+    """Where the messages of a step with results belong among the results of a reply: each by the first it brings."""
+    places = [key.place for key in answered_by(step)]
+    found, at = [], 0
+    for message in step.messages:
+        end = at + max(len(message.tool_results), 1)
+        found.append(min(places[at:end], default=0))
+        at = end
+    return found
+
+
+def _flush(results: list[tuple[int, Sent]], sent: list[Sent]) -> None:
+    """Put results behind the reply that asked for them."""
+    sent += [result for _, result in sorted(results, key=lambda pair: pair[0])]
+    results.clear()
+
+
+def _put_in_place(sent: list[Sent], messages: Iterable[Sent], turn: str) -> None:
+    """Put an input as it was sent in the place of what was said; more may have been said behind it."""
+    first = len(sent)
+    while first and sent[first - 1].turn == turn:
+        first -= 1
+    inputs = [place for place in range(first, len(sent)) if sent[place].is_input]
+    place = inputs[0] if inputs else len(sent)
+    said = (sent[place].said or sent[place].message) if inputs else None
+    for each in reversed(inputs):
+        del sent[each]
+    sent[place:place] = [each._replace(said=said) for each in messages]
+
+
+def _sent(step: Step, scales: Weighs) -> Sequence[Sent]:
+    known = scales.projected.get(step.id)
+    if known is None:
+        scales.remember(step.id, known := tuple(_weighed(step, scales)))
+    return known
+
+
+def _weighed(step: Step, scales: Weighs) -> Iterator[Sent]:
+    is_input, turn, name, created = opens_turn(step), step.turn, step.id, step.created
+    is_shortened = "clamp" in step.data
+    for place, (message, tokens) in enumerate(zip(sent_messages(step), scales.weigh_step(step), strict=True)):
+        yield Sent(message, tokens, turn, is_input, name, place, created, None, is_shortened)

@@ -1,0 +1,139 @@
+"""What steps take, as they are sent; counted once for each counter."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from nexus_core.assembly.placements import place_static
+from nexus_core.session.steps.clamping import sent_messages
+from nexus_core.tokens.messages import count_tools
+from nexus_core.values.message import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from nexus_core.assembly.cut import Grouped
+    from nexus_core.assembly.epoch import Epoch
+    from nexus_core.assembly.sent import Sent
+    from nexus_core.assembly.tools import Offered
+    from nexus_core.tokens.memory import RememberingCounter
+    from nexus_core.values.ledger import Step
+    from nexus_core.values.placement import Placement
+    from nexus_core.values.section import Section
+
+MOST_STEPS = 100_000
+"""So many steps are remembered with what they take."""
+MOST_PROJECTED = 20_000
+"""The same of steps with their messages; more than fit into the largest window."""
+MOST_EPOCHS = 64
+"""The same of epochs."""
+
+
+class Weighs(Protocol):
+    """Whoever says what messages take, in the name of a counter."""
+
+    @property
+    def name(self) -> str:
+        """The counter."""
+
+    @property
+    def projected(self) -> Mapping[str, tuple[Sent, ...]]:
+        """What is remembered of steps: their messages, as they are sent."""
+
+    def remember(self, step: str, sent: tuple[Sent, ...]) -> None:
+        """Remember the messages of a step."""
+
+    def weigh(self, message: Message) -> int:
+        """What a message takes."""
+
+    def weigh_step(self, step: Step) -> list[int]:
+        """What each message of a step takes, as it is sent."""
+
+
+class Weightless:
+    """For those who only want to read: nothing is counted, and no counter is needed."""
+
+    name = ""
+    projected: Mapping[str, tuple[Sent, ...]] = MappingProxyType({})
+
+    def remember(self, step: str, sent: tuple[Sent, ...]) -> None:
+        """Nothing is remembered."""
+
+    def weigh(self, message: Message) -> int:  # noqa: ARG002 - whatever it is
+        """Nothing."""
+        return 0
+
+    def weigh_step(self, step: Step) -> list[int]:
+        """Nothing."""
+        return [0] * len(step.messages)
+
+
+class Scales:
+    """Weighs with one counter; what others weighed is weighed again, once.
+
+    Args:
+        counter: Who counts.
+    """
+
+    def __init__(self, counter: RememberingCounter) -> None:
+        self.counter = counter
+        self.projected: dict[str, tuple[Sent, ...]] = {}
+        self.grouped: dict[object, Grouped] = {}
+        self.placed: dict[tuple[str, int, int], Placement] = {}
+        self._known: dict[str, list[int]] = {}
+        self._epochs: dict[str, dict[str, int]] = {}
+        self._placed: dict[str, tuple[Sequence[Offered], tuple[Placement, ...]]] = {}
+
+    @property
+    def name(self) -> str:
+        """The counter."""
+        return self.counter.name
+
+    def weigh(self, message: Message) -> int:
+        """What a message takes."""
+        return self.counter.count_messages([message])
+
+    def remember(self, step: str, sent: tuple[Sent, ...]) -> None:
+        """Remember the messages of a step."""
+        _make_room(self.projected, MOST_PROJECTED)
+        self.projected[step] = sent
+
+    def weigh_epoch(self, epoch: Epoch) -> dict[str, int]:
+        """What system prompt and tools take."""
+        known = self._epochs.get(epoch.digest)
+        if known is None:
+            _make_room(self._epochs, MOST_EPOCHS)
+            system = self.weigh(Message("system", epoch.system)) if epoch.system else 0
+            self._epochs[epoch.digest] = known = {"system": system, "tools": count_tools(self.counter, epoch.tools)}
+        return known
+
+    def place_epoch(
+        self, digest: str, sections: Iterable[Section], offered: Sequence[Offered]
+    ) -> tuple[Placement, ...]:
+        """Where everything in the static zone comes from, and what each takes."""
+        known = self._placed.get(digest)
+        if known is None or known[0] is not offered:
+            _make_room(self._placed, MOST_EPOCHS)
+            self._placed[digest] = known = offered, place_static(sections, offered, self.counter)
+        return known[1]
+
+    def weigh_step(self, step: Step) -> list[int]:
+        """What each message of a step takes, as it is sent."""
+        # What was said counts in its seal, as it is sent.
+        if step.counter == self.counter.name and step.kind != "input" and "clamp" not in step.data:
+            sizes = step.data.get("sizes")
+            if isinstance(sizes, list | tuple) and len(sizes) == len(step.messages):
+                return [int(size) for size in sizes]
+            if len(step.messages) == 1:
+                return [step.tokens]
+        known = self._known.get(step.id)
+        if known is None:
+            _make_room(self._known, MOST_STEPS)
+            self._known[step.id] = known = [self.weigh(message) for message in sent_messages(step)]
+        return known
+
+
+def _make_room(known: dict[Any, Any], most: int) -> None:
+    if len(known) >= most:
+        known.clear()

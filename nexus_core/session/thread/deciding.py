@@ -1,0 +1,81 @@
+"""What becomes of what is given to be recorded: a step, or the one that is there already."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from nexus_core.assembly.calibration import learn
+from nexus_core.session.recording.new_steps import Known, agent_step, read_agent_result, reply_step, result_step
+from nexus_core.session.recording.replies import endless, read_reply
+from nexus_core.session.recording.results import read_results
+from nexus_core.session.steps.turns import read_usage
+from nexus_core.session.thread.assembling import ensure_in_use
+from nexus_core.values.agent_result import AgentResult
+from nexus_core.values.ledger import NewStep
+
+if TYPE_CHECKING:
+    from nexus_core.session.steps.state import State
+    from nexus_core.session.thread.appending import Decide
+    from nexus_core.session.thread.last_call import LastCall
+    from nexus_core.session.thread.thread import Thread
+
+
+class Deciding:
+    """Decides about what is given, wherever the session stands then.
+
+    Args:
+        thread: The session.
+        last: What was last sent.
+    """
+
+    def __init__(self, thread: Thread, last: LastCall) -> None:
+        self._thread = thread
+        self._last = last
+
+    def about(self, given: object, *, interrupted: bool | None) -> Decide:
+        """Read what is to be recorded, and say how it is decided about.
+
+        Raises:
+            MessageError: It is in no shape that is known, or a stream whose end is missing.
+        """
+        if isinstance(given, AgentResult):
+            result = read_agent_result(given)
+            return lambda state: self._agent(state, result)
+        brought = read_results(given)
+        if brought is not None:
+            return lambda state: result_step(state.turn, brought)
+        reply = read_reply(given)
+        if reply.stop == "broken" and interrupted is None:
+            raise endless()
+
+        def decide(state: State) -> NewStep | Known:
+            decided = reply_step(state.turn, reply, interrupted=bool(interrupted))
+            if isinstance(decided, Known):
+                return decided
+            self._last.ensure_unmoved(state)
+            return self._measured(decided, state)
+
+        return decide
+
+    def _measured(self, step: NewStep, state: State) -> NewStep:
+        """A reply with what was sent to get it, and what its provider's count of that teaches."""
+        if state.tip is None or state.turn is None:
+            return step
+        sent, sent_from = self._last.tokens(state), self._last.sent_from(state)
+        data: dict[str, Any] = dict(step.data)
+        if sent_from is not None:
+            data["asked"] = sent_from
+        if sent is not None:
+            data["sent"] = sent
+            usage = read_usage(step.data.get("usage"))
+            if usage is not None:
+                data["calibration"] = learn(state.ratios, str(state.turn.sealed("model")), sent, usage.input_tokens)
+        return replace(step, data=data)
+
+    def _agent(self, state: State, given: AgentResult) -> NewStep | Known:
+        newest = self._thread.newest(state) if given.id else ()
+        decided = agent_step(state.turn, given, newest)
+        if isinstance(decided, NewStep) and decided.kind == "turn":
+            ensure_in_use(state)
+        return decided

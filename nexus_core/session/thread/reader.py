@@ -1,0 +1,174 @@
+"""Where a session stands in its ledger, and what it would send. Every method may take its time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nexus_core.assembly.tools import read_tools
+from nexus_core.errors import ConfigError, FileError
+from nexus_core.session.asking.planning import Planner
+from nexus_core.session.steps.state import State
+from nexus_core.values.request import Request
+from nexus_core.values.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nexus_core.assembly.standing import Standing
+    from nexus_core.assembly.surroundings import Seen
+    from nexus_core.errors import NexusError
+    from nexus_core.session.asking.inputs import Said
+    from nexus_core.session.asking.planning import Plan
+    from nexus_core.session.options import Options
+    from nexus_core.session.place import Place
+    from nexus_core.session.steps.tail import Tail
+    from nexus_core.values.conversation import Tool
+    from nexus_core.values.finding import Finding
+    from nexus_core.values.ledger import Ledger
+    from nexus_core.values.request import Mode
+
+
+class ThreadReader:
+    """What can be known of a session without adding to it.
+
+    Args:
+        place: Where it lives.
+        label: Its name; "" for a conversation that is not kept.
+        options: What the caller says about it.
+        mode: How the agent is driven.
+    """
+
+    def __init__(self, place: Place, label: str, options: Options, mode: Mode = "repl") -> None:
+        self.label = label
+        self.place = place
+        self.options = options
+        self._mode = mode
+        self._known_tools: dict[str, tuple[Tool, ...]] = {}
+        self._settings: Settings | None = None
+
+    def read(self) -> State:
+        """Where it stands now."""
+        record = self._ledger.session(self.label) if self.label else None
+        if record is None or record.tip is None:
+            return State(record, None, None)
+        from nexus_core.session.steps.turns import Turn  # noqa: PLC0415 - not for what is not kept
+
+        turn = Turn(self.tail.turn(record.tip))
+        return State(record, turn.steps[-1], turn)
+
+    def labels(self) -> list[str]:
+        """The names of all sessions."""
+        return [record.label for record in self._ledger.sessions(status=None)]
+
+    def standing(self, state: State) -> Standing:
+        """What stands around it now.
+
+        Raises:
+            UnknownNameError: Nobody offers its role or renderer.
+            MessageError: Something among its tools is no definition of a tool.
+        """
+        return self._stand(state)[0]
+
+    def model(self, state: State, settings: Settings) -> str:
+        """Whom to ask."""
+        known = self.options.model or state.kept.get("model")
+        return str(known or settings.get("provider.model") or "")
+
+    def plan(self, state: State, said: Said | None = None) -> Plan:
+        """What goes into a call of the open turn, or of one that is only tried out with something said."""
+        standing, findings = self._stand(state)
+        tail = self.tail if state.tip is not None else None
+        model = self.model(state, standing.settings)
+        plan = Planner(self.place, tail, state, standing, model).plan(said)
+        if self.label and not model:
+            findings = (*findings, _nobody_named())
+        if tail is not None and (changed := tail.changed()):
+            findings = (*findings, _changed(changed))
+        return plan._replace(call=plan.call._replace(findings=(*findings, *plan.call.findings)))
+
+    @property
+    def _ledger(self) -> Ledger:
+        return self.place.ledger
+
+    @property
+    def tail(self) -> Tail:
+        """What is known of its thread."""
+        return self.place.tail(self.label)
+
+    def _stand(self, state: State) -> tuple[Standing, tuple[Finding, ...]]:
+        try:
+            found = self._look(state)
+        except (FileError, ConfigError) as error:
+            return self._stand_still(state, error), (_unread(error),)
+        return self.place.surroundings.stand(found, self._fields(state, found[-1][1].settings)), ()
+
+    def _stand_still(self, state: State, error: NexusError) -> Standing:
+        """What stood around it when files could last be read; a conversation goes on, whatever became of them.
+
+        Raises:
+            error: Nothing was sent yet, or everything shall be read again, or something else is wanted now than then.
+        """
+        epochs, surroundings = self.place.epochs, self.place.surroundings
+        epoch = epochs.read(state.epoch) if state.epoch else None
+        if epoch is None or epoch.basis.get("reloads", 0) != state.reloads:
+            raise error
+        found = surroundings.last_look(self._places(state), self._mode)
+        if found is not None:
+            self._settings = found[-1][1].settings
+            return surroundings.stand(found, self._fields(state, self._settings))
+        self._settings = epochs.setup(state.setup) if state.setup else Settings()
+        request = Request(cwd=self._places(state)[-1], home=self.place.home, mode=self._mode)
+        request = replace(request, **self._fields(state, self._settings)).standing
+        from nexus_core.assembly.frozen_standing import FrozenStanding, agrees  # noqa: PLC0415 - seldom needed
+
+        if not agrees(epoch, request):
+            raise error
+        request = replace(request, renderer=str(epoch.basis.get("renderer")))
+        told = epochs.view(state.view or epoch.view)
+        return FrozenStanding(request, self._settings, epoch, told, self.place.host)
+
+    def _fields(self, state: State, settings: Settings) -> dict[str, Any]:
+        """The circumstances that the caller decides."""
+        fields = self.options.over(state.kept)
+        fields.pop("model", None)
+        return fields | {"tools": self._given_tools(state, settings), "session": self.label}
+
+    def _look(self, state: State) -> list[Seen]:
+        found = self.place.surroundings.look(self._places(state), self._mode)
+        self._settings = found[-1][1].settings
+        return found
+
+    def _places(self, state: State) -> list[Path]:
+        inherited = state.kept.get("inherits")
+        return [Path(each) for each in inherited] if isinstance(inherited, list) else [self.place.cwd]
+
+    def _given_tools(self, state: State, settings: Settings) -> tuple[Tool, ...]:
+        """What the caller offers, else what was offered before."""
+        if self.options.tools is None:
+            return (self.place.epochs.read(state.epoch).given or ()) if state.epoch else ()
+        api = self.place.model(self.model(state, settings), settings).api
+        if api not in self._known_tools:
+            self._known_tools[api] = read_tools(self.options.tools, api)
+        return self._known_tools[api]
+
+
+def _nobody_named() -> Finding:
+    from nexus_core.values.finding import Finding  # noqa: PLC0415 - most say whom they ask
+
+    return Finding("no-model", "nobody is named to be asked; model=… or --model names a model, or provider.model")
+
+
+def _changed(steps: Sequence[str]) -> Finding:
+    from nexus_core.values.finding import Finding  # noqa: PLC0415 - seldom does anybody change a ledger
+
+    what = f"{len(steps)} steps are" if len(steps) > 1 else f"step {steps[0]} is"
+    return Finding("step-changed", f"{what} not what was recorded; `nexus session verify` says what was changed")
+
+
+def _unread(error: NexusError) -> Finding:
+    from nexus_core.values.finding import Finding  # noqa: PLC0415 - seldom is a file in the way
+
+    where = f" ({error.where})" if error.where else ""
+    return Finding("unread-files", f"files are used as they were before, because {error.what}{where}")

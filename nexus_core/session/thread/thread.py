@@ -1,0 +1,203 @@
+"""How a session gets on in its ledger. Every method may take its time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from nexus_core.assembly.call import assemble
+from nexus_core.errors import ExistsError, NexusError
+from nexus_core.session.arguments import read_label, read_step
+from nexus_core.session.caching import cache_of
+from nexus_core.session.place import RESULT_TOKENS, number
+from nexus_core.session.replaying import find_step, replay, sent_before
+from nexus_core.session.spawning import hire, worker_options
+from nexus_core.session.steps.clamping import SOME_STEP, apply_clamps, find_clamps
+from nexus_core.session.steps.naming import end_of_turn
+from nexus_core.session.steps.numbering import tokens_with, turns_with
+from nexus_core.session.steps.reading import Bounds, read_thread
+from nexus_core.session.steps.spending import spent_until, spent_with
+from nexus_core.session.steps.state import State, carried
+from nexus_core.session.steps.tail import Tail
+from nexus_core.session.steps.turns import Turn
+from nexus_core.session.steps.weighing import Weightless
+from nexus_core.session.thread.reader import ThreadReader
+from nexus_core.values.cache import CacheReport
+from nexus_core.values.ledger import SessionRecord
+from nexus_core.values.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nexus_core.assembly.call import Call
+    from nexus_core.session.asking.planning import Seal
+    from nexus_core.session.spawning import Orders
+    from nexus_core.values.conversation import Usage
+    from nexus_core.values.ledger import NewStep, Step
+    from nexus_core.values.message import Message
+
+PUT_TOGETHER = ("input", "sealed")
+"""The steps that depend on files: a session works in the directory in which these were made last."""
+INHERITED = ("renderer", "permissions")
+"""What a worker has from the session that made it, besides its model."""
+
+
+class Thread(ThreadReader):
+    """The steps of one session, to which others are added; arguments as for `ThreadReader`."""
+
+    # ---- reading --------------------------------------------------------------------------------------------
+
+    def turn(self, step: Step) -> Turn:
+        """The turn of a step, up to that step."""
+        return Turn(self.tail.turn(step.id))
+
+    def newest(self, state: State) -> Sequence[Step]:
+        """The newest steps, some dozens of them."""
+        return () if state.tip is None else self.tail.newest(state.tip.id, lambda _: True)
+
+    def messages(self, tip: Step) -> tuple[Message, ...]:
+        """What was said: the latest summary and what it keeps, or all."""
+        return tuple(sent.message for sent in read_thread(self.tail, tip, Weightless(), Bounds()))
+
+    def spent(self, tip: Step) -> Usage:
+        """What it has cost, from its first turn on."""
+        return spent_until(self.tail, tip)
+
+    # ---- what was sent --------------------------------------------------------------------------------------
+
+    def replay(self, name: str) -> Call:
+        """What was sent before a reply."""
+        tip = sent_before(self._ledger, name)
+        settings = self._settings_known(State(None, None, None))
+        return replay(self.place, Tail(self._ledger), tip, settings, self.label)
+
+    def sent_at(self, tip: Step) -> int | None:
+        """The tokens that were sent when a step was the newest, as we count; None where nobody can know."""
+        try:
+            settings = self._settings_known(State(None, None, None))
+            return assemble(replay(self.place, self.tail, tip, settings, self.label)).token_budget.total
+        except NexusError:  # a reply must be kept, whatever became of what was sent
+            return None
+
+    def cache_of(self, step: Step) -> CacheReport:
+        """What became of the provider's cache in the call that a reply answers."""
+        try:
+            return cache_of(self.place, self.tail, step, self._settings_known(State(None, None, None)))
+        except NexusError:
+            return CacheReport()
+
+    def cache(self, name: str) -> CacheReport:
+        """The same by the name of the step.
+
+        Raises:
+            UsageError: There is no such step.
+        """
+        return self.cache_of(find_step(self._ledger, name))
+
+    # ---- adding ---------------------------------------------------------------------------------------------
+
+    def append(self, step: NewStep, state: State) -> Step:
+        """Add a step where the session stood, with what it takes and what goes on from the step before.
+
+        Raises:
+            ConflictError: It stands elsewhere by now.
+        """
+        is_put_together = step.kind in PUT_TOGETHER
+        record = state.record
+        if record is None or self._news(record, is_put_together=is_put_together):
+            record = self.create(is_put_together=is_put_together)
+        new = self._weighed(step, state)
+        sums = turns_with(state.tip, step) | tokens_with(state.tip, new) | spent_with(state.tip, step)
+        data = carried(state.tip) | sums | dict(new.data)
+        new = replace(new, data={name: value for name, value in data.items() if name != "cut" or value is not None})
+        added = self._ledger.append(record.label, new, after=None if state.tip is None else state.tip.id)
+        self.tail.add(added)
+        return added
+
+    def seal(self, seal: Seal, state: State) -> Step:
+        """Write down how something is sent."""
+        self.place.epochs.store(seal.blobs)
+        return self.append(seal.step, state)
+
+    def create(self, *, is_put_together: bool = True) -> SessionRecord:
+        """The session, made if it is not there; it remembers what the caller says about it, and where it works.
+
+        Args:
+            is_put_together: Whether something is said that is put together here, from the files of this directory.
+        """
+        record = self._ledger.session(self.label)
+        if record is not None:
+            news = self._news(record, is_put_together=is_put_together)
+            return self._ledger.update(self.label, data={**record.data, **news}) if news else record
+        data = {"model": "", "cwd": str(self.place.cwd), **self.options.said}
+        try:
+            return self._ledger.create(self.label, data=data)
+        except ExistsError:  # somebody else was faster
+            return self.create(is_put_together=is_put_together)
+
+    def reload(self) -> None:
+        """Have the next call begin with everything as it is then."""
+        record = self._ledger.session(self.label)
+        if record is not None:
+            reloads = State(record, None, None).reloads + 1
+            self._ledger.update(self.label, data={**record.data, "reloads": reloads})
+
+    def fork(self, label: str, at: str | None) -> Thread:
+        """A session that begins where a closed turn of this one ended, by default the last."""
+        label, at = read_label(label), None if at is None else read_step(at, "at")
+        record = self._ledger.session(self.label)
+        head, data = (record.head, record.data) if record else (None, {})
+        if at is not None:
+            head = end_of_turn(self._ledger, record or SessionRecord(label=self.label), at).id
+        self._ledger.create(label, head=head, origin=self.label, data=_without_parent(data))
+        return Thread(self.place, label, self.options, self._mode)
+
+    def spawn(self, orders: Orders) -> Thread:
+        """A worker with a task, made if it is not there."""
+        state = self.read()
+        found = self._look(state)
+        settings = found[-1][1].settings
+        made = {name: value for name, value in {**state.kept, **self.options.said}.items() if name in INHERITED}
+        options = worker_options(orders, self._given_tools(state, settings))
+        made["model"] = options.model or self.model(state, settings)
+        record = hire(self.place, self.label, state, orders, made)
+        return Thread(self.place, record.label, options, self._mode)
+
+    # ---- what it goes by ------------------------------------------------------------------------------------
+
+    def _settings_known(self, state: State) -> Settings:
+        """The settings as they were last seen: what was said must be kept, whatever became of a file meanwhile."""
+        if self._settings is None:
+            try:
+                self._look(state)
+            except NexusError:
+                return self.place.epochs.setup(state.setup) if state.setup else Settings()
+        return self._settings or Settings()
+
+    def _news(self, record: SessionRecord, *, is_put_together: bool) -> dict[str, Any]:
+        """What it does not remember of what the caller says about it, and of where it works."""
+        said = self.options.said
+        if is_put_together and "inherits" not in record.data:  # a worker stays where it was sent
+            said["cwd"] = str(self.place.cwd)
+        return {name: value for name, value in said.items() if record.data.get(name) != value}
+
+    def _weighed(self, step: NewStep, state: State) -> NewStep:
+        """A step with what its messages take; long results are cut once and for all."""
+        settings = self._settings_known(state)
+        scales = self.place.scales(self.model(state, settings), settings)
+        limit = number(settings, "truncation.tool_result_tokens", RESULT_TOKENS)
+        data: dict[str, Any] = dict(step.data)
+        clamps = find_clamps(step.messages, limit, scales.counter.count)
+        if clamps:
+            data["clamp"] = [list(clamp) for clamp in clamps]
+        sizes = [scales.weigh(message) for message in apply_clamps(step.messages, clamps, SOME_STEP)]
+        if len(sizes) > 1:
+            data["sizes"] = sizes
+        # What was said counts in its seal, as it is sent.
+        tokens = 0 if step.kind == "input" else sum(sizes)
+        return replace(step, tokens=tokens, counter=scales.counter.name, data=data)
+
+
+def _without_parent(data: Any) -> dict[str, Any]:  # noqa: ANN401 - what a record holds
+    """What a fork remembers: it answers no call of anybody."""
+    return {name: value for name, value in data.items() if name not in ("parent", "call")}
