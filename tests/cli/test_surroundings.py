@@ -16,7 +16,9 @@ from tests.conftest import ROOT
 from tests.effort import sampled
 
 WATCHED = """
-import sys
+import signal, sys
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who is started in the background inherits that it is ignored
 
 def watch(event, arguments):
     if event in {"socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto"}:

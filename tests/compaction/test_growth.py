@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import process_time
 
 import pytest
 
@@ -15,6 +14,7 @@ from nexus_core.compaction.prompts import build_summarize_prompt
 from nexus_core.values.compaction import SummaryRequest, ThreadMessage
 from tests.compaction.threads import conversation, said, words
 from tests.effort import sampled
+from tests.timing import seconds
 
 PUMPS = {
     "prose": "the quick brown fox jumps over 12 ms src/a.py. ",
@@ -37,12 +37,6 @@ PUMPS = {
     "backslashes": "\\",
     "colons": "::",
 }
-
-
-def seconds(work: Callable[[], object]) -> float:
-    start = process_time()
-    work()
-    return process_time() - start
 
 
 def grows(short: Callable[[], object], long: Callable[[], object]) -> float:

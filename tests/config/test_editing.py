@@ -1,4 +1,3 @@
-import time
 from textwrap import dedent
 
 import pytest
@@ -6,6 +5,7 @@ import pytest
 from nexus_core.config.editing import remove_value, set_value
 from nexus_core.config.json_document import JsonValue
 from nexus_core.config.json_parser import JsonSyntaxError, parse_json
+from tests.timing import seconds
 
 CONFIG = dedent(
     """\
@@ -317,9 +317,11 @@ def test_a_key_is_written_as_json() -> None:
 
 def test_a_large_text_is_edited_within_two_seconds() -> None:
     text = '{"a": [' + ", ".join(["{}"] * 40_000) + "] /*" + " " * 100_000 + "*/ }"
-    before = time.process_time()
+    edited: list[str] = []
 
-    edited = remove_value(set_value(text, "/a/-", 1, comments=True), "/a/40000", comments=True)
+    took = seconds(
+        lambda: edited.append(remove_value(set_value(text, "/a/-", 1, comments=True), "/a/40000", comments=True))
+    )
 
-    assert time.process_time() - before < 2
-    assert edited == text
+    assert took < 2
+    assert edited == [text]

@@ -1,6 +1,5 @@
 import json
 import sys
-import time
 import tracemalloc
 from collections.abc import Iterator
 
@@ -10,6 +9,7 @@ from nexus_core.config.json_document import MAX_DEPTH, MAX_VALUES
 from nexus_core.config.json_parser import JsonSyntaxError, is_blank, parse_json
 from nexus_core.config.lines import Lines, Position
 from tests.effort import sampled
+from tests.timing import seconds
 
 MEBIBYTE = 1024 * 1024
 
@@ -391,7 +391,7 @@ def test_a_key_that_is_there_twice_is_shown_at_its_second_place() -> None:
 def test_a_long_key_is_not_repeated_in_full() -> None:
     key = "k" * 1000
 
-    assert refusal(f'{{"{key}": 1, "{key}": 2}}').message == f"Duplicate key '{'k' * 40}…', already on line 1"
+    assert refusal(f'{{"{key}": 1, "{key}": 2}}').message == f"Duplicate key '{'k' * 39}…', already on line 1"
 
 
 def test_an_integer_of_many_digits_is_exact() -> None:
@@ -522,12 +522,12 @@ BOMBS = {
 @pytest.mark.acceptance("T16")
 @pytest.mark.parametrize("text", sampled(BOMBS.values(), one_in=3), ids=BOMBS)
 def test_a_bomb_is_refused_within_a_second_with_its_place(text: str) -> None:
-    before = time.process_time()
+    positions: list[Position] = []
 
-    position = Lines(text).position(refusal(text, comments=True).offset)
+    took = seconds(lambda: positions.append(Lines(text).position(refusal(text, comments=True).offset)))
 
-    assert time.process_time() - before < 1
-    assert position >= Position(1, 1)
+    assert took < 1
+    assert positions >= [Position(1, 1)]
 
 
 @pytest.mark.acceptance("T16")

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from nexus_core.config.merging import deep_merge, merge_configs
 from nexus_core.plugin import Layer, LayerConfig
 from nexus_core.values.declarations import LIST_POLICIES, ListPolicy
 from tests.effort import sampled
+from tests.timing import seconds
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text("abc", max_size=3),
@@ -219,12 +219,10 @@ LARGE = {
 def test_the_time_to_merge_grows_with_the_size_and_not_with_its_square(
     make: Callable[[int], list[dict[str, object]]],
 ) -> None:
-    def seconds(size: int) -> float:
+    def merging(size: int) -> float:
         configs = [LayerConfig(Path("/x"), each) for each in make(size)]
-        before = time.process_time()
-        merge_configs(configs, {"/s": "by-name", "/u": "unique"})
-        return time.process_time() - before
+        return seconds(lambda: merge_configs(configs, {"/s": "by-name", "/u": "unique"}))
 
-    few, many = min(seconds(1_000) for _ in range(5)), min(seconds(16_000) for _ in range(2))
+    few, many = min(merging(1_000) for _ in range(5)), min(merging(16_000) for _ in range(2))
 
     assert many < 80 * few  # 16 when it grows with the size, 256 with its square

@@ -1,5 +1,4 @@
 import re
-import time
 import unicodedata
 from collections.abc import Callable
 
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 from nexus_core.text.hidden import bare, find_hidden, strip_hidden
 from nexus_core.text.markers import ELEMENTS, FENCES, HEADINGS, SUMMARIES, TAGS, escape, forged, neutralise, unescape
 from tests.effort import sampled
+from tests.timing import seconds
 
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))
 
@@ -266,12 +266,6 @@ MARKER_PUMPS = [
 MARKER_STARTS = ["", "#\u00e9\n", "# ", "<", "## Workspace Rules ("]
 
 
-def seconds(function: Callable[[str], object], text: str) -> float:
-    start = time.process_time()
-    function(text)
-    return time.process_time() - start
-
-
 @pytest.mark.acceptance("T18")
 @pytest.mark.parametrize(
     ("function", "start", "pump"),
@@ -294,5 +288,8 @@ def test_four_times_the_text_takes_about_four_times_the_time(
     text = (start + pump * 100_000)[:100_000]
     short, long = text[:25_000] + ">", text + ">"
 
+    def takes(text: str) -> float:
+        return seconds(lambda: function(text))
+
     # Linear is 4, the square is 16. A millisecond for what the clock cannot tell, three attempts for a busy machine.
-    assert any(seconds(function, long) < 8 * seconds(function, short) + 0.001 for _ in range(3))
+    assert any(takes(long) < 8 * takes(short) + 0.001 for _ in range(3))
