@@ -6,7 +6,7 @@ config/             settings: parsed, merged with origins, checked; trust/ is wh
 hookspecs           the contract with plugins; host/ is the machine that holds both sides to it
 layers/             places on disk become texts and settings; rendering/ turns sections into a prompt
 dialects/           each API's messages, read into neutral ones and written back; tokens/ counts them
-history/            conversations: grouped, repaired, made to fit, kept
+history/            conversations: grouped, repaired, made to fit, kept; compaction/: earlier turns become a summary
 assembly/           what one call is put together from; session/: a tool loop that outlives its program
 nexus               the facade over all of it; context has the names other programs know it by
 adapters/           the interfaces of other frameworks: OpenAI Agents SDK, LangGraph

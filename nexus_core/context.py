@@ -83,47 +83,56 @@ __all__ = [
 
 
 # Each is imported by those who ask for it: pydantic for the settings, all of Nexus for loading, neither for counting.
-_ELSEWHERE = {
-    "AgentResult": "nexus_core.values.agent_result",
-    "AssembledContext": "nexus_core.values.assembled",
-    "CompactionResult": "nexus_core.compaction.selection",
-    "Config": "nexus_core.config.schema",
-    "ContextConfig": "nexus_core.config.schema",
-    "ContextLayer": "nexus_core.layers.context_layer",
-    "ContextManager": "nexus_core.history.manager",
-    "ContextSources": "nexus_core.layers.context",
-    "Conversation": "nexus_core.values.conversation",
-    "File": "nexus_core.values.parts",
-    "Image": "nexus_core.values.parts",
-    "LoadedContext": "nexus_core.layers.context",
-    "LoadedSource": "nexus_core.layers.context",
-    "MCPServerConfig": "nexus_core.values.servers",
-    "MCPServerWithOrigin": "nexus_core.values.servers",
-    "Message": "nexus_core.values.message",
-    "Opaque": "nexus_core.values.parts",
-    "Reasoning": "nexus_core.values.parts",
-    "SimpleTokenCounter": "nexus_core.tokens.estimator",
-    "Text": "nexus_core.values.parts",
-    "TokenBudget": "nexus_core.values.budget",
-    "TokenCounter": "nexus_core.values.counting",
-    "ToolCall": "nexus_core.values.parts",
-    "ToolResult": "nexus_core.values.parts",
-    "build_summarize_prompt": "nexus_core.compaction.prompts",
-    "create_summary_message": "nexus_core.compaction.summary",
-    "deep_merge": "nexus_core.config.merging",
-    "get_token_counter": "nexus_core.tokens.counters",
-    "select_messages_for_compaction": "nexus_core.compaction.selection",
+_HOMES = {
+    "AgentResult": "values.agent_result",
+    "AssembledContext": "values.assembled",
+    "CompactionResult": "compaction.selection",
+    "Config": "config.schema",
+    "ContextConfig": "config.schema",
+    "ContextLayer": "layers.context_layer",
+    "ContextManager": "history.manager",
+    "ContextSources": "layers.context",
+    "Conversation": "values.conversation",
+    "File": "values.parts",
+    "Image": "values.parts",
+    "LoadedContext": "layers.context",
+    "LoadedSource": "layers.context",
+    "MCPServerConfig": "values.servers",
+    "MCPServerWithOrigin": "values.servers",
+    "Message": "values.message",
+    "Opaque": "values.parts",
+    "Reasoning": "values.parts",
+    "SimpleTokenCounter": "tokens.estimator",
+    "Text": "values.parts",
+    "TokenBudget": "values.budget",
+    "TokenCounter": "values.counting",
+    "ToolCall": "values.parts",
+    "ToolResult": "values.parts",
+    "build_summarize_prompt": "compaction.prompts",
+    "create_summary_message": "compaction.summary",
+    "deep_merge": "config.merging",
+    "get_token_counter": "tokens.counters",
+    "select_messages_for_compaction": "compaction.selection",
 }
 
 
-def __getattr__(name: str) -> object:
-    if name == "TiktokenCounter":
-        from nexus_core.host.default import load_plugin  # noqa: PLC0415 - only those who ask for it
+# Hidden from type checkers, which would otherwise take any misspelt name for an object.
+if not TYPE_CHECKING:
 
-        return getattr(load_plugin("tiktoken_counter"), name)
-    if name not in _ELSEWHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_ELSEWHERE[name]), name)
+    def __getattr__(name: str) -> object:
+        if name == "TiktokenCounter":
+            from nexus_core.host.default import load_plugin  # noqa: PLC0415 - only those who ask for it
+
+            value = getattr(load_plugin("tiktoken_counter"), name)
+        elif name in _HOMES:
+            value = getattr(import_module(f"nexus_core.{_HOMES[name]}"), name)
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
 
 
 class ContextLoader:

@@ -25,11 +25,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Literal
 
     from nexus_core.values.extra import Extra
 
 SHOWN_NAMES = 12
 """So many known names are listed where none is near the unknown one."""
+LONGEST_NAME = 200
+"""Characters of an unknown name that are repeated."""
 
 
 class NexusError(Exception):
@@ -112,19 +115,34 @@ class BudgetError(NexusError):
         needed: The tokens of what must be sent.
         available: The tokens there are.
         parts: What it consists of, tokens by name: the largest is the first to look at.
+        unit: `tokens`; `bytes` where the tokens fit, and the request is larger than its API takes.
     """
 
-    def __init__(self, needed: int, available: int, parts: Mapping[str, int]) -> None:
-        sizes = sorted(parts.items(), key=lambda item: (-item[1], item[0]))
-        listed = ", ".join(f"{name} {tokens:,}" for name, tokens in sizes)
+    def __init__(
+        self, needed: int, available: int, parts: Mapping[str, int], unit: Literal["tokens", "bytes"] = "tokens"
+    ) -> None:
+        sizes = sorted((item for item in parts.items() if item[1]), key=lambda item: (-item[1], item[0]))
+        listed = ", ".join(f"{name} {size:,}" for name, size in sizes)
         super().__init__(
-            f"{needed:,} tokens do not fit into {available:,}",
+            f"{needed:,} {unit} do not fit into {available:,}",
             where=listed or None,
-            hint="shorten the largest of these, raise the budget, or take a model with a larger window",
+            hint="shorten the largest of these, raise the budget, or take a model with a larger window"
+            if unit == "tokens"
+            else "send smaller or fewer pictures and documents; models.<name>.request_bytes sets what its server takes",
         )
+        self.unit = unit
         self.needed = needed
         self.available = available
         self.parts = dict(sizes)
+        self.pieces: tuple[tuple[str, int], ...] = ()
+
+    def naming(self, pieces: Iterable[tuple[str, int]]) -> BudgetError:
+        """The same error, which also says what single pieces take: sections of plugins and files, tools, messages."""
+        self.pieces = tuple(pieces)
+        if self.pieces:
+            listed = ", ".join(f"{name} {size:,}" for name, size in self.pieces)
+            self.where = "; largest: ".join(filter(None, [self.where, listed]))
+        return self
 
 
 class LedgerError(NexusError):
@@ -212,9 +230,7 @@ class UnknownNameError(UsageError):
         more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
         listed = f"known: {', '.join(map(_in_one_line, names[:SHOWN_NAMES]))}{more}"
         hint = nearest or (listed if names else f"there is no {kind} at all")
-        # What is no name at all may be too large to be shown.
-        shown = repr(name) if isinstance(name, str) else f"of type {type(name).__name__}"
-        super().__init__(f"unknown {kind} {shown}", hint=hint)
+        super().__init__(f"unknown {kind} {_named(name)}", hint=hint)
         self.kind = kind
         self.name = name if isinstance(name, str) else ""
 
@@ -237,6 +253,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         return f"did you mean {' or '.join(map(repr, ends[:_ENDS]))}?"
     nearest = get_close_matches(name, sorted(known), n=1)
     return f"did you mean {nearest[0]!r}?" if nearest else ""
+
+
+def _named(name: object) -> str:
+    """What was given as a name, unless it is too large to be shown."""
+    if not isinstance(name, str):
+        return f"of type {type(name).__name__}"
+    return repr(name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…")
 
 
 def _in_one_line(name: str) -> str:

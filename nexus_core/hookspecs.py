@@ -375,7 +375,8 @@ def nexus_compaction_plan(
 
     Returns:
         Where the part begins that stays, at the beginning of a turn or of a group of the open turn; None to leave it to
-        others. A plan that keeps more than fits, or begins elsewhere, is refused.
+        others. A plan that keeps more than fits, or begins elsewhere, is refused; so is one that summarises nothing,
+        unless the summary there is has become too long for the window.
 
     Example:
         @hookimpl

@@ -15,7 +15,7 @@ from nexus_core.host.candidates import given_candidates
 from nexus_core.host.host import Host
 from nexus_core.host.installed import installed_candidates
 from nexus_core.host.policy import read_policy
-from nexus_core.values.request import Mode, Request
+from nexus_core.layers.loader import OWN_PROFILE, LayerLoader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -36,12 +36,11 @@ if TYPE_CHECKING:
     from nexus_core.values.ledger import Ledger
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.plugin import PluginInfo
+    from nexus_core.values.request import Mode, Request
     from nexus_core.values.section import Section
-    from nexus_core.values.settings import Settings
 
 T = TypeVar("T")
 
-OWN_PROFILE = "nexus"
 LEDGER = "ledger.db"
 """The file in the home that conversations are kept in."""
 
@@ -88,8 +87,6 @@ class Nexus:
     ) -> None:
         self.cwd = existing_directory(_path(cwd, "cwd"))
         self.home = home_directory(self.cwd) if home is None else Path(_path(home, "home")).absolute()
-        self._has_layers = layers
-        self._defaults = defaults_directory() if defaults else None
         settings = EarlySettings()
         if layers or installed:  # without layers, nobody asks the project how far up to look
             settings = read_early_settings(self.home, self.cwd / ".nexus3" if layers else self.home)
@@ -101,7 +98,8 @@ class Nexus:
             candidates += installed_candidates(outside=self.cwd)
         candidates += given_candidates(plugins)
         self._host: Host | None = Host(candidates, policy, report=report, trace=trace)
-        self._valid: set[str] = set()  # settings that were found valid, as text
+        standing_in = defaults_directory() if defaults else None
+        self._layers = LayerLoader(lambda: self.host, self.home, defaults=standing_in, looks=layers)
         _ensure_usable(ledger, summarize)
         self._given_ledger = ledger
         self._ledger: Ledger | None = None
@@ -137,7 +135,7 @@ class Nexus:
             UnknownNameError: There is no such field.
             MessageError: The message is none, or one of the tools.
         """
-        request = self._request_for(self.cwd, mode)
+        request = self._layers.request(self.cwd, mode)
         if not fields:
             return request
         from nexus_core.session.asking.requesting import with_fields  # noqa: PLC0415 - most need no conversation
@@ -151,16 +149,7 @@ class Nexus:
             ConfigError: A settings file is malformed, or sets something that is not allowed.
             FileError: A text cannot be read.
         """
-        from nexus_core.layers.loading import load_layers  # noqa: PLC0415 - commands about plugins load nothing
-        from nexus_core.values.loaded import Loaded  # noqa: PLC0415 - as above
-
-        if not self._has_layers:
-            return Loaded()
-        loaded = load_layers(self.host, request or self.request())
-        # The defaults are checked by our own tests; most directories have nothing else.
-        if any(config.layer is None or config.layer.scope != "defaults" for config in loaded.configs):
-            self._ensure_valid(loaded.settings)
-        return loaded
+        return self._layers.load(request or self.request())
 
     def context(self, *, mode: Mode = "repl", profile: str = OWN_PROFILE) -> LoadedContext:
         """Everything that makes up the system prompt here, loaded once: prompt, sections, settings, servers.
@@ -170,10 +159,8 @@ class Nexus:
             profile: Through whose eyes: `nexus`, or what `claude`, `codex` or `gemini` would read here.
         """
         if profile != OWN_PROFILE:
-            from nexus_core.layers.other_agents import context_as  # noqa: PLC0415 - only those who ask for another agent
-
-            return context_as(profile, self.cwd, lambda cwd: self._subagent_context(cwd, "repl"))
-        return self._context_for(self.request(mode=mode))
+            return self._layers.context_as(profile, self.cwd)
+        return self._layers.context(self.request(mode=mode))
 
     def sections(self, *, mode: Mode = "repl") -> tuple[Section, ...]:
         """What makes up the system prompt, in its order, each section with its source."""
@@ -230,7 +217,8 @@ class Nexus:
     ) -> Session:
         """A conversation by its name, which goes on where it was left; a new one begins when something is said.
 
-        Whatever is left out is as it was said before, else as it is usual.
+        Whatever is left out is as it was said before, else as it is usual. An empty list says that there are none, an
+        empty word that it is as usual again.
 
         Args:
             label: Its name.
@@ -240,7 +228,7 @@ class Nexus:
             renderer: What puts requests into words; usually `renderer` of the settings, else `labelled`.
             permissions: What the agent may do, in words of your own.
             task: What a worker is to do.
-            skills: The skills that a worker is told about; usually all.
+            skills: The skills that a worker is told about; usually all, to which "all" goes back.
 
         Raises:
             UsageError: Something is of another kind than it must be, or nobody offers the role.
@@ -324,48 +312,12 @@ class Nexus:
         return self._place
 
     def _load_for(self, cwd: Path, mode: Mode) -> tuple[Request, Loaded]:
-        request = self._request_for(cwd, mode)
+        request = self._layers.request(cwd, mode)
         return request, self.load(request)
 
     def _ledger_url(self) -> str:
         url = self.load().settings.get("ledger.url")
         return url if isinstance(url, str) else f"sqlite:///{self.home / LEDGER}"
-
-    def _ensure_valid(self, settings: Settings) -> None:
-        content = repr(settings.value)
-        if content in self._valid:
-            return
-        from nexus_core.config.remembered import ensure_valid  # noqa: PLC0415 - many directories have no settings
-        from nexus_core.layers.names import find_unknown_names  # noqa: PLC0415 - as above
-
-        ensure_valid(settings, {name: declared.model for name, declared in self.host.settings().items()})
-        for error in find_unknown_names(settings, self.host):
-            raise error
-        self._valid.add(content)
-
-    def _request_for(self, cwd: Path, mode: Mode) -> Request:
-        settings = read_early_settings(self.home, cwd / ".nexus3")
-        depth, tables = settings.ancestor_depth, settings.plugin_tables
-        return Request(
-            cwd=cwd, home=self.home, defaults=self._defaults, ancestor_depth=depth, plugin_tables=tables, mode=mode
-        )
-
-    def _context_for(self, request: Request, *, subagent: bool = False) -> LoadedContext:
-        from nexus_core.layers.context import LoadedContext  # noqa: PLC0415 - as above
-        from nexus_core.layers.sections import active_configuration, layer_sections  # noqa: PLC0415 - as above
-
-        loaded = self.load(request).without_servers() if subagent else self.load(request)
-        static = self.host.static_sections(request, loaded)
-        return LoadedContext(
-            cwd=request.cwd,
-            loaded=loaded,
-            layer_sections=layer_sections(loaded),
-            other_sections=(*static, active_configuration(loaded.settings)),
-            load_for=lambda cwd: self._subagent_context(cwd, request.mode),
-        )
-
-    def _subagent_context(self, cwd: str | os.PathLike[str], mode: Mode) -> LoadedContext:
-        return self._context_for(self._request_for(existing_directory(cwd), mode), subagent=True)
 
     def close(self) -> None:
         """Let go of the plugins and of what they opened; a second call does nothing."""

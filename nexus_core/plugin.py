@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from nexus_core.config.documents import read_document as read_json
     from nexus_core.config.documents import read_layer_document as read_layer_json
-    from nexus_core.config.documents import setting_error
+    from nexus_core.config.documents import read_layer_text, setting_error
     from nexus_core.config.editing import remove_value, set_value
     from nexus_core.config.json_document import JsonDocument as JsonDocument  # noqa: PLC0414 - for annotations of plugins
     from nexus_core.config.pointers import pointer_to
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from nexus_core.files.repository import levels_above, repository_of, repository_root
     from nexus_core.files.writing import make_directories, write_text_atomically
     from nexus_core.history.ledger.ledger import StoreLedger
-    from nexus_core.history.ledger.rebuilding import Salvaged
-    from nexus_core.history.ledger.rows import AliasRow, BranchRow, HistoryRow, Place, SessionRow, StepRow
+    from nexus_core.history.ledger.rows import AliasRow, BranchRow, HistoryRow, Place, Salvaged, SessionRow, StepRow
     from nexus_core.layers.explaining import explain
     from nexus_core.layers.rechecking import decide_again
     from nexus_core.nexus import Nexus
     from nexus_core.rendering.labelled import render_system
+    from nexus_core.session.replaying import tools_offered
     from nexus_core.session.steps.naming import find_named
     from nexus_core.session.steps.recorded import CallResult, RecordedCall
     from nexus_core.text.console import Console
@@ -113,7 +113,7 @@ _HOMES = {
     "Problem": "values.events",
     "RecordedCall": "session.steps.recorded",
     "Renderer": "values.rendering",
-    "Salvaged": "history.ledger.rebuilding",
+    "Salvaged": "history.ledger.rows",
     "SessionRecord": "values.ledger",
     "SessionRow": "history.ledger.rows",
     "Skipped": "values.layer",
@@ -154,6 +154,7 @@ _HOMES = {
     "read_bytes": "files.reading",
     "read_json": "config.documents",
     "read_layer_json": "config.documents",
+    "read_layer_text": "config.documents",
     "read_text": "files.reading",
     "real_path": "files.admission",
     "redact": "text.redaction",
@@ -166,6 +167,7 @@ _HOMES = {
     "set_value": "config.editing",
     "setting_error": "config.documents",
     "strip_hidden": "text.hidden",
+    "tools_offered": "session.replaying",
     "unescape_markers": "text.markers",
     "visible": "text.visible",
     "visible_line": "text.visible",
@@ -259,6 +261,7 @@ __all__ = [
     "read_bytes",
     "read_json",
     "read_layer_json",
+    "read_layer_text",
     "read_text",
     "real_path",
     "redact",
@@ -271,6 +274,7 @@ __all__ = [
     "set_value",
     "setting_error",
     "strip_hidden",
+    "tools_offered",
     "unescape_markers",
     "visible",
     "visible_line",

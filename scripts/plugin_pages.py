@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import ModuleType
 
+    from nexus_core.host.contract import Hook
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs/reference/plugins"
 
@@ -74,10 +76,14 @@ def _hooks(plugin: ModuleType, answered: list[str]) -> str:
     for name in answered:
         hook = hooks()[name]
         use = hook.reference.split("\n\n")[1].partition(".")[0]
-        anchor = re.sub(r"[^\w\- ]", "", hook.signature.lower()).replace(" ", "-")
         answer = " ".join((inspect.getdoc(getattr(plugin, name)) or "").partition("\n\n")[0].split())
-        rows.append(f"| [`{name}`](../hooks.md#{anchor}) | {answer} | {_USES[use]} |")
+        rows.append(f"| [`{name}`](../hooks.md#{anchor_of(hook)}) | {answer} | {_USES[use]} |")
     return "\n".join(rows)
+
+
+def anchor_of(hook: Hook) -> str:
+    """What links to the reference of a hook name."""
+    return re.sub(r"[^\w\- ]", "", hook.signature.lower()).replace(" ", "-")
 
 
 _EMPTY = {"array": "`[]`", "object": "`{}`"}

@@ -32,6 +32,13 @@ def test_an_unknown_name_where_there_is_nothing_says_so() -> None:
     assert "there is no renderer at all" in str(UnknownNameError("renderer", "xyz", []))
 
 
+def test_an_endless_name_is_not_repeated_in_full() -> None:
+    error = UnknownNameError("session", "x" * 100_000, ["a"])
+
+    assert len(error.what) < 300
+    assert error.name == "x" * 100_000
+
+
 def test_nothing_is_suggested_when_nothing_is_near() -> None:
     assert did_you_mean("xyz", ["environment"]) == ""
 

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from nexus_core.dialects.finding import dialect
 from nexus_core.dialects.plain import plain_mapping
 from nexus_core.errors import ConflictError, ExistsError, MessageError, TurnError
-from nexus_core.session.steps.numbering import CONTINUES
+from nexus_core.session.steps.numbering import CONTINUES, SILENT
 from nexus_core.session.steps.state import State
 from nexus_core.session.steps.walking import walk_back
+from nexus_core.session.thread.appending import ATTEMPTS, never_still
 from nexus_core.session.thread.assembling import ensure_in_use
 from nexus_core.tokens.counters import open_counter
 from nexus_core.values.ledger import NewStep
@@ -33,14 +34,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-ATTEMPTS = 100
-"""So often a change is tried again when others were faster; each time one of them has got on."""
 LONG = 64_000
 """Items of so many characters, which are mostly pictures, are not stored twice where messages give them back equal."""
 FEW = 8
 """So many steps are read in one go where only some items are wanted."""
-SILENT = ("sealed", "compaction", "revert", "pin")
-"""Kinds of steps without items: they repeat what was said, or take something back."""
+WITHOUT_ITEMS = ("sealed", *SILENT)
+"""Kinds of steps that repeat what was said, or say nothing by themselves."""
 
 
 class KeptItems:
@@ -124,9 +123,7 @@ class KeptItems:
                 return change(record)
             except (ConflictError, ExistsError):
                 continue
-        raise ConflictError(
-            f"session {self._label!r} never stood still long enough", hint="fewer programs at once on one session"
-        )
+        raise never_still(self._label)
 
     def _take_back(self, tip: Step, kind: StepKind, data: dict[str, Any]) -> None:
         step = NewStep(kind=kind, closes=True, counter=tip.counter, data=data)  # so that its sum of tokens goes on
@@ -165,7 +162,7 @@ def _newest_first(steps: Iterable[Step], begin: str | None) -> Iterator[Any]:
         if step.id == begin:
             return
         popped += data.get("popped", 0)
-        if step.kind not in SILENT:
+        if step.kind not in WITHOUT_ITEMS:
             items = data["items"] if "items" in data else _written(step.messages)
             left = max(len(items) - popped, 0)
             popped -= len(items) - left

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nexus_core.dialects.fields import at
+from nexus_core.dialects.fields import at, named
 from nexus_core.dialects.requests import no_list
-from nexus_core.errors import MessageError
+from nexus_core.errors import MessageError, UsageError
 from nexus_core.history.fit import fit, require_options
 
 if TYPE_CHECKING:
@@ -51,11 +51,17 @@ def fit_hook(**options: Any) -> Callable[[Any], dict[str, list[Any]]]:  # noqa: 
 
     Args:
         options: As for `fit_messages`; tools and system are what the agent has, to be counted.
+
+    Raises:
+        UsageError: There are no messages in the state; by the hook, when it is called.
     """
     require_options(options)
 
     def hook(state: Any) -> dict[str, list[Any]]:  # noqa: ANN401 - a dict or the caller's own class
-        messages = state["messages"] if isinstance(state, dict) else state.messages
+        messages = state.get("messages") if isinstance(state, Mapping) else getattr(state, "messages", None)
+        if messages is None:
+            hint = "the state of the graph has them as `messages`, as that of create_react_agent does"
+            raise UsageError(f"there are no messages in the state, which is {named(state)}", hint=hint)
         return {"llm_input_messages": fit_messages(messages, **options)}
 
     return hook
@@ -131,6 +137,8 @@ def _converted(message: Any, place: int) -> dict[str, Any]:  # noqa: ANN401 - wh
         if len(made) != 1:
             hint = "LangChain has a ToolMessage for each"
             raise MessageError("the results of several tools are in one message", hint=hint)
+        for call in made[0].get("tool_calls") or ():
+            call["id"] = call["id"] or ""  # a call may be without; `fit` gives it one
         return made[0]
 
 

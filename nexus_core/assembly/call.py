@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.assembly.asking_renderer import arrange
 from nexus_core.assembly.sent import halve
-from nexus_core.errors import BudgetError
+from nexus_core.history.allowance import require_room
 from nexus_core.values.assembled import AssembledContext
 
 if TYPE_CHECKING:
@@ -42,10 +42,12 @@ class Call(NamedTuple):
         permissions: What the agent may do.
         allowance: The model's window and what is kept free in it.
         fixed: What system prompt and tools take.
+        measured: The bytes of a request besides messages.
         memory: What memories take of the current message.
-        dropped: What of the history is left out.
+        decisions: What of the history is left out, or told in words.
         findings: What a person should know.
         weigh: Says what a message takes.
+        measure: Says how many bytes it has.
         placements: Says where everything comes from.
         writer: Puts it into the shapes of APIs.
         must_fit: Whether it is an error if it does not fit; what was sent once was sent.
@@ -62,10 +64,12 @@ class Call(NamedTuple):
     permissions: tuple[str, ...]
     allowance: TokenBudget
     fixed: dict[str, int]
+    measured: dict[str, int]
     memory: int
-    dropped: tuple[Decision, ...]
+    decisions: tuple[Decision, ...]
     findings: tuple[Finding, ...]
     weigh: Callable[[Message], int]
+    measure: Callable[[Message], int]
     placements: Callable[[], tuple[Placement, ...]]
     writer: Writer
     must_fit: bool = True
@@ -78,20 +82,23 @@ def assemble(call: Call) -> AssembledContext:
         BudgetError: What must be sent does not fit; lists what it consists of.
     """
     history, current, progress = halve(call.sent, call.turn)
-    event = current.tokens if current else 0
+    event, event_size = (current.tokens, current.size) if current else (0, 0)
     said, past = current.message if current else None, tuple(each.message for each in history)
     told, since = [each.tokens for each in history], [each.tokens for each in progress]
+    sizes = [each.size for each in history]
     if call.renderer.arrange is not None:
         past, said = arrange_sent(call.request, call.renderer, call.sent, call.turn, call.epoch.tools)
-        told, event = list(map(call.weigh, past)), call.weigh(said) if said else 0
+        told, sizes = list(map(call.weigh, past)), list(map(call.measure, past))
+        event, event_size = (call.weigh(said), call.measure(said)) if said else (0, 0)
     used = call.fixed | {
         "history": sum(told) + sum(since),
         "memory": min(call.memory, event),
         "event": event - min(call.memory, event),
     }
-    budget = replace(call.allowance, used=used)
-    if budget.remaining < 0 and call.must_fit:
-        raise BudgetError(budget.high, budget.available, {name: tokens for name, tokens in used.items() if tokens})
+    measured = call.measured | {"history": sum(sizes) + sum(each.size for each in progress), "event": event_size}
+    budget = replace(call.allowance, used=used, bytes=sum(measured.values()))
+    if call.must_fit:
+        require_room(budget, measured)
     return AssembledContext(
         system_prompt=call.epoch.system,
         history=past,
@@ -109,7 +116,7 @@ def assemble(call: Call) -> AssembledContext:
         permissions_granted=call.permissions,
         source_event_id=call.request.event_id or None,
         workspace_path=call.request.cwd,
-        decisions=call.dropped,
+        decisions=call.decisions,
         findings=call.findings,
         renderer=call.renderer.name,
         epoch=call.epoch.digest,

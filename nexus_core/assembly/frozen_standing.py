@@ -51,8 +51,8 @@ def agrees(epoch: Epoch, request: Request) -> bool:
         basis.get("role") == request.role
         and request.renderer in ("", basis.get("renderer"))
         and isinstance(permissions, list)
-        and permissions[1:] == list(request.permissions)
+        and permissions[1:] == list(request.permissions or ())
         and basis.get("task") == request.task
         and basis.get("skills") == (None if request.skills is None else list(request.skills))
-        and basis.get("tools") == [encode(tool) for tool in request.tools]
+        and basis.get("tools") == [encode(tool) for tool in request.tools or ()]
     )

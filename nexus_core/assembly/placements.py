@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.assembly.sent import halve
+from nexus_core.history.hiding import RULE
 from nexus_core.rendering.labelled import render_section
 from nexus_core.tokens.messages import count_tools
 from nexus_core.values.budget import Decision
@@ -138,9 +139,11 @@ def _place_messages(
         known.clear()
     for place, each in enumerate(sent, first):
         key = each.step, each.place, place
-        placement = known.get(key) if each.step else None
+        placement = known.get(key) if each.step and not each.hidden else None
         if placement is None:
-            known[key] = placement = _placed(each, place)
+            placement = _placed(each, place)
+            if not each.hidden:  # it was shown before, or will be for another model
+                known[key] = placement
         yield placement
 
 
@@ -170,11 +173,11 @@ def _place_current(current: Sent | None, mentions: Sequence[Mention]) -> Iterato
 
 
 def _placed(sent: Sent, place: int) -> Placement:
-    decision = (
-        Decision(action="shortened", rule=CLAMPED, first=place, last=place, tokens_after=sent.tokens)
-        if sent.is_shortened
-        else _kept("fits", place)
-    )
+    decision = _kept("fits", place)
+    if sent.hidden:
+        decision = Decision(action="masked", rule=RULE, first=place, last=place, tokens_after=sent.tokens)
+    elif sent.is_shortened:
+        decision = Decision(action="shortened", rule=CLAMPED, first=place, last=place, tokens_after=sent.tokens)
     return Placement(
         zone="history",
         kind="session",

@@ -35,6 +35,8 @@ class Sent(NamedTuple):  # of which there are many
         said: For an input, what was said before it was rendered; None where that is the message.
         is_shortened: Whether it holds a long result that is sent in part.
         told_by: Whose word it is, where its role does not tell: that of a summary.
+        size: The bytes that it takes in a request at most.
+        hidden: How many of its pictures and documents are told in words.
     """
 
     message: Message
@@ -47,6 +49,8 @@ class Sent(NamedTuple):  # of which there are many
     said: Message | None = None
     is_shortened: bool = False
     told_by: Trust | None = None
+    size: int = 0
+    hidden: int = 0
 
     @property
     def key(self) -> Key:

@@ -66,13 +66,13 @@ class Standing:
     @property
     def permissions(self) -> tuple[str, ...]:
         """What the agent may do: the level of the settings, and the caller's words."""
-        return (str(self.settings.get("permissions.level", "trusted")), *self.request.permissions)
+        return (str(self.settings.get("permissions.level", "trusted")), *(self.request.permissions or ()))
 
     @cached_property
     def offered(self) -> tuple[Offered, ...]:
         """All tools, with what became of each."""
         added = self._host.tools(self.request, self.loaded)
-        return offer_tools(self.request.tools, added, self.role, self.settings)
+        return offer_tools(self.request.tools or (), added, self.role, self.settings)
 
     @cached_property
     def tools(self) -> tuple[Tool, ...]:
@@ -91,7 +91,7 @@ class Standing:
             "trust": self._trusted(),
             "task": request.task,
             "skills": None if request.skills is None else list(request.skills),
-            "tools": [encode(tool) for tool in request.tools],
+            "tools": [encode(tool) for tool in request.tools or ()],
         }
 
     @cached_property

@@ -96,7 +96,7 @@ class Surroundings:
             if one.cwd != context.cwd:
                 context = context.for_subagent(one.cwd)
         own = [replace(section, order=SUBAGENT_ORDER) for section in context.subagent_sections]
-        may = permissions(loads[-1].settings, request.permissions)
+        may = permissions(loads[-1].settings, request.permissions or ())
         return [*own, *context.layer_sections, may, *context.other_sections]
 
 

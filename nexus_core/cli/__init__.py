@@ -3,13 +3,17 @@
 run.py        arguments → exit code; the only place where an error becomes a message
 root.py       the root command and its list of core commands
 lazy.py       commands that are listed without being imported
-options.py    the options that every command understands
+options.py    the options that several commands have, or all; exits.py: what exit codes mean
 shell.py      what a command has at hand: console, directory, Nexus; keeps what plugins print out of the data
-bars.py       tables of tokens with bars; measure.py: who counts for a model, and how much it takes
+tables.py     columns of numbers; bars.py: tables of tokens with bars
+measure.py    who counts for a model, and how much it takes
 ledger.py     which ledger a command is about, and which session
-given_file.py what a command is given to read; given_json.py: JSON in it, with the place of what is wrong
-request/      assemble, diff; session/: the group of that name
-<name>.py     one command group each
+given_file.py what a command is given to read; given_json.py: JSON in it; message_file.py: messages in it
+request/      assemble, diff; context/, session/: the commands of that name
+status.py     status; picture.py: what there is to say about a directory
+plugins.py    plugins; plugin_check.py, scaffold.py: what `check` and `new` do
+
+check.py, config.py, doctor.py, explain.py, init.py, layers.py, show.py, tokens.py, trust.py: one command each
 """
 
 import os  # and not `__future__`, which is a module like any other: nothing may be imported before the path is clean

@@ -6,8 +6,9 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_core.cli.tables import right_aligned
 from nexus_core.text.console import share
-from nexus_core.text.visible import visible_line
+from nexus_core.text.visible import shortened, visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,33 +56,28 @@ def print_bars(
     name, *columns = heading
     numbers = len(rows[0].numbers)
     head = [name, "TOKENS", share_of, *columns[:numbers]]
-    cells = [[_cut(row.name, _NAME), f"{row.tokens:,}", share(row.tokens, total), *row.numbers] for row in rows]
-    widths = [max(len(line[place]) for line in (head, *cells)) for place in range(len(head))]
-    bar = _bar_width(sum(widths) + _GAP * len(widths), remarks=any(row.remark for row in rows))
+    cells = [[_in_room(row.name, _NAME), f"{row.tokens:,}", share(row.tokens, total), *row.numbers] for row in rows]
+    aligned = right_aligned([head, *cells], range(1, len(head)))
+    taken = sum(max(map(len, column)) + _GAP for column in zip(*aligned, strict=True))
+    bar = _bar_width(taken, remarks=any(row.remark for row in rows))
     largest = max(row.tokens for row in rows)
-    left = _columns() - sum(widths) - _GAP * (len(widths) + 1) - bar
-    lines = [[*_aligned(head, widths), "", *columns[numbers:]]]
-    for row, line in zip(rows, cells, strict=True):
+    lines = [[*aligned[0], "", *columns[numbers:]]]
+    for row, line in zip(rows, aligned[1:], strict=True):
         drawn = "#" * round(bar * row.tokens / largest) if largest else ""
-        lines.append([*_aligned(line, widths), drawn, _cut(row.remark, left)])
+        lines.append([*line, drawn, _in_room(row.remark, line_width() - taken - _GAP - bar)])
     console.text("")
     console.table([line[: len(head) + 1 + bool(columns[numbers:])] for line in lines], styles=["bold"])
 
 
-def _aligned(line: Sequence[str], widths: Sequence[int]) -> list[str]:
-    """The cells of a line: the name on the left of its column, all else on the right."""
-    return [cell.rjust(width) if place else cell for place, (cell, width) in enumerate(zip(line, widths, strict=True))]
-
-
 def _bar_width(taken: int, *, remarks: bool) -> int:
-    free = _columns() - taken - _GAP
+    free = line_width() - taken - _GAP
     return max(_NARROWEST, min(_WIDEST, free // 3 if remarks else free))
 
 
-def _columns() -> int:
+def line_width() -> int:
+    """How wide a line may be: as the terminal is, if there is one."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else PLAIN_WIDTH
 
 
-def _cut(text: str, limit: int) -> str:
-    shown = visible_line(text)
-    return shown if len(shown) <= limit else f"{shown[: max(limit - 1, 0)]}…"
+def _in_room(text: str, room: int) -> str:
+    return shortened(visible_line(text), room)

@@ -11,8 +11,7 @@ import typer
 from nexus_core.cli.exits import FINDINGS
 from nexus_core.cli.given_file import STANDARD_INPUT
 from nexus_core.cli.message_file import read_messages_in
-from nexus_core.cli.options import DryRun, Json  # noqa: TC001 - Typer reads annotations at run time
-from nexus_core.dialects.rules import RULES
+from nexus_core.cli.options import DryRun, Json, dialect_names
 from nexus_core.errors import MessageError, UsageError
 from nexus_core.files.writing import write_text_atomically
 from nexus_core.history.repair import repair, rules_of
@@ -30,11 +29,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-
-def _api_names() -> list[str]:
-    return list(RULES)
-
-
 File = Annotated[str, typer.Argument(metavar="FILE", help="A file of messages; - is standard input.")]
 Api = Annotated[
     str,
@@ -42,12 +36,11 @@ Api = Annotated[
         "--api",
         metavar="API",
         help="Whose rules count: openai, responses, anthropic, gemini or neutral; those of the messages by default.",
-        autocompletion=_api_names,
+        autocompletion=dialect_names,
     ),
 ]
 Fix = Annotated[bool, typer.Option("--fix", help="Print the repaired messages, in the form of the file.")]
 InPlace = Annotated[bool, typer.Option("--in-place", help="Write the repaired messages into the file.")]
-
 
 EXAMPLES = """
 \b

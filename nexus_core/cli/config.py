@@ -11,7 +11,9 @@ import typer
 from nexus_core.cli.exits import FINDINGS
 from nexus_core.cli.options import DryRun, Json, RequireTrusted  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.cli.shell import project_directory
-from nexus_core.config.keys import default_of, is_known, known_keys, pointer_of
+from nexus_core.config.keys import default_of, is_known, known_keys
+from nexus_core.config.pointers import pointer_of, split_pointer
+from nexus_core.config.withholding import withhold_secrets
 from nexus_core.errors import NexusError, UnknownNameError
 from nexus_core.text.console import counted
 from nexus_core.text.visible import visible_line
@@ -29,21 +31,12 @@ app = typer.Typer(
     epilog="\b\nExamples:\n  nexus config show --origins\n  nexus config set provider.model gpt-4o",
 )
 
-_HIDDEN = "(hidden)"
-_TABLES = frozenset({"env", "environment", "headers", "http_headers"})
-"""What files call the variables and headers of a server."""
-_SECRETS = ("api_key", "apikey", "access_key", "secret_key", "token", "password", "secret", "authorization", "cookie")
-"""How the name of a setting ends whose value nobody should see; the name of a variable in its place is none."""
 MAX_FAULTS = 100
 """How many faults are shown at once: for each, its file is read again."""
 
 
-def _keys() -> list[str]:
-    return known_keys()
-
-
 Key = Annotated[
-    str, typer.Argument(metavar="KEY", help="A setting by its dotted name: provider.model.", autocompletion=_keys)
+    str, typer.Argument(metavar="KEY", help="A setting by its dotted name: provider.model.", autocompletion=known_keys)
 ]
 
 
@@ -61,7 +54,7 @@ def show(
     shell.review(loaded, require_trusted=require_trusted)
     rows = list(_rows(loaded.settings))
     if json:
-        settings = _without_secrets(loaded.settings.value)
+        settings = withhold_secrets(loaded.settings.value)
         shell.console.json({"schema": 1, "settings": settings, "origins": _origins(loaded.settings)})
     elif origins:
         shell.console.table([("SETTING", "VALUE", "FROM", "OVERRIDES"), *rows], styles=["bold"])
@@ -71,7 +64,7 @@ def show(
 
 def _rows(settings: Settings) -> list[tuple[str, str, str, str]]:
     rows = []
-    shown = _without_secrets(settings.value)  # the whole, because what a word is can be told from that before it
+    shown = withhold_secrets(settings.value)
     for pointer, (winner, *overridden) in settings.origins.items():
         value = _follow(shown, pointer)
         if not isinstance(value, dict | list) or not value:
@@ -90,42 +83,15 @@ def _origins(settings: Settings) -> dict[str, object]:
 
 
 def _follow(value: Any, pointer: str) -> Any:  # noqa: ANN401 - any JSON value
-    from nexus_core.config.pointers import split_pointer  # noqa: PLC0415 - only this command needs it
-
     for token in split_pointer(pointer):
         value = value[int(token)] if isinstance(value, list) else value[token]
     return value
 
 
 def _in_json(value: object, indent: int | None = None) -> str:
-    import json  # noqa: PLC0415 - as above
+    import json  # noqa: PLC0415 - many settings are words
 
     return json.dumps(value, ensure_ascii=False, indent=indent)
-
-
-def _without_secrets(value: Any, pointer: str = "") -> Any:  # noqa: ANN401 - any JSON value
-    from nexus_core.text.written_secrets import hide_secrets  # noqa: PLC0415 - as above
-
-    if isinstance(value, dict):
-        return {key: _without_secrets(item, f"{pointer}/{key}") for key, item in value.items()}
-    if isinstance(value, list):
-        words = all(isinstance(item, str) for item in value)
-        return (
-            hide_secrets(value) if words else [_without_secrets(each, f"{pointer}/{n}") for n, each in enumerate(value)]
-        )
-    if _is_secret(pointer, value):
-        return _HIDDEN
-    return hide_secrets([value])[0] if isinstance(value, str) else value
-
-
-def _is_secret(pointer: str, value: object) -> bool:
-    path = pointer.split("/")
-    # The values of a server's environment and headers often are, whatever they are called.
-    if pointer.startswith(("/mcp_servers/", "/mcpServers/")) and not _TABLES.isdisjoint(path):
-        return True
-    if not isinstance(value, str) or not path[-1].lower().replace("-", "_").endswith(_SECRETS):
-        return False
-    return not ("_" in value and value.isupper() and value.isidentifier())
 
 
 @app.command(epilog="\b\nExamples:\n  nexus config get provider.model\n  nexus config get context --json")
@@ -137,7 +103,7 @@ def get(ctx: typer.Context, key: Key, json: Json = False, require_trusted: Requi
     with shell.nexus() as nexus:
         loaded = nexus.load()
     shell.review(loaded, require_trusted=require_trusted, warn=False)
-    value = _without_secrets(loaded.settings.get(key, default_of(key)), pointer_of(key))
+    value = withhold_secrets(loaded.settings.get(key, default_of(key)), pointer_of(key))
     if json:
         shell.console.json({"schema": 1, "key": key, "value": value})
     else:
@@ -178,7 +144,7 @@ def _shown(text: str) -> str:
     from nexus_core.config.json_parser import parse_json  # noqa: PLC0415 - only this command writes
 
     value = parse_json(text).value
-    without = _without_secrets(value)
+    without = withhold_secrets(value)
     return text if without == value else _in_json(without, indent=2)
 
 
@@ -201,7 +167,7 @@ def validate(ctx: typer.Context, json: Json = False) -> None:
     shell: CommandShell = ctx.obj
     with shell.nexus() as nexus:
         loaded = load_layers(nexus.host, nexus.request())
-        models = import_models({name: declared.model for name, declared in nexus.host.settings().items()})
+        models = import_models(nexus.host.setting_models())
         found = chain(find_faults(loaded.settings, models), find_unknown_names(loaded.settings, nexus.host))
         faults = list(islice(found, MAX_FAULTS))
         is_all = next(found, None) is None
@@ -224,5 +190,5 @@ def schema(ctx: typer.Context) -> None:
 
     shell: CommandShell = ctx.obj
     with shell.nexus(layers=False) as nexus:
-        models = import_models({name: declared.model for name, declared in nexus.host.settings().items()})
+        models = import_models(nexus.host.setting_models())
     shell.console.json(json_schema(models))

@@ -8,7 +8,8 @@ import typer
 
 from nexus_core.cli.exits import FINDINGS
 from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
-from nexus_core.layers.diagnosis import CHECKS, diagnose, find_volatile_sections
+from nexus_core.layers.diagnosis import CHECKS, diagnose
+from nexus_core.layers.volatile import find_volatile_sections
 from nexus_core.text.console import counted
 from nexus_core.text.visible import visible_line
 from nexus_core.values.finding import Finding
@@ -51,7 +52,7 @@ def doctor(ctx: typer.Context, json: Json = False, codes: Codes = False) -> None
 def examine(nexus: Nexus, loaded: Loaded) -> list[Finding]:
     """All that is wrong with what was loaded, and with the plugins, sorted by place."""
     request = nexus.request()
-    found = [*diagnose(loaded, request), *nexus.host.diagnose(request, loaded)]
+    found = [*diagnose(loaded), *nexus.host.diagnose(request, loaded)]
     found += find_volatile_sections(*(nexus.host.static_sections(request, loaded) for _ in range(2)))
     # Last, because a plugin may have failed while it looked for trouble.
     problems = [Finding(_PLUGIN_PROBLEM, str(problem)) for problem in nexus.problems]

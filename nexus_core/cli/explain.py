@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core.cli.exits import FINDINGS
-from nexus_core.cli.ledger import LedgerUrl, find_session, open_session, session_labels
+from nexus_core.cli.ledger import LedgerUrl, find_session, open_session, session_option
 from nexus_core.cli.options import Json, Profile, RequireTrusted  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.errors import UsageError, did_you_mean
 from nexus_core.layers.explaining import Explanation
 from nexus_core.layers.explaining import explain as find_explanations
+from nexus_core.layers.loader import OWN_PROFILE
+from nexus_core.text.visible import shortened
 from nexus_core.values.source import source_name
 
 if TYPE_CHECKING:
@@ -20,20 +22,13 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
+_LONGEST_QUERY = 100
+"""Characters of a query that an answer repeats."""
+
 Query = Annotated[
     str, typer.Argument(metavar="X", help="A setting (provider.model), a file, or a piece of the prompt.")
 ]
-
-
-Session = Annotated[
-    str,
-    typer.Option(
-        "--session",
-        metavar="LABEL",
-        help="Look into a session: X is a step, or a piece of what was said.",
-        autocompletion=session_labels,
-    ),
-]
+Session = Annotated[str, session_option("Look into a session: X is a step, or a piece of what was said.")]
 
 
 @app.command(epilog='\b\nExamples:\n  nexus explain provider.model\n  nexus explain "Never log a token"')
@@ -42,7 +37,7 @@ def explain(
     query: Query,
     *,
     session: Session = "",
-    profile: Profile = "nexus",
+    profile: Profile = OWN_PROFILE,
     ledger: LedgerUrl = "",
     json: Json = False,
     require_trusted: RequireTrusted = False,
@@ -65,7 +60,8 @@ def explain(
     elif found:
         shell.console.table([(each.subject, source_name(each.place) or "-", each.remark) for each in found])
     if not found:
-        shell.console.message(f"Nothing in the prompt or the settings here has to do with {query!r}.{_nearest(query)}")
+        named = repr(shortened(query, _LONGEST_QUERY))
+        shell.console.message(f"Nothing in the prompt or the settings here has to do with {named}.{_nearest(query)}")
         raise typer.Exit(FINDINGS)
 
 

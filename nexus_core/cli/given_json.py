@@ -13,15 +13,8 @@ from nexus_core.config.lines import Lines
 from nexus_core.errors import FileError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
-
-
-def is_object(line: str) -> bool:
-    """Whether a line is an object by itself."""
-    try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 def parse_json(path: Path, part: str, text: str, line: int = 0) -> Any:  # noqa: ANN401 - what JSON may say
@@ -52,6 +45,26 @@ def parse_json(path: Path, part: str, text: str, line: int = 0) -> Any:  # noqa:
     lines = Lines(text)
     place = Lines(part).position(offset)
     raise syntax_error(path, lines, (line + place.line, place.column), message)
+
+
+def parse_lines(path: Path, text: str) -> Iterator[tuple[int, Any]] | None:
+    """What each line of a text says, with its number from 1; None where the text is not one object on each line.
+
+    Raises:
+        ConfigError: A line is not JSON; shows where.
+        FileError: One is nested too deeply.
+    """
+    lines = [(number, line) for number, line in enumerate(text.split("\n")) if line.strip()]
+    if len(lines) < 2 or not _is_object(lines[0][1]):  # noqa: PLR2004 - one line may be anything
+        return None
+    return ((number + 1, parse_json(path, line, text, number)) for number, line in lines)
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _place_of_digits(text: str, count: int) -> int:

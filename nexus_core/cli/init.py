@@ -17,6 +17,7 @@ from nexus_core.config.documents import read_document
 from nexus_core.config.merging import is_comment
 from nexus_core.config.servers.normalising import normalise_servers
 from nexus_core.errors import ConfigError, FileError, NexusError, UsageError
+from nexus_core.files.places import user_home
 from nexus_core.files.writing import write_text_atomically
 from nexus_core.layers.initialising import carry_out, plan_init
 from nexus_core.trust.fingerprint import one_line
@@ -155,8 +156,7 @@ def _offered_servers(shell: CommandShell, *, dry_run: bool) -> ServerFile | None
 
 
 def _find_servers(shell: CommandShell) -> Iterator[ServerFile]:
-    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - does not raise where there is no home
-    for path in (shell.cwd / ".nexus3" / SERVERS, shell.cwd / ".mcp.json", home / ".claude.json"):
+    for path in (shell.cwd / ".nexus3" / SERVERS, shell.cwd / ".mcp.json", user_home() / ".claude.json"):
         try:
             found = _read_servers(path)
         except NexusError as error:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from nexus_core.cli.options import Json, Profile, RequireTrusted  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.layers.loader import OWN_PROFILE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +21,7 @@ app = typer.Typer()
 
 @app.command(epilog="\b\nExamples:\n  nexus layers\n  nexus -C services/auth layers --json")
 def layers(
-    ctx: typer.Context, profile: Profile = "nexus", json: Json = False, require_trusted: RequireTrusted = False
+    ctx: typer.Context, profile: Profile = OWN_PROFILE, json: Json = False, require_trusted: RequireTrusted = False
 ) -> None:
     """List the layers of a directory and every place that was looked at in vain; later layers extend earlier ones."""
     shell: CommandShell = ctx.obj

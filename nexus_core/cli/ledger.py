@@ -6,7 +6,7 @@ import os
 import re
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -32,7 +32,12 @@ LedgerUrl = Annotated[
 def session_labels(ctx: typer.Context) -> list[str]:
     """The names of all sessions, for completion."""
     with open_nexus(ctx, ctx.params.get("ledger") or "") as nexus:
-        return [record.label for record in nexus.ledger.sessions(status=None)]
+        return labels_in(nexus.ledger)
+
+
+def session_option(text: str) -> Any:  # noqa: ANN401 - as Typer's own
+    """`--session LABEL`, with what it means for a command."""
+    return typer.Option("--session", metavar="LABEL", help=text, autocompletion=session_labels)
 
 
 @contextmanager
@@ -103,8 +108,13 @@ def find_session(ledger: Ledger, label: str) -> SessionRecord:
     """
     record = ledger.session(label)
     if record is None:
-        raise UnknownNameError("session", label, [each.label for each in ledger.sessions(status=None)])
+        raise UnknownNameError("session", label, labels_in(ledger))
     return record
+
+
+def labels_in(ledger: Ledger) -> list[str]:
+    """The names of all sessions of a ledger, archived or not."""
+    return [record.label for record in ledger.sessions(status=None)]
 
 
 def _path(url: str) -> Path:

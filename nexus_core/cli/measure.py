@@ -12,7 +12,12 @@ from nexus_core.tokens.models import DEFAULT_WINDOW
 if TYPE_CHECKING:
     from nexus_core.nexus import Nexus
     from nexus_core.tokens.memory import RememberingCounter
+    from nexus_core.values.budget import TokenBudget
     from nexus_core.values.settings import Settings
+
+
+SMALL = 10
+"""A request that has less than this fraction of the bytes it may have is small."""
 
 
 class Measure(NamedTuple):
@@ -65,3 +70,10 @@ def open_measure(nexus: Nexus, settings: Settings, *names: str) -> Measure:
     model = open_model(name, host=nexus.host, settings=settings)
     is_assumed = not (model.api or model.encoding) and model.window == DEFAULT_WINDOW
     return Measure(name, open_counter(name, host=nexus.host, settings=settings), model.window, is_assumed)
+
+
+def byte_sentence(budget: TokenBudget) -> str:
+    """How large a request is, in words; "" for one that is far from being too large, as nearly all are."""
+    if budget.bytes * SMALL < budget.byte_limit:
+        return ""
+    return f"Up to {budget.bytes:,} bytes of the {budget.byte_limit:,} that a request may have"

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from nexus_core.cli.given_file import STANDARD_INPUT, read_given
-from nexus_core.cli.given_json import is_object, parse_json
+from nexus_core.cli.given_file import read_given_text
+from nexus_core.cli.given_json import parse_json, parse_lines
 from nexus_core.errors import FileError
-from nexus_core.files.reading import decode_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
+    from pathlib import Path
 
 _FIELDS = {"messages": "", "input": "responses", "contents": "gemini"}
 """Where a request has its messages, and whose request it must be."""
@@ -58,11 +56,10 @@ def read_messages_in(directory: Path, name: str) -> MessageFile:
         ConfigError: It is not JSON; shows where.
         FileError: It cannot be read, or holds no messages.
     """
-    path = directory / name if name != STANDARD_INPUT else Path("<stdin>")
-    text = decode_text(path, read_given(directory, name))
-    lines = [(number, line) for number, line in enumerate(text.split("\n")) if line.strip()]
-    if len(lines) > 1 and is_object(lines[0][1]):
-        return MessageFile("lines", [parse_json(path, line, text, number) for number, line in lines])
+    path, text = read_given_text(directory, name)
+    lines = parse_lines(path, text)
+    if lines is not None:
+        return MessageFile("lines", [value for _, value in lines])
     return _found(path, parse_json(path, text, text), indent=2 if "\n" in text.strip() else None)
 
 

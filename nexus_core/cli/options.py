@@ -1,4 +1,4 @@
-"""The options that every command understands, before or after its name."""
+"""Options that several commands have, and those that every command understands, before or after its name."""
 
 from __future__ import annotations
 
@@ -12,22 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nexus_core.cli.shell import CommandShell
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON with a versioned schema.")]
-Brief = Annotated[bool, typer.Option("--brief", help="The status in one line; with --json, its numbers only.")]
-Profile = Annotated[
-    str,
-    typer.Option(
-        "--as",
-        metavar="AGENT",
-        help="Through whose eyes: nexus, claude, codex or gemini.",
-        autocompletion=lambda: ["nexus", "claude", "codex", "gemini"],
-    ),
-]
-RequireTrusted = Annotated[
-    bool, typer.Option("--require-trusted", help="Exit with 3 if a project's active settings are not approved.")
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")]
 
 
 def model_names(ctx: typer.Context) -> list[str]:
@@ -57,6 +41,38 @@ def dialect_names() -> list[str]:
     from nexus_core.dialects.finding import NAMES  # noqa: PLC0415 - as above
 
     return list(NAMES)
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON with a versioned schema.")]
+Brief = Annotated[bool, typer.Option("--brief", help="The status in one line; with --json, its numbers only.")]
+Profile = Annotated[
+    str,
+    typer.Option(
+        "--as",
+        metavar="AGENT",
+        help="Through whose eyes: nexus, claude, codex or gemini.",
+        autocompletion=lambda: ["nexus", "claude", "codex", "gemini"],
+    ),
+]
+RequireTrusted = Annotated[
+    bool, typer.Option("--require-trusted", help="Exit with 3 if a project's active settings are not approved.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")]
+Tools = Annotated[str, typer.Option("--tools", metavar="FILE", help="A list of tools, in the shape of any API.")]
+Dialect = Annotated[
+    str,
+    typer.Option(
+        "--dialect",
+        metavar="API",
+        help="Print the body of that API's call: openai, responses, anthropic, gemini or neutral.",
+        autocompletion=dialect_names,
+    ),
+]
+
+
+def model_option(text: str) -> Any:  # noqa: ANN401 - as Typer's own
+    """`-m MODEL`, with what it means for a command."""
+    return typer.Option("-m", "--model", metavar="MODEL", help=text, autocompletion=model_names)
 
 
 def shared_options(*, hidden: bool) -> list[TyperOption]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nexus_core.cli.doctor import examine
 from nexus_core.cli.shell import is_users_own
+from nexus_core.files.places import user_home
 from nexus_core.text.console import counted
+from nexus_core.text.visible import shortened
 from nexus_core.tokens.estimator import estimate
+from nexus_core.trust.mentioning import is_waiting
 from nexus_core.values.section import gather_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from nexus_core.layers.context import LoadedContext
     from nexus_core.nexus import Nexus
@@ -116,9 +119,9 @@ class Picture:
         """Ten lines for a person, each with its heading."""
         loaded = self.loaded
         sizes = [(layer.name, _size(loaded.texts_of(layer))) for layer in loaded.layers]
-        layers = [f"{_cut(name)} ({size:,})" for name, size in sizes if size]
+        layers = [f"{shortened(name, LONGEST_NAME)} ({size:,})" for name, size in sizes if size]
         others = [f"{name.capitalize()}: {_listed(map(self._name, texts), 2)}" for name, texts in self._others.items()]
-        model = _cut(str(loaded.settings.get("provider.model") or "none set"))
+        model = shortened(str(loaded.settings.get("provider.model") or "none set"), LONGEST_NAME)
         return [
             ("Directory", _short(self._context.cwd)),
             ("Prompt", f"about {self._tokens:,} tokens ({self._characters:,} characters)"),
@@ -134,7 +137,7 @@ class Picture:
     def _servers(self) -> Iterator[str]:
         for status, word in _SERVER_STATUS.items():
             names = [
-                _cut(server.config.name) + (", which hides your own" if server.shadows else "")
+                shortened(server.config.name, LONGEST_NAME) + (", which hides your own" if server.shadows else "")
                 for server in self.loaded.servers
                 if server.status == status
             ]
@@ -169,9 +172,12 @@ class Picture:
             text.purpose == "instructions" and text.layer is not None and text.layer.scope in speakers
             for text in self.loaded.texts
         )
-        is_waiting = any(part.decision in {"pending", "changed"} for part in self.loaded.active)
         worth = [
-            ("nexus trust status", "what the project wants to start, and waits for you", is_waiting),
+            (
+                "nexus trust status",
+                "what the project wants to start, and waits for you",
+                any(map(is_waiting, self.loaded.active)),
+            ),
             ("nexus doctor", "the warnings, with what to do about them", bool(self._codes().keys() - {"unapproved"})),
             (init, "write down what an agent should know here", not is_instructed),
             ("nexus show", "the whole prompt, as a model reads it", True),
@@ -191,7 +197,7 @@ def _size(texts: Iterable[LayerText]) -> int:
 def _short(path: Path, cwd: Path | None = None) -> str:
     """The shortest way to name a file for somebody who is in `cwd`."""
     names = [str(path)]
-    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - does not raise where there is no home
+    home = user_home()
     if path.is_relative_to(home):
         names.append(str("~" / path.relative_to(home)))
     if cwd is not None:
@@ -209,7 +215,3 @@ def _listed(names: Iterable[str], limit: int) -> str:
     shown: Sequence[str] = list(names)
     rest = len(shown) - limit
     return ", ".join(shown[:limit]) + (f" and {rest} more" if rest > 0 else "") or "none"
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"

@@ -33,7 +33,7 @@ class RootGroup(LazyGroup):
             Command("show", "Print the labelled system prompt.", "nexus_core.cli.show:app"),
             Command("layers", "List the layers that were found.", "nexus_core.cli.layers:app"),
             Command("assemble", "Print what would go to a model in a call.", "nexus_core.cli.request.assemble:app"),
-            Command("context", "Show where the tokens go.", "nexus_core.cli.context:app"),
+            Command("context", "Show where the tokens go.", "nexus_core.cli.context.command:app"),
             Command(
                 "diff",
                 "Say by what two requests differ, and where the cache breaks.",

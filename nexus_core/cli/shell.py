@@ -122,9 +122,13 @@ class CommandShell:
         for finding in loaded.findings if warn else ():
             self.console.warning(visible_line(str(finding)))
         # What was denied is decided: it stays off, and nobody has to be asked.
-        waiting = [part for part in loaded.active if part.decision in {"pending", "changed"}]
-        if require_trusted and waiting:
-            places = "\n".join(visible_line(f"  {part.path}:{part.line}: {part.summary}") for part in waiting)
+        if not require_trusted or not loaded.active:
+            return
+        from nexus_core.trust.mentioning import is_waiting, mention  # noqa: PLC0415 - most projects start nothing
+
+        waiting = [part for part in loaded.active if is_waiting(part)]
+        if waiting:
+            places = "\n".join(visible_line(f"  {part.path}:{part.line}: {mention(part)}") for part in waiting)
             raise ConfigError(f"not approved:\n{places}", hint="`nexus trust allow` decides about them")
 
     @property

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core.cli.options import Json, Profile, RequireTrusted  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.layers.loader import OWN_PROFILE
 
 if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
@@ -23,7 +24,7 @@ def show(
     ctx: typer.Context,
     json: Json = False,
     server: Server = False,
-    profile: Profile = "nexus",
+    profile: Profile = OWN_PROFILE,
     require_trusted: RequireTrusted = False,
 ) -> None:
     """Print the labelled system prompt of a directory."""
@@ -42,8 +43,10 @@ def show(
 
 
 def _waiting(part: ActivePart) -> dict[str, object]:
+    from nexus_core.trust.mentioning import mention  # noqa: PLC0415 - most projects start nothing
+
     place = {"path": str(part.path), "line": part.line, "layer": part.layer}
-    return {**place, "pointer": part.pointer, "decision": part.decision, "summary": part.summary}
+    return {**place, "pointer": part.pointer, "decision": part.decision, "summary": mention(part)}
 
 
 def _describe(section: Section) -> dict[str, object]:

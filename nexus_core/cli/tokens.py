@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from nexus_core.cli.exits import CONFIGURATION
-from nexus_core.cli.given_file import STANDARD_INPUT, read_given
-from nexus_core.cli.options import Json, model_names
+from nexus_core.cli.given_file import STANDARD_INPUT, read_given, size_of_given
+from nexus_core.cli.options import Json, model_option
 from nexus_core.errors import FileError, UsageError
 from nexus_core.tokens.counters import open_counter
 from nexus_core.tokens.pieces import cut_pieces
@@ -18,7 +17,6 @@ from nexus_core.values.counting import Count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     from nexus_core.cli.shell import CommandShell
     from nexus_core.nexus import Nexus
@@ -33,18 +31,8 @@ _STEP = 1024 * 1024
 _LEAST_SURE_FIRST: tuple[Basis, ...] = ("estimated", "exact", "cached")
 """What was counted now and what was counted before are equally sure; together they were counted now."""
 
-
-Files = Annotated[list[str] | None, typer.Argument(metavar="[FILE...]", help="Files to count; - is standard input.")]
-ModelName = Annotated[
-    str,
-    typer.Option(
-        "-m",
-        "--model",
-        metavar="MODEL",
-        help="Whose tokens; provider.model by default.",
-        autocompletion=model_names,
-    ),
-]
+Files = Annotated[list[str] | None, typer.Argument(metavar="[FILE]...", help="Files to count; - is standard input.")]
+ModelName = Annotated[str, model_option("Whose tokens; provider.model by default.")]
 
 
 class Counted(NamedTuple):
@@ -86,7 +74,7 @@ def _count_all(
     """What was counted, and what could not be, with the reason."""
     counted: list[Counted] = []
     refused: list[dict[str, str]] = []
-    with shell.console.progress(sum(_size(shell.cwd / name) for name in names)) as progress:
+    with shell.console.progress(sum(size_of_given(shell.cwd, name) for name in names)) as progress:
         for name in names:
             try:
                 data = read_given(shell.cwd, name, instead="name the files in it")
@@ -123,13 +111,6 @@ def _decode(name: str, data: bytes) -> str:
     if "\0" in text:
         raise FileError(f"not text: a zero byte at offset {data.index(0)}", where=name, hint="only text has tokens")
     return text
-
-
-def _size(path: Path) -> int:
-    try:
-        return os.stat(path).st_size  # noqa: PTH116 - of any path, also one that is none
-    except (OSError, ValueError):
-        return 0
 
 
 def _input_if_piped() -> str:

@@ -12,6 +12,7 @@ from nexus_core.errors import ConfigError, UnknownNameError, UsageError
 from nexus_core.files.places import workspace_of
 from nexus_core.trust.comparison import compare
 from nexus_core.trust.fingerprint import effect, one_line
+from nexus_core.trust.mentioning import OPEN, is_off, is_waiting, mention
 from nexus_core.trust.store import TrustStore
 
 if TYPE_CHECKING:
@@ -19,16 +20,21 @@ if TYPE_CHECKING:
 
     from nexus_core.cli.shell import CommandShell
     from nexus_core.text.console import Style
-    from nexus_core.values.trust import ActivePart, Decision
+    from nexus_core.values.trust import ActivePart
 
 app = typer.Typer(
-    help="Decide what the settings of a project may do.",
+    help="Decide what a project may start or connect to.",
     no_args_is_help=True,
     epilog="\b\nExamples:\n  nexus trust status\n  nexus trust allow",
 )
 
-_STYLES: dict[Decision, Style] = {"allowed": "green", "denied": "dim", "pending": "yellow", "changed": "red"}
-_OPEN = frozenset[str]({"pending", "changed"})
+_STYLES: dict[str, Style] = {
+    "allowed": "green",
+    "denied": "dim",
+    "disabled": "dim",
+    "pending": "yellow",
+    "changed": "red",
+}
 
 
 def _known_pointers(ctx: typer.Context) -> list[str]:
@@ -56,12 +62,12 @@ def status(ctx: typer.Context, json: Json = False) -> None:
     if json:
         shell.console.json({"schema": 1, "parts": [_describe(part) for part in parts]})
     elif parts:
-        rows = [(part.decision, one_line(part.pointer), _where(part), _what(part)) for part in parts]
+        rows = [(_state(part), one_line(part.pointer), _where(part), _what(part)) for part in parts]
         heading = ("DECISION", "SETTING", "WHERE", "WOULD")
-        shell.console.table([heading, *rows], styles=["bold", *(_STYLES[part.decision] for part in parts)])
+        shell.console.table([heading, *rows], styles=["bold", *(_STYLES[_state(part)] for part in parts)])
     else:
         shell.console.message("No setting here needs your approval.")
-    if any(part.decision in _OPEN for part in parts):
+    if any(map(is_waiting, parts)):
         shell.console.message("Decide with: nexus trust allow, nexus trust deny")
 
 
@@ -78,7 +84,8 @@ def allow(
     """
     shell: CommandShell = ctx.obj
     parts, store = _load(shell)
-    wanted = _choose(parts, pointers, everything=everything, undecided=_OPEN)
+    open_parts = parts if pointers else [part for part in parts if not is_off(part)]
+    wanted = _choose(open_parts, pointers, everything=everything, undecided=OPEN)
     chosen = [part for part in wanted if part.decision != "allowed"]
     if not chosen:
         shell.console.message("Nothing to allow." if not wanted else "Allowed already.")
@@ -120,7 +127,7 @@ def deny(
     parts, store = _load(shell)
     if not pointers and not everything:
         raise UsageError("nothing to deny was named", hint="name settings as `nexus trust status` does, or say --all")
-    wanted = _choose(parts, pointers, everything=everything, undecided={*_OPEN, "allowed"})
+    wanted = _choose(parts, pointers, everything=everything, undecided={*OPEN, "allowed"})
     chosen = [part for part in wanted if part.decision != "denied"]
     store.deny(chosen)
     for part in chosen:
@@ -138,7 +145,7 @@ def diff(ctx: typer.Context, pointer: Pointer = None) -> None:
     shell: CommandShell = ctx.obj
     parts, store = _load(shell)
     lines: list[str] = []
-    for part in _choose(parts, [pointer] if pointer else None, everything=False, undecided=_OPEN):
+    for part in _choose(parts, [pointer] if pointer else None, everything=False, undecided=OPEN):
         approved = store.approved_content(part)
         if part.decision == "changed" and approved is not None:
             name = f"{one_line(part.pointer)} in {_where(part)}"
@@ -185,7 +192,12 @@ def _where(part: ActivePart) -> str:
 
 
 def _what(part: ActivePart) -> str:
-    return f"{effect(part.content)} {one_line(part.summary)}"
+    return f"{effect(part.content)} {mention(part)}"
+
+
+def _state(part: ActivePart) -> str:
+    """What there is to say about the decision: about a server that is switched off, none is needed."""
+    return "disabled" if part.decision in OPEN and is_off(part) else part.decision
 
 
 def _describe(part: ActivePart) -> dict[str, object]:
@@ -195,5 +207,6 @@ def _describe(part: ActivePart) -> dict[str, object]:
         "layer": part.layer,
         "path": str(part.path),
         "line": part.line,
-        "summary": part.summary,
+        "enabled": not is_off(part),
+        "summary": mention(part),
     }

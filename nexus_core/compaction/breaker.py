@@ -36,7 +36,8 @@ def why_to_stop(recent: Sequence[Gain], *, since_reply: int, turns_since: int, k
     """Why a conversation must not be compacted now; "" where nothing speaks against it.
 
     Args:
-        recent: What the latest compactions of the thread brought, the newest last.
+        recent: What the latest compactions of the thread brought, the newest last; none where it cannot go on without
+            another, however little that brings.
         since_reply: How many compactions there were since the last recorded reply.
         turns_since: How many turns were closed since the last compaction.
         keep_turns: How many turns a compaction keeps: with that many new ones, there is something to take away again.

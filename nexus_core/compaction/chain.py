@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.compaction.calling import SummariserError, call_summariser
 from nexus_core.compaction.judging import judge_summary
-from nexus_core.compaction.pieces import cut_pieces
+from nexus_core.compaction.pieces import LEAST, cut_pieces, room_in
 from nexus_core.compaction.prompts import (
     build_cached_instruction,
     build_instruction,
@@ -19,6 +19,7 @@ from nexus_core.compaction.prompts import (
 )
 from nexus_core.compaction.redaction import count_secrets, redact_message, redact_text, told_secrets
 from nexus_core.errors import SummaryError
+from nexus_core.history.shortening import shorten_text
 from nexus_core.host.implementation import describe
 from nexus_core.text.redaction import redact
 from nexus_core.text.visible import visible_line
@@ -108,9 +109,8 @@ def ask_summarisers(task: SummaryTask, chain: Sequence[Summariser], count: Calla
     for summariser in chain:
         if summariser.asks_model and failed_models >= MOST_FAILURES:
             continue
-        written = task.previous
         try:
-            pieces = yield partial(_cut, task, summariser.window, count)
+            written, pieces = yield partial(_readable, task, summariser.window, count)
             for piece in pieces:
                 request = _request(task, piece, written, is_whole=len(pieces) == 1)
                 calls += 1
@@ -159,10 +159,13 @@ def _prepared(task: SummaryTask, count: Callable[[str], int]) -> _Prepared:
     return _Prepared(task, original, counts, note)
 
 
-def _cut(task: SummaryTask, window: int, count: Callable[[str], int]) -> list[tuple[Message, ...]]:
-    """The pieces of a conversation, with room for the summary so far and for the one that is written."""
-    beside = max(count(task.previous), task.max_tokens) + task.max_tokens
-    return cut_pieces(task.messages, window, beside=beside, count=count)
+def _readable(task: SummaryTask, window: int, count: Callable[[str], int]) -> tuple[str, list[tuple[Message, ...]]]:
+    """The summary so far and the pieces of a conversation, with room for the summary that is written."""
+    previous = task.previous
+    if window:
+        previous = shorten_text(previous, room_in(window, beside=task.max_tokens + LEAST), count)
+    beside = max(count(previous), task.max_tokens) + task.max_tokens
+    return previous, cut_pieces(task.messages, window, beside=beside, count=count)
 
 
 def _told(error: Exception) -> str:

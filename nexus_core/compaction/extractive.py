@@ -33,7 +33,7 @@ _SCORED = 4000
 _ASKED, _OUTCOME, _LINE = 240, 400, 200
 """Characters of what is shown of a question, of an answer, and of anything else."""
 _EARLIER = 3
-"""This fraction of the room is for what was summarised before."""
+"""This fraction of the room is for what was summarised before, and what is not needed for anything new."""
 _BETWEEN = re.compile(r"(?<=[.!?])\s+|\n+")  # a dot inside a name ends no sentence
 _TERM = re.compile(r"\w{4,40}")
 _COMMON = frozenset(
@@ -70,9 +70,9 @@ def summarise(request: SummaryRequest, count: Callable[[str], int] = estimate) -
     """A summary of what a request holds, no longer than it asks for."""
     terms = _Terms(request.messages, request.focus)
     entries = [_describe(turn, terms) for turn in _turns(request.messages)]
-    earlier = _earlier(request.previous, terms, request.max_tokens // _EARLIER, count)
-    room = request.max_tokens - count(earlier) - 1
-    lines = _fill(entries, room, count)
+    room = request.max_tokens
+    earlier = _earlier(request.previous, terms, max(room // _EARLIER, room - _needed(entries, room, count)), count)
+    lines = _fill(entries, room - count(earlier) - 1, count)
     return shorten_text("\n".join(filter(None, [earlier, *lines])), request.max_tokens, count)
 
 
@@ -165,7 +165,7 @@ def _deeds(turn: Sequence[Message]) -> Iterable[str]:
 
 
 def _earlier(previous: str, terms: _Terms, room: int, count: Callable[[str], int]) -> str:
-    """The best lines of the summary before, in their order."""
+    """The best lines of the summary before, in their order; where none is short enough, its beginning and its end."""
     lines = [line for line in previous.splitlines() if line.strip() and not line.startswith(_LEFT_OUT)]
     ranked = sorted(range(len(lines)), key=lambda place: (-terms.score(lines[place]), -place))
     chosen = []
@@ -174,7 +174,19 @@ def _earlier(previous: str, terms: _Terms, room: int, count: Callable[[str], int
         if tokens <= room:
             room -= tokens
             chosen.append(place)
+    if not chosen:
+        return shorten_text("\n".join(lines), room, count) if room > 0 else ""
     return "\n".join(lines[place] for place in sorted(chosen))
+
+
+def _needed(entries: Sequence[_Entry], most: int, count: Callable[[str], int]) -> int:
+    """The room in which there is a place for every turn with all there is to say of it; `most` where that is more."""
+    needed = 1
+    for entry in entries:
+        needed += 2 * (count(entry.full) + 1)  # half of the room is for such
+        if needed >= most:
+            return most
+    return needed if entries else 0
 
 
 def _fill(entries: Sequence[_Entry], room: int, count: Callable[[str], int]) -> list[str]:

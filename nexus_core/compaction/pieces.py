@@ -22,6 +22,11 @@ SAFETY = 0.9
 """The share of a window that is used: its owner may count otherwise than we do."""
 
 
+def room_in(window: int, *, beside: int) -> int:
+    """The tokens that a summariser can read of a conversation at once; arguments as below."""
+    return max(int(window * SAFETY) - OVERHEAD - beside, LEAST)
+
+
 def cut_pieces(
     messages: Sequence[Message], window: int, *, beside: int, count: Callable[[str], int]
 ) -> list[tuple[Message, ...]]:
@@ -35,7 +40,7 @@ def cut_pieces(
     """
     if not window or not messages:
         return [tuple(messages)]
-    room = max(int(window * SAFETY) - OVERHEAD - beside, LEAST)
+    room = room_in(window, beside=beside)
     whole = [tuple(messages[group.first : group.last + 1]) for group in groups(messages)]
     sizes = [count(write_transcript(group)) + 2 for group in whole]
     if sum(sizes) <= room:

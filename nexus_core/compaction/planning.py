@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.errors import BudgetError, PluginError
+from nexus_core.values.compaction import CompactionPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -12,13 +13,15 @@ if TYPE_CHECKING:
     from nexus_core.host.host import Host
     from nexus_core.values.compaction import (
         CompactionBudget,
-        CompactionPlan,
         ThreadGroup,
         ThreadMessage,
         ThreadOutline,
         ThreadTurn,
     )
     from nexus_core.values.counting import TokenCounter
+
+CORE = "nexus"
+"""Who plans where no plugin does."""
 
 
 class Selection(NamedTuple):
@@ -32,6 +35,8 @@ class Selection(NamedTuple):
         pinned: The groups before that part that stay all the same.
         kept: The groups from there on; what the open turn is about comes first, wherever it stands.
         room: How many tokens the summary may take.
+        is_outgrown: Whether the summary there is does not fit beside what must stay; then a shorter one is written,
+            whatever else is summarised with it.
     """
 
     plan: CompactionPlan
@@ -41,6 +46,7 @@ class Selection(NamedTuple):
     pinned: tuple[ThreadGroup, ...]
     kept: tuple[ThreadGroup, ...]
     room: int
+    is_outgrown: bool = False
 
     @property
     def covered_tokens(self) -> int:
@@ -68,7 +74,8 @@ def select_steps(
 ) -> Selection | None:
     """What becomes of a thread; None where there is nothing to summarise.
 
-    Plugins say where the part begins that stays (`nexus_compaction_plan`).
+    Plugins say where the part begins that stays (`nexus_compaction_plan`). Where none does, and the summary there is
+    does not fit any more because it was written for a larger window, that alone is made shorter.
 
     Raises:
         BudgetError: What must stay does not fit, whatever is summarised; it lists what that is.
@@ -76,7 +83,19 @@ def select_steps(
     """
     require_floor(thread, budget)
     answer = host.compaction_plan(thread, budget, counter)
+    if answer is None and is_outgrown(thread, budget) and _fits_whole(thread, budget):
+        answer = CompactionPlan(first_kept=thread.turns[0].first if thread.turns else None), CORE
     return None if answer is None else _selected(thread, budget, *answer)
+
+
+def is_outgrown(thread: ThreadOutline, budget: CompactionBudget) -> bool:
+    """Whether the summary of a thread does not fit beside what must stay."""
+    return 0 < thread.summary_tokens > budget.available - sum(_floor(thread, budget).values())
+
+
+def _fits_whole(thread: ThreadOutline, budget: CompactionBudget) -> bool:
+    """Whether all of a thread fits beside a summary that is as short as may be."""
+    return sum(budget.fixed.values()) + _tokens(_all_groups(thread)) + budget.least_summary <= budget.available
 
 
 def require_floor(thread: ThreadOutline, budget: CompactionBudget) -> None:
@@ -86,17 +105,32 @@ def require_floor(thread: ThreadOutline, budget: CompactionBudget) -> None:
         BudgetError: It lists what must stay: the fixed parts, what the open turn is about and its newest group, what is
             pinned, and the shortest summary.
     """
-    parts = dict(budget.fixed)
-    ending = _open_turn(thread)
-    stays = [] if ending is None else [*ending.groups[:1], *ending.groups[1:][-1:]]
-    for name, group in zip(("event", "newest group"), stays, strict=False):
-        parts[name] = parts.get(name, 0) + group.tokens
-    others = [group for group in _all_groups(thread) if all(group is not each for each in stays)]
-    parts["pinned"] = _tokens(group for group in others if group.pinned)
-    parts["summary"] = budget.least_summary if thread.summary_tokens or not all(group.pinned for group in others) else 0
+    parts = _floor(thread, budget)
+    if thread.summary_tokens or not all(group.pinned for group in _others(thread)):
+        parts["summary"] = budget.least_summary
     needed = sum(parts.values())
     if needed > budget.available:
         raise BudgetError(needed, budget.available, {name: tokens for name, tokens in parts.items() if tokens})
+
+
+def _floor(thread: ThreadOutline, budget: CompactionBudget) -> dict[str, int]:
+    """What must stay besides a summary, tokens by name."""
+    parts = dict(budget.fixed)
+    for name, group in zip(("event", "newest group"), _ends(thread), strict=False):
+        parts[name] = parts.get(name, 0) + group.tokens
+    parts["pinned"] = _tokens(group for group in _others(thread) if group.pinned)
+    return parts
+
+
+def _ends(thread: ThreadOutline) -> list[ThreadGroup]:
+    """What the open turn is about, and its newest group."""
+    ending = _open_turn(thread)
+    return [] if ending is None else [*ending.groups[:1], *ending.groups[1:][-1:]]
+
+
+def _others(thread: ThreadOutline) -> list[ThreadGroup]:
+    ends = _ends(thread)
+    return [group for group in _all_groups(thread) if all(group is not each for each in ends)]
 
 
 def _selected(thread: ThreadOutline, budget: CompactionBudget, plan: CompactionPlan, planner: str) -> Selection:
@@ -115,9 +149,13 @@ def _selected(thread: ThreadOutline, budget: CompactionBudget, plan: CompactionP
             (pinned if group.pinned else covered).append(group)
     left = budget.available - sum(budget.fixed.values()) - _tokens(kept) - _tokens(pinned)
     wanted = budget.summary if plan.summary_tokens is None else min(plan.summary_tokens, budget.summary)
-    if left < budget.least_summary or not covered:
-        raise _broken(planner, "keeps more than fits" if covered else "summarises nothing")
-    return Selection(plan, planner, turn, tuple(covered), tuple(pinned), tuple(kept), max(min(wanted, left), 1))
+    outgrown = is_outgrown(thread, budget)
+    if not covered and not outgrown:
+        raise _broken(planner, "summarises nothing")
+    if left < budget.least_summary:
+        raise _broken(planner, "keeps more than fits")
+    room = max(min(wanted, left), 1)
+    return Selection(plan, planner, turn, tuple(covered), tuple(pinned), tuple(kept), room, outgrown)
 
 
 def _turn_of(thread: ThreadOutline, plan: CompactionPlan, planner: str) -> str:

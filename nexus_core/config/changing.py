@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, cast
 from nexus_core.config.documents import read_document, setting_error
 from nexus_core.config.editing import set_value
 from nexus_core.config.json_parser import JsonSyntaxError, parse_json
-from nexus_core.config.keys import is_known, known_keys, pointer_of
+from nexus_core.config.keys import is_known, known_keys
 from nexus_core.config.merging import merge_configs
+from nexus_core.config.pointers import pointer_of
 from nexus_core.config.servers.normalising import normalise_servers
 from nexus_core.config.validation import find_faults
 from nexus_core.errors import ConfigError, FileError, UnknownNameError, UsageError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from codecs import BOM_UTF8
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from nexus_core.config.json_document import JsonDocument, quick_json
@@ -36,18 +37,39 @@ def read_document(path: Path, *, comments: bool = False, empty: JsonValue, quote
         ConfigError: It is not UTF-8, not JSON, or larger than 1 MiB; the report shows where.
         FileError: It is not a regular file, or cannot be read.
     """
-    data = _read(path, read_bytes)
-    return None if data is None else _document(path, data, comments=comments, empty=empty, quote=quote)
+    data = _read(path, read_bytes, MAX_BYTES)
+    if data is None:
+        return None
+    return _document(path, _decode(path, data, quote=quote), comments=comments, empty=empty, quote=quote)
 
 
 def read_layer_document(
-    path: Path, admission: Admission, *, comments: bool = False, empty: JsonValue, quote: bool = True
+    path: Path,
+    admission: Admission,
+    *,
+    comments: bool = False,
+    empty: JsonValue,
+    quote: bool = True,
+    max_bytes: int = MAX_BYTES,
 ) -> JsonDocument | Skipped:
     """The JSON document in a file, on behalf of a layer: only if the file may be read, and why not otherwise."""
-    data = _read(path, admission.read_bytes)
-    if isinstance(data, Skipped):
-        return data
-    return _document(path, data, comments=comments, empty=empty, quote=quote)
+    text = read_layer_text(path, admission, quote=quote, max_bytes=max_bytes)
+    if isinstance(text, Skipped):
+        return text
+    return _document(path, text, comments=comments, empty=empty, quote=quote)
+
+
+def read_layer_text(
+    path: Path, admission: Admission, *, quote: bool = True, max_bytes: int = MAX_BYTES
+) -> str | Skipped:
+    """The text of a settings file that is not JSON, on behalf of a layer.
+
+    Raises:
+        ConfigError: It is not UTF-8, or larger than `max_bytes` (1 MiB); the report shows where.
+        FileError: It is not a regular file, or cannot be read.
+    """
+    data = _read(path, partial(admission.read_bytes, max_bytes=max_bytes), max_bytes)
+    return data if isinstance(data, Skipped) else _decode(path, data, quote=quote)
 
 
 def setting_error(
@@ -86,17 +108,16 @@ def syntax_error(path: Path, lines: Lines | None, position: tuple[int, int], mes
     return setting_error(path, lines, position, title=title, message=message, closing=closing)
 
 
-def _read(path: Path, read: Callable[[Path], T]) -> T:
+def _read(path: Path, read: Callable[[Path], T], max_bytes: int) -> T:
     try:
         return read(path)
     except FileError:
-        if _is_oversize(path):
-            raise _oversize_error(path) from None
+        if _is_oversize(path, max_bytes):
+            raise _oversize_error(path, max_bytes) from None
         raise
 
 
-def _document(path: Path, data: bytes, *, comments: bool, empty: JsonValue, quote: bool) -> JsonDocument:
-    text = _decode(path, data, quote=quote)
+def _document(path: Path, text: str, *, comments: bool, empty: JsonValue, quote: bool) -> JsonDocument:
     return quick_json(text, comments=comments) or _parse(path, text, comments=comments, empty=empty, quote=quote)
 
 
@@ -132,20 +153,20 @@ def _decode(path: Path, data: bytes, *, quote: bool) -> str:
     raise encoding_error(path, data, mark, offset, quote=quote)
 
 
-def _is_oversize(path: Path) -> bool:
+def _is_oversize(path: Path, max_bytes: int) -> bool:
     try:
-        return path.is_file() and os.path.getsize(path) > MAX_BYTES  # noqa: PTH202 - as `is_file`, without links
+        return path.is_file() and os.path.getsize(path) > max_bytes  # noqa: PTH202 - as `is_file`, without links
     except OSError:
         return False
 
 
-def _oversize_error(path: Path) -> ConfigError:
+def _oversize_error(path: Path, max_bytes: int) -> ConfigError:
     # Of the file as a whole, which begins there.
     return setting_error(
         path,
         None,
         (1, 1),
-        title=f"Invalid JSON in {path}",
-        message="larger than 1 MiB",
+        title=f"Invalid {'TOML' if path.suffix == '.toml' else 'JSON'} in {path}",
+        message=f"larger than {max_bytes >> 20} MiB",
         closing="Shorten the file and try again.",
     )

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.config.json_parser import is_blank, parse_json
-from nexus_core.config.pointers import array_index, pointer_to, split_pointer
+from nexus_core.config.pointers import array_index, join_pointer, split_pointer
 from nexus_core.text.visible import visible_json
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class _Editor:
         chain = self._follow(tokens)
         if len(chain) <= len(tokens):
             self._require_members(chain, tokens)
-            raise ValueError(f"there is nothing at {_pointer(tokens)!r}")
+            raise ValueError(f"there is nothing at {join_pointer(tokens)!r}")
         if not tokens:
             raise ValueError("the whole document cannot be removed")
         container, span = chain[-2:]
@@ -139,14 +139,14 @@ class _Editor:
         if chain[-1].inner is None:
             # Its kind only, because the value may be a secret.
             kind = _KINDS.get(self._text[chain[-1].start], "a number")
-            there = _pointer(tokens[: len(chain) - 1])
-            raise ValueError(f"{_pointer(tokens)!r} cannot be reached: {there!r} is {kind}, which has no members")
+            there = join_pointer(tokens[: len(chain) - 1])
+            raise ValueError(f"{join_pointer(tokens)!r} cannot be reached: {there!r} is {kind}, which has no members")
 
     def _require_place(self, chain: Sequence[Span], tokens: list[str]) -> None:
         self._require_members(chain, tokens)
         items, token = chain[-1].inner, tokens[len(chain) - 1]
         if isinstance(items, list) and token != _APPEND and array_index(token) != len(items):
-            there = _pointer(tokens[: len(chain) - 1])
+            there = join_pointer(tokens[: len(chain) - 1])
             raise ValueError(
                 f"{token!r} is no place in the array at {there!r}: use an index up to {len(items)}, or '-' to append"
             )
@@ -272,13 +272,6 @@ def _dump(value: JsonValue, indent: str | None = None) -> str:
 
 def _members(span: Span) -> list[Span]:
     return list(span.inner.values()) if isinstance(span.inner, dict) else span.inner or []
-
-
-def _pointer(tokens: Sequence[str]) -> str:
-    pointer = ""
-    for token in tokens:
-        pointer = pointer_to(pointer, token)
-    return pointer
 
 
 def _line_end_of(text: str) -> str:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from nexus_core.config.json_document import LONGEST_INTEGER, MAX_DEPTH, MAX_VALUES, JsonDocument, JsonValue
 from nexus_core.config.lines import Lines
 from nexus_core.config.pointers import array_index
+from nexus_core.text.visible import shortened
 
 # Few patterns, because each takes a tenth of a millisecond at every start; the rare things do without.
 _BLANK = re.compile(r"[ \t\n\r]*")
@@ -140,9 +141,8 @@ class _Parser:
             raise JsonSyntaxError("Expecting property name enclosed in double quotes", offset)
         key, end = self._string(offset)
         if key in known:
-            quoted = repr(key if len(key) <= _LONGEST_QUOTE else f"{key[:_LONGEST_QUOTE]}…")
             first = Lines(self._text).position(known[key].key).line
-            raise JsonSyntaxError(f"Duplicate key {quoted}, already on line {first}", offset)
+            raise JsonSyntaxError(f"Duplicate key {shortened(key, _LONGEST_QUOTE)!r}, already on line {first}", offset)
         colon = self.skip(end)
         if not self._text.startswith(":", colon):
             raise JsonSyntaxError("Expecting ':' delimiter", colon)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache, reduce
+from functools import cache
 from typing import Any
-
-from nexus_core.config.pointers import pointer_to
 
 
 @cache
@@ -28,11 +26,6 @@ def default_of(key: str) -> object:
 def is_known(key: str) -> bool:
     """Whether there may be a setting of that name; what plugins have under their own name is theirs to say."""
     return key in _defaults() or (key.startswith("plugins.") and all(key.split(".")))
-
-
-def pointer_of(key: str) -> str:
-    """The JSON pointer of a dotted name."""
-    return reduce(pointer_to, key.split("."), "")
 
 
 def _flatten(value: dict[str, Any], prefix: str) -> list[tuple[str, object]]:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 _LONGEST_INDEX = 9  # digits
 
 
@@ -11,6 +17,16 @@ def pointer_to(parent: str, key: str | int) -> str:
     if "~" in token or "/" in token:
         token = token.replace("~", "~0").replace("/", "~1")
     return f"{parent}/{token}"
+
+
+def join_pointer(tokens: Iterable[str | int]) -> str:
+    """The JSON pointer that goes through some keys and indexes."""
+    return reduce(pointer_to, tokens, "")
+
+
+def pointer_of(dotted: str) -> str:
+    """The JSON pointer of a setting: `/provider/model` for `provider.model`."""
+    return join_pointer(dotted.split("."))
 
 
 def split_pointer(pointer: str) -> list[str]:

@@ -43,6 +43,9 @@ class ModelConfig(Strict):
     cache_breakpoints: Annotated[int, Field(ge=0)] | None = Field(
         default=None, description="How many places of a call may be marked for its provider's cache."
     )
+    request_bytes: Annotated[int, Field(gt=0)] | None = Field(
+        default=None, description="How many bytes a request may have, where its API takes more or less than others."
+    )
 
 
 class ToolPermissions(Strict):
@@ -90,7 +93,7 @@ class BudgetConfig(Strict):
     """What is kept free in the model's window."""
 
     reserve_response: Tokens = Field(default=8000, description="Tokens for the answer.")
-    reserve_tools: Tokens = Field(default=8000, description="Tokens for tool definitions.")
+    reserve_tools: Tokens = Field(default=0, description="Tokens for tools beside those that are counted in each call.")
     memory: Tokens = Field(default=4000, description="Tokens for memories, which are the first to be left out.")
 
 

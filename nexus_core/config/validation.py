@@ -10,6 +10,7 @@ from nexus_core.config.lines import Lines
 from nexus_core.config.pointers import pointer_to
 from nexus_core.errors import ConfigError, PluginError, did_you_mean
 from nexus_core.files.reading import read_text
+from nexus_core.text.visible import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -112,12 +113,8 @@ def _located(settings: Settings, base: str, model: type[BaseModel], fault: Error
         if pointer_to(pointer, key) not in settings.origins and isinstance(key, str) and fault["type"] != "missing":
             break  # the name of a branch of a union, not a key of the file
         pointer = pointer_to(pointer, key)
-    dotted = _shortened(".".join(map(str, pointer.split("/")[1:])))
+    dotted = shortened(".".join(map(str, pointer.split("/")[1:])), LONGEST_NAME)
     return locate_fault(settings, pointer, _message(dotted, model, fault))
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
 
 
 def _message(dotted: str, model: type[BaseModel], fault: ErrorDetails) -> str:

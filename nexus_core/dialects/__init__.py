@@ -4,7 +4,7 @@ finding.py       dialects by name, and which one a list is written in; api_diale
 rules.py         what each API refuses, as data
 plain.py         objects of the SDKs become dicts; fields.py: their fields, or an error that says where; notes.py: how
                  something was spelled; media.py: pictures and documents; arguments.py: what a call was made with
-requests.py      what an SDK's call is given; marks.py: what in it is marked for a provider's cache
+requests.py      what an SDK's call is given; marks.py: what in it is marked for a provider's cache; sizes.py: its bytes
 pairing.py       ids for calls that have none; merging.py: answers in several elements become one
 tools/           definitions of tools in every API's shape
 openai/          OpenAI's chat completions, and the many servers that speak like it

@@ -17,8 +17,7 @@ _LIKE_NOTES = "_fields"
 def noted(fields: dict[str, Any], **notes: object) -> dict[str, Any]:
     """Fields with the notes that say something; `role="developer"` becomes `_role`."""
     found = dict(fields)
-    alike = [key for key in found if key[:1] == "_"] if found else ()
-    apart = {key: found.pop(key) for key in alike}
+    apart = {key: found.pop(key) for key in fields if key[:1] == "_"} if fields else None
     for name, value in notes.items():
         if value:
             found[f"_{name}"] = value

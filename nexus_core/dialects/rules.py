@@ -14,9 +14,13 @@ from nexus_core.values.api import ApiRules
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from nexus_core.values.counting import Model
+
 SILENT_ERROR = "[the tool failed and said nothing]"
 """What such a result says where the API wants words."""
 _MEGABYTE = 1024 * 1024
+_MILLION = 1000 * 1000
+"""Of a whole request nobody says which megabytes are meant; these are the smaller ones."""
 
 OPENAI = ApiRules(
     name="openai",
@@ -38,9 +42,10 @@ OPENAI = ApiRules(
     # "Image URLs are only allowed for messages with role 'user', but this message with role 'tool' contains an image
     # URL" (OpenHands/OpenHands#7700, openai/openai-node#1030).
     media=frozenset({"user"}),
-    # The guide: up to 50 MB for a request with images or files.
+    # The guide: up to 50 MB for a request with images or files. Servers that speak like it may take far less.
     image_size=50 * _MEGABYTE,
     file_size=50 * _MEGABYTE,
+    request_bytes=50 * _MILLION,
     # Of more than it writes, the latest count; none is refused.
     cache_mark="prompt_cache_breakpoint",
 )
@@ -64,6 +69,7 @@ RESPONSES = ApiRules(
     media=frozenset({"system", "user", "tool"}),
     image_size=50 * _MEGABYTE,
     file_size=50 * _MEGABYTE,
+    request_bytes=50 * _MILLION,
     # Of more than it writes, the latest count; none is refused.
     cache_mark="prompt_cache_breakpoint",
 )
@@ -106,10 +112,11 @@ ANTHROPIC = ApiRules(
     server_calls=frozenset({"server_tool_use", "mcp_tool_use"}),
     # Blocks of an assistant: text, thinking, tools; images and documents only of the user and in results.
     media=frozenset({"user", "tool"}),
-    # "image exceeds 5 MB maximum: 5272940 bytes > 5242880 bytes", of base64 (daya0576/pi-imessage#5); a request with
-    # more than 32 MB is "request_too_large".
+    # "image exceeds 5 MB maximum: 5272940 bytes > 5242880 bytes", of base64 (daya0576/pi-imessage#5).
     image_size=5 * _MEGABYTE,
     file_size=32 * _MEGABYTE,
+    # "Request exceeds the maximum size": 32 MB for Messages (anthropics/anthropic-sdk-python#938).
+    request_bytes=32 * _MILLION,
     # "A maximum of 4 blocks with cache_control may be provided. Found 5." (continuedev/continue#6937), and "a ttl='1h'
     # cache_control block must not come after a ttl='5m' cache_control block" (headroomlabs-ai/headroom#2939).
     cache_mark="cache_control",
@@ -146,15 +153,27 @@ GEMINI = ApiRules(
     blank_text=False,
     # Models draw; what they drew goes back to them.
     media=frozenset({"user", "assistant", "tool"}),
-    # Data inside a request: 100 MB.
+    # Data inside a request: 100 MB of base64 since January 2026, 20 MB before.
     image_size=100 * _MEGABYTE,
     file_size=100 * _MEGABYTE,
+    request_bytes=100 * _MILLION,
 )
 
-NEUTRAL = ApiRules(name="neutral", foreign=True)
-"""Messages on their way to any API: only what all of them refuse."""
+NEUTRAL = ApiRules(name="neutral", foreign=True, request_bytes=32 * _MILLION)
+"""Messages on their way to any API: only what all of them refuse, and no larger than all of them take."""
 
 RULES: Mapping[str, ApiRules] = MappingProxyType(
     {rules.name: rules for rules in (OPENAI, RESPONSES, ANTHROPIC, GEMINI, NEUTRAL)}
 )
 """All rules by the name of their dialect."""
+
+
+def request_limit(model: Model, api: str = "") -> int:
+    """How many bytes a request may have: what is said of the model, else what the APIs take that it goes through.
+
+    Args:
+        model: Whom to ask.
+        api: The API it is written for, where that is known.
+    """
+    known = [RULES[name].request_bytes for name in (model.api, api) if name in RULES and name != NEUTRAL.name]
+    return model.request_bytes or min(known, default=NEUTRAL.request_bytes)

@@ -58,13 +58,13 @@ class Admission:
             self.repository = repository_root(project)
             self.root = self.repository or project
 
-    def read_text(self, path: Path) -> str | Skipped:
+    def read_text(self, path: Path, *, max_bytes: int = MAX_BYTES) -> str | Skipped:
         """The content of a UTF-8 file without its byte order mark, or why it is not read.
 
         Raises:
-            FileError: It is not a regular file, larger than 1 MiB, not UTF-8, or cannot be read.
+            FileError: It is not a regular file, larger than `max_bytes` (1 MiB), not UTF-8, or cannot be read.
         """
-        data = self.read_bytes(path)
+        data = self.read_bytes(path, max_bytes=max_bytes)
         return data if isinstance(data, Skipped) else decode_text(path, data)
 
     def read_bytes(self, path: Path, *, root: Path | None = None, max_bytes: int = MAX_BYTES) -> bytes | Skipped:

@@ -26,6 +26,11 @@ def existing_directory(path: str | os.PathLike[str]) -> Path:
     return directory
 
 
+def user_home() -> Path:
+    """The user's home directory; the path `~` where there is none."""
+    return Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises where there is none
+
+
 def home_directory(cwd: Path) -> Path:
     """The user's own Nexus directory: `NEXUS_HOME` from the process environment, else `~/.nexus3`.
 
@@ -56,7 +61,7 @@ def workspace_of(cwd: Path) -> Path | None:
     """
     from nexus_core.files.repository import repository_root  # noqa: PLC0415 - most users have no NEXUS_HOME
 
-    user = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111 - does not raise where there is no home
+    user = os.path.realpath(user_home())
     return repository_root(cwd) or (None if Path(user).is_relative_to(cwd) else cwd)
 
 
@@ -64,8 +69,9 @@ def _refuse_inside(workspace: Path | None, home: Path) -> None:
     """Raise if a home is inside a workspace, or if the way to it leads through a link that lies there."""
     if workspace is None or not any(Path(place).is_relative_to(workspace) for place in _way_to(home)):
         return
-    usual = os.path.expanduser("~/.nexus3")  # noqa: PTH111 - as above
-    if os.path.realpath(home) != os.path.realpath(usual):  # else NEXUS_HOME says what goes without saying
+    if os.path.realpath(home) != os.path.realpath(
+        user_home() / ".nexus3"
+    ):  # else NEXUS_HOME says what goes without saying
         raise ConfigError(
             "NEXUS_HOME lies inside the project, which could speak and decide for you there",
             where=str(home),
@@ -90,7 +96,7 @@ def cache_directory() -> Path:
     if base and os.path.isabs(base):  # noqa: PTH117 - a relative one does not count, says the XDG specification
         return Path(base) / "nexus"
     usual = "Library/Caches" if sys.platform == "darwin" else ".cache"
-    return Path(os.path.expanduser("~")) / usual / "nexus"  # noqa: PTH111 - does not raise where there is no home
+    return user_home() / usual / "nexus"
 
 
 def defaults_directory() -> Path:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.errors import UsageError
+from nexus_core.errors import BudgetError, UsageError
 from nexus_core.values.budget import TokenBudget
 from nexus_core.values.message import Message
 
 if TYPE_CHECKING:
     from nexus_core.host.host import Host
+    from nexus_core.values.conversation import Tool
     from nexus_core.values.counting import TokenCounter
     from nexus_core.values.settings import Settings
 
@@ -43,36 +44,78 @@ def allowance_for(
     return TokenBudget(limit=window, reserve_response=min(reserve, window // RESERVED_SHARE))
 
 
-def count_fixed(counter: TokenCounter, system: object, tools: Iterable[object] | None, api: str) -> dict[str, int]:
-    """What instructions and tools take that are sent beside the messages."""
+class Fixed(NamedTuple):
+    """What is sent beside the messages: its tokens and its bytes, by what they are for."""
+
+    tokens: dict[str, int]
+    bytes: dict[str, int]
+
+
+def weigh_fixed(counter: TokenCounter, system: object, tools: Iterable[object] | None, api: str) -> Fixed:
+    """What instructions and tools take that are sent beside the messages; arguments as for `fit`."""
+    from nexus_core.dialects.sizes import measure_message, measure_options, measure_tools  # noqa: PLC0415 - only to fit
+    from nexus_core.tokens.messages import count_tools  # noqa: PLC0415 - as above
+
     words = system if isinstance(system, str) else _compact(system) if system else ""
-    return {
-        "system": counter.count_messages([Message("system", words)]) if words else 0,
-        "tools": count_definitions(counter, tools, api),
-    }
+    instructions, defined = Message("system", words), read_definitions(tools, api)
+    return Fixed(
+        tokens={
+            "system": counter.count_messages([instructions]) if words else 0,
+            "tools": count_tools(counter, defined) if defined else 0,
+        },
+        bytes={
+            "system": measure_message(instructions) if words else 0,
+            "tools": measure_tools(defined),
+            "options": measure_options({}),
+        },
+    )
 
 
 def count_definitions(counter: TokenCounter, tools: Iterable[object] | None, api: str) -> int:
-    """What definitions of tools take, in whichever API's shape they are given.
+    """What definitions of tools take; arguments and errors as for `read_definitions`."""
+    if tools is None:
+        return 0
+    from nexus_core.tokens.messages import count_tools  # noqa: PLC0415 - not every call has tools
+
+    return count_tools(counter, read_definitions(tools, api))
+
+
+def read_definitions(tools: Iterable[object] | None, api: str) -> tuple[Tool, ...]:
+    """Definitions of tools, in whichever API's shape they are given.
 
     Raises:
         UsageError: It is one definition, or anything else but several.
         MessageError: One of them is no definition of a tool.
     """
     if tools is None:
-        return 0
+        return ()
     if isinstance(tools, str | bytes | Mapping) or not isinstance(tools, Iterable):
         raise UsageError("expected a list of definitions of tools", hint="tools=[{…}], also where there is only one")
     from nexus_core.dialects.tools import read_tools  # noqa: PLC0415 - not every call has tools
-    from nexus_core.tokens.messages import count_tools  # noqa: PLC0415 - as above
 
-    return count_tools(counter, read_tools(tools, api))
+    return read_tools(tools, api)
 
 
 def require_limit(result_tokens: int | None) -> None:
     """Refuse a limit for results that is none."""
     if result_tokens is not None and (type(result_tokens) is not int or result_tokens < 0):  # True would pass for 1
         raise UsageError(f"no result can take {result_tokens!r} tokens", hint="result_tokens=2000, for example")
+
+
+def require_room(budget: TokenBudget, measured: Mapping[str, int]) -> None:
+    """Refuse a request that does not fit.
+
+    Args:
+        budget: The window and what takes it up.
+        measured: Its bytes, by what they are for.
+
+    Raises:
+        BudgetError: It has more tokens or more bytes than it may have; lists what it consists of.
+    """
+    if budget.remaining < 0:
+        raise BudgetError(budget.high, budget.available, budget.used)
+    if budget.remaining_bytes < 0:
+        raise BudgetError(budget.bytes, budget.byte_limit, measured, unit="bytes")
 
 
 def _compact(value: object) -> str:

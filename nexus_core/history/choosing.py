@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.history.asking import NEWEST, ask_truncation, smaller_room
 from nexus_core.history.groups import is_input
+from nexus_core.history.hiding import RULE, count_media
 from nexus_core.history.lazy import LazyGroups, Span
 from nexus_core.history.mending.steps import mend
 from nexus_core.history.soundness import is_surely_sound
 from nexus_core.values.budget import Decision
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from nexus_core.history.window import Window
     from nexus_core.values.api import Dialect
@@ -28,6 +29,7 @@ class Chosen(NamedTuple):
     Attributes:
         messages: Each with its place in the caller's list; None for one that was changed or made.
         tokens: What they take.
+        bytes: How many bytes they have in a request.
         instructions: What of that the instructions at the beginning take.
         decisions: What was done.
         findings: What was wrong.
@@ -35,6 +37,7 @@ class Chosen(NamedTuple):
 
     messages: list[tuple[int | None, Message]]
     tokens: int
+    bytes: int
     instructions: int
     decisions: tuple[Decision, ...]
     findings: tuple[Finding, ...]
@@ -68,21 +71,47 @@ class Chooser:
         self._begin = next(self._spoken(), len(window))
         self._input = self._open_input()
 
-    def choose(self, budget: int) -> Chosen:
-        """What stays within a budget; what must stay is there even when it does not fit."""
+    def choose(self, budget: int, most: int) -> Chosen:
+        """What stays within a budget; what must stay is there even when it does not fit.
+
+        Args:
+            budget: The tokens there are.
+            most: The bytes there are.
+        """
+        places, chosen = self._choose_tokens(budget)
+        if chosen.bytes <= most:
+            return chosen
+        self._hide_oldest(places, chosen.bytes - most)
+        sizes = self._groups(self._window.bytes)
+        kept = self._places(sizes, most - sum(map(self._window.bytes, range(self._begin))))
+        return self._mended(sorted(set(places) & set(kept)), chosen.instructions)
+
+    def _choose_tokens(self, budget: int) -> tuple[list[int], Chosen]:
         instructions = self._taken(range(self._begin))
         room = budget - instructions
-        groups = self._groups()
+        groups = self._groups(self._window.tokens)
         if not self._all_fits(groups, room) and self._result_tokens is not None:
             self._window.shorten_results(self._result_tokens)
-            groups = self._groups()
+            groups = self._groups(self._window.tokens)
         while True:
             places = self._places(groups, room)
             chosen = self._mended(places, instructions)
             least = len(places) <= len(self._places(groups, -1))
             if chosen.tokens <= budget or least:
-                return chosen
+                return places, chosen
             room = smaller_room(room, self._taken(places), chosen.tokens - instructions, budget - instructions)
+
+    def _hide_oldest(self, places: list[int], over: int) -> None:
+        """Tell pictures and documents in words, oldest first; not those of the open question and the newest group."""
+        newest = self._groups(self._window.bytes).group(-1)
+        end = len(self._window) if newest is None else self._begin + newest.first
+        for place in places:
+            if over <= 0 or place >= end:
+                break
+            if place != self._input and count_media(self._window.message(place)):
+                before = self._window.bytes(place)
+                self._window.hide_media(place)
+                over -= before - self._window.bytes(place)
 
     # ---- which places -----------------------------------------------------------------------------------------
 
@@ -92,7 +121,7 @@ class Chooser:
             return list(range(self._begin, len(self._window)))
         spans = self._spans(groups, room)
         if self._input is not None and not any(span.first <= self._input < span.end for span in spans):
-            spans = [*self._spans(groups, room - self._window.tokens(self._input)), Span(self._input, self._input + 1)]
+            spans = [*self._spans(groups, room - groups.size(self._input)), Span(self._input, self._input + 1)]
         return self._begun(sorted({place for span in spans for place in range(*span)}))
 
     def _spans(self, groups: LazyGroups, room: int) -> list[Span]:
@@ -109,8 +138,8 @@ class Chooser:
     def _all_fits(self, groups: LazyGroups, room: int) -> bool:
         return groups.group(-groups.newest(room, at_least=0) - 1) is None
 
-    def _groups(self) -> LazyGroups:
-        return LazyGroups(self._window.given, self._begin, len(self._window), self._window.tokens)
+    def _groups(self, size: Callable[[int], int]) -> LazyGroups:
+        return LazyGroups(self._window.given, self._begin, len(self._window), size)
 
     def _spoken(self) -> Iterator[int]:
         """Where somebody speaks, instructions at the beginning aside."""
@@ -135,8 +164,8 @@ class Chooser:
         places = [*range(self._begin), *kept]
         given = [window.message(place) for place in places]
         if window.are_sound(places, rules.name) and is_surely_sound(given, rules):
-            decisions = tuple(self._left_out(kept))
-            return Chosen(list(zip(places, given, strict=True)), self._taken(places), instructions, decisions, ())
+            decisions, size = tuple(self._left_out(kept)), sum(map(window.bytes, places))
+            return Chosen(list(zip(places, given, strict=True)), self._taken(places), size, instructions, decisions, ())
         mended = mend(given, rules, listed=True)
         messages: list[tuple[int | None, Message]] = []
         tokens = 0
@@ -148,7 +177,9 @@ class Chooser:
         findings = tuple(replace(finding, index=places[finding.index or 0]) for finding in mended.findings)
         for place in {place for place, _ in messages if place is not None} - {finding.index for finding in findings}:
             window.note_sound(place, rules.name)
-        return Chosen(messages, tokens, instructions, (*self._left_out(kept), *self._done(kept, findings)), findings)
+        # What repair adds is counted with what it is added to.
+        size, decisions = sum(map(window.bytes, places)), (*self._left_out(kept), *self._done(kept, findings))
+        return Chosen(messages, tokens, size, instructions, decisions, findings)
 
     def _left_out(self, kept: list[int]) -> Iterator[Decision]:
         """A decision for each gap between what stays."""
@@ -165,10 +196,13 @@ class Chooser:
         window = self._window
         for place in kept:
             if window.message(place) is not window.given(place):
-                size = window.whole(place)
+                size, is_hidden = (
+                    window.whole(place),
+                    count_media(window.given(place)) > count_media(window.message(place)),
+                )
                 yield Decision(
-                    action="shortened",
-                    rule="result_tokens",
+                    action="masked" if is_hidden else "shortened",
+                    rule=RULE if is_hidden else "result_tokens",
                     first=place,
                     last=place,
                     tokens_before=size,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from nexus_core.dialects.finding import UNTOLD, dialect, told
 from nexus_core.dialects.requests import no_list
-from nexus_core.errors import BudgetError, UnknownNameError
-from nexus_core.history.allowance import allowance_for, count_fixed, require_limit
+from nexus_core.dialects.rules import request_limit
+from nexus_core.errors import UnknownNameError
+from nexus_core.history.allowance import allowance_for, require_limit, require_room, weigh_fixed
 from nexus_core.history.choosing import Chooser
 from nexus_core.history.telling import Told, Untold
 from nexus_core.history.window import Window
@@ -18,12 +19,13 @@ from nexus_core.values.message import Message
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from nexus_core.history.allowance import Fixed
     from nexus_core.history.choosing import Chosen
     from nexus_core.history.window import Items
     from nexus_core.host.host import Host
     from nexus_core.values.api import Dialect
-    from nexus_core.values.budget import Decision, TokenBudget
-    from nexus_core.values.counting import TokenCounter
+    from nexus_core.values.budget import Decision, TokenBudget, Truncation
+    from nexus_core.values.counting import Model, TokenCounter
     from nexus_core.values.finding import Finding
     from nexus_core.values.settings import Settings
 
@@ -68,6 +70,7 @@ def fit(
     """The messages that fit, as valid as the API wants them. Nothing that is given is changed.
 
     It reads the list from its end and stops when the budget is used up: a long list costs no more than a short one.
+    Where the request would have more bytes than its API takes, older pictures and documents are told in words first.
     Calls and their results stay together. What is never left out: instructions at the beginning, the newest group, and
     the user's message that an unfinished tool loop is about.
 
@@ -83,7 +86,7 @@ def fit(
         result_tokens: Where not all fits, results of tools above this are shortened before anything is left out.
         counter: Who counts, instead of the model's own counter.
         host: Whose plugins to ask; the user's own by default.
-        settings: What a directory's config.json say about models, budget and truncation; `Nexus.fit` gives both.
+        settings: What the settings of a directory say about models, budget and truncation; `Nexus.fit` gives both.
 
     Raises:
         BudgetError: What must not be left out does not fit; lists what it consists of.
@@ -95,33 +98,23 @@ def fit(
     speaking = dialect(name or UNTOLD)
     require_limit(result_tokens)
     from nexus_core.host.default import default_host  # noqa: PLC0415 - plugins are looked for when needed
-    from nexus_core.tokens.counters import open_counter  # noqa: PLC0415 - as above
+    from nexus_core.tokens.counters import open_counter, open_model  # noqa: PLC0415 - as above
 
     plugins = host or default_host()
     counting = counter or open_counter(model, host=plugins, settings=settings)
     allowance = allowance_for(model, budget, plugins, settings)
-    fixed = count_fixed(counting, system, tools, speaking.name)
+    fixed = weigh_fixed(counting, system, tools, speaking.name)
+    known = open_model(model, host=plugins, settings=settings)
     truncation = plugins.truncations().get(strategy or _configured(settings))
-    room = allowance.available - sum(fixed.values())
-
-    def choose(items: Items, speaking: Dialect) -> Chosen:
-        begin = "assistant" not in speaking.rules.first if start_with_user is None else start_with_user
-        window = Window(items, speaking, counting)
-        return Chooser(window, speaking, truncation, start_with_user=begin, result_tokens=result_tokens).choose(room)
-
+    wish = _Wish(counting, truncation, start_with_user, result_tokens, allowance, fixed, known)
+    limited = wish.limited(name)
     try:
-        chosen = choose(messages if name or len(messages) == len(newest) else Untold(messages, UNTOLD), speaking)
+        items = messages if name or len(messages) == len(newest) else Untold(messages, UNTOLD)
+        chosen = wish.choose(items, speaking, limited)
     except Told as other:
-        speaking = dialect(other.name)
-        chosen = choose(messages, speaking)
-    used = {
-        "system": fixed["system"] + chosen.instructions,
-        "tools": fixed["tools"],
-        "history": chosen.tokens - chosen.instructions,
-    }
-    taken = replace(allowance, used=used, estimated=not getattr(counting, "exact", False))
-    if taken.remaining < 0:
-        raise BudgetError(taken.total, taken.available, {name: tokens for name, tokens in used.items() if tokens})
+        speaking, limited = dialect(other.name), wish.limited(other.name)
+        chosen = wish.choose(messages, speaking, limited)
+    taken = _taken_up(limited, fixed, chosen, counting)
     return Fitted(_written(chosen, messages, speaking), chosen.decisions, taken, chosen.findings)
 
 
@@ -135,6 +128,46 @@ def require_options(options: Mapping[str, object]) -> None:
     for name in options:
         if name not in known:
             raise UnknownNameError("argument of fit", name, known)
+
+
+class _Wish(NamedTuple):
+    """What is wanted of the messages that stay, in whichever dialect they turn out to be; fields as those of `fit`."""
+
+    counter: TokenCounter
+    truncation: Truncation
+    start_with_user: bool | None
+    result_tokens: int | None
+    allowance: TokenBudget
+    fixed: Fixed
+    model: Model
+
+    def limited(self, api: str) -> TokenBudget:
+        """The budget, with the bytes that the API takes where nobody says otherwise; "" is one that nobody told."""
+        return replace(self.allowance, byte_limit=self.allowance.byte_limit or request_limit(self.model, api))
+
+    def choose(self, items: Items, speaking: Dialect, limited: TokenBudget) -> Chosen:
+        begin = "assistant" not in speaking.rules.first if self.start_with_user is None else self.start_with_user
+        window = Window(items, speaking, self.counter)
+        chooser = Chooser(window, speaking, self.truncation, start_with_user=begin, result_tokens=self.result_tokens)
+        room = limited.available - sum(self.fixed.tokens.values())
+        return chooser.choose(room, limited.byte_limit - sum(self.fixed.bytes.values()))
+
+
+def _taken_up(allowance: TokenBudget, fixed: Fixed, chosen: Chosen, counter: TokenCounter) -> TokenBudget:
+    """The budget with what takes it up.
+
+    Raises:
+        BudgetError: That is more than there is.
+    """
+    used = {
+        "system": fixed.tokens["system"] + chosen.instructions,
+        "tools": fixed.tokens["tools"],
+        "history": chosen.tokens - chosen.instructions,
+    }
+    measured = fixed.bytes | {"history": chosen.bytes}
+    taken = replace(allowance, used=used, bytes=sum(measured.values()), estimated=not getattr(counter, "exact", False))
+    require_room(taken, measured)
+    return taken
 
 
 def _configured(settings: Settings | None) -> str:

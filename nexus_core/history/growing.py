@@ -24,6 +24,7 @@ class GrowingHistory:
         messages: All of them, oldest first.
         tokens: What each of them takes.
         sums: The tokens of each group.
+        bytes: How many bytes all messages have in a request, as far as somebody measured.
         sound: Whether every call has its results and every result its call; calls of the last group may wait.
     """
 
@@ -31,13 +32,15 @@ class GrowingHistory:
         self.messages: list[Message] = []
         self.tokens: list[int] = []
         self.sums = RunningSums()
+        self.bytes = 0
         self.sound = True
         self._starts: list[int] = []
         self._waiting = WaitingCalls()
         self._in_run = False
 
-    def append(self, message: Message, tokens: int) -> None:
+    def append(self, message: Message, tokens: int, size: int = 0) -> None:
         """Add a message to the newest group, or as a new one."""
+        self.bytes += size
         if self._joins(message):
             self.sums.grow(tokens)
         else:

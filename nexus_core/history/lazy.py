@@ -28,13 +28,16 @@ class LazyGroups:
         first: Where the conversation begins; what stands before is not its business.
         end: Where it ends.
         size: What the message at a place takes.
+
+    Attributes:
+        size: The same.
     """
 
     def __init__(self, read: Callable[[int], Message], first: int, end: int, size: Callable[[int], int]) -> None:
         self._read = read
         self._first = first
         self._end = end
-        self._size = size
+        self.size = size
         self._older: Iterator[Group] = newest_groups(lambda place: read(first + place), end - first)
         self._newest: list[Group] = []
         self._sums = [0]
@@ -102,7 +105,7 @@ class LazyGroups:
         return True
 
     def _tokens(self, group: Group) -> int:
-        return sum(self._size(self._first + place) for place in range(group.first, group.last + 1))
+        return sum(self.size(self._first + place) for place in range(group.first, group.last + 1))
 
     def _placed(self, group: Group) -> Span:
         return Span(self._first + group.first, self._first + group.last + 1)

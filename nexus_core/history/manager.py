@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from nexus_core.dialects.fields import named
 from nexus_core.dialects.rules import NEUTRAL
+from nexus_core.dialects.sizes import measure_message, measure_options, measure_tools
 from nexus_core.errors import UsageError
-from nexus_core.history.allowance import count_definitions
+from nexus_core.history.allowance import count_definitions, read_definitions
 from nexus_core.history.asking import NEWEST, ask_truncation, smaller_room
 from nexus_core.history.groups import is_input
 from nexus_core.history.growing import GrowingHistory
@@ -74,6 +75,7 @@ class ContextManager:
         self._system_tokens = 0
         self._tools: list[Any] = []
         self._tools_tokens = 0
+        self._tools_bytes = 0
         self._history = GrowingHistory()
         self.findings: tuple[Finding, ...] = ()
 
@@ -100,6 +102,7 @@ class ContextManager:
         """Replace the tools, in whatever shape the provider wants them."""
         given = list(tools) if isinstance(tools, Iterator) else tools
         self._tools_tokens = count_definitions(self._counter, given, "openai")
+        self._tools_bytes = measure_tools(read_definitions(given, "openai"))
         self._tools = list(given or ())
 
     def get_tool_definitions(self) -> list[Any]:
@@ -206,8 +209,21 @@ class ContextManager:
             kept, findings = self._mended(self._begun(picked))
             tokens = sum(tokens for _, tokens in kept)
             if tokens <= budget or room <= 0:
-                return system, kept, (*findings, *_overflow(tokens, budget))
+                small, too_large = self._made_small(kept, system)
+                return system, small, (*findings, *_overflow(tokens, budget), *too_large)
             room = smaller_room(room, sum(tokens for _, tokens in picked), tokens, budget)
+
+    def _made_small(self, kept: list[Sized], system: list[Message]) -> tuple[list[Sized], tuple[Finding, ...]]:
+        """Without older pictures and documents, where with them it would be larger than every API takes."""
+        fixed = measure_options({}) + self._tools_bytes + sum(map(measure_message, system))
+        if fixed + self._history.bytes <= NEUTRAL.request_bytes:
+            return kept, ()
+        from nexus_core.history.hiding import hide_oldest  # noqa: PLC0415 - few conversations are so large
+
+        told, size = hide_oldest([message for message, _ in kept], NEUTRAL.request_bytes - fixed)
+        known = {id(message): tokens for message, tokens in kept}
+        small = [(message, known.get(id(message)) or self._size(message)) for message in told]
+        return small, _too_large(fixed + size)
 
     def _chosen(self, room: int) -> list[slice]:
         if self._history.sums.total <= room:
@@ -244,7 +260,7 @@ class ContextManager:
             self._logger.log_message(message)
 
     def _keep(self, message: Message, tokens: int | None = None) -> None:
-        self._history.append(message, self._size(message) if tokens is None else tokens)
+        self._history.append(message, self._size(message) if tokens is None else tokens, measure_message(message))
         self._history.sound = self._history.sound and is_sound_alone(message, NEUTRAL)
 
     def _size(self, message: Message) -> int:
@@ -279,7 +295,7 @@ def _parts_of(content: object) -> tuple[Part, ...]:
 def _history_of(kept: list[Sized]) -> GrowingHistory:
     history = GrowingHistory()
     for message, tokens in kept:
-        history.append(message, tokens)
+        history.append(message, tokens, measure_message(message))
     return history
 
 
@@ -290,4 +306,11 @@ def _overflow(tokens: int, budget: int) -> tuple[Finding, ...]:
         text = f"the system prompt and the tools take {-budget:,} tokens more than are available"
     else:
         text = f"{tokens:,} tokens must be sent and {budget:,} are available: the newest messages are too long"
+    return (Finding(OVER_BUDGET, text),)
+
+
+def _too_large(size: int) -> tuple[Finding, ...]:
+    if size <= NEUTRAL.request_bytes:
+        return ()
+    text = f"{size:,} bytes must be sent, and not every API takes more than {NEUTRAL.request_bytes:,}"
     return (Finding(OVER_BUDGET, text),)

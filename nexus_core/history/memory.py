@@ -25,6 +25,7 @@ class Known(NamedTuple):
         copy: What it was read from, as that was then: the caller may have changed it since.
         message: What was read.
         tokens: What it takes.
+        size: How many bytes it has in a request.
         sound: The APIs for which nothing is wrong with it.
         counts: Whether there is a number in it, which may equal what is written otherwise.
     """
@@ -32,6 +33,7 @@ class Known(NamedTuple):
     copy: object
     message: Message
     tokens: int
+    size: int
     sound: set[str]
     counts: bool
 
@@ -51,17 +53,24 @@ class Memory:
             return None
         return known if not known.counts or _is_written_alike(known.copy, item) else None
 
-    def keep(self, item: object, copy: object, message: Message, tokens: int) -> set[str]:
-        """Remember what was read from a copy of an object; returns the set of APIs it is sound for, to be added to."""
+    def keep(self, item: object, copy: object, message: Message, weight: tuple[int, int]) -> set[str]:
+        """Remember what was read from a copy of an object; returns the set of APIs it is sound for, to be added to.
+
+        Args:
+            item: The object.
+            copy: The copy.
+            message: What was read from it.
+            weight: Its tokens and its bytes.
+        """
         sound: set[str] = set()
-        size, counts = _weigh(copy)
-        if not is_remembered(item) or size > SIZE_LIMIT // _SHARE:
+        characters, counts = _weigh(copy)
+        if not is_remembered(item) or characters > SIZE_LIMIT // _SHARE:
             return sound
-        if len(self._known) >= LIMIT or self._size + size > SIZE_LIMIT:
+        if len(self._known) >= LIMIT or self._size + characters > SIZE_LIMIT:
             self._known.clear()
             self._size = 0
-        self._known[id(item)] = Known(copy, message, tokens, sound, counts)
-        self._size += size
+        self._known[id(item)] = Known(copy, message, *weight, sound, counts)
+        self._size += characters
         return sound
 
 

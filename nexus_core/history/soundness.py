@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from nexus_core.dialects.marks import marks_in
 from nexus_core.history.mending.naming import is_valid
 from nexus_core.history.mending.steps import mend
-from nexus_core.history.mending.texts import is_foul
+from nexus_core.history.mending.texts import is_foul, is_sealed
 from nexus_core.values.message import Message
 from nexus_core.values.parts import Reasoning, Text, ToolCall, ToolResult
 
@@ -57,8 +57,7 @@ def _is_plain(part: Part, message: Message, rules: ApiRules) -> bool:
     if isinstance(part, ToolResult):
         says = all(isinstance(each, Text) and each.text.strip() for each in part.parts)
         return message.role == "tool" and says and bool(part.parts or not part.is_error) and not rules.result_names
-    is_sealed = isinstance(part, Reasoning) and bool(part.signature or part.encrypted)
-    return is_sealed and message.role == "assistant" and getattr(part, "api", "") == rules.name
+    return is_sealed(part) and message.role == "assistant" and getattr(part, "api", "") == rules.name
 
 
 class _Spoken:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from nexus_core.dialects.fields import at
 from nexus_core.dialects.plain import plain
+from nexus_core.dialects.sizes import measure_message
 from nexus_core.errors import UsageError
+from nexus_core.history.hiding import tell_media
 from nexus_core.history.memory import is_remembered, memory_of
 from nexus_core.history.shortening import shorten_results
 
@@ -47,6 +49,7 @@ class Window:
         self._sound: dict[int, set[str]] = {}
         self._sent: dict[int, Message] = {}
         self._tokens: dict[int, int] = {}
+        self._sizes: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._items)
@@ -56,6 +59,13 @@ class Window:
         self._limit = limit
         self._sent.clear()
         self._tokens.clear()
+        self._sizes.clear()
+
+    def hide_media(self, place: int) -> None:
+        """From now on the pictures and documents of a message are told in words."""
+        self._sent[place] = tell_media(self.message(place))
+        self._tokens.pop(place, None)
+        self._sizes.pop(place, None)
 
     def given(self, place: int) -> Message:
         """The message as it was given."""
@@ -71,16 +81,19 @@ class Window:
             else:
                 message = known.message
                 self._counted[place] = known.tokens
+                self._sizes[place] = known.size
                 self._sound[place] = known.sound
             self._given[place] = message
         return message
 
     def message(self, place: int) -> Message:
         """The message as it will be sent."""
+        known = self._sent.get(place)
+        if known is not None:
+            return known
         if self._limit is None:
             return self.given(place)
-        if place not in self._sent:
-            self._sent[place] = shorten_results(self.given(place), self._limit, self._counter.count)
+        self._sent[place] = shorten_results(self.given(place), self._limit, self._counter.count)
         return self._sent[place]
 
     def tokens(self, place: int) -> int:
@@ -92,17 +105,27 @@ class Window:
             self._tokens[place] = tokens
         return tokens
 
+    def bytes(self, place: int) -> int:
+        """How many bytes it has in a request, as it will be sent."""
+        size = self._sizes.get(place)
+        if size is None:
+            size = self._sizes[place] = measure_message(self.message(place))
+        return size
+
     def whole(self, place: int) -> int:
         """What a message takes as it was given."""
         if place not in self._counted:
             message = self.given(place)
             tokens = self._counted[place] = self.size(message)
-            self._sound[place] = self._memory.keep(self._items[place], self._copies.pop(place), message, tokens)
+            weight = tokens, measure_message(message)
+            self._sound[place] = self._memory.keep(self._items[place], self._copies.pop(place), message, weight)
+            if message is self.message(place):
+                self._sizes[place] = weight[1]
         return self._counted[place]
 
     def are_sound(self, places: list[int], api: str) -> bool:
         """Whether each of them is known to be what an API wants, and will be sent as it was given."""
-        return self._limit is None and all(api in self._sound.get(place, ()) for place in places)
+        return self._limit is None and not self._sent and all(api in self._sound.get(place, ()) for place in places)
 
     def note_sound(self, place: int, api: str) -> None:
         """Remember that nothing is wrong with a message."""

@@ -41,7 +41,10 @@ BUNDLED = (
     bundled(
         "ledger",
         "nexus_plugins.ledger",
-        hooks=("nexus_ledger",),
+        hooks=(
+            "nexus_ledger",
+            "nexus_diagnose",
+        ),
     ),
     bundled(
         "mcp",

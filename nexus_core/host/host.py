@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 from nexus_core import hookspecs
+from nexus_core.config.pointers import pointer_of
 from nexus_core.errors import did_you_mean
 from nexus_core.host.blame import Blame
 from nexus_core.host.contract import hooks
@@ -93,6 +94,10 @@ class Host:
         """Ask `nexus_settings`: what each plugin says about its own settings."""
         return {answer.plugin: item for answer in self._ask_once("nexus_settings") for item in answer.items[:1]}
 
+    def setting_models(self) -> dict[str, str]:
+        """By plugin, the model of its settings, as `package.module:Class`."""
+        return {name: declared.model for name, declared in self.settings().items()}
+
     def active_settings(self) -> tuple[str, ...]:
         """The settings of plugins that take effect in a project only after approval, as dotted names."""
         return tuple(f"plugins.{name}.{key}" for name, declared in self.settings().items() for key in declared.active)
@@ -108,7 +113,7 @@ class Host:
         policies: dict[str, ListPolicy] = {}
         for answer in self._ask_once("nexus_merge_policies"):
             for item in answer.items:
-                policies.setdefault("/" + item.key.replace(".", "/"), item.policy)
+                policies.setdefault(pointer_of(item.key), item.policy)
         return policies
 
     def layers(self, request: Request) -> tuple[list[Layer], list[Skipped]]:

@@ -116,7 +116,8 @@ class LoadedContext:
     @property
     def sources(self) -> ContextSources:
         """Where everything comes from."""
-        from nexus_core.layers.context_layer import SERVERS, is_servers_file, layer_place  # noqa: PLC0415 - as above
+        from nexus_core.config.servers import SETTING  # noqa: PLC0415 - as above
+        from nexus_core.layers.context_layer import is_servers_file, layer_place  # noqa: PLC0415 - as above
 
         places = [(layer, place) for layer in self.loaded.layers if (place := layer_place(layer, self.loaded))]
         by_name = {layer.name: place for layer, place in places}
@@ -127,7 +128,7 @@ class LoadedContext:
             local_dir=by_name.get("local"),
             prompt_sources=[LoadedSource(text.path, text.layer.name if text.layer else "") for text in self.texts],
             config_sources=_paths(config.path for config in configs if not is_servers_file(config)),
-            mcp_sources=_paths(config.path for config in configs if SERVERS in config.settings),
+            mcp_sources=_paths(config.path for config in configs if SETTING in config.settings),
         )
 
     def for_subagent(

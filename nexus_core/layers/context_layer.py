@@ -8,6 +8,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.config.merging import deep_merge
+from nexus_core.config.servers import SETTING as SERVERS
 from nexus_core.values.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
     from nexus_core.values.layer import Layer, LayerConfig
     from nexus_core.values.loaded import Loaded
-
-SERVERS = "mcp_servers"
 
 
 @dataclass(frozen=True, slots=True)

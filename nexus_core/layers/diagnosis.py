@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, islice
@@ -12,19 +11,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_core.errors import FileError
 from nexus_core.files.admission import Admission
 from nexus_core.files.reading import MAX_BYTES, read_text
+from nexus_core.layers.volatile import find_volatile, prose
 from nexus_core.text.markers import forged
-from nexus_core.text.written_secrets import hide_in_line
 from nexus_core.trust.fingerprint import effect, one_line
+from nexus_core.trust.mentioning import is_waiting, mention
 from nexus_core.values.finding import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from nexus_core.values.layer import Layer, LayerText
     from nexus_core.values.loaded import Loaded
-    from nexus_core.values.request import Request
-    from nexus_core.values.section import Section
 
 LONG_TEXT = 20_000
 CODEX_BYTES = 32 * 1024
@@ -41,39 +39,13 @@ _WAITING = {
 }
 
 
-def diagnose(loaded: Loaded, request: Request) -> list[Finding]:  # noqa: ARG001 - what `nexus_diagnose` is told too
+def diagnose(loaded: Loaded) -> list[Finding]:
     """What a person should know about what was loaded; its files are read once more for it."""
     uses = _read_files(loaded)
     files = list({file.path.resolve(): file for file in reversed(uses)}.values())[::-1]
     case = _Case(loaded, uses, files)
     found = (check.find(case) for check in CHECKS.values() if check.find)
     return list(dict.fromkeys(chain(loaded.findings, *found)))
-
-
-def find_volatile_sections(first: Iterable[Section], second: Iterable[Section]) -> list[Finding]:
-    """The sections of plugins that keep a prompt from being cached.
-
-    Args:
-        first: What plugins brought when they were asked.
-        second: What they brought when they were asked once more.
-    """
-    before, after = ({_known_by(section): section.text for section in each} for each in (first, second))
-    found = []
-    for plugin, name in dict.fromkeys([*before, *after]):
-        was, is_now = before.get((plugin, name)), after.get((plugin, name))
-        dated = next(filter(None, (_find_volatile(line) for _, line in _prose(is_now or ""))), None)
-        if was != is_now:
-            message = f"plugin {plugin!r} brings another section {name!r} each time it is asked"
-        elif dated is not None:
-            message = f"plugin {plugin!r} has {dated[0]!r} in its section {name!r}, which changes from day to day"
-        else:
-            continue
-        found.append(Finding("volatile-section", f"{message}, and each change costs the prompt cache"))
-    return found
-
-
-def _known_by(section: Section) -> tuple[str, str]:
-    return section.source.plugin if section.source else "", section.id
 
 
 class _File(NamedTuple):
@@ -108,9 +80,8 @@ def _content(path: Path, layer: Layer | None) -> str:
 
 def _unapproved(case: _Case) -> Iterator[Finding]:
     for part in case.loaded.active:
-        if part.decision in _WAITING:
-            # All of it is shown when it is to be approved; here it is mentioned in passing.
-            would = f"would {effect(part.content)} {hide_in_line(one_line(part.summary))}"
+        if is_waiting(part):
+            would = f"would {effect(part.content)} {mention(part)}"
             command = f"nexus trust allow {quote(one_line(part.pointer))}"
             message = f"{would}; {_WAITING[part.decision]}, so it does not take effect; `{command}` approves it"
             yield Finding("unapproved", message, part.path, part.line)
@@ -215,60 +186,10 @@ def _volatile_text(case: _Case) -> Iterator[Finding]:
 
 
 def _volatile_in(file: _File) -> Iterator[Finding]:
-    for number, line in _prose(file.content):
-        if found := _find_volatile(line):
+    for number, line in prose(file.content):
+        if found := find_volatile(line):
             message = f"{found[0]!r} changes from day to day, and each change costs the prompt cache"
             yield Finding("volatile-text", message, file.path, number, found.start() + 1)
-
-
-def _prose(content: str) -> Iterator[tuple[int, str]]:
-    """The lines that are not code, numbered, with code in them blanked: times in code are examples."""
-    fence = ""
-    for number, line in enumerate(content.split("\n"), start=1):
-        marker = _FENCE.match(line)
-        if fence and marker and marker[1].startswith(fence) and not line[marker.end() :].strip():
-            fence = ""
-        elif marker and not fence:
-            fence = marker[1]
-        elif line and not fence:
-            yield number, _CODE.sub(lambda code: " " * len(code[0]), line)
-
-
-def _find_volatile(line: str) -> re.Match[str] | None:
-    if found := _DATED.search(line):
-        return found
-    if (found := _COUNTER.search(line)) and not _REQUIREMENT.search(line):
-        return found
-    return None if _FIXED.search(line) else _TIMESTAMP.search(line)
-
-
-# None of these runs over more than a few dozen characters twice: a line may be a megabyte long.
-_FENCE = re.compile(r"^[ \t>*+\d.)-]*+(`{3,}+(?=[^`]*+$)|~{3,}+)")
-_CODE = re.compile(r"(?<!`)`++[^`]*+`++")
-_MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:uary|ruary|ch|il|ust|ember|tember|ober)?\.?"
-_DAY = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?\.? {_MONTH},? |{_MONTH} (?:\d{{1,2}}(?:st|nd|rd|th)?,? )?)\d{{4}}"
-_DATE = rf"(?:\d{{4}}[-/]\d\d[-/]\d\d|\d{{1,2}}[./]\d{{1,2}}[./]\d{{4}}|{_DAY})(?!\d|-\w)"
-_IS = r"(?: is)?[ \t*_:=|\"'-]{1,8}(?:(?:on|at|the) )?"
-_CHANGED = "(?:updated|modified|changed|edited|generated|refreshed|synced|checked|verified|reviewed)"
-_DATED = re.compile(
-    rf"(?<![A-Za-z0-9-])(?:(?:today(?:['\u2019]?s date)?|current[ _-](?:date(?:[ _-]?(?:and )?time)?|time|day)){_IS}"
-    rf"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|{_DATE}|\d{{1,2}}:\d\d)"
-    rf"|(?:last[ _-]?{_CHANGED}{_IS}|(?:generated|refreshed|synced) (?:on|at)[ *_:]{{1,4}}|as of ){_DATE})",
-    re.IGNORECASE,
-)
-_COUNTER = re.compile(
-    r"(?<![\w-])(?:(?:run|build|iteration|session) (?:no\. |number )?#\d{2,12}(?!\w)"
-    # Without a number sign it counts only where the sentence pauses: "build 4711.", not "build 100 widgets".
-    r"|build(?: number)?:? (?!(?:19|20)\d\d\b)\d{3,12}(?=\s*$|[)\],;:]|\.(?!\d)))",
-    re.IGNORECASE,
-)
-_REQUIREMENT = re.compile(r"windows|macos|require|minimum|at least|or (?:later|newer|higher|above)", re.IGNORECASE)
-_TIMESTAMP = re.compile(r"(?<![\w\"'=/.:+-])\d{4}-\d\d-\d\d(?:T|[ ,]{1,2})(?!00:00)[012]\d:[0-5]\d(?!\d)")
-_FIXED = re.compile(
-    r"^[ \t]*+(?:[-*+#|>]|\d{1,4}[.)])[-*+#|>_~\[( \t]*+\d{4}-\d\d-\d\d"  # an entry of a list of changes
-    r"|\b(?:e\.g|example|such as|formats?\b|iso[ -]?8601|rfc[ -]?3339)",
-    re.IGNORECASE,
-)
 
 
 class Check(NamedTuple):

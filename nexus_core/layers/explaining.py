@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.config.keys import pointer_of
+from nexus_core.config.pointers import pointer_of
 from nexus_core.errors import NexusError
 from nexus_core.files.admission import Admission, real_path
 from nexus_core.files.reading import read_text

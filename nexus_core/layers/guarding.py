@@ -9,14 +9,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nexus_core.config.dotted import copy_settings, get_setting, has_setting, names_within, take_setting
 from nexus_core.config.early import MAX_ANCESTOR_DEPTH
 from nexus_core.config.merging import REMOVE, REPLACE, is_edit
-from nexus_core.config.pointers import pointer_to
+from nexus_core.config.pointers import pointer_of, pointer_to
+from nexus_core.config.servers import SETTING as SERVERS
 from nexus_core.errors import ConfigError
 from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from nexus_core.values.finding import Finding
@@ -50,6 +52,8 @@ ACTIVE = ("compaction.command", "compaction.summarisers")
 
 
 LONGEST_NAME = 60  # characters of a tool's name that a message repeats
+
+_AT_SERVERS = pointer_of(SERVERS)
 
 
 class Guarded(NamedTuple):
@@ -96,24 +100,14 @@ class _Guard:
         if config.layer is not None and config.layer.is_own:
             self._remember(config)
             return config
-        settings = _copy(config.settings)
-        for dotted in _named_in(settings, self._protected):
-            if _take(settings, dotted):
+        settings = copy_settings(config.settings)
+        for dotted in names_within(settings, self._protected):
+            if take_setting(settings, dotted):
                 self._find(config, dotted, "protected-setting", f"{dotted} is your own decision, not a project's")
-        if config.layer is not None and config.layer.scope == "ancestor" and _is_depth(_get(settings, DEPTH)):
-            _take(settings, DEPTH)
+        if config.layer is not None and config.layer.scope == "ancestor" and _is_depth(get_setting(settings, DEPTH)):
+            take_setting(settings, DEPTH)
         self._tighten(config, settings)
-        for dotted in _named_in(settings, self._active):
-            value = _get(settings, dotted)
-            if value is None:
-                continue
-            from nexus_core.trust.fingerprint import setting_content  # noqa: PLC0415 - most projects have none
-
-            pointer = _pointer(dotted)
-            content = setting_content(pointer, value, root=_root(config))
-            part = self._judge(config, pointer, pointer, content, _summary(dotted, value))
-            if part.decision != "allowed":
-                _take(settings, dotted)
+        self._judge_settings(config, settings)
         kept = self._judge_servers(config, settings)
         if settings == config.settings:
             return config
@@ -125,9 +119,9 @@ class _Guard:
         )
 
     def _remember(self, config: LayerConfig) -> None:
-        self._servers |= _server_names(config.settings.get("mcp_servers"))
-        self._level = _known_level(_get(config.settings, "permissions.level"), self._level)
-        allowed = _get(config.settings, ALLOWED)
+        self._servers |= _server_names(config.settings.get(SERVERS))
+        self._level = _known_level(get_setting(config.settings, "permissions.level"), self._level)
+        allowed = get_setting(config.settings, ALLOWED)
         if isinstance(allowed, list):
             self._allowed = [*(self._allowed or ()), *allowed]  # as lists are merged
         elif is_edit(allowed):
@@ -136,24 +130,24 @@ class _Guard:
     def _tighten(self, config: LayerConfig, settings: dict[str, Any]) -> None:
         if "permissions" not in settings:
             return
-        level = _known_level(_get(settings, "permissions.level"), self._level)
+        level = _known_level(get_setting(settings, "permissions.level"), self._level)
         if LEVELS.index(level) < LEVELS.index(self._level):
-            _take(settings, "permissions.level")
+            take_setting(settings, "permissions.level")
             message = f"permissions.level {level!r} is looser than {self._level!r}; a project may only tighten it"
             self._find(config, "permissions.level", "looser-permission", message)
         else:
             self._level = level
-        if isinstance(_get(settings, DENIED), dict):  # $replace or $remove
-            _take(settings, DENIED)
+        if isinstance(get_setting(settings, DENIED), dict):  # $replace or $remove
+            take_setting(settings, DENIED)
             self._find(config, DENIED, "looser-permission", f"{DENIED} may only grow in a project")
-        if _has(settings, ALLOWED):
+        if has_setting(settings, ALLOWED):
             self._narrow(config, settings)
 
     def _narrow(self, config: LayerConfig, settings: dict[str, Any]) -> None:
         """Keep of the tools that a project allows those that were allowed before."""
-        allowed = _get(settings, ALLOWED)
+        allowed = get_setting(settings, ALLOWED)
         if allowed is None:  # it means all of them
-            _take(settings, ALLOWED)
+            take_setting(settings, ALLOWED)
             if self._allowed is not None:
                 self._find(config, ALLOWED, "looser-permission", f"{ALLOWED} may only shrink in a project")
             return
@@ -171,15 +165,29 @@ class _Guard:
         self._allowed = wanted
         settings["permissions"]["tools"]["allow"] = {REPLACE: wanted}
 
+    def _judge_settings(self, config: LayerConfig, settings: dict[str, Any]) -> None:
+        """Record the active settings of a project, and take out those that are not allowed."""
+        for dotted in names_within(settings, self._active):
+            value = get_setting(settings, dotted)
+            if value is None:
+                continue
+            from nexus_core.trust.fingerprint import setting_content  # noqa: PLC0415 - most projects have none
+
+            pointer = pointer_of(dotted)
+            content = setting_content(pointer, value, root=_root(config))
+            part = self._judge(config, pointer, pointer, content, _summary(dotted, value))
+            if part.decision != "allowed":
+                take_setting(settings, dotted)
+
     def _judge_servers(self, config: LayerConfig, settings: dict[str, Any]) -> list[int]:
         """Record the servers of a project, and say which of them stay.
 
         One that the user has denied gives way to that of another file; if there is none, it is shown as denied.
         """
-        servers = settings.get("mcp_servers", [])
+        servers = settings.get(SERVERS, [])
         if not isinstance(servers, list):  # $replace, $remove: the servers of others are not a project's to change
-            del settings["mcp_servers"]
-            self._find(config, "mcp_servers", "protected-setting", "a project may only add mcp_servers")
+            del settings[SERVERS]
+            self._find(config, SERVERS, "protected-setting", f"a project may only add {SERVERS}")
             return []
         if not servers:
             return []
@@ -191,7 +199,7 @@ class _Guard:
             if not isinstance(server, dict) or not isinstance(server.get("name"), str):
                 kept.append(index)
                 continue
-            name, place = pointer_to("/mcp_servers", server["name"]), pointer_to("/mcp_servers", index)
+            name, place = pointer_to(_AT_SERVERS, server["name"]), pointer_to(_AT_SERVERS, index)
             if server["name"] in names:  # one approval could otherwise be taken for two
                 line, _ = config.position(place)
                 raise ConfigError(f"two servers are called {server['name']!r}", where=f"{config.path}:{line}")
@@ -199,7 +207,7 @@ class _Guard:
             part = self._judge(config, name, place, server_content(server, _root(config)), describe_server(server))
             if part.decision != "denied" or server["name"] not in self._servers:
                 kept.append(index)
-        settings["mcp_servers"] = [servers[index] for index in kept]
+        settings[SERVERS] = [servers[index] for index in kept]
         self._servers |= names
         return kept
 
@@ -221,7 +229,7 @@ class _Guard:
     def _find(self, config: LayerConfig, dotted: str, code: str, message: str) -> None:
         from nexus_core.values.finding import Finding  # noqa: PLC0415 - as above
 
-        line, column = config.position(_pointer(dotted))
+        line, column = config.position(pointer_of(dotted))
         self.findings.append(Finding(code, f"{message}; it is ignored", config.path, line, column))
 
 
@@ -235,49 +243,12 @@ def _renumbered(config: LayerConfig, kept: Sequence[int]) -> Callable[[str], tup
     """Where things stand in a file of whose servers only some are left."""
 
     def position(pointer: str) -> tuple[int, int]:
-        index, slash, rest = pointer.removeprefix("/mcp_servers/").partition("/")
+        index, slash, rest = pointer.removeprefix(f"{_AT_SERVERS}/").partition("/")
         if index != pointer and index.isdecimal() and int(index) < len(kept):
-            pointer = f"{pointer_to('/mcp_servers', kept[int(index)])}{slash}{rest}"
+            pointer = f"{pointer_to(_AT_SERVERS, kept[int(index)])}{slash}{rest}"
         return config.position(pointer)
 
     return position
-
-
-def _copy(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The same settings; objects may be changed, but nothing in a list."""
-    return {key: _copy(value) if isinstance(value, dict) else value for key, value in settings.items()}
-
-
-def _named_in(settings: Mapping[str, Any], names: Iterable[str]) -> list[str]:
-    """Those dotted names whose first word is among the settings: most have none of them."""
-    return [name for name in names if name.partition(".")[0] in settings]
-
-
-def _get(settings: Any, dotted: str) -> Any:  # noqa: ANN401 - any JSON value
-    for key in dotted.split("."):
-        if not isinstance(settings, dict) or key not in settings:
-            return None
-        settings = settings[key]
-    return settings
-
-
-def _parent(settings: dict[str, Any], dotted: str) -> dict[str, Any]:
-    """What holds a setting, whether or not the setting is there."""
-    path = dotted.rpartition(".")[0]
-    parent = _get(settings, path) if path else settings
-    return parent if isinstance(parent, dict) else {}
-
-
-def _has(settings: dict[str, Any], dotted: str) -> bool:
-    """Whether a setting is there, if only to say null."""
-    return dotted.rpartition(".")[2] in _parent(settings, dotted)
-
-
-def _take(settings: dict[str, Any], dotted: str) -> bool:
-    """Take a setting out, and say whether it was there."""
-    was_there = _has(settings, dotted)
-    _parent(settings, dotted).pop(dotted.rpartition(".")[2], None)
-    return was_there
 
 
 def _edited(inherited: list[Any] | None, edit: dict[str, list[Any]]) -> list[Any]:
@@ -305,10 +276,6 @@ def _summary(dotted: str, value: Any) -> str:  # noqa: ANN401 - as above
 
     words = [str(word) for word in value] if isinstance(value, list) else [str(value)]
     return visible_line(f"{dotted} = {shlex.join(words)}")
-
-
-def _pointer(dotted: str) -> str:
-    return "/" + dotted.replace(".", "/")
 
 
 def _is_depth(value: object) -> bool:

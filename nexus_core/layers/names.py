@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nexus_core.config.pointers import pointer_of
 from nexus_core.errors import UnknownNameError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def find_unknown_names(settings: Settings, host: Host) -> Iterator[ConfigError]:
         except UnknownNameError as error:
             from nexus_core.config.validation import locate_fault  # noqa: PLC0415 - only for what is wrong
 
-            yield locate_fault(settings, "/" + key.replace(".", "/"), f"{key}: {error.what}; {error.hint}")
+            yield locate_fault(settings, pointer_of(key), f"{key}: {error.what}; {error.hint}")
 
 
 def _renderers(host: Host) -> Registry[Renderer]:

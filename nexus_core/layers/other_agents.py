@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
+from nexus_core.files.places import user_home
 from nexus_core.layers.context import LoadedContext
 from nexus_core.layers.profiles import read_as
 from nexus_core.layers.sections import layer_sections
 from nexus_core.values.loaded import Loaded
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable
     from pathlib import Path
 
@@ -26,7 +27,7 @@ def context_as(profile: str, cwd: Path, load_for: Callable[[str | os.PathLike[st
     Raises:
         UnknownNameError: There is no such profile.
     """
-    view = read_as(profile, cwd, cwd / os.path.expanduser("~"))  # noqa: PTH111 - does not fail without a home
+    view = read_as(profile, cwd, cwd / user_home())
     layers = tuple(dict.fromkeys(text.layer for text in view.texts if text.layer is not None))
     loaded = Loaded(layers=layers, texts=view.texts, skipped=view.skipped, findings=view.findings)
     return LoadedContext(

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 from nexus_core.errors import FileError, UnknownNameError
 from nexus_core.files.admission import Admission, real_path
+from nexus_core.layers.loader import OWN_PROFILE
 from nexus_core.layers.texts import choose_texts
 from nexus_core.text.markers import INSTRUCTIONS
 from nexus_core.values.fast_dataclass import dataclass
@@ -54,9 +55,6 @@ _CLAUDE = Profile("Claude", "root", ("CLAUDE.md",), _OF_CLAUDE, ".claude", ("CLA
 _AGENTS = ("AGENTS.override.md", "AGENTS.md")
 _CODEX = Profile("Codex", "git root", _AGENTS, (), ".codex", _AGENTS, cap=32 * 1024)
 _GEMINI = Profile("Gemini", "git root", ("GEMINI.md",), (), ".gemini", ("GEMINI.md",), import_depth=5)
-OWN = "nexus"
-"""What Nexus itself reads, which is not described here."""
-
 PROFILES = {"claude": _CLAUDE, "codex": _CODEX, "gemini": _GEMINI}
 
 
@@ -79,7 +77,7 @@ def read_as(profile_name: str, cwd: Path, home: Path) -> ProfileView:
         UnknownNameError: There is no such profile.
     """
     if profile_name not in PROFILES:
-        raise UnknownNameError("profile", profile_name, [OWN, *PROFILES])
+        raise UnknownNameError("profile", profile_name, [OWN_PROFILE, *PROFILES])
     profile = PROFILES[profile_name]
     reader = _Reader(profile, home)
     user = home / profile.folder

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from nexus_core.config.pointers import pointer_to
 from nexus_core.config.servers import SETTING
 from nexus_core.files.places import workspace_of
+from nexus_core.layers.servers import entries_in
 from nexus_core.trust.fingerprint import server_content
 from nexus_core.trust.store import TrustStore
 
@@ -37,9 +38,7 @@ def decide_again(server: MCPServerWithOrigin, loaded: Loaded, request: Request) 
             return "allowed"
         key = (config.path.resolve(), pointer_to(f"/{SETTING}", name))
         part = next((part for part in loaded.active if (part.path, part.pointer) == key), None)
-        servers = config.settings.get(SETTING)
-        entries = servers if isinstance(servers, list) else []
-        entry = next((each for each in entries if isinstance(each, dict) and each.get("name") == name), None)
+        entry = next((each for each in entries_in(config.settings) if each.get("name") == name), None)
         if part is None or entry is None:
             continue
         store = TrustStore(request.home, workspace=workspace_of(request.cwd))

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from nexus_core.dialects.fields import named
 from nexus_core.errors import UsageError
-from nexus_core.history.ledger.texts import joined_halves, label_of
+from nexus_core.history.ledger.texts import label_of
+from nexus_core.text.surrogates import join_halves
 
 
 def read_text(given: object, name: str, hint: str | None = None) -> str:
@@ -18,16 +19,21 @@ def read_text(given: object, name: str, hint: str | None = None) -> str:
     """
     if not isinstance(given, str):
         raise UsageError(f"{name} must be text, not {named(given)}", hint=hint)
-    return given if given.isascii() else joined_halves(given)
+    return given if given.isascii() else join_halves(given)
 
 
-def read_texts(given: object, name: str) -> tuple[str, ...]:
+def read_texts(given: object, name: str, hint: str | None = None) -> tuple[str, ...]:
     """A list of texts, whatever it is kept in; the words of a set in the order of the alphabet.
+
+    Args:
+        given: The list.
+        name: What it is called.
+        hint: What to say to somebody who gave one text in place of a list.
 
     Raises:
         UsageError: It is something else.
     """
-    hint = f"{name}=[{given!a}]" if isinstance(given, str) else None
+    hint = (hint or f"{name}=[{given!a}]") if isinstance(given, str) else None
     texts = [read_text(each, f"each of {name}") for each in read_list(given, name, hint)]
     return tuple(sorted(texts) if isinstance(given, set | frozenset) else texts)
 

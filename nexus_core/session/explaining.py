@@ -8,8 +8,9 @@ from nexus_core.assembly.epoch import read_epoch, read_view
 from nexus_core.assembly.placements import read_mentions
 from nexus_core.compaction.evidence.rendering import SHORT
 from nexus_core.layers.explaining import Explanation
+from nexus_core.session.compacting.covering import is_covered
 from nexus_core.session.steps.naming import find_similar
-from nexus_core.session.steps.projecting import SILENT
+from nexus_core.session.steps.numbering import SILENT
 from nexus_core.session.steps.walking import is_in_thread
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class _Look(NamedTuple):
         sent = self._sent(step) or (sealed and self._sent(sealed))
         if sent:
             return sent if sealed is None else f"{sent}, as step {sealed.id} has it"
-        if step.position < self._first_kept():
+        if is_covered(self.ledger, step, self.tip.compaction):
             return f"not sent: compaction {self.tip.compaction} stands for it"
         for decision in self.context.decisions:
             if decision.first <= step.position <= decision.last:
@@ -110,15 +111,6 @@ class _Look(NamedTuple):
         """The step that has an input as it is sent."""
         since = self.ledger.thread(self.tip.id, first=step.id) if step.kind == "input" else []
         return next((each for each in since if each.kind == "sealed" and each.turn == step.turn), None)
-
-    def _first_kept(self) -> int:
-        """The position of the first step that is still there in full."""
-        compaction = None if self.tip.compaction is None else self.ledger.step(self.tip.compaction)
-        if compaction is None:
-            return 0
-        kept = compaction.data.get("first_kept")
-        first = self.ledger.step(kept) if isinstance(kept, str) else None
-        return compaction.position if first is None else first.position
 
 
 def _mentioned(step: Step, query: str) -> tuple[str, str] | None:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 KEPT = ("model", "role", "renderer", "permissions", "task", "skills")
 """What a session remembers in its record; its tools are in the epoch."""
+ALL = "all"
+"""What takes a session that was given skills back to all of them: None is what was said before, and [] is none."""
 
 
 class Saying(TypedDict, total=False):
@@ -29,7 +31,7 @@ class Saying(TypedDict, total=False):
 
 
 class Options(NamedTuple):
-    """What the caller says; None for what was said before, or for what is usual.
+    """What the caller says; None for what was said before, or for what is usual. "" goes back to what is usual.
 
     Attributes:
         model: Whom to ask.
@@ -38,7 +40,7 @@ class Options(NamedTuple):
         renderer: What puts its requests into words.
         permissions: What the agent may do, in the caller's words.
         task: What a worker is to do.
-        skills: The skills that it is told about.
+        skills: The skills that it is told about; `ALL` goes back to what is usual.
     """
 
     model: str | None = None
@@ -47,7 +49,7 @@ class Options(NamedTuple):
     renderer: str | None = None
     permissions: tuple[str, ...] | None = None
     task: str | None = None
-    skills: tuple[str, ...] | None = None
+    skills: tuple[str, ...] | str | None = None
 
     @property
     def said(self) -> dict[str, Any]:
@@ -60,7 +62,7 @@ class Options(NamedTuple):
     def over(self, remembered: Mapping[str, Any]) -> dict[str, Any]:
         """Circumstances of a request: what the caller says, else what the session remembers."""
         both = {**remembered, **self.said}.items()
-        merged = {name: value for name, value in both if name in KEPT and value not in (None, "")}  # no skills are some
+        merged = {name: value for name, value in both if name in KEPT and not _is_usual(name, value)}
         return {name: tuple(each) if isinstance(each, list) else each for name, each in merged.items()}
 
 
@@ -75,6 +77,19 @@ def options(**said: Unpack[Saying]) -> Options:
         raise UnknownNameError("argument of a session", unknown, _READERS)
     read = {name: None if value is None else _READERS[name](value, name) for name, value in said.items()}
     return Options(**read)
+
+
+def read_skills(given: object, name: str = "skills") -> tuple[str, ...] | str:
+    """Names of skills, or `ALL`.
+
+    Raises:
+        UsageError: It is something else.
+    """
+    return ALL if given == ALL else read_texts(given, name, hint=f'{name}=[{given!a}], or {name}="{ALL}"')
+
+
+def _is_usual(name: str, value: object) -> bool:
+    return value in (None, "") or (name == "skills" and value == ALL)  # an empty list says that there are none
 
 
 def _tools(given: object, name: str) -> tuple[object, ...]:
@@ -94,5 +109,5 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "renderer": read_text,
     "permissions": read_texts,
     "task": read_text,
-    "skills": read_texts,
+    "skills": read_skills,
 }

@@ -16,6 +16,7 @@ from nexus_core.assembly.call import assemble
 from nexus_core.errors import BudgetError, ConflictError, PendingCalls, TurnError, UsageError
 from nexus_core.session.arguments import read_flag, read_step, read_text
 from nexus_core.session.asking.inputs import read_input
+from nexus_core.session.asking.large_pieces import name_large_pieces
 from nexus_core.session.asking.occasion import with_event
 from nexus_core.session.drivers import wait
 from nexus_core.session.options import Options
@@ -91,7 +92,7 @@ class Pipeline:
             if turn.pending:
                 raise PendingCalls(map(str, turn.pending))
             plan = yield from wait(self._thread.plan, state)
-            is_too_long = plan.due is not None and self._unrelieved != plan.call.turn
+            is_too_long = plan.due is not None and (plan.overflows or self._unrelieved != plan.call.turn)
             if is_too_long and all(relief.has_moved for relief in reliefs):
                 reliefs.append((yield from self._relieve(state, plan)))
                 if reliefs[-1].has_moved:
@@ -248,7 +249,8 @@ class Pipeline:
         try:
             context = yield from wait(assemble, plan.call._replace(findings=(*plan.call.findings, *findings)))
         except BudgetError as error:
-            raise next((relief.floor for relief in reliefs if relief.floor is not None), error) from None
+            told = next((relief.floor for relief in reliefs if relief.floor is not None), error)
+            raise name_large_pieces(told, plan.call.placements()) from None
         self._last.remember(tip, context.token_budget.total)
         return context
 

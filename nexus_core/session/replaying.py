@@ -5,27 +5,29 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from nexus_core.assembly.call import Call
-from nexus_core.assembly.cut import apply_cut
-from nexus_core.assembly.placements import Pieces, place_all, read_mentions
+from nexus_core.assembly.cutting import apply_cut
+from nexus_core.assembly.placements import read_mentions
 from nexus_core.assembly.tools import CALLER, Offered
-from nexus_core.assembly.writing_later import LaterWriter
 from nexus_core.errors import LedgerError, TurnError, UsageError
 from nexus_core.rendering.core import LABELLED
+from nexus_core.session.asking.making import Ingredients, make_call
 from nexus_core.session.asking.occasion import with_event
 from nexus_core.session.asking.window import Window
+from nexus_core.session.steps.epochs import Epochs
 from nexus_core.session.steps.naming import find_named
-from nexus_core.session.steps.projecting import SILENT
-from nexus_core.session.steps.reading import Bounds, left_out, read_cut_thread, read_thread
+from nexus_core.session.steps.numbering import SILENT
+from nexus_core.session.steps.reading import Bounds, left_out, read_cut_thread, read_thread, told_in_words
 from nexus_core.session.steps.state import State
 from nexus_core.session.steps.turns import Turn
 from nexus_core.values.request import Request
 
 if TYPE_CHECKING:
+    from nexus_core.assembly.call import Call
     from nexus_core.assembly.epoch import Epoch
     from nexus_core.assembly.sent import Sent
     from nexus_core.session.place import Place
     from nexus_core.session.steps.tail import Tail
+    from nexus_core.values.conversation import Tool
     from nexus_core.values.ledger import Ledger, Step
     from nexus_core.values.placement import Placement
     from nexus_core.values.settings import Settings
@@ -62,6 +64,24 @@ def sent_before(ledger: Ledger, name: str) -> Step:
     return tip
 
 
+def tools_offered(ledger: Ledger, name: str) -> tuple[Tool, ...]:
+    """The tools that a model was offered when it gave a reply.
+
+    Args:
+        ledger: Where it is kept.
+        name: The step of the reply: that of a call is `call.key.step`.
+
+    Raises:
+        UsageError: There is no such step.
+        TurnError: Nothing was sent by Nexus before it.
+        LedgerError: What was sent is not there any more.
+    """
+    epoch = State(None, sent_before(ledger, name), None).epoch
+    if not epoch:
+        raise _unsent(f"nothing was sent by Nexus for step {name}")
+    return Epochs(lambda: ledger).read(epoch).tools
+
+
 def replay(place: Place, tail: Tail, tip: Step, settings: Settings, label: str) -> Call:
     """What was sent when a step was the newest.
 
@@ -84,35 +104,22 @@ def replay(place: Place, tail: Tail, tip: Step, settings: Settings, label: str) 
     settings = place.epochs.setup(state.setup) if state.setup else settings
     model = str(turn.sealed("model") or "")
     window = Window(place, settings, model, state)
-    renderer = place.host.renderers([LABELLED]).get(str(epoch.basis.get("renderer") or LABELLED.name))
-    mentions = read_mentions(turn.sealed("told"))
     sent = window.with_margin(_sent(tail, state, window), tip.turn)
-    dropped = tuple(left_out(tail, state.cut, tip, window.scales.name))
-    permissions = epoch.basis.get("permissions")
-    before = turn.steps[0].parent
-    return Call(
+    permissions, before = epoch.basis.get("permissions"), turn.steps[0].parent
+    made_of = Ingredients(
         request=_request(place, state, epoch, model, str(turn.sealed("session") or label)),
         epoch=epoch,
-        renderer=renderer,
+        renderer=place.host.renderers([LABELLED]).get(str(epoch.basis.get("renderer") or LABELLED.name)),
         sent=sent,
         turn=tip.turn,
         parent_turn=None if before is None else tail.step(before).turn,
-        provider=str(settings.get("provider.provider") or window.model.api),
-        options=options if isinstance(options := settings.get("provider.options"), dict) else {},
         permissions=tuple(map(str, permissions)) if isinstance(permissions, list) else (),
-        allowance=window.allowance,
-        fixed=window.scales.weigh_epoch(epoch),
-        memory=sum(each.tokens for each in mentions if each.kind == "memory" and not each.refusal),
-        dropped=dropped,
-        findings=(),
-        weigh=window.scales.weigh,
-        placements=partial(
-            place_all,
-            Pieces(partial(_static, place, window, epoch), sent, dropped, tip.turn, mentions, window.scales.placed),
-        ),
-        writer=LaterWriter(window.model, partial(place.model, settings=settings), settings),
-        must_fit=False,
+        mentions=read_mentions(turn.sealed("told")),
+        dropped=tuple(left_out(tail, state.cut, tip, window.scales.name)),
+        hidden=tuple(told_in_words(tail, sent)),
+        static=partial(_static, place, window, epoch),
     )
+    return make_call(place, settings, window, made_of)._replace(must_fit=False)
 
 
 def _unsent(what: str) -> TurnError:
@@ -129,7 +136,8 @@ def _sent(tail: Tail, state: State, window: Window) -> list[Sent]:
     assert tip is not None  # noqa: S101 - something was sent
     if cut is None or cut.compaction != tip.compaction:
         return read_thread(tail, tip, window.scales, Bounds())
-    kept = apply_cut(read_cut_thread(tail, tip, window.scales, cut, tip.turn), cut)
+    fitting = window.fitting(tip.turn, tip)
+    kept = apply_cut(read_cut_thread(tail, tip, window.scales, cut, tip.turn), cut, fitting)
     if kept is None:
         raise LedgerError(
             f"step {tip.id} leaves out what is not there", hint="`nexus session verify` says what is wrong"

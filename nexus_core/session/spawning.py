@@ -11,8 +11,8 @@ from nexus_core.files.places import existing_directory
 from nexus_core.history.ledger.ids import new_id
 from nexus_core.history.ledger.texts import LONGEST_LABEL
 from nexus_core.rendering.core import UNIFIED
-from nexus_core.session.arguments import read_label, read_path, read_text, read_texts
-from nexus_core.session.options import options
+from nexus_core.session.arguments import read_label, read_path, read_text
+from nexus_core.session.options import ALL, options, read_skills
 from nexus_core.session.recording.new_steps import GIVEN_UP, result_step
 from nexus_core.session.recording.results import Brought
 from nexus_core.session.steps.recorded import CallKey, RecordedCall
@@ -43,7 +43,7 @@ class Orders(NamedTuple):
         task: The task, in words.
         cwd: Where it works; None for where its maker does.
         call: The call that its answer is the result of; None where nobody waits for it.
-        skills: The skills it is told about; None for all.
+        skills: The skills it is told about; None or `ALL` for all.
         label: The name of its session; None for one that follows from the call.
         model: Whom it asks; None for whom its maker asks.
         tools: What it may ask for; None for what its maker's caller offers.
@@ -101,8 +101,9 @@ def hire(place: Place, label: str, state: State, orders: Orders, made: dict[str,
         "parent": label,
         "call": None if key is None else list(key),
     }
-    if orders.skills is not None:
-        data["skills"] = list(read_texts(orders.skills, "skills"))
+    skills = ALL if orders.skills is None else read_skills(orders.skills)
+    if skills != ALL:
+        data["skills"] = list(skills)
     name = None if orders.label is None or orders.label == "" else read_label(orders.label)
     return _create(place, name or _label(label, new_id() if key is None else f"{key.step}.{key.place}"), data)
 

@@ -2,6 +2,9 @@
 
 `check_plugin(plugin)` needs nothing but Nexus. The pytest fixtures are in `nexus_core.testing.fixtures`; a test
 module asks for them with `pytest_plugins = ["nexus_core.testing.fixtures"]`.
+
+check.py      holds a plugin against the contract
+fixtures.py   a home and a Nexus for a test; trees.py: files for it
 """
 
 from nexus_core.testing.check import check_plugin

@@ -52,14 +52,28 @@ class Console:
             document = json.dumps(value, allow_nan=False, indent=2)
         self._write(self._out, document)
 
-    def table(self, rows: Sequence[Sequence[str]], *, styles: Sequence[Style] = ()) -> None:
-        """Print rows as aligned columns; `styles` gives one style for each row, the first being the heading's."""
+    def table(
+        self, rows: Sequence[Sequence[str]], *, styles: Sequence[Style] = (), longest_name: int | None = None
+    ) -> None:
+        """Print rows as aligned columns.
+
+        Args:
+            rows: The cells; those of the heading first.
+            styles: One for each row; those that are left out are plain.
+            longest_name: On a terminal, a first cell with more characters stands in a line of its own.
+        """
         cells = [[visible_line(cell) for cell in row] for row in rows]
+        names = [""] * len(cells)
+        if longest_name is not None and self._out.isatty():
+            for place, row in enumerate(cells):
+                if len(row[0]) > longest_name:
+                    names[place], row[0] = row[0], ""
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        for index, row in enumerate(cells):
+        for place, row in enumerate(cells):
             line = _GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            style = styles[index] if index < len(styles) else "plain"
-            self._write(self._out, self._styled(line, style, self._out))
+            style = styles[place] if place < len(styles) else "plain"
+            for each in (names[place], line) if names[place] else (line,):
+                self._write(self._out, self._styled(each, style, self._out))
 
     def message(self, text: str, *, style: Style = "plain") -> None:
         """Print a message for the person at the terminal; it never mixes with data."""

@@ -1,4 +1,4 @@
-r"""Makes characters visible that would otherwise steer a terminal or hide in a text.
+r"""Text as a person is shown it: nothing in it steers the terminal or hides, and it is no longer than it should be.
 
 A file may hold escape sequences that move the cursor, set the window title or reorder what is shown.
 Everything Nexus prints passes through here, so that such characters appear as `\x1b` or `\u202e`.
@@ -24,6 +24,11 @@ def visible(text: str) -> str:
 def visible_line(text: str) -> str:
     r"""As `visible`, and newlines and tabs too: the result is one line, whatever a name contains."""
     return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def shortened(text: str, longest: int) -> str:
+    """`text`, or its beginning and `…`, so that it has no more than `longest` characters."""
+    return text if len(text) <= longest else f"{text[: max(longest - 1, 0)]}…"
 
 
 def visible_json(document: str) -> str:

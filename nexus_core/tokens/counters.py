@@ -48,8 +48,7 @@ def open_counter(model: str = "", *, host: Host | None = None, settings: Setting
 def open_model(name: str, *, host: Host | None = None, settings: Settings | None = None) -> Model:
     """What is known of a model; arguments as for `open_counter`."""
     host = host or default_host()
-    # Of a model without a name nobody knows anything, and the table takes longer to read than a prompt to count.
-    return find_model(name, _answers(host).models(host) if name else {}, settings)
+    return _answers(host).model(host, name, settings)
 
 
 def find_unknown(name: str, *, host: Host, settings: Settings) -> Finding | None:
@@ -62,7 +61,7 @@ class _Answers:
 
     def __init__(self) -> None:
         self._models: Mapping[str, Model] | None = None
-        self._encodings: dict[str, str] = {}
+        self._found: dict[str, tuple[Settings | None, Model]] = {}
         self._counters: dict[tuple[str, str], ModelCounter] = {}
         self._remembering: dict[tuple[str, str], RememberingCounter] = {}
 
@@ -70,6 +69,15 @@ class _Answers:
         if self._models is None:
             self._models = host.models()
         return self._models
+
+    def model(self, host: Host, name: str, settings: Settings | None) -> Model:
+        if not name:  # nobody knows anything of it, and the table takes longer to read than a prompt to count
+            return find_model(name, {}, settings)
+        said, found = self._found.get(name, (None, None))
+        if found is None or said is not settings:  # looking through the table takes longer than counting a message
+            found = find_model(name, self.models(host), settings)
+            self._found[name] = settings, found
+        return found
 
     def counter(self, host: Host, model: str, settings: Settings | None) -> ModelCounter:
         return self._ask(host, self._question(host, model, settings))
@@ -81,11 +89,7 @@ class _Answers:
         return self._remembering[question]
 
     def _question(self, host: Host, model: str, settings: Settings | None) -> tuple[str, str]:
-        if settings is not None or not model:
-            return model, find_model(model, self.models(host), settings).encoding if model else ""
-        if model not in self._encodings:  # looking through the table takes longer than counting a message
-            self._encodings[model] = find_model(model, self.models(host)).encoding
-        return model, self._encodings[model]
+        return model, self.model(host, model, settings).encoding if model else ""
 
     def _ask(self, host: Host, question: tuple[str, str]) -> ModelCounter:
         if question not in self._counters:

@@ -81,6 +81,7 @@ _SIGNS = set(range(0x80)) - set(_LOWER + _LOWER.upper() + _DIGITS + _BLANKS + b"
 _TO_CLASS = _translation([_LOWER, _LOWER.upper(), _DIGITS, _BLANKS, b"\r\n", _SIGNS, range(0x80, 0x100)])
 _WEIGHTS, _GROUPS = [weight for weight, _ in _PAIRS if weight], [group for _, group in _PAIRS]
 _TO_PAIR_GROUP = _translation([first + 8 * second for first, second in map(_codes, group.split())] for group in _GROUPS)
+_IN_NO_GROUP = bytes(pair for pair, place in enumerate(_TO_PAIR_GROUP) if not place)
 _PLACES = range(1, len(_WEIGHTS) + 1)
 _TO_SCRIPT = _translation(leads for leads, _ in _SCRIPTS)
 _LINE_END = _codes("n")
@@ -109,9 +110,11 @@ def _estimate(chunk: str) -> float:
 def _beginnings(data: bytes) -> float:
     """About how many tokens begin among the ASCII characters."""
     classes = _LINE_END + data.translate(_TO_CLASS)
-    # As one long number, so that a shift puts every class beside its neighbour; three bits hold a class.
+    # As one long number, so that a shift by five bits puts every class, which has three, above the one before it.
     number = int.from_bytes(classes, "little")
-    groups = (number + (number >> 8 << 3)).to_bytes(len(classes), "little").translate(_TO_PAIR_GROUP)
+    pairs = (number + (number >> 5)).to_bytes(len(classes), "little")
+    # Most pairs are in no group, and none of those comes before the word of a lone sign.
+    groups = pairs.translate(_TO_PAIR_GROUP, _IN_NO_GROUP)
     found: float = sum(map(mul, _WEIGHTS, map(groups.count, _PLACES)))
     return found + sum(map(groups.count, _LONE))
 

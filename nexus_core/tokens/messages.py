@@ -37,7 +37,7 @@ def count_messages(counter: CountsTexts, messages: Iterable[Message]) -> int:
     Texts and thoughts count as they stand, calls of tools as their name and their arguments as JSON, results as their
     parts, pictures and documents by the rules of the API they were read from, unknown blocks as JSON.
     """
-    return sum(_count_message(counter, message) for message in messages)
+    return sum([_count_message(counter, message) for message in messages])
 
 
 def count_tools(counter: CountsTexts, tools: Iterable[Tool]) -> int:
@@ -52,7 +52,7 @@ def compact_json(value: object) -> str:
 
 def _count_message(counter: CountsTexts, message: Message) -> int:
     name = counter.count(message.name) if message.name else 0
-    return MESSAGE_OVERHEAD + name + sum(_count_part(counter, part, message.api) for part in message.parts)
+    return MESSAGE_OVERHEAD + name + sum([_count_part(counter, part, message.api) for part in message.parts])
 
 
 def _count_part(counter: CountsTexts, part: Part, api: str) -> int:
@@ -62,7 +62,7 @@ def _count_part(counter: CountsTexts, part: Part, api: str) -> int:
         arguments = compact_json(part.arguments) if part.raw is None else part.raw
         return counter.count(part.name) + counter.count(arguments)
     if isinstance(part, ToolResult):
-        return sum(_count_part(counter, each, api) for each in part.parts)
+        return sum([_count_part(counter, each, api) for each in part.parts])
     if isinstance(part, Reasoning):
         return counter.count(part.text) + -(-len(part.encrypted) // _SEALED_CHARACTERS_PER_TOKEN)
     return _count_block(counter, part) if isinstance(part, Opaque) else _count_media(counter, part, api)

@@ -24,7 +24,7 @@ _DATE = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2})$")
 _VERSION = re.compile(r"-v\d+(:\d+)?$")
 # us.anthropic.claude-sonnet-4
 _VENDOR = re.compile(r"^([a-z]{2,6}\.)?[a-z0-9]+\.(?=[a-z])")
-_SETTINGS = ("window", "encoding", "max_output", "cache_minimum", "cache_breakpoints")
+_SETTINGS = ("window", "encoding", "max_output", "cache_minimum", "cache_breakpoints", "request_bytes")
 
 
 def find_model(name: str, models: Mapping[str, Model], settings: Settings | None = None) -> Model:

@@ -1,6 +1,7 @@
 """What a project's settings may do: approved by the user, exactly as they are.
 
 fingerprint.py  what an approval covers, and how it is shown
+mentioning.py   the same in passing, without keys; what waits for a decision
 scripts.py      the program and the files that a command names
 decisions.py    the format of trust.json, read without believing it
 store.py        allow, deny, forget, decide

@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, TypeGuard
 
+from nexus_core.config.merging import is_comment
 from nexus_core.text.hidden import bare
 from nexus_core.text.visible import visible_line
 from nexus_core.trust.scripts import Place, find_executable, named_files
@@ -61,7 +62,7 @@ def server_content(server: Mapping[str, object], root: Path) -> str:
     environment = server.get("env")
     variables = environment if isinstance(environment, Mapping) else {}
     place = Place.of(root, server.get("cwd"))
-    command = list(_command(server))
+    command = words_of(server)
     executable = _executable(command[0], place, variables.get("PATH")) if command else None
     code = [variables[name] for name in _CODE_VARIABLES if isinstance(variables.get(name), str)]
     named = [*command, *([executable] if executable else []), *code, *filter(None, [server.get("env_file")])]
@@ -78,7 +79,7 @@ def server_content(server: Mapping[str, object], root: Path) -> str:
             "headers": _digests(server.get("headers")),
             "executable": executable,
             "files": named_files(filter(_is_text, named), place),
-            "other": _digests({key: server[key] for key in server if key not in _KNOWN and not _is_comment(key)}),
+            "other": _digests({key: server[key] for key in server if key not in _KNOWN and not is_comment(key)}),
         }
     )
 
@@ -97,7 +98,7 @@ def setting_content(pointer: str, value: object, *, root: Path | None = None) ->
 
 def describe_server(server: Mapping[str, object]) -> str:
     """What a server would start or connect to, whole and in one line; of environment and headers only the names."""
-    command, url = list(_command(server)), server.get("url")
+    command, url = words_of(server), server.get("url")
     said = [shlex.join(command)] if command else []
     if isinstance(url, str) and url:
         said.append(shlex.quote(without_password(url)))
@@ -110,6 +111,18 @@ def describe_server(server: Mapping[str, object]) -> str:
         if isinstance(names, Mapping) and names:
             said.append(f"{title}: {' '.join(shlex.quote(_text(name)) for name in sorted(names))}")
     return one_line("; ".join(said) or "nothing: there is neither a command nor an address")
+
+
+def words_of(server: Mapping[str, object]) -> list[str]:
+    """Program and arguments of a server; a program that is given as text is one word, blanks and all."""
+    words: list[str] = []
+    for key in ("command", "args"):
+        value = server.get(key)
+        if isinstance(value, list | tuple):
+            words += map(_text, value)
+        elif value is not None:
+            words.append(_text(value))
+    return words
 
 
 def without_password(text: str) -> str:
@@ -137,16 +150,6 @@ def effect(content: str) -> Effect:
     if data.get("command") or last in {"args", "command"}:
         return "run"
     return "connect to" if data.get("url") or last == "url" else "set"
-
-
-def _command(server: Mapping[str, object]) -> Iterator[str]:
-    """Program and arguments; a program that is given as text is one word, blanks and all."""
-    for key in ("command", "args"):
-        value = server.get(key)
-        if isinstance(value, list | tuple):
-            yield from map(_text, value)
-        elif value is not None:
-            yield _text(value)
 
 
 def _executable(program: str, place: Place, search_path: object) -> str | None:
@@ -194,10 +197,6 @@ def _text(value: object) -> str:
 
 def _last(pointer: str) -> str:
     return re.split("[./]", pointer)[-1]
-
-
-def _is_comment(key: str) -> bool:
-    return key.startswith("_") or key == "$schema"
 
 
 def _escape(character: str) -> str:

@@ -53,6 +53,7 @@ class ApiRules:
         media: Whose messages may hold pictures and documents; a result's are the tool's.
         image_size: How many characters of base64 a picture may have; 0 for no limit.
         file_size: The same for a document.
+        request_bytes: How many bytes the body of a request may have; 0 for no limit.
         cache_mark: The field that tells the provider to keep all up to a block in its cache; "" where there is none.
         cache_marks: How many blocks may have it, tools and instructions included; 0 for no limit. Of those that are
             kept for different times, the longer must come first.
@@ -84,6 +85,7 @@ class ApiRules:
     media: frozenset[Role] = frozenset({"system", "user", "assistant", "tool"})
     image_size: int = 0
     file_size: int = 0
+    request_bytes: int = 0
     cache_mark: str = ""
     cache_marks: int = 0
 

@@ -38,7 +38,8 @@ class TokenBudget:
         reserve_response: What is kept free for the answer.
         reserve_tools: What is kept free for tools that are not counted yet.
         used: Tokens by what they are for: `system`, `tools`, `history`, `memory`, `event`.
-        bytes: How large the request is; 0 when nobody measured.
+        bytes: How large the request is at most; 0 when nobody measured.
+        byte_limit: How large it may be; 0 for what the model's API takes, or when nobody says.
         estimated: Whether any of it is an estimate.
         calibration: How the provider has counted what was sent before; None while too few replies say so.
     """
@@ -48,11 +49,12 @@ class TokenBudget:
     reserve_tools: int = 0
     used: Mapping[str, int] = field(default_factory=dict)
     bytes: int = 0
+    byte_limit: int = 0
     estimated: bool = False
     calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
-        for name in ("limit", "reserve_response", "reserve_tools"):
+        for name in ("limit", "reserve_response", "reserve_tools", "byte_limit"):
             require_type(getattr(self, name), f"TokenBudget.{name}", int)
             if getattr(self, name) < 0:
                 raise ValueError(f"TokenBudget.{name} must not be negative, not {getattr(self, name)}")
@@ -91,13 +93,18 @@ class TokenBudget:
         """What is left for certain; negative when it does not fit."""
         return self.available - self.high
 
+    @property
+    def remaining_bytes(self) -> int:
+        """What is left of the bytes that a request may have; negative when it does not fit."""
+        return self.byte_limit - self.bytes if self.byte_limit else 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """Something that was done to a conversation, and why.
 
     Attributes:
-        action: What was done.
+        action: What was done; `masked` where pictures and documents are told in words.
         rule: What decided it: the name of a truncation, or the code of a finding.
         first: The first message it is about, by its place in the list that was given.
         last: The last one.

@@ -259,7 +259,7 @@ class SummaryRequest:
 
     Attributes:
         prompt: The whole question as one text: what was said, and what to make of it.
-        messages: What was said, in no API's shape, with secrets taken out.
+        messages: What was said, in no API's shape, with secrets taken out; nothing where only `previous` is too long.
         instruction: What to make of it.
         max_tokens: How long the summary may be.
         previous: The summary of what came still earlier; it stands in `prompt` too.

@@ -66,6 +66,7 @@ class Model:
         cache_breakpoints: In how many places of a call its provider is told what to keep in its cache; 0 when it finds
             out by itself.
         api: The dialect its provider speaks.
+        request_bytes: How many bytes a request may have; 0 for what its API takes.
     """
 
     name: str
@@ -75,10 +76,13 @@ class Model:
     cache_minimum: int = 0
     cache_breakpoints: int = 0
     api: str = ""
+    request_bytes: int = 0
 
     def __post_init__(self) -> None:
         require_words(self.name, "Model.name")
-        for field in ("window", "max_output", "cache_minimum", "cache_breakpoints"):
+        for field in ("window", "max_output", "cache_minimum", "cache_breakpoints", "request_bytes"):
             require_type(getattr(self, field), f"Model.{field}", int)
         if self.window <= 0:
             raise ValueError(f"Model.window must be positive, not {self.window}")
+        if self.request_bytes < 0:
+            raise ValueError(f"Model.request_bytes must not be negative, not {self.request_bytes}")

@@ -47,9 +47,11 @@ class Message:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        require_one_of(self.role, "Message.role", ROLES)
+        if self.role not in ROLES:
+            require_one_of(self.role, "Message.role", ROLES)
         given: object = self.parts
-        object.__setattr__(self, "parts", (Text(given),) if isinstance(given, str) else tuple(self.parts))
+        if type(given) is not tuple:
+            object.__setattr__(self, "parts", (Text(given),) if isinstance(given, str) else tuple(self.parts))
         for part in self.parts:
             if type(part) not in PARTS:
                 raise ValueError(f"Message.parts must hold parts such as Text or ToolCall, not {type(part).__name__}")
@@ -66,9 +68,9 @@ class Message:
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The tools it asks for."""
-        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+        return tuple([part for part in self.parts if isinstance(part, ToolCall)])
 
     @property
     def tool_results(self) -> tuple[ToolResult, ...]:
         """The results it brings."""
-        return tuple(part for part in self.parts if isinstance(part, ToolResult))
+        return tuple([part for part in self.parts if isinstance(part, ToolResult)])

@@ -156,7 +156,8 @@ class ToolResult:
 
     def __post_init__(self) -> None:
         given: object = self.parts
-        object.__setattr__(self, "parts", (Text(given),) if isinstance(given, str) else tuple(self.parts))
+        if type(given) is not tuple:
+            object.__setattr__(self, "parts", (Text(given),) if isinstance(given, str) else tuple(self.parts))
         for part in self.parts:
             if type(part) not in _RESULT_PARTS:
                 raise ValueError(f"ToolResult.parts must hold texts, pictures or files, not {type(part).__name__}")

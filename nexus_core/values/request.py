@@ -41,9 +41,9 @@ class Request:
             `unified`. Who is asked for sections or tools is told which.
         renderer: How it is put into words, by the name of a `Renderer`; "" for what the settings say.
         task: What a worker is to do; "" for everybody else.
-        skills: The skills that a worker is told about; None for all.
-        permissions: What the agent may do, in words of the caller's own.
-        tools: What the caller lets the model ask for.
+        skills: The skills that a worker is told about; None for those the session was told before, else all.
+        permissions: What the agent may do, in words of the caller's own; None for what the session was told before.
+        tools: What the caller lets the model ask for; None for what the session was told before.
         session: The session whose history is read; "" for none.
         model: Whom to ask; "" for whom the session asked before, or the settings say.
         message: What the turn is about; None where nothing was said yet.
@@ -68,8 +68,8 @@ class Request:
     renderer: str = ""
     task: str = ""
     skills: tuple[str, ...] | None = None
-    permissions: tuple[str, ...] = ()
-    tools: tuple[Tool, ...] = ()
+    permissions: tuple[str, ...] | None = None
+    tools: tuple[Tool, ...] | None = None
     session: str = ""
     model: str = ""
     message: Message | None = None

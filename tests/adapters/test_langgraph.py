@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nexus_core import BudgetError, check, fit
-from nexus_core.errors import MessageError, UnknownNameError
+from nexus_core.errors import MessageError, UnknownNameError, UsageError
 from tests.conftest import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("langgraph"), pytest.mark.usefixtures("nexus_home")]
@@ -208,3 +208,30 @@ def test_the_programs_of_the_page_run(
 
     assert capsys.readouterr().out == "Nothing.\n" * 3
     assert [len(model.sent) for model in models] == [2, 1, 2]
+
+
+def test_calls_without_an_id_are_given_one(world: ModuleType) -> None:
+    call = {"name": "look", "args": {"path": "a"}, "id": None}
+    said = [
+        world.HumanMessage("Look."),
+        world.AIMessage("", tool_calls=[call, call]),
+        world.ToolMessage("one", tool_call_id=""),
+        world.ToolMessage("two", tool_call_id=""),
+        world.HumanMessage("And?"),
+    ]
+
+    fitted = world.fit_messages(said, model="gpt-4o", budget=BUDGET)
+
+    assert check(world.convert_to_openai_messages(fitted), api="openai") == ()
+    assert [each["id"] for each in fitted[1].tool_calls] == [each.tool_call_id for each in fitted[2:4]]
+    assert [fitted[0], fitted[-1]] == [said[0], said[-1]]
+    assert world.fit_messages(said, model="gpt-4o", budget=BUDGET) == fitted
+    assert said[1].tool_calls[0]["id"] is None
+
+
+@pytest.mark.parametrize("state", [{}, None, [], SimpleNamespace(), {"messages": None}])
+def test_a_state_without_messages_is_an_error_that_says_so(world: ModuleType, state: Any) -> None:
+    with pytest.raises(UsageError, match="there are no messages in the state") as caught:
+        world.fit_hook(model="gpt-4o")(state)
+
+    assert "`messages`" in str(caught.value.hint)

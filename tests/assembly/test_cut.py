@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_core.assembly.cut import LOW_WATER, Cut, Fitting, Span, apply_cut, fit, read_cut
+from nexus_core.assembly.cut import Cut, Span, read_cut
+from nexus_core.assembly.cutting import apply_cut, fit
+from nexus_core.assembly.fitting import LOW_WATER, Fitting
+from nexus_core.assembly.hiding import hide_media
 from nexus_core.assembly.sent import Key, Sent
 from nexus_core.errors import PluginError
 from nexus_core.values.budget import Choice, GroupSizes, Truncation
@@ -35,8 +40,21 @@ def turns(count: int, *, tokens: int = 10) -> list[Sent]:
     return sent
 
 
-def fitting(room: int, *, truncation: Truncation = OLDEST, turn: str = "") -> Fitting:
-    return Fitting(room, room, truncation, turn, None, {})
+def fitting(
+    room: int, *, bytes_: int = 1_000_000, truncation: Truncation = OLDEST, turn: str = "", pinned: Sequence[str] = ()
+) -> Fitting:
+    return Fitting(
+        room=room,
+        bytes=bytes_,
+        limit=room,
+        byte_limit=bytes_,
+        hide=lambda sent: hide_media(sent, lambda _: 1),
+        truncation=truncation,
+        turn=turn,
+        compaction=None,
+        known={},
+        pinned=pinned,
+    )
 
 
 def test_nothing_is_cut_that_fits() -> None:
@@ -90,7 +108,7 @@ def test_what_stays_of_the_beginning_never_grows_into_what_was_left_out() -> Non
 
     assert [each.message.content for each in moved.sent] == ["a2", "q9", "a9", "q10", "a10", "q11", "a11"][1:]
     assert moved.cut is not None
-    assert apply_cut(sent, moved.cut) == moved.sent
+    assert apply_cut(sent, moved.cut, fitting(100)) == moved.sent
 
 
 def test_what_cannot_be_cut_any_further_keeps_its_cut() -> None:
@@ -115,7 +133,7 @@ def test_the_question_of_the_open_turn_and_its_newest_group_stay() -> None:
 
 
 def test_a_cut_that_names_what_is_not_there_leaves_nothing() -> None:
-    assert apply_cut(turns(3), Cut("oldest_first", Key("nowhere", 0))) is None
+    assert apply_cut(turns(3), Cut("oldest_first", Key("nowhere", 0)), fitting(100)) is None
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +40,6 @@ def type_in(monkeypatch: pytest.MonkeyPatch) -> TypeIn:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
 
     return give
-
-
-@pytest.fixture
-def nexus(work: Path, nexus_home: Path) -> Iterator[Nexus]:
-    """A program beside the command line, in the same home."""
-    with Nexus(work, home=nexus_home) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -3,14 +3,17 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from nexus_core import __version__
 from nexus_core.cli.root import RootGroup
+from nexus_core.cli.session.commands import LINES
 from nexus_core.testing import write_files
 from tests.conftest import Cli, InstallPlugin
 
@@ -34,18 +37,27 @@ def git(ctx: typer.Context, loud: bool = False):
 """
 
 
-@pytest.mark.parametrize(
-    "command",
-    [[], ["show"], ["layers"], ["config"], ["trust"], ["plugins"], ["plugins", "list"], ["environment"]],
-    ids=" ".join,
-)
-def test_help_ends_with_two_examples(cli: Cli, command: list[str]) -> None:
+def every_help(cli: Cli, *command: str) -> Iterator[tuple[str, str]]:
+    """The help of a command and of all below it, by what is typed."""
     outcome = cli(*command, "--help")
-
-    examples = outcome.out.rpartition("Examples:\n")[2].splitlines()
     assert outcome.code == 0
-    assert len(examples) == 2
-    assert all(example.strip().startswith("nexus") for example in examples)
+    yield " ".join(command), outcome.out
+    _, _, listed = outcome.out.partition("\nCommands:\n")
+    for name in re.findall(r"^  (\w+) ", listed.partition("\n\n")[0], re.MULTILINE):
+        yield from every_help(cli, *command, name)
+
+
+def test_every_help_ends_with_two_examples_of_its_command(cli: Cli) -> None:
+    found = {name: out.rpartition("Examples:\n")[2].splitlines() for name, out in every_help(cli)}
+    words = {name: name for name in found} | {"status": ""}  # which is `nexus` alone
+
+    wrong = {
+        name: examples
+        for name, examples in found.items()
+        if len(examples) != 2 or not all(re.search(rf"\bnexus\b.*{words[name]}", each) for each in examples)
+    }
+    assert len(found) > 60
+    assert wrong == {}
 
 
 def test_help_lists_every_command_with_one_line(cli: Cli) -> None:
@@ -69,6 +81,14 @@ def test_an_unknown_option_suggests_the_nearest(cli: Cli) -> None:
 
     assert outcome.code == 2
     assert "--json" in outcome.err
+
+
+def test_help_on_sessions_lists_every_command_with_a_whole_sentence(cli: Cli) -> None:
+    page = cli("session", "--help").out
+
+    listed = [line.split(maxsplit=1) for line in page.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()]
+    assert dict(listed) == LINES
+    assert [name for name, _ in listed] == list(LINES)
 
 
 def test_a_group_without_a_command_shows_its_help(cli: Cli) -> None:

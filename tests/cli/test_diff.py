@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +44,6 @@ from nexus_core import Section, hookimpl
 def nexus_static_sections(request):
     return [Section("motto", title="Motto", text="Measure twice.")]
 """
-
-
-@pytest.fixture
-def nexus(work: Path, nexus_home: Path) -> Iterator[Nexus]:
-    """A program beside the command line, in the same home."""
-    with Nexus(work, home=nexus_home) as opened:
-        yield opened
 
 
 @pytest.fixture

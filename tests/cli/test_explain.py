@@ -43,6 +43,13 @@ def test_a_group_of_which_nothing_is_left_is_overridden(cli: Cli, work: Path, ne
     assert "overridden (global)" in cli("explain", "skills.disabled").out
 
 
+def test_a_long_question_is_not_repeated_in_the_answer(cli: Cli) -> None:
+    outcome = cli("explain", "x" * 100_000)
+
+    assert outcome.code == 1
+    assert len(outcome.err) < 300
+
+
 def test_a_default_is_explained(cli: Cli) -> None:
     assert "nobody set it; the default is 3" in cli("explain", "compaction.keep_turns").out
 

@@ -1,10 +1,9 @@
-import io
 import json
 import os
 import pty
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from nexus_core import Nexus
 from nexus_core.config.merging import is_comment
 from nexus_core.config.schema import Config
 from nexus_core.testing import write_files
+from tests.cli.conftest import Answer
 from tests.conftest import ROOT, Cli, InstallPlugin
 
 DEFAULTS = ROOT / "defaults"
@@ -78,23 +78,6 @@ def user_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home = tmp_path / "home"
     monkeypatch.setenv("HOME", str(home))
     return home
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.fixture
-def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Sit at a terminal and type this."""
-
-    def type_in(text: str) -> None:
-        monkeypatch.setattr(sys, "stdin", Terminal(text))
-        monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-        monkeypatch.setenv("NO_COLOR", "1")
-
-    return type_in
 
 
 def names(directory: Path) -> list[str]:
@@ -516,7 +499,7 @@ def test_without_a_terminal_servers_are_mentioned_and_not_copied(
 @pytest.mark.acceptance("I-04")
 @pytest.mark.parametrize("place", PLACES)
 def test_on_a_terminal_who_says_yes_gets_a_copy(
-    cli: Cli, answer: Callable[[str], None], tmp_path: Path, nexus_home: Path, place: str
+    cli: Cli, answer: Answer, tmp_path: Path, nexus_home: Path, place: str
 ) -> None:
     write_files(tmp_path, {place: CLAUDE})
     answer("y\n")
@@ -531,7 +514,7 @@ def test_on_a_terminal_who_says_yes_gets_a_copy(
 @pytest.mark.acceptance("I-04")
 @pytest.mark.parametrize("typed", ["\n", "n\n", "", "what\n"])
 def test_on_a_terminal_any_other_answer_is_no(
-    cli: Cli, answer: Callable[[str], None], work: Path, nexus_home: Path, typed: str
+    cli: Cli, answer: Answer, work: Path, nexus_home: Path, typed: str
 ) -> None:
     write_files(work, {".mcp.json": PLAIN})
     answer(typed)
@@ -542,7 +525,7 @@ def test_on_a_terminal_any_other_answer_is_no(
 
 
 def test_each_file_is_asked_about_until_one_is_taken(
-    cli: Cli, answer: Callable[[str], None], tmp_path: Path, nexus_home: Path
+    cli: Cli, answer: Answer, tmp_path: Path, nexus_home: Path
 ) -> None:
     write_files(tmp_path, {"work/.nexus3/mcp.json": PLAIN, "work/.mcp.json": CLAUDE, "home/.claude.json": CLAUDE})
     answer("n\ny\n")
@@ -553,9 +536,7 @@ def test_each_file_is_asked_about_until_one_is_taken(
     assert (nexus_home / "mcp.json").read_text() == CLAUDE_SERVERS
 
 
-def test_who_has_servers_already_is_not_asked(
-    cli: Cli, answer: Callable[[str], None], work: Path, nexus_home: Path
-) -> None:
+def test_who_has_servers_already_is_not_asked(cli: Cli, answer: Answer, work: Path, nexus_home: Path) -> None:
     write_files(work, {".mcp.json": PLAIN})
     write_files(nexus_home, {"mcp.json": "{}"})
     answer("y\n")
@@ -565,7 +546,7 @@ def test_who_has_servers_already_is_not_asked(
     assert "There are MCP servers" not in outcome.err
 
 
-def test_a_dry_run_asks_nothing(cli: Cli, answer: Callable[[str], None], work: Path, nexus_home: Path) -> None:
+def test_a_dry_run_asks_nothing(cli: Cli, answer: Answer, work: Path, nexus_home: Path) -> None:
     write_files(work, {".mcp.json": PLAIN})
     answer("y\n")
 
@@ -634,7 +615,7 @@ def test_a_real_terminal_is_asked(work: Path, nexus_home: Path, typed: bytes, ex
 
 
 def test_an_interrupted_question_writes_nothing(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, answer: Callable[[str], None], work: Path, nexus_home: Path
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, answer: Answer, work: Path, nexus_home: Path
 ) -> None:
     write_files(work, {".mcp.json": PLAIN})
     answer("")

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from nexus_core.testing import write_files
+from nexus_plugins.mcp._dialects import DIALECTS, TARGETS
 from tests.conftest import Cli
 from tests.plugins.mcp_world import define, script
 
 SECRET = "sk-live-0123456789abcdef"  # noqa: S105 - nobody's
-SERVERS = {
+SERVERS: dict[str, list[dict[str, Any]]] = {
     "servers": [
         {"name": "files", "command": ["npx", "-y", "files"], "env": {"TOKEN": SECRET, "KEY": "${KEY}"}},
         {
@@ -26,6 +27,19 @@ SERVERS = {
         {"name": "off", "command": ["x"], "enabled": False},
     ]
 }
+ODD: list[dict[str, Any]] = [
+    {"name": "old", "type": "sse", "url": "https://old.example/sse"},
+    {
+        "name": "odd",
+        "command": ["x"],
+        "cwd": "sub",
+        "env_file": ".env",
+        "include_tools": ["a"],
+        "exclude_tools": ["b"],
+        "start_timeout": 3,
+        "call_timeout": 7,
+    },
+]
 
 
 def own(home: Path, content: object = SERVERS) -> Path:
@@ -296,6 +310,14 @@ def test_a_secret_that_is_copied_is_warned_about_and_not_repeated(cli: Cli, work
     assert SECRET not in outcome.out + outcome.err
 
 
+def test_an_address_that_is_given_as_a_program_is_suggested_without_its_key(cli: Cli) -> None:
+    outcome = cli("mcp", "add", "a", f"https://a.example/mcp?token={SECRET}")
+
+    assert outcome.code == 2
+    assert "nexus mcp add a --url https://a.example/mcp?token=***" in outcome.err
+    assert SECRET not in outcome.err
+
+
 def test_one_bad_server_stops_an_import_unless_it_is_lenient(cli: Cli, work: Path) -> None:
     write_files(work, {".mcp.json": '{"mcpServers": {"good": {"command": "x"}, "bad": {"command": 7}}}'})
 
@@ -321,7 +343,74 @@ def test_what_is_there_already_is_not_replaced_by_an_import(cli: Cli, nexus_home
     ]
 
 
-@pytest.mark.parametrize("target", ["claude", "vscode", "codex", "nexus"])
+def claude_home(work: Path, **more: object) -> Path:
+    """What Claude Code keeps for a person."""
+    projects = {
+        str(work): {"allowedTools": [], "mcpServers": {"here": {"type": "stdio", "command": "x", "args": ["-v"]}}},
+        "/elsewhere": {"mcpServers": {"there": {"command": "y"}}},
+    }
+    everywhere = {"everywhere": {"type": "http", "url": "https://e.example/mcp"}}
+    content = {"numStartups": 7, "mcpServers": everywhere, "projects": projects, **more}
+    write_files(work.parent, {".claude.json": json.dumps(content)})
+    return work.parent / ".claude.json"
+
+
+def test_what_claude_code_has_for_this_directory_is_copied_for_it(cli: Cli, work: Path) -> None:
+    path = claude_home(work)
+
+    outcome = cli("mcp", "import", str(path))
+
+    assert servers_in(work / ".nexus3/mcp.json") == [{"name": "here", "command": ["x", "-v"]}]
+    assert outcome.err == "Import adds 'here'.\nServers of a project are started only after `nexus trust allow`.\n"
+
+
+def test_what_claude_code_has_for_all_projects_is_copied_for_all(cli: Cli, work: Path, nexus_home: Path) -> None:
+    path = claude_home(work)
+
+    outcome = cli("mcp", "import", str(path), "--global")
+
+    assert servers_in(nexus_home / "mcp.json") == [{"name": "everywhere", "url": "https://e.example/mcp"}]
+    assert outcome.err == "Import adds 'everywhere'.\n"
+
+
+def test_a_directory_that_claude_code_has_nothing_for_is_told_so(cli: Cli, work: Path) -> None:
+    path = claude_home(work, projects={})
+
+    outcome = cli("mcp", "import", str(path))
+
+    assert outcome.code == 0
+    assert outcome.err == "There are no servers in it for this directory; --global copies those for all projects.\n"
+    assert not (work / ".nexus3/mcp.json").exists()
+
+
+def test_a_fault_in_what_claude_code_keeps_has_its_place_and_shows_no_secret(cli: Cli, work: Path) -> None:
+    path = work.parent / ".claude.json"
+    servers = f'{{\n"bad": {{"command": 7, "env": {{"T": "{SECRET}"}}}}}}'
+    path.write_text(f'{{"projects": {{"{work}": {{"mcpServers": {servers}}}}}}}')
+
+    outcome = cli("mcp", "import", str(path))
+
+    assert outcome.code == 3
+    assert "Line 2, Column 9: 'command' of server 'bad' must be a list or text" in outcome.err
+    assert SECRET not in outcome.err
+
+
+@pytest.mark.parametrize("projects", [7, [], {"x": 7}, None])
+def test_projects_of_claude_code_that_are_none_have_no_servers(cli: Cli, work: Path, projects: object) -> None:
+    path = claude_home(work, projects={str(work): 7, **projects} if isinstance(projects, dict) else projects)
+
+    assert cli("mcp", "import", str(path)).code in {0, 3}
+    assert not (work / ".nexus3/mcp.json").exists()
+
+
+def test_much_else_in_what_claude_code_keeps_does_no_harm(cli: Cli, work: Path) -> None:
+    path = claude_home(work, history=["x" * 1_000] * 2_000)
+
+    assert cli("mcp", "import", str(path)).code == 0
+    assert servers_in(work / ".nexus3/mcp.json") == [{"name": "here", "command": ["x", "-v"]}]
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_an_export_has_references_in_the_place_of_secrets(cli: Cli, nexus_home: Path, target: str) -> None:
     own(nexus_home)
 
@@ -378,20 +467,119 @@ def test_codex_gets_its_own_words(cli: Cli, nexus_home: Path) -> None:
     assert exported["off"]["enabled"] is False
 
 
+def test_gemini_gets_its_own_words(cli: Cli, nexus_home: Path) -> None:
+    own(nexus_home, {"servers": [*SERVERS["servers"], *ODD]})
+
+    exported = json.loads(cli("mcp", "export", "--to", "gemini").out)
+
+    assert exported["mcpServers"]["files"] == {
+        "command": "npx",
+        "args": ["-y", "files"],
+        "env": {"TOKEN": "${TOKEN}", "KEY": "${KEY}"},
+    }
+    assert exported["mcpServers"]["web"]["httpUrl"] == "https://web.example/mcp"
+    assert exported["mcpServers"]["old"] == {"url": "https://old.example/sse"}
+    assert exported["mcpServers"]["odd"] == {
+        "command": "x",
+        "args": [],
+        "cwd": "sub",
+        "includeTools": ["a"],
+        "excludeTools": ["b"],
+        "timeout": 7000,
+    }
+    assert exported["mcp"] == {"excluded": ["off"]}
+
+
+def test_cursor_gets_its_own_words(cli: Cli, nexus_home: Path) -> None:
+    own(nexus_home, {"servers": [*SERVERS["servers"], *ODD]})
+
+    exported = json.loads(cli("mcp", "export", "--to", "cursor").out)["mcpServers"]
+
+    assert exported["files"]["env"] == {"TOKEN": "${env:TOKEN}", "KEY": "${env:KEY}"}
+    assert exported["web"] == {
+        "url": "https://web.example/mcp",
+        "headers": {"Authorization": "Bearer ${env:WEB}", "X-Key": "${env:WEB_X_KEY}"},
+    }
+    assert exported["odd"] == {"command": "x", "args": [], "envFile": ".env"}
+
+
+def test_opencode_gets_its_own_words(cli: Cli, nexus_home: Path) -> None:
+    own(nexus_home, {"servers": [*SERVERS["servers"], *ODD]})
+
+    exported = json.loads(cli("mcp", "export", "--to", "opencode").out)["mcp"]
+
+    assert exported["files"] == {
+        "type": "local",
+        "command": ["npx", "-y", "files"],
+        "environment": {"TOKEN": "{env:TOKEN}", "KEY": "{env:KEY}"},
+    }
+    assert exported["web"]["headers"] == {"Authorization": "Bearer {env:WEB}", "X-Key": "{env:WEB_X_KEY}"}
+    assert exported["old"] == {"type": "remote", "url": "https://old.example/sse"}
+    assert exported["off"] == {"type": "local", "command": ["x"], "enabled": False}
+    # A key that it does not know would make it refuse the whole file.
+    assert exported["odd"] == {"type": "local", "command": ["x"], "timeout": 3000}
+
+
+LOSSES = {
+    "cursor": [
+        "Cursor has no 'enabled' in this file: it would start 'off'",
+        "Cursor has no choice of tools in this file: it would offer all of 'odd'",
+        "Cursor has limits of its own for 'odd'",
+        "Cursor has no 'cwd' in this file: it would start 'odd' where it runs itself",
+    ],
+    "gemini": [
+        "Gemini CLI has limits of its own for 'odd'",
+        "Gemini CLI does not read the variables of 'odd' from a file",
+    ],
+    "opencode": [
+        "opencode has no choice of tools in this file: it would offer all of 'odd'",
+        "opencode has limits of its own for 'odd'",
+        "opencode does not read the variables of 'odd' from a file",
+        "opencode has no 'cwd' in this file: it would start 'odd' where it runs itself",
+    ],
+}
+
+
+@pytest.mark.parametrize("target", LOSSES)
+def test_what_another_tool_does_not_know_is_told(cli: Cli, nexus_home: Path, target: str) -> None:
+    own(nexus_home, {"servers": [*SERVERS["servers"], *ODD]})
+
+    err = cli("mcp", "export", "--to", target).err
+
+    assert [line.removeprefix("Warning: ") for line in err.splitlines() if "Warning" in line] == LOSSES[target]
+
+
 @pytest.mark.parametrize(
-    ("target", "file"), [("claude", ".mcp.json"), ("vscode", ".vscode/mcp.json"), ("codex", ".codex/config.toml")]
+    ("target", "word", "told"),
+    [
+        ("cursor", "${userHome}/${HOME_DIR:-x}", "Cursor knows no defaults"),
+        ("cursor", "${workspaceRoot}", "Cursor does not look up ${workspaceRoot} in 'a'"),
+        ("gemini", "${workspaceFolder}", "Gemini CLI does not look up ${workspaceFolder} in 'a'"),
+        ("gemini", "cost$USD", "Gemini CLI would look up $USD in 'a', which means just that in Nexus"),
+        ("opencode", "${workspaceFolder}", "opencode does not look up ${workspaceFolder} in 'a'"),
+        ("opencode", "{env:X}", "opencode would look up {env:X} in 'a', which means just that in Nexus"),
+    ],
 )
-def test_what_was_exported_is_imported_again_as_it_was(
-    cli: Cli, nexus_home: Path, work: Path, target: str, file: str
+def test_a_word_that_another_tool_reads_otherwise_is_told(
+    cli: Cli, nexus_home: Path, target: str, word: str, told: str
 ) -> None:
-    own(nexus_home)
+    own(nexus_home, {"servers": [{"name": "a", "command": ["x", word]}]})
+
+    assert told in cli("mcp", "export", "--to", target).err
+
+
+@pytest.mark.parametrize("target", DIALECTS)
+def test_what_was_exported_is_imported_again_as_it_was(cli: Cli, nexus_home: Path, work: Path, target: str) -> None:
+    kept = SERVERS["servers"] if target != "cursor" else SERVERS["servers"][:2]  # it would start what is off
+    own(nexus_home, {"servers": kept})
     before = cli("mcp", "export", "--to", "nexus").out
-    write_files(work, {file: cli("mcp", "export", "--to", target).out})
+    write_files(work, {DIALECTS[target].files[0]: cli("mcp", "export", "--to", target).out})
     own(nexus_home, {"servers": []})
 
     assert cli("mcp", "import", "--global", target).code == 0
 
-    again = cli("mcp", "export", "--to", "nexus").out.replace(":-}", "}")  # Codex starts it without a variable, too
+    again = cli("mcp", "export", "--to", "nexus").out
+    again = again.replace(":-}", "}").replace("${env:", "${")  # Codex starts it without a variable, too
     assert json.loads(again) == json.loads(before)
 
 

@@ -138,7 +138,7 @@ def test_servers_are_grouped_by_what_may_be_done_with_them(cli: Cli, work: Path,
     picture = rows(cli().out)
 
     assert picture["MCP servers"] == "1 not approved (github); 1 on (mine); 1 off (docs)"
-    assert picture["Warnings"] == "2 unapproved"
+    assert picture["Warnings"] == "1 unapproved"
     assert picture["Next"].startswith("nexus trust status")
 
 
@@ -162,7 +162,7 @@ def test_what_needs_attention_comes_first(cli: Cli, work: Path) -> None:
     outcome = cli()
 
     picture = rows(outcome.out)
-    assert picture["Warnings"] == "2 unapproved, 1 hidden-characters, 1 protected-setting and 1 more"
+    assert picture["Warnings"] == "1 unapproved, 1 hidden-characters, 1 protected-setting and 1 more"
     assert [line.split("  ")[0] for line in picture["Next"].splitlines()] == ["nexus trust status", "nexus doctor"]
     assert (outcome.code, outcome.err) == (0, "")
 
@@ -224,7 +224,7 @@ def test_a_line_is_enough_for_a_prompt_of_the_shell(cli: Cli, work: Path) -> Non
     outcome = cli("--brief")
 
     tokens = json.loads(cli("--json").out)["prompt_tokens_estimate"]
-    assert outcome.out == f"3 layers, about {tokens:,} tokens, 2 servers (1 not approved), 3 warnings\n"
+    assert outcome.out == f"3 layers, about {tokens:,} tokens, 2 servers (1 not approved), 2 warnings\n"
     assert outcome == cli("status", "--brief")
 
 
@@ -241,7 +241,7 @@ def test_the_numbers_as_json(cli: Cli, work: Path) -> None:
         "prompt_tokens_estimate": json.loads(cli("--json").out)["prompt_tokens_estimate"],
         "servers": {"not_approved": 1, "enabled": 0, "disabled": 1, "denied": 0},
         "facts": {},
-        "warnings": {"unapproved": 2, "volatile-text": 1},
+        "warnings": {"unapproved": 1, "volatile-text": 1},
     }
 
 

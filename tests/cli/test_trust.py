@@ -1,10 +1,8 @@
-import io
 import json
 import os
 import pty
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,9 +10,11 @@ from types import SimpleNamespace
 import pytest
 
 from nexus_core.nexus import Nexus
+from nexus_core.testing import write_files
 from nexus_core.trust.fingerprint import describe_server, server_content, setting_content
 from nexus_core.trust.store import TrustStore
 from nexus_core.values.trust import ActivePart
+from tests.cli.conftest import Answer
 from tests.conftest import Cli, Outcome
 
 TOKEN = "ghp_planted0in0env"  # noqa: S105 - planted, to be looked for
@@ -59,23 +59,6 @@ def _part(work: Path, line: int, server: dict[str, object]) -> ActivePart:
     )
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.fixture
-def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Sit at a terminal and type this."""
-
-    def type_in(text: str) -> None:
-        monkeypatch.setattr(sys, "stdin", Terminal(text))
-        monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-        monkeypatch.setenv("NO_COLOR", "1")
-
-    return type_in
-
-
 def decisions(cli: Cli) -> dict[str, str]:
     parts = json.loads(cli("trust", "status", "--json").out)["parts"]
     return {part["pointer"].rpartition("/")[2]: part["decision"] for part in parts}
@@ -111,6 +94,7 @@ def test_the_status_as_json(cli: Cli, work: Path) -> None:
         "layer": "local",
         "path": f"{work}/.nexus3/mcp.json",
         "line": 4,
+        "enabled": True,
         "summary": "https://mcp.example.com/v1; headers: Authorization",
     }
 
@@ -140,9 +124,7 @@ def test_a_store_that_cannot_be_used_is_said_and_trusts_nothing(cli: Cli, nexus_
 
 
 @pytest.mark.usefixtures("servers")
-def test_on_a_terminal_each_setting_is_shown_and_asked_about(
-    cli: Cli, answer: Callable[[str], None], work: Path
-) -> None:
+def test_on_a_terminal_each_setting_is_shown_and_asked_about(cli: Cli, answer: Answer, work: Path) -> None:
     answer("y\nn\n")
 
     outcome = cli("trust", "allow")
@@ -163,7 +145,7 @@ def test_on_a_terminal_each_setting_is_shown_and_asked_about(
 
 @pytest.mark.usefixtures("servers")
 @pytest.mark.parametrize("text", ["", "\n", "n\n", "x\n", "no\n", "yolo\n"])
-def test_anything_but_yes_is_no(cli: Cli, answer: Callable[[str], None], text: str) -> None:
+def test_anything_but_yes_is_no(cli: Cli, answer: Answer, text: str) -> None:
     answer(text)
 
     cli("trust", "allow", "mcp_servers/github")
@@ -359,6 +341,81 @@ def test_allowing_a_change_says_that_it_is_one(cli: Cli, servers: Servers) -> No
     assert decisions(cli)["github"] == "allowed"
 
 
+# ---- what is switched off, and keys that are written out -------------------------------------------------
+
+KEY = "sk-live-0123456789abcdef0123"
+OFF: dict[str, object] = {"name": "off", "command": ["npx", "--api-key", KEY], "enabled": False}
+
+
+def _define(work: Path, *servers: dict[str, object]) -> None:
+    write_files(work, {".nexus3/mcp.json": json.dumps({"servers": servers})})
+
+
+@pytest.mark.acceptance("M-07")
+def test_a_server_that_is_switched_off_is_shown_as_disabled_and_waits_for_nobody(cli: Cli, work: Path) -> None:
+    _define(work, OFF)
+
+    outcome, (part,) = cli("trust", "status"), json.loads(cli("trust", "status", "--json").out)["parts"]
+
+    assert outcome.out.splitlines()[1].split()[:2] == ["disabled", "/mcp_servers/off"]
+    assert "Decide with" not in outcome.err
+    assert (part["decision"], part["enabled"]) == ("pending", False)
+    assert "unapproved" not in cli("doctor").out
+    assert cli("show", "--require-trusted").code == 0
+
+
+def test_a_server_that_is_switched_off_is_allowed_by_name_only(cli: Cli, work: Path) -> None:
+    _define(work, OFF, GITHUB)
+
+    cli("trust", "allow", "--all", "--yes")
+    assert decisions(cli) == {"off": "pending", "github": "allowed"}
+
+    cli("trust", "allow", "mcp_servers/off", "--yes")
+    assert decisions(cli) == {"off": "allowed", "github": "allowed"}
+
+
+def test_who_switches_an_approved_server_on_is_asked_again(cli: Cli, work: Path) -> None:
+    _define(work, OFF)
+    cli("trust", "allow", "mcp_servers/off", "--yes")
+
+    _define(work, {**OFF, "enabled": True})
+
+    assert decisions(cli) == {"off": "changed"}
+
+
+@pytest.mark.acceptance("T10")
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"command": ["npx", "--api-key", KEY]},
+        {"command": ["npx", f"--api-key={KEY}"]},
+        {"url": f"https://x.example/mcp?token={KEY}"},
+        {"url": f"https://x.example/mcp?token={KEY}", "headers": {"A": "b"}},
+        {"url": f"https://user:{KEY}@x.example/mcp"},
+        {"command": ["npx"], "args": ["--header", f"Authorization: Bearer {KEY}"]},
+    ],
+    ids=["option", "assignment", "query", "query and headers", "address", "header"],
+)
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_key_in_a_command_is_not_printed_in_passing(
+    cli: Cli, work: Path, said: dict[str, object], *, enabled: bool
+) -> None:
+    _define(work, {"name": "a", **said, "enabled": enabled})
+
+    commands = [["trust", "status"], ["trust", "status", "--json"], ["doctor"], ["doctor", "--json"]]
+    commands += [["show", "--json"], ["show", "--require-trusted"], [], ["--json"]]
+    outcomes = [cli(*command) for command in commands]
+
+    assert [outcome for outcome in outcomes if KEY in outcome.out + outcome.err] == []
+    assert "***" in outcomes[0].out
+
+
+def test_whoever_approves_a_server_sees_all_of_it(cli: Cli, work: Path) -> None:
+    _define(work, {**OFF, "enabled": True})
+
+    assert f"run: npx --api-key {KEY}" in cli("trust", "allow", "--all", "--yes").err
+
+
 # ---- conventions ------------------------------------------------------------------------------------------
 
 
@@ -378,17 +435,6 @@ def test_no_command_prints_a_secret(cli: Cli, servers: Servers, nexus_home: Path
     for secret in (TOKEN, BEARER):
         assert secret not in text
         assert secret not in store
-
-
-@pytest.mark.usefixtures("servers")
-@pytest.mark.parametrize("command", ["status", "allow", "deny", "diff"])
-def test_help_ends_with_two_examples(cli: Cli, command: str) -> None:
-    outcome = cli("trust", command, "--help")
-
-    examples = outcome.out.rpartition("Examples:\n")[2].splitlines()
-    assert outcome.code == 0
-    assert len(examples) == 2
-    assert all(example.strip().startswith("nexus") for example in examples)
 
 
 @pytest.mark.usefixtures("servers")

@@ -416,3 +416,15 @@ def test_the_pipeline_can_be_given_up_at_any_time(make: Callable[[], Fake]) -> N
 
     with pytest.raises(StopIteration):
         next(work)
+
+
+@pytest.mark.parametrize("messages", [[], conversation(2)], ids=["alone", "with more"])
+def test_a_summary_that_a_summariser_cannot_read_at_once_is_shortened_for_it(messages: list[Message]) -> None:
+    fake = Fake(lambda request: f"{GOOD} {len(request.messages)} messages.", window=1500)
+
+    summary = ask(fake, messages=messages, previous="They began. " + "word " * 4000 + "They ended.")
+
+    assert summary.text.startswith(GOOD)
+    assert all(words(request.prompt) < 1500 for request in fake.asked)
+    assert fake.asked[0].previous.startswith("They began.")
+    assert fake.asked[0].previous.endswith("They ended.")

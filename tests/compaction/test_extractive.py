@@ -139,3 +139,26 @@ def test_pictures_and_documents_without_a_word_are_told_as_such() -> None:
     messages = [Message("user", (picture, picture)), Message("assistant", "A cat. Another cat.")]
 
     assert summarise(request(messages)) == "- Asked: (a picture) (a picture)\n  Outcome: A cat. Another cat."
+
+
+def test_room_that_no_turn_needs_is_for_what_was_summarised_before() -> None:
+    previous = "\n".join(f"They fixed part {number}." for number in range(100))
+
+    alone = summarise(request([], 200, previous=previous), words)
+    beside = summarise(request([Message("user", "And part 3?")], 200, previous=previous), words)
+    crowded = summarise(request(conversation(30), 200, previous=previous), words)
+
+    assert alone.count("They fixed") == 40
+    assert beside.count("They fixed") > 35
+    assert beside.endswith("- Asked: And part 3?")
+    assert crowded.count("They fixed") < 20
+
+
+def test_a_summary_of_one_long_line_is_not_lost() -> None:
+    previous = "It began with the login. " + "Then came more. " * 200 + "It ended with the cache."
+
+    summary = summarise(request([Message("user", "And now?")], 100, previous=previous), words)
+
+    assert summary.startswith("It began with the login.")
+    assert "It ended with the cache." in summary
+    assert words(summary) <= 100

@@ -252,6 +252,55 @@ def test_a_plan_that_is_none_costs_the_plugin_its_answer() -> None:
         assert selected(LONG, budget(1600, 900), nexus.host).planner == "compaction"
 
 
+# ---- a summary that has become too long ----------------------------------------------------------------------------
+
+
+OUTGROWN = outline_thread(turns((50, 100), open_last=True), open_turn="t0", summary_tokens=1500)
+
+
+@pytest.mark.parametrize("host", [BUNDLED, NOBODY], ids=["bundled", "nobody"])
+def test_a_summary_that_does_not_fit_is_made_shorter_by_itself(host: Host) -> None:
+    found = selected(OUTGROWN, budget(1000, 600, summary=300, system=100), host)
+
+    assert (found.plan.first_kept, found.planner, found.is_outgrown) == ("t0", "nexus", True)
+    assert (found.covered, steps(found.kept)) == ((), ["t0", "t0.0", "t0.0r"])
+    assert found.room == 300
+
+
+def test_where_nothing_was_said_since_nothing_stays_beside_it() -> None:
+    found = selected(outline_thread([], summary_tokens=1500), budget(1000, 600))
+
+    assert (found.plan.first_kept, found.covered, found.kept) == (None, (), ())
+
+
+def test_a_plan_may_leave_everything_but_the_summary() -> None:
+    with Nexus(layers=False, plugins=[Planner(CompactionPlan(first_kept="t0"))]) as nexus:
+        found = selected(OUTGROWN, budget(1000, 600), nexus.host)
+
+    assert (found.planner, found.covered) == ("Planner", ())
+
+
+def test_what_is_summarised_anyhow_takes_the_long_summary_with_it() -> None:
+    thread = outline_thread(turns((50, 150), (50, 100), open_last=True), open_turn="t1", summary_tokens=1500)
+
+    found = selected(thread, budget(1000, 600))
+
+    assert (steps(found.covered), found.is_outgrown) == (["t0", "t0.0"], True)
+
+
+def test_where_not_all_fits_beside_it_somebody_has_to_say_what_goes() -> None:
+    thread = outline_thread(turns(*[(50, 150)] * 6), summary_tokens=1500)
+
+    assert select(thread, budget(1000, 600), NOBODY) is None
+    assert selected(thread, budget(1000, 600)).covered
+
+
+def test_a_summary_that_fits_beside_what_must_stay_is_left_alone() -> None:
+    thread = outline_thread(turns((50, 100), open_last=True), open_turn="t0", summary_tokens=800)
+
+    assert select(thread, budget(1000, 600), NOBODY) is None
+
+
 # ---- whatever the thread is like -----------------------------------------------------------------------------------
 
 

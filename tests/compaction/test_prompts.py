@@ -81,3 +81,11 @@ def test_in_the_conversation_itself_the_instruction_comes_last() -> None:
 
 def test_the_same_conversation_gives_the_same_prompt() -> None:
     assert build_summarize_prompt(MESSAGES, previous="x") == build_summarize_prompt(list(MESSAGES), previous="x")
+
+
+def test_a_summary_that_shall_become_shorter_is_all_there_is() -> None:
+    prompt = build_summarize_prompt([], previous="They fixed it.", max_tokens=100)
+
+    assert "They fixed it." in prompt
+    assert "RECORD" not in prompt
+    assert "RECORD" in build_summarize_prompt([])

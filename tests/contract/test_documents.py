@@ -129,6 +129,7 @@ def test_the_order_of_imports_is_told_as_it_is_held() -> None:
     assert re.split(r"\s+→\s+", told.strip()) == project["tool"]["importlinter"]["contracts"][0]["layers"]
 
 
+@pytest.mark.usefixtures("nexus_home")
 def test_the_program_of_the_page_about_the_ledger_runs() -> None:
     (program,) = programs("reference/ledger.md")
     names: dict[str, object] = {}
@@ -171,3 +172,20 @@ def test_the_program_of_the_page_about_findings_runs(capsys: pytest.CaptureFixtu
 
     assert capsys.readouterr().out.startswith("2 orphan-result ")
     assert names["request"] == {"messages": messages[:2]}
+
+
+def test_what_pages_say_was_counted_is_what_the_results_say() -> None:
+    results = (ROOT / "benchmarks/RESULTS.md").read_text(encoding="utf-8")
+    counted = re.findall(
+        r"^\| (.+): tokens as in the call before \| (.+?) \|.*\| (\d+ of \d+) calls", results, re.MULTILINE
+    )
+    caching = (
+        (ROOT / "docs/explanation/zones-and-caching.md").read_text(encoding="utf-8").replace("`reload()`", "reload()")
+    )
+    told = re.findall(r"^\| (.+) \| (\d+ of \d+)(?: calls)? \| ([\d.]+ %) \|$", caching, re.MULTILINE)
+    langgraph = (ROOT / "docs/how-to/adopt-from-langgraph.md").read_text(encoding="utf-8")
+    (lost,) = re.findall(r"LangChain trim_messages: .*\| (\d+) of 200, ", results)
+
+    assert len(told) == 5
+    assert [(what, share, calls) for what, calls, share in told] == counted
+    assert f"(in {lost} of\n[200 random conversations]" in langgraph

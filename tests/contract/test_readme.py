@@ -51,12 +51,14 @@ def test_a_command_in_the_readme_prints_what_the_readme_says(block: str, tmp_pat
     assert output.replace(str(ROOT), PLACE) == expected
 
 
-def test_every_command_is_in_the_readme(tmp_path: Path) -> None:
+def test_every_command_is_in_the_readme_and_has_its_part_of_the_reference(tmp_path: Path) -> None:
+    reference = (ROOT / "docs/reference/command-line.md").read_text(encoding="utf-8")
     _, _, listed = run([sys.executable, "-m", "nexus_core", "--help"], tmp_path).partition("\nCommands:\n")
     names = re.findall(r"^  (\w+) ", listed.partition("\n\n")[0], re.MULTILINE)
 
     assert len(names) > 15
     assert [name for name in names if f"`nexus {name}" not in README] == []
+    assert sorted(re.findall(r"^### nexus (\w+)$", reference, re.MULTILINE)) == sorted(names)
 
 
 def test_the_python_of_the_readme_lists_where_sections_come_from(tmp_path: Path) -> None:

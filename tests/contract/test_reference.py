@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import is_dataclass
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -101,6 +102,15 @@ def test_a_described_function_has_the_arguments_of_the_code(name: str) -> None:
     (described_as,) = (each for each in described(page("nexus")) if each.startswith(f"{name}("))
 
     assert_same_arguments(described_as, FUNCTIONS[name])
+
+
+def test_the_adapters_are_described_with_the_arguments_of_the_code() -> None:
+    table = page("nexus").partition("## nexus_core.adapters\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)\.((\w+)\(.*?\))` \|", table, re.MULTILINE)
+
+    assert len(rows) == 5
+    for module, described_as, name in rows:
+        assert_same_arguments(described_as, getattr(import_module(f"nexus_core.adapters.{module}"), name))
 
 
 def test_nexus_is_made_with_the_arguments_of_the_page() -> None:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from nexus_core import UnknownNameError, UsageError
 from nexus_core.context import ContextConfig, ContextManager, SimpleTokenCounter
 from nexus_core.values.message import Message
-from nexus_core.values.parts import Reasoning, Text, ToolCall, ToolResult
+from nexus_core.values.parts import Image, Reasoning, Text, ToolCall, ToolResult
 
 NOON = datetime(2026, 1, 13, 14, 30)  # noqa: DTZ001 - local time is what is told
 HEAVY = "x" * 2000
@@ -461,3 +461,27 @@ def test_a_message_can_be_added_with_everything_it_holds() -> None:
 def test_only_a_message_can_be_added() -> None:
     with pytest.raises(UsageError, match="expected a Message"):
         manager().add_message({"role": "user", "content": "hello"})  # type: ignore[arg-type] # on purpose
+
+
+def test_older_pictures_are_told_in_words_where_no_api_would_take_them_all() -> None:
+    context = manager(100_000)
+    for name in "ABC":
+        context.add_user_message([Text("What?"), Image(mime="image/png", data=name * 12_000_000)])
+        context.add_assistant_message(f"It is {name}.")
+
+    built = context.build_messages()
+
+    assert [sum(isinstance(part, Image) for part in each.parts) for each in built if each.role == "user"] == [0, 1, 1]
+    assert "[image left out" in built[0].content
+    assert context.messages == built
+    assert context.findings == ()
+
+
+def test_a_picture_that_no_api_would_take_is_a_finding() -> None:
+    context = manager(100_000)
+    context.add_user_message([Image(mime="image/png", data="A" * 33_000_000)])
+
+    context.build_messages()
+
+    assert [finding.code for finding in context.findings] == ["over-budget"]
+    assert "bytes must be sent" in context.findings[0].message

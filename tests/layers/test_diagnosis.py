@@ -21,7 +21,7 @@ SERVERS = json.dumps({"servers": [{"name": "github", "command": ["npx", "-y", "s
 def look(nexus: Nexus, *codes: str) -> list[Finding]:
     """The findings for a Nexus; with codes, only those."""
     request = nexus.request()
-    found = diagnose(nexus.load(request), request)
+    found = diagnose(nexus.load(request))
     return [finding for finding in found if finding.code in codes or not codes]
 
 
@@ -276,7 +276,7 @@ def test_a_file_that_has_vanished_is_not_examined(make_nexus: MakeNexus) -> None
 
     (nexus.cwd / "AGENTS.md").unlink()
 
-    assert diagnose(loaded, nexus.request()) == []
+    assert diagnose(loaded) == []
 
 
 # ---- duplicate text ---------------------------------------------------------------------------------------
@@ -476,10 +476,10 @@ PUMPS = [
 )
 def test_no_text_takes_long(make_nexus: MakeNexus, pump: str) -> None:
     nexus = make_nexus(files={"AGENTS.md": "x"})
-    loaded, request = nexus.load(), nexus.request()
+    loaded = nexus.load()
     (nexus.cwd / "AGENTS.md").write_text((pump * 500_000)[:500_000])
 
-    assert seconds(lambda: diagnose(loaded, request)) < 3
+    assert seconds(lambda: diagnose(loaded)) < 3
 
 
 def test_the_texts_of_a_plugin_need_no_file(make_nexus: MakeNexus) -> None:
@@ -487,4 +487,4 @@ def test_the_texts_of_a_plugin_need_no_file(make_nexus: MakeNexus) -> None:
     loaded = nexus.load()
     elsewhere = replace(loaded.texts[0], path=nexus.cwd)
 
-    assert diagnose(replace(loaded, texts=(elsewhere,)), nexus.request()) == []
+    assert diagnose(replace(loaded, texts=(elsewhere,))) == []

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -52,3 +55,19 @@ def sqlite(path: Path) -> Iterator[SqliteLedger]:
     opened = open_sqlite(f"sqlite:///{path}")
     yield opened
     opened.close()
+
+
+def can(*command: str) -> bool:
+    """Whether a command is there and allowed."""
+    return (
+        shutil.which(command[0]) is not None
+        and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    )
+
+
+@pytest.fixture(scope="session")
+def meddler() -> str:
+    """What lets calls of the system fail."""
+    if not can("strace", "-o", os.devnull, "-e", "inject=fsync:error=EIO", "true"):
+        pytest.skip("strace is not there, or not allowed")
+    return "strace"

@@ -6,10 +6,12 @@ python -m tests.ledger.experiments NAME URL NUMBER
 from __future__ import annotations
 
 import json
+import logging
 import os
 import random
 import signal
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -22,14 +24,24 @@ from nexus_core.values.ledger import NewStep
 from nexus_core.values.message import Message
 from nexus_plugins.ledger import nexus_ledger
 from nexus_plugins.ledger.postgres import schema as _postgres
+from nexus_plugins.ledger.sqlite import network
 from nexus_plugins.ledger.sqlite import schema as _sqlite
 
 MESSAGES = 4
+PROCESSES = int(os.environ.get("EXPERIMENT_PROCESSES", "8"))
+CUT = (
+    "select pg_terminate_backend(pid) from pg_stat_activity"
+    " where application_name = 'nexus' and datname = current_database()"
+)
+LATER = ("create table moods (mood text)", "insert into moods select label from sessions")
 CHANCE = random.Random(2024)  # noqa: S311 - the same moments every time
 
 
 def main(name: str, url: str, number: str) -> None:
     experiment: Callable[[str, int], dict[str, object]] = globals()[name]
+    if mounts := os.environ.get("EXPERIMENT_MOUNTS"):
+        network.MOUNTS = Path(mounts)
+        logging.disable()
     print(json.dumps(experiment(url, int(number))))  # noqa: T201 - the result
 
 
@@ -72,12 +84,17 @@ def wait(children: list[int]) -> int:
     return sum(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0 for child in children)
 
 
+def notes_in(name: str = "notes") -> Path:
+    """A file in which processes note something for those who come after them."""
+    return Path(os.environ["EXPERIMENT_DIRECTORY"]) / name
+
+
 # ---- killed -----------------------------------------------------------------------------------------------
 
 
 def kills(url: str, number: int) -> dict[str, object]:
     """A writer is killed at random moments; it notes in another file what it was told is on disk."""
-    notes = Path(os.environ["EXPERIMENT_DIRECTORY"]) / "notes"
+    notes = notes_in()
     with closing(opened(url)) as ledger:
         ledger.create("work")
     notes.touch()
@@ -114,21 +131,123 @@ def _write_for_ever(url: str, notes: Path) -> None:
         os.write(descriptor, f"{name}\n".encode())
 
 
+# ---- forked -----------------------------------------------------------------------------------------------
+
+
+def outliving(url: str, number: int) -> dict[str, object]:
+    """A child goes on to write when its parent has closed all it had open: a ledger, others, and what they read."""
+    ledger = opened(url)
+    ledger.create("work")
+    noted = [append(ledger, "work", "parent")]
+    others = [opened(url) for _ in range(number)]
+    under_way = [other.steps() for other in others]
+    for each in under_way:
+        next(each)
+    notes = notes_in()
+    begun, goes_on = os.pipe(), os.pipe()
+
+    def write() -> None:
+        first = append(ledger, "work", "child")
+        os.write(begun[1], b".")
+        os.read(goes_on[0], 1)
+        notes.write_text(f"{first} {append(ledger, 'work', 'child again')}")
+
+    child = spawn(write)
+    os.read(begun[0], 1)
+    for each in under_way:
+        each.close()  # type: ignore[attr-defined]  # a generator
+    for one in (ledger, *others):
+        one.close()
+    os.write(goes_on[1], b".")
+    failed = wait([child])
+    noted += notes.read_text().split()
+    with closing(opened(url)) as ledger:
+        there = {each.id for each in ledger.steps()}
+        found = [str(finding) for finding in ledger.verify()]
+    return {"failed": failed, "acknowledged": len(noted), "missing": len(set(noted) - there), "found": found}
+
+
+def forking(url: str, number: int) -> dict[str, object]:
+    """Two threads write, one looks at everything, and meanwhile children are forked, each of which writes as well."""
+    notes = notes_in()
+    descriptor = os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    ledger = opened(url)
+    for label in ("a", "b", "child"):
+        ledger.create(label)
+    is_over = threading.Event()
+
+    def write(label: str) -> None:
+        while not is_over.is_set():
+            os.write(descriptor, f"{append(ledger, label, 'said')}\n".encode())
+
+    def look() -> None:
+        while not is_over.is_set():
+            list(ledger.verify())
+
+    def write_once() -> None:
+        os.write(descriptor, f"{append(ledger, 'child', 'said')}\n".encode())
+
+    threads = [threading.Thread(target=write, args=[label]) for label in "ab"] + [threading.Thread(target=look)]
+    for thread in threads:
+        thread.start()
+    failed = sum(wait([spawn(write_once) for _ in range(2)]) for _ in range(number))
+    is_over.set()
+    for thread in threads:
+        thread.join()
+    noted = notes.read_text().split()
+    ledger.close()
+    with closing(opened(url)) as ledger:
+        there = [each.id for each in ledger.steps()]
+        found = [str(finding) for finding in ledger.verify()]
+    return {
+        "forks": 2 * number,
+        "failed": failed,
+        "acknowledged": len(noted),
+        "missing": len(set(noted) - set(there)),
+        "more": len(there) - len(noted),
+        "found": found,
+    }
+
+
 # ---- quarrelling ------------------------------------------------------------------------------------------
 
 
 def one_session(url: str, number: int) -> dict[str, object]:
-    """Eight processes write into one session."""
+    """Many processes write into one session."""
     return _many(url, number, lambda _process: "work")
 
 
 def own_sessions(url: str, number: int) -> dict[str, object]:
-    """Eight processes write into eight sessions."""
+    """Many processes write into as many sessions."""
     return _many(url, number, lambda process: f"work {process}")
 
 
-def _many(url: str, number: int, label: Callable[[int], str], processes: int = 8) -> dict[str, object]:
-    labels = {label(process) for process in range(processes)}
+def one_session_cut(url: str, number: int) -> dict[str, object]:
+    """The same, while their connections to the server are cut again and again."""
+    return _many(url, number, lambda _process: "work", meanwhile=lambda: _cut(url)) | {
+        "cuts": notes_in("cuts").stat().st_size
+    }
+
+
+def own_sessions_cut(url: str, number: int) -> dict[str, object]:
+    """The same with sessions of their own."""
+    result = _many(url, number, lambda process: f"work {process}", meanwhile=lambda: _cut(url))
+    return result | {"cuts": notes_in("cuts").stat().st_size}
+
+
+def _cut(url: str) -> None:
+    import psycopg  # noqa: PLC0415 - only experiments on a server need it
+
+    with psycopg.connect(url, autocommit=True) as connection, notes_in("cuts").open("ab", buffering=0) as file:
+        while True:
+            time.sleep(0.2)
+            file.write(b"." * len(connection.execute(CUT).fetchall()))
+
+
+def _many(
+    url: str, number: int, label: Callable[[int], str], *, meanwhile: Callable[[], None] | None = None
+) -> dict[str, object]:
+    labels = {label(process) for process in range(PROCESSES)}
     with closing(opened(url)) as ledger:
         for each in sorted(labels):
             ledger.create(each)
@@ -139,8 +258,12 @@ def _many(url: str, number: int, label: Callable[[int], str], processes: int = 8
                 append(own, label(process), f"{process}.{turn}")
 
     begun = time.perf_counter()
-    failed = wait([spawn(lambda process=process: write(process)) for process in range(processes)])  # type: ignore[misc]
+    beside = spawn(meanwhile) if meanwhile else 0
+    failed = wait([spawn(lambda process=process: write(process)) for process in range(PROCESSES)])  # type: ignore[misc]
     seconds = time.perf_counter() - begun
+    if beside:
+        os.kill(beside, signal.SIGKILL)
+        os.waitpid(beside, 0)
     spoken: Counter[str] = Counter()
     with closing(opened(url)) as ledger:
         for each in labels:
@@ -149,27 +272,31 @@ def _many(url: str, number: int, label: Callable[[int], str], processes: int = 8
             spoken.update(one.messages[0].content for one in ledger.thread(str(session.tip)))
         found = [str(finding) for finding in ledger.verify()]
         forks = len({one.branch for one in ledger.steps()}) - len(labels)
-    wanted = {f"{process}.{turn}" for process in range(processes) for turn in range(number)}
+    wanted = {f"{process}.{turn}" for process in range(PROCESSES) for turn in range(number)}
     return {
-        "appends": processes * number,
+        "appends": PROCESSES * number,
         "failed": failed,
         "lost": len(wanted - spoken.keys()),
         "twice": sum(times - 1 for times in spoken.values()),
         "forks": forks,
         "found": found,
-        "per_second": round(processes * number / seconds),
+        "per_second": round(PROCESSES * number / seconds),
     }
 
 
 def openings(url: str, number: int) -> dict[str, object]:
-    """A ledger that is not there yet is opened by eight processes at once, again and again."""
+    """A ledger that is not there yet is opened by many processes at once, again and again."""
     rounds = [beginning(f"{url}{turn}", 1) for turn in range(number)]
     failed = sum(int(str(each["failed"])) for each in rounds)
-    return {"openings": 8 * number, "failed": failed, "found": [each["found"] for each in rounds if each["found"]]}
+    return {
+        "openings": PROCESSES * number,
+        "failed": failed,
+        "found": [each["found"] for each in rounds if each["found"]],
+    }
 
 
 def beginning(url: str, number: int) -> dict[str, object]:
-    """Eight processes open a ledger that is not there yet, all at once."""
+    """Many processes open a ledger that is not there yet, all at once."""
 
     def begin(process: int) -> None:
         with closing(opened(url)) as own:
@@ -177,10 +304,10 @@ def beginning(url: str, number: int) -> dict[str, object]:
             for _ in range(number):
                 append(own, f"work {process}", "hello")
 
-    failed = wait([spawn(lambda process=process: begin(process)) for process in range(8)])  # type: ignore[misc]
+    failed = wait([spawn(lambda process=process: begin(process)) for process in range(PROCESSES)])  # type: ignore[misc]
     with closing(opened(url)) as ledger:
         found = [str(finding) for finding in ledger.verify()]
-        found += ["a session is lost"] * (len(ledger.sessions()) != 8)
+        found += ["a session is lost"] * (len(ledger.sessions()) != PROCESSES)
     return {"failed": failed, "found": found}
 
 
@@ -188,12 +315,14 @@ def beginning(url: str, number: int) -> dict[str, object]:
 
 
 def migrations(url: str, number: int) -> dict[str, object]:
-    """Files are brought up to date by eight processes at once, again and again."""
-    return {"migrations": number * 8, "failed": sum(migration(f"{url}{turn}", 1)["failed"] for turn in range(number))}
+    """Files are brought up to date by many processes at once, again and again."""
+    rounds = [migration(f"{url}{turn}", 1) for turn in range(number)]
+    wrong = [each for each in rounds if each["found"] or each["steps"] != 1 + PROCESSES]
+    return {"migrations": PROCESSES * number, "failed": sum(each["failed"] for each in rounds), "found": wrong}
 
 
 def migration(url: str, number: int) -> dict[str, int]:
-    """Eight processes of a later Nexus open a ledger of this one, all at once."""
+    """Many processes of a later Nexus open a ledger of this one, all at once."""
     with closing(opened(url)) as ledger:
         ledger.create("work")
         append(ledger, "work", "hello")
@@ -204,7 +333,7 @@ def migration(url: str, number: int) -> dict[str, int]:
             for _ in range(number):
                 append(own, "work", "hello")
 
-    failed = wait([spawn(write) for _ in range(8)])
+    failed = wait([spawn(write) for _ in range(PROCESSES)])
     become_later()
     with closing(opened(url)) as ledger:
         return {"failed": failed, "steps": len(list(ledger.steps())), "found": len(list(ledger.verify()))}
@@ -212,7 +341,7 @@ def migration(url: str, number: int) -> dict[str, int]:
 
 def meeting(url: str, number: int) -> dict[str, object]:
     """Four processes write into sessions of their own when a later Nexus opens the ledger."""
-    notes = Path(os.environ["EXPERIMENT_DIRECTORY"]) / "notes"
+    notes = notes_in()
     with closing(opened(url)) as ledger:
         for process in range(4):
             ledger.create(f"work {process}")
@@ -255,7 +384,7 @@ def _come_later(url: str) -> None:
 def become_later() -> None:
     """Be a Nexus that knows one schema more."""
     _sqlite.VERSION = _postgres.VERSION = 2
-    _sqlite.MIGRATIONS[1] = ("create table moods (mood text)", "insert into moods select label from sessions")
+    _sqlite.MIGRATIONS[1] = LATER
     _postgres.MIGRATIONS[1] = ("create table nexus.moods (mood text)", "alter table nexus.steps add mood text")
 
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,20 +12,12 @@ from typing import Any
 import pytest
 
 from nexus_plugins.ledger.sqlite import open_sqlite
-from tests.conftest import ROOT
-from tests.ledger.backends import figure, tell
+from tests.effort import LONG
+from tests.ledger.backends import figure
+from tests.ledger.conftest import can
 from tests.ledger.test_faults import experiment
-from tests.tables import count
 
 OWN_MOUNTS = ("unshare", "--map-root-user", "--mount")
-
-
-def can(*command: str) -> bool:
-    """Whether a command is there and allowed."""
-    return (
-        shutil.which(command[0]) is not None
-        and subprocess.run(command, capture_output=True, check=False).returncode == 0
-    )
 
 
 @pytest.fixture(scope="session")
@@ -40,14 +29,6 @@ def own_mounts() -> tuple[str, ...]:
     return OWN_MOUNTS
 
 
-@pytest.fixture(scope="session")
-def meddler() -> str:
-    """What lets calls of the system fail."""
-    if not can("strace", "-o", os.devnull, "-e", "inject=fsync:error=EIO", "true"):
-        pytest.skip("strace is not there, or not allowed")
-    return "strace"
-
-
 @pytest.fixture
 def home() -> Iterator[Path]:
     """A directory that anybody may enter; pytest's own may be entered by its owner only."""
@@ -56,6 +37,10 @@ def home() -> Iterator[Path]:
         directory = Path(scratch) / "home"
         directory.mkdir()
         yield directory
+
+
+WRITING = ("EIO", "ENOSPC", "EDQUOT", "EFBIG") if LONG else ("EIO", "ENOSPC")
+"""What a disk may say to whoever writes."""
 
 
 def check(result: dict[str, Any], path: Path, *causes: str) -> None:
@@ -105,12 +90,12 @@ def test_a_directory_that_may_not_be_written_is_an_error_and_not_the_end(home: P
 
 # Which call fails how, and when: the first, then each after so many; no multiple of what one attempt takes.
 FAILING = [
-    *[("fdatasync", "EIO", f"{first}+11") for first in range(1, 5)],
+    *[("fdatasync", "EIO", f"{first}+11") for first in range(1, 13 if LONG else 5)],
     ("fdatasync", "ENOSPC", "20..30"),
     *[("fsync", "EIO", f"{first}..{first + 1}") for first in (1, 2)],
-    *[("pwrite64", error, f"{first}+97") for error in ("EIO", "ENOSPC") for first in range(1, 60, 14)],
+    *[("pwrite64", error, f"{first}+97") for error in WRITING for first in range(1, 60, 5 if LONG else 14)],
     ("pwrite64", "EDQUOT", "200..230"),
-    *[("pread64", "EIO", f"{first}..{first + 2}") for first in (9, 12, 15)],
+    *[("pread64", "EIO", f"{first}..{first + 2}") for first in range(6, 30, 1 if LONG else 9)],
     *[("ftruncate", "EIO", str(first)) for first in (1, 2)],
     *[("unlink", "EIO", str(first)) for first in (1, 2, 3)],
     *[(call, "EMLINK", "1") for call in ("link", "linkat")],
@@ -139,45 +124,3 @@ def test_a_disk_that_fails_now_and_then_loses_nothing(
         assert list(ledger.verify()) == []
     left = [file.name for file in tmp_path.iterdir() if file.name != "ledger.db"]
     assert left == [] or call == "unlink"
-
-
-KILLED = ["pwrite64", "fsync", "fdatasync", "ftruncate", "linkat", "link", "unlink", "openat"]
-
-
-@pytest.mark.acceptance("R2")
-@pytest.mark.slow
-def test_a_migration_that_is_killed_anywhere_leaves_the_old_or_the_new_file(tmp_path: Path, meddler: str) -> None:
-    pristine = tmp_path / "pristine.db"
-    with closing(open_sqlite(f"sqlite:///{pristine}")) as ledger:
-        ledger.create("work")
-        tell(ledger, "work", *map(str, range(5)))
-    kills = 0
-    for call in KILLED:
-        for number in range(1, 40, 2 if call != "openat" else 9):
-            directory = tmp_path / f"{call}-{number}"
-            directory.mkdir()
-            shutil.copy(pristine, directory / "ledger.db")
-            if not migrate_and_kill(directory, meddler, call, number):
-                break
-            kills += 1
-
-            url = f"sqlite:///{directory / 'ledger.db'}"
-            result = experiment("migration", url, 0, tmp_path, of="disks")
-
-            assert (result["there"], result["found"]) == (5, [])
-            copy = directory / "ledger.db.v1"
-            with closing(open_sqlite(f"sqlite:///{copy}")) as old:
-                assert (len(list(old.steps())), list(old.verify())) == (5, [])
-    count(kills)
-    figure(f"{kills} kills during a migration: 0 files that are neither old nor new")
-    assert kills > 20
-
-
-def migrate_and_kill(directory: Path, meddler: str, call: str, number: int) -> bool:
-    """Whether a migration came to the call at which it is to be killed."""
-    command = [
-        *(meddler, "-f", "-o", os.devnull, "-e", f"trace={call}"),
-        *("-e", f"inject={call}:signal=KILL:when={number}"),
-        *(sys.executable, "-m", "tests.ledger.disks", "migration", f"sqlite:///{directory / 'ledger.db'}", "0"),
-    ]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode != 0

@@ -17,6 +17,7 @@ import pytest
 
 from nexus_plugins.ledger.sqlite import open_sqlite
 from tests.conftest import ROOT
+from tests.effort import LONG
 from tests.effort import rounds as repeated
 from tests.ledger.backends import Backend, figure
 from tests.ledger.test_repair import fill
@@ -24,9 +25,19 @@ from tests.tables import count
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
 
+TRIED = ("kills", "appends", "openings", "migrations", "acknowledged")
+"""What an experiment may say that it has tried so often."""
+
 
 def experiment(
-    name: str, url: str, number: int, directory: Path, *, of: str = "experiments", under: Sequence[str] = ()
+    name: str,
+    url: str,
+    number: int,
+    directory: Path,
+    *,
+    of: str = "experiments",
+    under: Sequence[str] = (),
+    processes: int = 8,
 ) -> dict[str, Any]:
     """What came of an experiment, in a process of its own: it forks, and what forks should have no threads.
 
@@ -37,15 +48,16 @@ def experiment(
         directory: Where it may leave something.
         of: The module it is in.
         under: The command that starts it.
+        processes: How many take part, where there are many.
     """
     command = [*under, sys.executable, "-m", f"tests.ledger.{of}", name, url, str(number)]
-    environment = {**os.environ, "EXPERIMENT_DIRECTORY": str(directory)}
+    environment = {**os.environ, "EXPERIMENT_DIRECTORY": str(directory), "EXPERIMENT_PROCESSES": str(processes)}
     done = subprocess.run(command, cwd=ROOT, env=environment, text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     figure(f"{name} ({url.partition(':')[0]}): {done.stdout.strip()}")
     result: dict[str, Any] = json.loads(done.stdout)
-    count(result.get("appends", number))
+    count(next((result[each] for each in TRIED if each in result), number))
     return result
 
 
@@ -78,13 +90,37 @@ def test_eight_processes_write_without_loss(backend: Backend, tmp_path: Path, se
     assert result["found"] == []
 
 
+@pytest.mark.acceptance("R3")
+@pytest.mark.slow
+@pytest.mark.parametrize("sessions", ["one_session", "own_sessions"])
+def test_thirty_two_processes_write_into_one_file_without_loss(tmp_path: Path, sessions: str) -> None:
+    appends = 2000 if LONG else 20
+
+    result = experiment(sessions, f"sqlite:///{tmp_path}/ledger.db", appends, tmp_path, processes=32)
+
+    assert result["appends"] == 32 * appends
+    assert (result["failed"], result["lost"], result["twice"], result["forks"]) == (0, 0, 0, 0)
+    assert result["found"] == []
+
+
+@pytest.mark.acceptance("R5")
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["openings", "migrations"])
+def test_sixteen_processes_open_a_new_or_an_older_file_at_once(tmp_path: Path, name: str) -> None:
+    url = f"sqlite:///{tmp_path}/new/ledger.db"
+
+    result = experiment(name, url, 200 if LONG else 5, tmp_path, processes=16)
+
+    assert (result["failed"], result["found"]) == (0, [])
+
+
 @pytest.mark.acceptance("R5")
 @pytest.mark.parametrize("name", ["openings", "migrations"])
 @pytest.mark.parametrize("rounds", [2, pytest.param(repeated(20), marks=pytest.mark.slow)])
 def test_eight_processes_open_a_new_or_an_older_file_at_once(tmp_path: Path, name: str, rounds: int) -> None:
     result = experiment(name, f"sqlite:///{tmp_path}/new/ledger.db", rounds, tmp_path)
 
-    assert (result["failed"], result.get("found", [])) == (0, [])
+    assert (result["failed"], result["found"]) == (0, [])
 
 
 @pytest.mark.acceptance("R22")

@@ -26,7 +26,9 @@ from nexus_core.values.ledger import Step
 from nexus_plugins.ledger import postgres
 from nexus_plugins.ledger.postgres import open_postgres, schema
 from nexus_plugins.ledger.postgres.store import PostgresStore
+from tests.effort import LONG, rounds
 from tests.ledger.backends import figure, tell
+from tests.ledger.experiments import CUT
 from tests.ledger.test_faults import experiment
 from tests.ledger.test_properties import OPERATIONS, compare
 from tests.ledger.test_repair import fill
@@ -249,14 +251,24 @@ def check(writer: Writer) -> None:
 @pytest.mark.acceptance("R4")
 def test_connections_that_are_cut_are_not_noticed(database: str) -> None:
     chance = random.Random(5)  # noqa: S311 - the same moments every time
-    cut = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'nexus'"
     with closing(open_postgres(database)) as ledger, Writer(ledger) as writer:
         with psycopg.connect(database, autocommit=True) as connection:
-            for _ in range(20):
+            for _ in range(rounds(20)):
                 time.sleep(chance.uniform(0.01, 0.1))
-                connection.execute(cut)
+                connection.execute(CUT)
         writer.__exit__()
         check(writer)
+
+
+@pytest.mark.acceptance("R4")
+@pytest.mark.parametrize("sessions", ["one_session_cut", "own_sessions_cut"])
+def test_many_processes_whose_connections_are_cut_lose_nothing(database: str, tmp_path: Path, sessions: str) -> None:
+    """What is done again because its answer got lost is there once."""
+    result = experiment(sessions, database, rounds(20), tmp_path)
+
+    assert result["cuts"] > 8
+    assert (result["failed"], result["lost"], result["twice"], result["forks"]) == (0, 0, 0, 0)
+    assert result["found"] == []
 
 
 @pytest.fixture
@@ -287,7 +299,7 @@ def test_a_server_that_is_killed_and_started_again_loses_nothing(
 ) -> None:
     url, kill = own_server
     with closing(open_postgres(url)) as ledger, Writer(ledger) as writer:
-        for _ in range(3):
+        for _ in range(20 if LONG else 3):
             time.sleep(0.5)
             before = len(writer.kept)
             kill()

@@ -15,6 +15,7 @@ from nexus_core.testing.fixtures import MakeNexus
 from nexus_core.values.request import Mode
 from nexus_plugins.environment import nexus_static_sections
 from nexus_plugins.environment._facts import linux_distribution, machine, operating_system, terminal
+from tests.conftest import Cli
 
 
 def text(mode: Mode = "repl", cwd: str = "/project", session: str = "") -> str:
@@ -118,6 +119,17 @@ def test_the_terminal_can_be_left_out(make_nexus: MakeNexus, nexus_home: Path) -
     write_files(nexus_home, {"config.json": '{"plugins": {"environment": {"terminal": false}}}'})
 
     assert "Terminal:" not in make_nexus().system_prompt()
+
+
+def test_the_command_names_no_terminal_that_the_model_is_not_told(cli: Cli, nexus_home: Path) -> None:
+    before = cli("environment").out
+
+    write_files(nexus_home, {"config.json": '{"plugins": {"environment": {"terminal": false}}}'})
+
+    assert "Terminal " in before
+    assert cli("environment").out == "".join(
+        line for line in before.splitlines(keepends=True) if not line.startswith("Terminal ")
+    )
 
 
 def test_a_setting_of_the_plugin_is_checked(make_nexus: MakeNexus, nexus_home: Path) -> None:

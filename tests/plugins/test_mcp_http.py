@@ -110,6 +110,32 @@ def test_who_asks_for_a_token_is_told_how_to_give_one(make_nexus: MakeNexus, nex
     assert HEADER_VALUE not in wrong
 
 
+@pytest.mark.parametrize(
+    ("code", "challenge", "headers", "said"),
+    [
+        (
+            401,
+            'Bearer resource_metadata="https://x.example/.well-known"',
+            {},
+            "wants somebody to sign in (OAuth, HTTP 401)",
+        ),
+        (401, "Bearer", {}, "does not let us in (HTTP 401)"),
+        (403, 'Bearer error="insufficient_scope"', {"Authorization": "Bearer x"}, "its token has too few rights"),
+        (401, 'Bearer error="invalid_token"', {"Authorization": "Bearer x"}, "get a new token, and set its variable"),
+    ],
+)
+def test_a_server_that_wants_a_token_says_which_one(
+    make_nexus: MakeNexus, nexus_home: Path, *, code: int, challenge: str, headers: dict[str, str], said: str
+) -> None:
+    with serving("anything", lambda handler, _: handler.reply(code, b"", {"www-authenticate": challenge})) as world:
+        define(nexus_home, web={"url": world.url, "headers": headers})
+
+        error = outcomes(make_nexus(), "web")[0]
+
+    assert isinstance(error, ServerError)
+    assert said in str(error)
+
+
 def test_a_session_that_was_lost_is_begun_anew_by_the_next_call(make_nexus: MakeNexus, nexus_home: Path) -> None:
     with serving("tools/call", lambda handler, _: forget(handler)) as world:
 

@@ -116,6 +116,22 @@ def test_the_url_of_gemini_is_an_event_stream_and_its_variables_are_references(m
     assert dict(server.headers) == {"A": "${KEY} ${OTHER}"}
 
 
+@pytest.mark.parametrize("lists", [{"excluded": ["b"]}, {"allowed": ["a"]}, {"allowed": ["a", "b"], "excluded": ["b"]}])
+def test_what_gemini_would_not_connect_to_is_switched_off(make_nexus: MakeNexus, lists: dict[str, Any]) -> None:
+    settings = {"mcp": lists, "mcpServers": {"a": {"command": "x"}, "b": {"command": "x"}}}
+
+    servers = found(make_nexus, {".gemini/settings.json": json.dumps(settings)})
+
+    assert {name: server.enabled for name, server in servers.items()} == {"a": True, "b": False}
+
+
+@pytest.mark.parametrize("lists", [7, {}, {"excluded": None}, {"excluded": [7], "allowed": "a"}])
+def test_lists_of_gemini_that_say_nothing_change_nothing(make_nexus: MakeNexus, lists: object) -> None:
+    settings = {"mcp": lists, "mcpServers": {"a": {"command": "x"}}}
+
+    assert found(make_nexus, {".gemini/settings.json": json.dumps(settings)})["a"].enabled
+
+
 def test_references_of_opencode_are_understood(make_nexus: MakeNexus) -> None:
     settings = {"mcp": {"o": {"type": "remote", "url": "https://o.example", "headers": {"A": "Bearer {env:KEY}"}}}}
 
@@ -145,6 +161,45 @@ def test_a_broken_toml_file_names_its_line_and_shows_none(make_nexus: MakeNexus,
 
     assert str(caught.value.where).startswith(f"{tmp_path}/work/.codex/config.toml:2:")
     assert SECRET not in str(caught.value)
+
+
+SOME_TOML = f'[mcp_servers.a]\ncommand = "x"\nenv = {{ "T" = "{SECRET}ü" }}\n'
+
+
+@pytest.mark.acceptance("M-02")
+@pytest.mark.parametrize(
+    ("data", "place", "message"),
+    [
+        (SOME_TOML.encode("latin-1"), "3:40", "Byte 0xfc at offset 69 is not UTF-8; the file looks like Latin-1"),
+        (SOME_TOML.encode("utf-16"), "1:1", "Byte 0xff at offset 0 is not UTF-8; the file looks like UTF-16"),
+        (SOME_TOML.encode().replace(b"x", b"\0"), "2:12", "Byte 0x00 at offset 27 is not text"),
+        (b"#" * (1024 * 1024 + 1), "", "larger than 1 MiB"),
+    ],
+    ids=["latin-1", "utf-16", "nul", "large"],
+)
+def test_a_toml_file_that_is_no_text_is_an_error_with_its_place_and_shows_nothing(
+    make_nexus: MakeNexus, tmp_path: Path, data: bytes, place: str, message: str
+) -> None:
+    nexus = make_nexus(files={".nexus3/config.json": read("codex"), ".codex/config.toml": ""})
+    path = tmp_path / "work/.codex/config.toml"
+    path.write_bytes(data)
+
+    with pytest.raises(ConfigError) as caught:
+        nexus.load()
+
+    assert message in str(caught.value)
+    assert str(caught.value.where).startswith(f"{path}:{place}" if place else str(path))
+    assert SECRET not in str(caught.value.report)
+
+
+def test_a_toml_file_of_windows_is_read(make_nexus: MakeNexus) -> None:
+    toml = b"\xef\xbb\xbf" + b'# x\r\n[mcp_servers.a]\r\ncommand = "c"\r\n'
+    nexus = make_nexus(files={".nexus3/config.json": read("codex"), ".codex/config.toml": ""})
+    (nexus.cwd / ".codex/config.toml").write_bytes(toml)
+
+    (server,) = nexus.load().servers
+
+    assert (server.config.command, server.line) == (("c",), 2)
 
 
 def test_a_server_of_codex_knows_its_line(make_nexus: MakeNexus) -> None:

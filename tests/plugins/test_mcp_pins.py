@@ -13,11 +13,11 @@ import anyio
 import mcp_types
 import pytest
 
-from nexus_core import FileError, NexusError
+from nexus_core import NexusError
 from nexus_core.plugin import MCPServerConfig, MCPServerWithOrigin
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.mcp._links import Links
-from nexus_plugins.mcp._records import DEEPEST, Definition, Record, keep_listing, read_record
+from nexus_plugins.mcp._records import DEEPEST, Definition, Record, Unusable, keep_listing, read_record
 from tests.conftest import Cli
 from tests.plugins.mcp_world import define, script, servers_of
 from tests.tables import count
@@ -263,13 +263,18 @@ def test_numbers_that_json_does_not_have_are_null(nexus_home: Path, server: MCPS
 
 
 @pytest.mark.parametrize("levels", [DEEPEST + 1, 100_000])
-def test_a_schema_without_a_bottom_is_refused(nexus_home: Path, server: MCPServerWithOrigin, levels: int) -> None:
+def test_a_tool_whose_schema_has_no_bottom_is_left_out_and_named(
+    nexus_home: Path, server: MCPServerWithOrigin, levels: int
+) -> None:
     deep: dict[str, Any] = {}
     for _ in range(levels):
         deep = {"items": deep}
 
-    with pytest.raises(FileError, match="too many levels"):
-        keep_listing(nexus_home, server, [Definition("a", "", deep)])
+    record = keep_listing(nexus_home, server, [Definition("a", "", deep), Definition("b", "", {})])
+
+    assert [each.name for each in record.usable] == ["b"]
+    assert record.unusable == (Unusable("a", f"its schema has more than {DEEPEST} levels"),)
+    assert read_record(nexus_home, server) == record
 
 
 # ---- while a server runs ----------------------------------------------------------------------------------

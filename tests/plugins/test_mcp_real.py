@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +215,62 @@ def test_steps_are_read_up_to_one_of_them(nexus: Nexus) -> None:
     assert until == short == before[:1]
 
 
+def test_sessions_are_listed_page_by_page_those_changed_last_first(nexus: Nexus) -> None:
+    for number in range(5):
+        nexus.session(f"s{number}", model="gpt-4o").ask("?")
+
+    pages = [asked(nexus, "list_sessions", limit=4)]
+    while after := pages[-1]["next"]:
+        pages.append(asked(nexus, "list_sessions", limit=4, after=after))
+    everything = asked(nexus, "list_sessions")
+
+    assert [len(page["sessions"]) for page in pages] == [4, 2]
+    assert [each for page in pages for each in page["sessions"]] == everything["sessions"]
+    assert {page["total"] for page in [*pages, everything]} == {6}
+    assert everything["sessions"][-1]["session"] == "bug"
+    assert [each["changed"] for each in everything["sessions"]] == sorted(
+        (each["changed"] for each in everything["sessions"]), reverse=True
+    )
+
+
+def test_a_listed_session_says_what_it_is(nexus: Nexus, tmp_path: Path) -> None:
+    session = nexus.session("boss", model="gpt-4o")
+    session.ask("Have it done.")
+    (call,) = session.record(asks("openai", 1, "delegate")).tool_calls
+    session.spawn("Do it.", call=call, label="hand")
+    nexus.session("bug").fork("branch")
+
+    found = {each["session"]: each for each in asked(nexus, "list_sessions")["sessions"]}
+
+    boss = found["boss"]
+    assert (boss["directory"], boss["model"], boss["open"]) == (str(tmp_path / "work"), "gpt-4o", True)
+    assert datetime.fromisoformat(boss["begun"]) <= datetime.fromisoformat(boss["changed"])
+    assert (found["hand"]["worker_of"], found["branch"]["forked_from"], found["bug"]["open"]) == ("boss", "bug", False)
+
+
+def test_sessions_of_other_directories_and_archived_ones_are_not_listed(nexus: Nexus, tmp_path: Path) -> None:
+    for name in ("work-beside", "work/below"):
+        (tmp_path / name).mkdir()
+        with Nexus(tmp_path / name) as other:
+            other.session(name, model="gpt-4o").ask("?")
+    nexus.session("old", model="gpt-4o").ask("?")
+    nexus.ledger.update("old", status="archived")
+
+    found = asked(nexus, "list_sessions")
+
+    assert {each["session"] for each in found["sessions"]} == {"bug", "work/below"}
+    assert found["total"] == 2
+
+
+def test_a_list_of_sessions_is_told_without_secrets(nexus: Nexus) -> None:
+    nexus.session("sk-ant-api03-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", model="gpt-4o").ask("?")
+
+    told = json.dumps([asked(nexus, "list_sessions"), asked(nexus, "list_sessions", limit=1)])
+
+    assert "[redacted:" in told
+    assert "sk-ant-api03-AAAA" not in told
+
+
 def test_tokens_are_counted(nexus: Nexus) -> None:
     told = asked(nexus, "count_tokens", text="Measure twice.")
 
@@ -235,6 +292,8 @@ def test_messages_are_checked(nexus: Nexus) -> None:
         ("explain_source", {}, "'query' is a required property"),
         ("search_history", {"session": "bog", "text": "x"}, "did you mean 'bug'?"),
         ("search_history", {"session": "bug", "text": ""}, "nothing to look for"),
+        ("list_sessions", {"after": "bug"}, "'bug' is no place to go on from"),
+        ("list_sessions", {"limit": 51}, "greater than the maximum"),
         ("read_steps", {"session": "bug", "limit": 10_000}, "greater than the maximum"),
         ("read_steps", {"session": "bug", "until": "none"}, "there is no step 'none'"),
         ("assemble_context", {"api": "cobol"}, "is not one of"),
@@ -269,6 +328,7 @@ def test_the_official_client_finds_and_uses_everything(nexus: Nexus) -> None:
     assert tools == [
         "assemble_context",
         "explain_source",
+        "list_sessions",
         "search_history",
         "read_steps",
         "count_tokens",
@@ -292,6 +352,7 @@ def test_the_command_serves_over_its_standard_output(tmp_path: Path, nexus_home:
     arguments: dict[str, dict[str, Any]] = {
         "assemble_context": {"message": "Why?", "api": "anthropic"},
         "explain_source": {"query": "Measure twice"},
+        "list_sessions": {},
         "search_history": {"session": "bug", "text": "login"},
         "read_steps": {"session": "bug"},
         "count_tokens": {"text": "Measure twice."},
@@ -310,3 +371,4 @@ def test_the_command_serves_over_its_standard_output(tmp_path: Path, nexus_home:
     assert "Measure twice." in prompt
     assert {name for name, result in results.items() if result.is_error} == set()
     assert "Why does login fail?" in results["search_history"].content[0].text
+    assert json.loads(results["list_sessions"].content[0].text)["sessions"][0]["session"] == "bug"

@@ -43,3 +43,17 @@ def test_the_doctor_names_a_server_without_encryption(cli: Cli, nexus_home: Path
     assert outcome.code == 1
     assert f"{nexus_home}/mcp.json:2" in outcome.out
     assert "[plain-http]" in outcome.out
+
+
+@pytest.mark.acceptance("P-11")
+def test_the_model_is_told_how_each_server_is_spoken_to(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    servers = [
+        {"name": "a", "command": ["x"]},
+        {"name": "b", "url": "https://b.example/mcp"},
+        {"name": "c", "type": "sse", "url": "https://c.example/sse"},
+    ]
+    write_files(nexus_home, {"mcp.json": json.dumps({"servers": servers})})
+
+    rows = [line.split(" | ")[:2] for line in make_nexus().system_prompt().splitlines() if " | global | " in line]
+
+    assert rows == [["| a", "stdio"], ["| b", "http"], ["| c", "sse"]]

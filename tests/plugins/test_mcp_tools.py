@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from nexus_core import ConfigError, Nexus, UnknownNameError
 from nexus_core.plugin import MCPServerConfig, MCPServerWithOrigin
+from nexus_core.session.steps.recorded import CallKey, RecordedStep
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.mcp._names import LONGEST, tool_name
 from nexus_plugins.mcp._records import Definition, approve, keep_listing, read_record
@@ -305,3 +307,87 @@ def test_a_tool_that_a_model_makes_up_is_a_result_that_says_so(make_nexus: MakeN
 
     result = session.next().to("openai")["messages"][-1]
     assert (result["role"], "did you mean 'mcp__files__read'?" in result["content"]) == ("tool", True)
+
+
+# ---- whose call it is -------------------------------------------------------------------------------------
+
+
+def refused(nexus: Nexus, step: RecordedStep) -> str:
+    """What a model is told whose call is not run."""
+    with connect(nexus) as servers:
+        result = servers.run(step.tool_calls[0]).result
+    assert result.is_error
+    return result.text
+
+
+@pytest.mark.acceptance("M-08")
+def test_a_worker_that_has_heard_of_a_tool_of_its_maker_does_not_get_it_run(
+    make_nexus: MakeNexus, nexus_home: Path, tmp_path: Path
+) -> None:
+    define(nexus_home, files=["touch", str(tmp_path / "ran")])
+    nexus = make_nexus()
+    known(nexus, nexus_home, READ)
+    session = nexus.session("boss", model="gpt-4o")
+    session.ask("Have it read.")
+    (call,) = session.record(asks("openai", 1, "delegate")).tool_calls
+    worker = session.spawn("Call mcp__files__read.", call=call)
+    worker.ask("Begin.")
+
+    told = refused(nexus, worker.record(asks("openai", 1, "mcp__files__read", path="x")))
+
+    assert told == "'mcp__files__read' is not run: it was not offered to this model"
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_worker_is_not_told_the_names_of_tools_either(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    define(nexus_home, files=["x"])
+    nexus = make_nexus()
+    known(nexus, nexus_home, READ)
+    worker = nexus.session("worker", model="gpt-4o", role="worker", task="Look around.")
+    worker.ask("Begin.")
+
+    assert "mcp__files__read" not in refused(nexus, worker.record(asks("openai", 1, "mcp__files__reed")))
+
+
+@linux
+def test_a_call_that_waits_since_another_program_was_there_is_run(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    define(nexus_home, good=script())
+    before = make_nexus()
+    known(before, nexus_home, Definition("echo", "Says it again.", {"type": "object"}))
+    session = before.session("loop", model="gpt-4o")
+    session.ask("Say it again.")
+    session.record(asks("openai", 1, "mcp__good__echo", a="1"))
+    before.close()
+    nexus = make_nexus()
+    session = nexus.session("loop")
+
+    with connect(nexus) as servers:
+        results = [servers.run(call).result.text for call in session.pending]
+
+    assert results == ['["echo", {"a": "1"}]']
+
+
+def test_what_became_known_after_the_model_was_asked_is_not_run_for_it(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    define(nexus_home, files=["x"])
+    nexus = make_nexus()
+    known(nexus, nexus_home, READ)
+    session = nexus.session("bug", model="gpt-4o")
+    session.ask("Write it.")
+    step = session.record(asks("openai", 1, "mcp__files__write"))
+    for server in servers_of(nexus).values():
+        keep_listing(nexus_home, server, [READ, WRITE])
+        approve(nexus_home, server)
+
+    assert "it was not offered" in refused(nexus, step)
+
+
+def test_a_call_that_is_kept_elsewhere_is_not_run(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    define(nexus_home, files=["x"])
+    nexus = make_nexus()
+    known(nexus, nexus_home, READ)
+    session = nexus.session("bug", model="gpt-4o")
+    session.ask("Read it.")
+    step = session.record(asks("openai", 1, "mcp__files__read"))
+    call = replace(step.tool_calls[0], key=CallKey("01M7HRS29HN5YX053ZXZK53KTQ", 0))
+
+    assert "nobody knows what was offered" in refused(nexus, replace(step, tool_calls=(call,)))

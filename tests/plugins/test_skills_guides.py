@@ -170,7 +170,7 @@ def test_what_is_not_text_is_left_out(make_nexus: MakeNexus) -> None:
     nexus = make_nexus(files={f"{HERE}/x/SKILL.md": ""})
     (nexus.cwd / HERE / "x/SKILL.md").write_bytes(b"---\nname: \xff\n---\n")
 
-    assert faults(nexus) == [("unusable-skill", "not UTF-8")]
+    assert faults(nexus) == [("unusable-skill", "not UTF-8: byte 0xff at offset 10")]
 
 
 def test_line_ends_and_marks_of_other_systems_make_no_difference(make_nexus: MakeNexus) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from nexus_core.history.ledger.ledger import StoreLedger
@@ -41,6 +42,20 @@ def calls(*ids: str, name: str = "msg_1", text: str = "", tool: str = "look") ->
     words = [{"type": "text", "text": text}] if text else []
     wanted = [{"type": "tool_use", "id": each, "name": tool, "input": {"path": each}} for each in ids]
     return replied([*words, *wanted], name=name, stop="tool_use")
+
+
+def streamed(*texts: str, name: str = "msg_1") -> str:
+    """An answer in words that comes in pieces, as it is on the wire."""
+    head = {**replied([], name=name, stop=""), "stop_reason": None}
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": head},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        *({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}} for text in texts),
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": dict(USAGE)},
+        {"type": "message_stop"},
+    ]
+    return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
 
 
 def replied(blocks: list[dict[str, Any]], *, name: str, stop: str) -> dict[str, Any]:

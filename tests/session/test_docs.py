@@ -11,10 +11,10 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.dialects.support import Loopback
-from tests.session.support import calls, says
+from tests.session.support import calls, says, streamed
 
 HOW_TO = (ROOT / "docs/how-to/keep-a-session.md").read_text(encoding="utf-8")
-PROGRAM, RESUMED = re.findall(r"```python\n(.*?)```", HOW_TO, re.DOTALL)
+PROGRAM, STREAMED, RESUMED = re.findall(r"```python\n(.*?)```", HOW_TO, re.DOTALL)
 
 
 def test_the_programs_of_the_page_run(
@@ -28,7 +28,9 @@ def test_the_programs_of_the_page_run(
     monkeypatch.chdir(tmp_path / "work")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", loopback.url)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
-    answers = iter([calls("t1", "t2"), says("It expires.", name="msg_2")])
+    answers = iter(
+        [calls("t1", "t2"), says("It expires.", name="msg_2"), streamed("It ", "does ", "too.", name="msg_4")]
+    )
     names: dict[str, Any] = {}
     post = anthropic.resources.Messages.create
 
@@ -38,11 +40,13 @@ def test_the_programs_of_the_page_run(
 
     monkeypatch.setattr(anthropic.resources.Messages, "create", create)
     exec(PROGRAM, names)  # noqa: S102 - our own page
+    exec(STREAMED, names)  # noqa: S102 - as above
     names["session"].ask("And?")
     names["session"].record(calls("t3", name="msg_3"))
     exec(RESUMED, names)  # noqa: S102 - as above
 
-    assert capsys.readouterr().out == "It expires.\n"
+    assert capsys.readouterr().out == "It expires.\nIt does too.\n"
+    assert (names["step"].text, names["step"].done) == ("It does too.", True)
     assert names["session"].pending == ()
     assert (nexus_home / "ledger.db").is_file()
     names["client"].close()

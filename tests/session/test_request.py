@@ -298,7 +298,7 @@ def test_halves_of_characters_are_the_same_in_a_preview_and_in_what_is_sent(open
     [
         ({"timezone": 1}, "timezone must be text"),
         ({"timezone": -480}, 'give it as text: "-480"'),
-        ({"profile": "Ada"}, 'for example {"name": "Ada"}'),
+        ({"profile": "Ada"}, 'for example {"friends_profile": "Ada likes green tea."}'),
         ({"platform_actions": "reply"}, "platform_actions must be a list"),
         ({"hook_data": ["x"]}, "hook_data must be values by name"),
         ({"attachments": "a.py"}, "attachments must be a list"),

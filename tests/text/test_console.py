@@ -47,6 +47,22 @@ def test_nothing_that_a_file_contains_reaches_the_terminal_as_a_control_sequence
     assert "\x9b" not in out.getvalue() + err.getvalue()
 
 
+def test_on_a_terminal_a_long_name_stands_above_its_row_and_is_never_cut() -> None:
+    out = Terminal()
+
+    Console(out, io.StringIO()).table([("NAME", "SIZE"), ("x" * 30, "1"), ("y", "2")], longest_name=8)
+
+    assert out.getvalue().splitlines() == ["NAME  SIZE", "x" * 30, "      1", "y     2"]
+
+
+def test_in_a_file_every_row_is_one_line_however_long_its_name() -> None:
+    out = io.StringIO()
+
+    Console(out, io.StringIO()).table([("NAME", "SIZE"), ("x" * 30, "1")], longest_name=8)
+
+    assert out.getvalue().splitlines() == [f"{'NAME':<30}  SIZE", f"{'x' * 30}  1"]
+
+
 def test_json_keeps_the_exact_value() -> None:
     out = io.StringIO()
     value = {"key": "\x1b[31m\u202eé"}

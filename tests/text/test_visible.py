@@ -3,7 +3,7 @@ import json
 import pytest
 
 from nexus_core.plugin import visible, visible_line
-from nexus_core.text.visible import visible_json
+from nexus_core.text.visible import shortened, visible_json
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,12 @@ def test_ordinary_text_of_any_script_stays_as_it_is(text: str) -> None:
 
 def test_a_line_stays_one_line() -> None:
     assert visible_line("a\nb\tc") == "a\\nb\\tc"
+
+
+def test_a_text_is_shortened_to_what_there_is_room_for_and_says_so() -> None:
+    assert shortened("as it is", 8) == "as it is"
+    assert shortened("longer than that", 8) == "longer …"
+    assert shortened("no room", 0) == "…"
 
 
 def test_a_json_document_loses_nothing_and_steers_nothing() -> None:

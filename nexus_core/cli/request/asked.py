@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nexus_core.cli.given_file import STANDARD_INPUT, read_given_text
+from nexus_core.cli.ledger import labels_in
 from nexus_core.errors import MessageError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from nexus_core.nexus import Nexus
     from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.request import Request
 
-STANDARD_INPUT = "-"
+
+class Asked(NamedTuple):
+    """What was said on the command line; whatever is empty was not.
+
+    Attributes:
+        message: What is said, `-` for standard input; None for nothing.
+        tools: A file with the tools.
+        circumstances: Fields of the request: session, model, renderer, role, task, skills.
+        occasion: What is known about the message: timezone, platform, platform_actions, hook_data.
+    """
+
+    message: str | None
+    tools: str
+    circumstances: Mapping[str, Any]
+    occasion: Mapping[str, Any]
 
 
-def request_of(
-    nexus: Nexus,
-    message: str | None,
-    circumstances: Mapping[str, Any],
-    occasion: Mapping[str, Any],
-    *,
-    tools: str,
-    directory: Path,
-) -> Request:
-    """The request that is asked for; whatever is empty was not said.
+def request_of(nexus: Nexus, asked: Asked, directory: Path) -> Request:
+    """The request that is asked for.
 
     Args:
         nexus: Whose request it is.
-        message: What is said, `-` for standard input; None for nothing.
-        circumstances: Fields of the request: session, model, renderer, role, task, skills.
-        occasion: What is known about the message: timezone, platform, platform_actions, hook_data.
-        tools: A file with the tools.
+        asked: What was said.
         directory: Where names of files begin.
 
     Raises:
@@ -41,11 +46,12 @@ def request_of(
         FileError: The tools or standard input cannot be read.
         MessageError: Something among the tools is none.
     """
-    told = {name: value for name, value in occasion.items() if value}
+    message, tools = asked.message, asked.tools
+    told = {name: value for name, value in asked.occasion.items() if value}
     if told and message is None:
         names = "--timezone, --platform, --action and --data"
         raise UsageError(f"{names} tell about a message, and there is none", hint="nexus assemble MSG …")
-    fields = {name: value for name, value in circumstances.items() if value} | told
+    fields = {name: value for name, value in asked.circumstances.items() if value} | told
     if message is not None:
         fields["message"] = _said(directory, message, is_event="hook_data" in told)
     if tools:
@@ -64,7 +70,7 @@ def would_begin(nexus: Nexus, label: str) -> bool:
     """Whether what is said would begin a session: there is none of that name, and none that could be meant."""
     if not label or nexus.ledger.session(label):
         return False
-    return not did_you_mean(label, [each.label for each in nexus.ledger.sessions(status=None)])
+    return not did_you_mean(label, labels_in(nexus.ledger))
 
 
 def begin(nexus: Nexus, request: Request) -> AssembledContext:
@@ -97,7 +103,9 @@ def read_pairs(given: Iterable[str]) -> dict[str, str]:
 
 
 def _said(directory: Path, message: str, *, is_event: bool) -> str:
-    text = _read_words(directory) if message == STANDARD_INPUT else message
+    text = message
+    if message == STANDARD_INPUT:
+        text = read_given_text(directory, STANDARD_INPUT)[1].removesuffix("\n")
     try:
         text.encode()
     except UnicodeEncodeError:  # what Python makes of an argument that is not UTF-8
@@ -105,10 +113,3 @@ def _said(directory: Path, message: str, *, is_event: bool) -> str:
     if not text.strip() and not is_event:
         raise UsageError("the message is empty", hint="leave it out to see what goes to the model without one")
     return text
-
-
-def _read_words(directory: Path) -> str:
-    from nexus_core.cli.given_file import read_given  # noqa: PLC0415 - most messages are arguments
-    from nexus_core.files.reading import decode_text  # noqa: PLC0415 - as above
-
-    return decode_text(Path("<stdin>"), read_given(directory, STANDARD_INPUT)).removesuffix("\n")

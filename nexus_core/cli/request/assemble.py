@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nexus_core.cli.ledger import LedgerUrl, open_session, session_labels
-from nexus_core.cli.options import Json, RequireTrusted, dialect_names, model_names, renderer_names, role_names
-from nexus_core.cli.request.asked import begin, read_pairs, request_of, would_begin
+from nexus_core.cli.ledger import LedgerUrl, open_session, session_option
+from nexus_core.cli.options import Dialect, Json, RequireTrusted, Tools, model_option, renderer_names, role_names
+from nexus_core.cli.request.asked import Asked, begin, read_pairs, request_of, would_begin
 from nexus_core.errors import BudgetError
 from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
+    from nexus_core.nexus import Nexus
+    from nexus_core.values.assembled import AssembledContext
 
 app = typer.Typer()
 
@@ -21,28 +23,8 @@ Message = Annotated[
     str | None,
     typer.Argument(metavar="[MSG]", help="What is said; - is standard input. Without it, what would be sent now."),
 ]
-Session = Annotated[
-    str, typer.Option("--session", metavar="LABEL", help="Whose history to send.", autocompletion=session_labels)
-]
-Dialect = Annotated[
-    str,
-    typer.Option(
-        "--dialect",
-        metavar="API",
-        help="Print the body of that API's call: openai, responses, anthropic, gemini or neutral.",
-        autocompletion=dialect_names,
-    ),
-]
-ModelName = Annotated[
-    str,
-    typer.Option(
-        "-m",
-        "--model",
-        metavar="MODEL",
-        help="Whom to ask; the session's by default, else provider.model.",
-        autocompletion=model_names,
-    ),
-]
+Session = Annotated[str, session_option("Whose history to send.")]
+ModelName = Annotated[str, model_option("Whom to ask; the session's by default, else provider.model.")]
 RendererName = Annotated[
     str,
     typer.Option(
@@ -60,7 +42,6 @@ Skills = Annotated[
     list[str] | None,
     typer.Option("--skill", metavar="NAME", help="A skill that a worker is told about; all by default."),
 ]
-Tools = Annotated[str, typer.Option("--tools", metavar="FILE", help="A list of tools, in the shape of any API.")]
 Timezone = Annotated[
     str, typer.Option("--timezone", metavar="ZONE", help="Where the user's clock stands: Europe/Zurich.")
 ]
@@ -110,34 +91,29 @@ def assemble(
 
     require_dialect(dialect)
     shell: CommandShell = ctx.obj
-    circumstances = {
-        "session": session,
-        "model": model,
-        "renderer": renderer,
-        "role": role,
-        "task": task,
-        "skills": tuple(skill or ()),
-    }
-    occasion = {
-        "timezone": timezone,
-        "platform": platform,
-        "platform_actions": tuple(action or ()),
-        "hook_data": read_pairs(data or ()),
-    }
+    said = {"session": session, "model": model, "renderer": renderer, "role": role, "task": task}
+    occasion = {"timezone": timezone, "platform": platform, "platform_actions": tuple(action or ())}
+    asked = Asked(
+        message, tools, {**said, "skills": tuple(skill or ())}, {**occasion, "hook_data": read_pairs(data or ())}
+    )
     with open_session(ctx, session, ledger) as nexus:
         loaded = nexus.load()
         shell.review(loaded, require_trusted=require_trusted)
-        is_new = message is not None and would_begin(nexus, session)
-        if is_new:
-            shell.console.message(
-                visible_line(f"(there is no session {session!r} yet: this would begin it)"), style="dim"
-            )
-        request = request_of(nexus, message, circumstances, occasion, tools=tools, directory=shell.cwd)
-        try:
-            context = begin(nexus, request) if is_new else nexus.assemble(request)
-        except BudgetError as error:
-            if json:
-                facts = {"needed": error.needed, "available": error.available, "parts": error.parts}
-                shell.console.json({"schema": 1, "error": {"what": error.what, "hint": error.hint, **facts}})
-            raise
+        context = _assembled(shell, nexus, asked, json=json)
         print_request(shell, nexus, loaded.settings, context, dialect, json=json)
+
+
+def _assembled(shell: CommandShell, nexus: Nexus, asked: Asked, *, json: bool) -> AssembledContext:
+    """What was asked for; where it does not fit, `--json` says why in JSON too."""
+    request = request_of(nexus, asked, shell.cwd)
+    is_new = request.message is not None and would_begin(nexus, request.session)
+    if is_new:
+        told = f"(there is no session {request.session!r} yet: this would begin it)"
+        shell.console.message(visible_line(told), style="dim")
+    try:
+        return begin(nexus, request) if is_new else nexus.assemble(request)
+    except BudgetError as error:
+        if json:
+            facts = {"needed": error.needed, "available": error.available, "parts": error.parts}
+            shell.console.json({"schema": 1, "error": {"what": error.what, "hint": error.hint, **facts}})
+        raise

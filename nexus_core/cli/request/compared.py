@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.text.console import counted
-from nexus_core.text.visible import visible_line
+from nexus_core.text.visible import shortened, visible_line
 from nexus_core.values.source import source_name
 
 if TYPE_CHECKING:
@@ -95,12 +95,8 @@ def _lines(compared: Compared) -> list[str]:
     if not number:
         return []
     shown = [f"  line {number}:"]
-    shown += [f"  - {_cut(old)}"] if old is not None else []
-    return shown + ([f"  + {_cut(new)}"] if new is not None else [])
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= _WIDTH else f"{line[:_WIDTH]}…"
+    shown += [f"  - {shortened(old, _WIDTH)}"] if old is not None else []
+    return shown + ([f"  + {shortened(new, _WIDTH)}"] if new is not None else [])
 
 
 def _print_changes(shell: CommandShell, changes: Sequence[Change]) -> None:

@@ -65,6 +65,8 @@ def _budget(budget: TokenBudget) -> dict[str, Any]:
     return {
         **{name: getattr(budget, name) for name in names},
         "used": dict(budget.used),
+        "bytes": budget.bytes,
+        "byte_limit": budget.byte_limit,
         "estimated": budget.estimated,
         "calibration": calibration,
     }

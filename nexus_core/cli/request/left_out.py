@@ -42,6 +42,8 @@ def _what(placed: Placement) -> str:
         return f"tool {placed.name}"
     if placed.zone != "history":
         return f"{placed.kind} {placed.title!r}"
+    if decision.action == "masked":
+        return f"pictures or documents in step {placed.name}"
     if decision.action == "shortened":
         return f"most of a result in step {placed.name}"
     return (

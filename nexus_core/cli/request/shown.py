@@ -77,10 +77,9 @@ def _print(shell: CommandShell, context: AssembledContext) -> None:
         if isinstance(lines, list):
             shell.console.text("\n".join(f"  {line}".rstrip() for line in lines))
         else:
-            from nexus_core.cli.session.telling import tell_words  # noqa: PLC0415 - a prompt alone is text
+            from nexus_core.cli.session.telling import print_lines, tell_words  # noqa: PLC0415 - a prompt alone is text
 
-            for line in tell_words(lines, full=True):
-                shell.console.text(line.text)
+            print_lines(shell.console, tell_words(lines, full=True))
 
 
 def _blocks(context: AssembledContext, system: int, tools: int) -> Iterator[tuple[str, list[str] | Message]]:
@@ -101,7 +100,7 @@ def _signature(tool: Tool) -> str:
 
 
 def _print_budget(shell: CommandShell, nexus: Nexus, settings: Settings, context: AssembledContext) -> None:
-    from nexus_core.cli.measure import open_measure  # noqa: PLC0415 - not for whoever wants JSON
+    from nexus_core.cli.measure import byte_sentence, open_measure  # noqa: PLC0415 - not for whoever wants JSON
     from nexus_core.cli.request.left_out import left_out  # noqa: PLC0415 - as above
 
     budget = context.token_budget
@@ -112,5 +111,7 @@ def _print_budget(shell: CommandShell, nexus: Nexus, settings: Settings, context
         shell.console.message(f"As its provider counts, that is {budget.low:,} to {budget.high:,}.")
     kept_free = budget.reserve_response + budget.reserve_tools
     shell.console.message(f"{kept_free:,} tokens are kept free for the answer, {budget.remaining:,} are left.")
+    if large := byte_sentence(budget):
+        shell.console.message(f"{large}.")
     for each in left_out(context):
         shell.console.message(visible_line(f"left out: {each}"))

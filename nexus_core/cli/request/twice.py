@@ -28,10 +28,6 @@ _TICK = 1.0
 """Seconds. What shows the time shows another one after that."""
 
 
-class OtherProcessError(NexusError):
-    """Raised when another process cannot do what this one can."""
-
-
 def made_again(
     operand: Operand, nexus: Nexus, ledger: str, reopened: AbstractContextManager[Nexus]
 ) -> Generator[tuple[str, Sendable]]:
@@ -70,7 +66,5 @@ def _printed(process: subprocess.Popen[bytes], seed: str) -> Sendable:
     out, err = process.communicate()
     if process.returncode:
         said = err.decode(errors="replace").strip().splitlines() or [counted(process.returncode, "error")]
-        raise OtherProcessError(
-            f"another process (PYTHONHASHSEED={seed}) could not do it: {said[0].removeprefix('Error: ')}"
-        )
+        raise NexusError(f"another process (PYTHONHASHSEED={seed}) could not do it: {said[0].removeprefix('Error: ')}")
     return read_own(json.loads(out), "another process")

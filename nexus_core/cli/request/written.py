@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.assembly.sides import Sendable
-from nexus_core.cli.given_file import read_given
+from nexus_core.cli.given_file import read_given_text
 from nexus_core.cli.given_json import parse_json
 from nexus_core.dialects.finding import dialect, read_messages
 from nexus_core.dialects.neutral.json_form import decode
 from nexus_core.dialects.transcripts.reading import read_transcript
 from nexus_core.errors import FileError, MessageError
-from nexus_core.files.reading import decode_text
 from nexus_core.tokens.counters import open_counter
 from nexus_core.tokens.messages import count_tools
 from nexus_core.values.budget import Decision
@@ -41,8 +40,7 @@ def read_written(nexus: Nexus, directory: Path, name: str) -> Sendable:
         FileError: It cannot be read, or is something else.
         MessageError: Something in it is in no shape that is known.
     """
-    path = directory / name
-    text = decode_text(path, read_given(directory, name))
+    path, text = read_given_text(directory, name)
     value = parse_json(path, text, text) if text.lstrip().startswith("{") and "\n{" not in text else None
     if isinstance(value, dict) and value.keys() >= _OWN:
         return read_own(value, name)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.cli.session.damage import Damaged, noting
 from nexus_core.cli.session.overview import maker_of
-from nexus_core.errors import LedgerError
-from nexus_core.session.steps.numbering import UNCOUNTED, continues, opens_turn
+from nexus_core.history.ledger.reading import no_step
+from nexus_core.session.steps.numbering import SILENT, continues, opens_turn
 from nexus_core.session.steps.walking import AT_ONCE, walk_back
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def _read_line(
             turns += opens_turn(first)
             is_compacted = any(step.kind in ("compaction", "revert") for step in steps)
             named, left = (tuple(chain(*(each.get(step.id, ()) for step in steps))) for each in (sessions, forks))
-            is_turn = first.kind not in UNCOUNTED
+            is_turn = first.kind not in SILENT
             if is_turn and not (is_compacted or named or left or first.id == branch.first.id or not end.closes):
                 plain += 1
                 if plain <= SHORT:
@@ -216,7 +216,7 @@ def _turns_back(ledger: Ledger, branch: Branch) -> Iterator[list[Step]]:
 
 def _noted(steps: Sequence[Step], *, is_compacted: bool) -> Noted:
     first = steps[-1]
-    kind: str = first.kind if first.kind in UNCOUNTED else "turn"
+    kind: str = first.kind if first.kind in SILENT else "turn"
     said = ""
     damage: list[Damaged] = []
     with noting(damage, ""):
@@ -236,5 +236,5 @@ def _said(step: Step) -> str:
 def _known(ledger: Ledger, name: str) -> Step:
     step = ledger.step(name)
     if step is None:
-        raise LedgerError(f"there is no step {name}", hint="`nexus session verify` says what else is missing")
+        raise no_step(name)
     return step

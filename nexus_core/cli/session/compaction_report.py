@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nexus_core.cli.session.tables import right_aligned
+from nexus_core.cli.tables import right_aligned
 from nexus_core.text.console import counted
 from nexus_core.text.visible import visible_line
 

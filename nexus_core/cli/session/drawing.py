@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.text.console import counted
-from nexus_core.text.visible import visible_line
+from nexus_core.text.visible import shortened, visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -55,9 +55,8 @@ def _drawn(item: Item, width: int) -> str:
     about = [f"({', '.join(words)})"] if (words := [*_remarks(item)]) else []
     about += [f"<- {visible_line(', '.join(item.sessions))}"] if item.sessions else []
     room = max(width - len(_GAP.join((f"{sign} {item.turn}", "", *about))), _SHORTEST)
-    said = visible_line(item.said)
-    shown = said if len(said) <= room else f"{said[: room - 1]}…"
-    return _GAP.join(filter(None, (f"{sign} {item.turn}", shown, *about)))
+    said = shortened(visible_line(item.said), room)
+    return _GAP.join(filter(None, (f"{sign} {item.turn}", said, *about)))
 
 
 def _remarks(item: Noted) -> Iterator[str]:

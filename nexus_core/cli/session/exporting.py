@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.cli.options import Json, dialect_names
 from nexus_core.cli.session.group import Label, LedgerUrl, app, find_session, open_nexus
 from nexus_core.errors import FileError, UnknownNameError, UsageError
 
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 
 STANDARD_OUTPUT = "-"
 _OWN, _ORIGINAL = "nexus", "original"
-_APIS = ("openai", "responses", "anthropic", "gemini", "neutral")
-_FORMATS = (_OWN, *_APIS, _ORIGINAL)
+
+
+def _formats() -> list[str]:
+    return [_OWN, *dialect_names(), _ORIGINAL]
+
 
 Output = Annotated[
     str, typer.Option("-o", "--output", metavar="FILE", help="Where to; - is standard output, the default.")
@@ -33,7 +36,7 @@ Format = Annotated[
         metavar="FORMAT",
         help="nexus: everything, to be imported again. openai, responses, anthropic, gemini, neutral: the messages."
         " original: the file that was imported.",
-        autocompletion=lambda: [*_FORMATS],
+        autocompletion=_formats,
     ),
 ]
 Everything = Annotated[
@@ -77,12 +80,12 @@ def export(
     ascii_only = path is None and not _takes_everything()
     with open_nexus(ctx, ledger) as nexus:
         record = find_session(nexus.ledger, label)
-        if form in _APIS:
+        if form in (_OWN, _ORIGINAL):
+            data = _whole(nexus, record.label, form, everything=everything, ascii_only=ascii_only)
+        else:
             data = _messages(
                 nexus, record.label, form, everything=everything, secrets=with_secrets, ascii_only=ascii_only
             ).encode()
-        else:
-            data = _whole(nexus, record.label, form, everything=everything, ascii_only=ascii_only)
     if path is None:
         shell.console.text(data.decode())
         return
@@ -97,8 +100,8 @@ def export(
 
 
 def _require_sense(form: str, path: Path | None, *, json: bool) -> None:
-    if form not in _FORMATS:
-        raise UnknownNameError("format", form, _FORMATS)
+    if form not in _formats():
+        raise UnknownNameError("format", form, _formats())
     if json and path is None:
         raise UsageError("--json says what was written to a file", hint="name one: -o FILE")
     if form == _ORIGINAL and path is None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core.cli.given_file import STANDARD_INPUT, read_given
-from nexus_core.cli.given_json import is_object, parse_json
+from nexus_core.cli.given_file import STANDARD_INPUT, read_given_text
+from nexus_core.cli.given_json import parse_json, parse_lines
 from nexus_core.cli.session.items import Answer, Item, read_item, read_text
 from nexus_core.errors import FileError, MessageError, NexusError
-from nexus_core.files.reading import decode_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from nexus_core.cli.session.items import Speaker
 
@@ -37,19 +36,19 @@ def read_items(directory: Path, name: str) -> list[GivenItem]:
 
 def read_words(directory: Path, name: str, speaker: Speaker) -> list[GivenItem]:
     """A file of plain words; the line break at its end is not one of them."""
-    path, text = _text(directory, name)
+    path, text = read_given_text(directory, name)
     return [GivenItem(read_text(text.removesuffix("\n"), speaker), _shown(path, name))]
 
 
 def read_answer(directory: Path, name: str, call: str, *, is_error: bool) -> list[GivenItem]:
     """A file that a tool has written, as the result of a call."""
-    path, text = _text(directory, name)
+    path, text = read_given_text(directory, name)
     return [GivenItem(Answer(call, text.removesuffix("\n"), is_error), _shown(path, name))]
 
 
 def read_tools(directory: Path, name: str) -> list[Any]:
     """A file with a list of tools."""
-    path, text = _text(directory, name)
+    path, text = read_given_text(directory, name)
     tools = parse_json(path, text, text)
     if not isinstance(tools, list):
         raise FileError("expected a list of tools", where=_shown(path, name))
@@ -57,16 +56,16 @@ def read_tools(directory: Path, name: str) -> list[Any]:
 
 
 def _values(directory: Path, name: str) -> Iterator[tuple[Any, str]]:
-    path, text = _text(directory, name)
+    path, text = read_given_text(directory, name)
     shown = _shown(path, name)
-    lines = [(number, line) for number, line in enumerate(text.split("\n")) if line.strip()]
-    if not lines:
+    if not text.strip():
         raise FileError("there is nothing in it", where=shown, hint="nothing was recorded")
-    if len(lines) > 1 and is_object(lines[0][1]):
-        for number, line in lines:
-            yield parse_json(path, line, text, number), f"{shown}:{number + 1}"
+    lines = parse_lines(path, text)
+    if lines is not None:
+        for number, value in lines:
+            yield value, f"{shown}:{number}"
         return
-    if lines[0][1].lstrip()[0] not in "{[":
+    if text.lstrip()[0] not in "{[":
         hint = "--as user takes it for what the user said, --as assistant for an answer, --call CALL for a result"
         raise MessageError("expected JSON, not words", path=shown, hint=hint)
     value = parse_json(path, text, text)
@@ -91,8 +90,3 @@ def _read(value: object, where: str) -> Item:
 def _shown(path: Path, name: str) -> str:
     """What is given, as errors call it."""
     return str(path) if name == STANDARD_INPUT else name
-
-
-def _text(directory: Path, name: str) -> tuple[Path, str]:
-    path = directory / name if name != STANDARD_INPUT else Path("<stdin>")
-    return path, decode_text(path, read_given(directory, name))

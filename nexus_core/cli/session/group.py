@@ -8,7 +8,17 @@ import typer
 
 from nexus_core.cli.ledger import LedgerUrl, find_session, ledger_url, open_nexus, open_session, session_labels
 
-__all__ = ["Label", "LedgerUrl", "OptionalLabel", "app", "find_session", "ledger_url", "open_nexus", "open_session"]
+__all__ = [
+    "Full",
+    "Label",
+    "LedgerUrl",
+    "OptionalLabel",
+    "app",
+    "find_session",
+    "ledger_url",
+    "open_nexus",
+    "open_session",
+]
 
 app = typer.Typer(
     help="Look at conversations, move them, mend them.",
@@ -20,3 +30,4 @@ Label = Annotated[str, typer.Argument(metavar="LABEL", help="A session.", autoco
 OptionalLabel = Annotated[
     str | None, typer.Argument(metavar="[LABEL]", help="A session; all by default.", autocompletion=session_labels)
 ]
+Full = Annotated[bool, typer.Option("--full", help="Long texts and results whole.")]

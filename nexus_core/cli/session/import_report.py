@@ -5,7 +5,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.cli.session.tables import right_aligned
+from nexus_core.cli.tables import right_aligned
 from nexus_core.text.console import counted
 from nexus_core.text.visible import visible_line
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 
 from nexus_core.cli.exits import CONFIGURATION
-from nexus_core.cli.given_file import STANDARD_INPUT, read_given
+from nexus_core.cli.given_file import STANDARD_INPUT, decode_with_gaps, read_given, size_of_given
 from nexus_core.cli.session.import_report import Outcome, SessionRow, print_outcomes, print_outcomes_json
-from nexus_core.cli.session.tables import right_aligned
+from nexus_core.cli.tables import right_aligned
 from nexus_core.dialects.rules import RULES
 from nexus_core.dialects.transcripts.reading import read_transcript
 from nexus_core.errors import ExistsError, FileError, MessageError
@@ -93,7 +92,10 @@ def import_files(
     """Import files one by one, and print what became of each; one that cannot be read does not stop the others."""
     outcomes: list[Outcome] = []
     refused: list[dict[str, str]] = []
-    with shell.console.progress(sum(_size(shell, name) for name in names)) as progress, without_collecting():
+    with (
+        shell.console.progress(sum(size_of_given(shell.cwd, name) for name in names)) as progress,
+        without_collecting(),
+    ):
         for name in names:
             try:
                 data = read_given(shell.cwd, name, instead="name the files in it")
@@ -125,7 +127,7 @@ def without_collecting() -> Iterator[None]:
 
 
 def _import(shell: CommandShell, ledger: Ledger, task: _Task, progress: Progress) -> Outcome:
-    text = _decoded(shell, task)
+    text = decode_with_gaps(shell, task.name, task.data, fate="kept")
     if is_export(text):
         return _restore(ledger, task, text, progress)
     digest = digest_of(task.data)
@@ -215,20 +217,3 @@ def find_repaired(transcript: Transcript) -> dict[str, int]:
         begin += 1  # only what the user said can be a beginning
     mended = mend([entry.message for entry in context[begin:]], RULES[transcript.api or "neutral"])
     return dict(sorted(Counter(finding.code for finding in mended.findings).items()))
-
-
-def _decoded(shell: CommandShell, task: _Task) -> str:
-    try:
-        return task.data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        # While a session is being written, its last character may be half there.
-        line = task.data.count(b"\n", 0, error.start) + 1
-        shell.console.warning(visible_line(f"{task.name}:{line}: not UTF-8; kept as � where it is not"))
-        return task.data.decode("utf-8", "replace")
-
-
-def _size(shell: CommandShell, name: str) -> int:
-    try:
-        return os.stat(shell.cwd / name).st_size  # noqa: PTH116 - of any path, also one that is none
-    except (OSError, ValueError):
-        return 0

@@ -17,7 +17,7 @@ _PROGRAMS = ("claude", "codex", "pi")
 
 Files = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[FILE...]", help="Transcripts, or exports of sessions; - is standard input."),
+    typer.Argument(metavar="[FILE]...", help="Transcripts, or exports of sessions; - is standard input."),
 ]
 From = Annotated[
     str,
@@ -51,7 +51,7 @@ def import_sessions(
     ledger: LedgerUrl = "",
     json: Json = False,
 ) -> None:
-    """Bring conversations of other programs into the ledger, where they can be gone on with.
+    """Bring conversations of other programs into the ledger, to continue them there.
 
     FILE is a session of Claude Code, Codex or pi, an export of ChatGPT, messages or a request of any API, or what
     `nexus session export` wrote. Importing it again changes nothing; of one that has grown, only what is new is added.

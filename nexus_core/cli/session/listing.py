@@ -9,7 +9,7 @@ import typer
 
 from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.cli.session.group import LedgerUrl, app, open_nexus
-from nexus_core.cli.session.tables import right_aligned
+from nexus_core.cli.tables import right_aligned
 from nexus_core.errors import UsageError
 from nexus_core.history.ledger.opening import without_secret
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _HEADING = ("SESSION", "TURNS", "TOKENS", "CACHED", "CHANGED", "STATE", "MODEL", "DIRECTORY")
 _NUMBERS = range(1, 4)
 _LONGEST_NAME = 60
+"""Characters of a name that the other columns stand beside; on a terminal, they stand below a longer one."""
 _DEEPEST = 5
 """Workers of workers of workers stand no farther to the right than that."""
 
@@ -84,15 +85,14 @@ def _under_makers(sessions: Sequence[Overview]) -> Iterator[tuple[Overview, int]
 def _print(shell: CommandShell, sessions: Sequence[tuple[Overview, int]]) -> None:
     styles: list[Style] = ["dim" if session.record.status == "archived" else "plain" for session, _ in sessions]
     rows = right_aligned([_HEADING, *(_row(session, depth) for session, depth in sessions)], _NUMBERS)
-    shell.console.table(rows, styles=["bold", *styles])
+    shell.console.table(rows, styles=["bold", *styles], longest_name=_LONGEST_NAME)
 
 
 def _row(session: Overview, depth: int) -> tuple[str, ...]:
     from nexus_core.cli.session.overview import hit_rate, moment, percent  # noqa: PLC0415 - as above
 
-    label = "  " * min(depth, _DEEPEST) + session.record.label
     return (
-        label if len(label) <= _LONGEST_NAME else f"{label[: _LONGEST_NAME - 1]}…",
+        "  " * min(depth, _DEEPEST) + session.record.label,
         f"{session.turns:,}",
         f"{session.tokens:,}",
         percent(hit_rate(session.usage)),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from nexus_core.cli.options import DryRun, Json, model_names
+from nexus_core.cli.options import DryRun, Json, Tools, dialect_names, model_option
 from nexus_core.cli.session.group import Label, LedgerUrl, app, open_session
 from nexus_core.errors import UnknownNameError, UsageError
 
@@ -28,17 +28,14 @@ Interrupt = Annotated[bool, typer.Option("--interrupt", help="A user's message g
 Interrupted = Annotated[
     bool, typer.Option("--interrupted", help="The reply was cut off; without FILE, the open turn is given up.")
 ]
-ModelName = Annotated[
-    str,
-    typer.Option(
-        "-m", "--model", metavar="MODEL", help="Whom the session asks from now on.", autocompletion=model_names
-    ),
-]
-Tools = Annotated[str, typer.Option("--tools", metavar="FILE", help="A list of tools, in the shape of any API.")]
+ModelName = Annotated[str, model_option("Whom the session asks from now on.")]
 To = Annotated[
     str,
     typer.Option(
-        "--to", metavar="API", help="With --json: the request to send next, for openai, responses, anthropic or gemini."
+        "--to",
+        metavar="API",
+        help="With --json: the request to send next, for openai, responses, anthropic, gemini or neutral.",
+        autocompletion=dialect_names,
     ),
 ]
 
@@ -78,7 +75,20 @@ def record(
 
     _require_sense(file, speaker, call, failed=failed)
     _require_api(to, json=json)
-    options = Options(label, file, speaker, call, failed, interrupt, interrupted, model, tools, to, dry_run, json)
+    options = Options(
+        label=label,
+        file=file,
+        speaker=speaker,
+        call=call,
+        is_error=failed,
+        interrupt=interrupt,
+        interrupted=interrupted,
+        model=model,
+        tools=tools,
+        api=to,
+        dry_run=dry_run,
+        json=json,
+    )
     with open_session(ctx, label, ledger, writes=not dry_run) as nexus:
         record_given(ctx.obj, nexus, options)
 

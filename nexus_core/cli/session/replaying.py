@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nexus_core.cli.options import Json, dialect_names
+from nexus_core.cli.options import Dialect, Json  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.cli.session.group import LedgerUrl, app, open_nexus
 
 if TYPE_CHECKING:
@@ -17,15 +17,6 @@ Step = Annotated[
     typer.Argument(
         metavar="STEP",
         help="A reply, by the id of its step or a part of that; or any step of a turn, for what was sent then.",
-    ),
-]
-Dialect = Annotated[
-    str,
-    typer.Option(
-        "--dialect",
-        metavar="API",
-        help="Print the body of that API's call: openai, responses, anthropic, gemini or neutral.",
-        autocompletion=dialect_names,
     ),
 ]
 

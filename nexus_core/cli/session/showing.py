@@ -7,13 +7,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
-from nexus_core.cli.session.group import Label, LedgerUrl, app, find_session, open_nexus
+from nexus_core.cli.session.group import Full, Label, LedgerUrl, app, find_session, open_nexus
 from nexus_core.errors import UsageError
 
 if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
 
 _TURNS = 5
+
+Step = Annotated[
+    str,
+    typer.Option(
+        "--step", metavar="ID", help="One step, with all that is known of it; some characters of its id will do."
+    ),
+]
+Turns = Annotated[
+    int | None,
+    typer.Option("--turns", metavar="N", min=0, help=f"So many of the newest turns; {_TURNS} by default."),
+]
+Everything = Annotated[bool, typer.Option("--all", help="All turns.")]
 
 EXAMPLES = """
 \b
@@ -28,18 +40,10 @@ def show(
     ctx: typer.Context,
     label: Label,
     *,
-    step: Annotated[
-        str,
-        typer.Option(
-            "--step", metavar="ID", help="One step, with all that is known of it; some characters of its id will do."
-        ),
-    ] = "",
-    turns: Annotated[
-        int | None,
-        typer.Option("--turns", metavar="N", min=0, help=f"So many of the newest turns; {_TURNS} by default."),
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All turns.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Long texts and results whole.")] = False,
+    step: Step = "",
+    turns: Turns = None,
+    everything: Everything = False,
+    full: Full = False,
     ledger: LedgerUrl = "",
     json: Json = False,
 ) -> None:

@@ -11,7 +11,7 @@ from nexus_core.cli.session.damage import Damaged, noting, tell_damage
 from nexus_core.cli.session.overview import look_over, moment
 from nexus_core.cli.session.reading import newest_turns
 from nexus_core.cli.session.step_facts import call_facts, step_facts
-from nexus_core.cli.session.telling import cost, tell_step, tell_turn
+from nexus_core.cli.session.telling import cost, print_lines, tell_step, tell_turn
 from nexus_core.errors import UsageError
 from nexus_core.history.ledger.stored import StoredStep
 from nexus_core.session.steps.naming import find_named
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from nexus_core.cli.session.overview import Overview
-    from nexus_core.cli.session.telling import Line
     from nexus_core.cli.shell import CommandShell
     from nexus_core.nexus import Nexus
     from nexus_core.session.session import Session
@@ -74,7 +73,7 @@ def show_turns(
         for turn in shown:
             shell.console.text("")
             with noting(damaged, record.label):
-                _print(shell, tell_turn(turn, full=full, remark=remark))
+                print_lines(shell.console, tell_turn(turn, full=full, remark=remark))
     tell_damage(shell, [*dict.fromkeys(damaged)])
 
 
@@ -92,7 +91,7 @@ def show_step(shell: CommandShell, nexus: Nexus, record: SessionRecord, name: st
         rows = [(name, value if isinstance(value, str) else _written(value)) for name, value in facts.items()]
         shell.console.table(rows)
         shell.console.text("")
-        _print(shell, tell_step(step, full=True))
+        print_lines(shell.console, tell_step(step, full=True))
     tell_damage(shell, damaged)
 
 
@@ -144,11 +143,3 @@ def _step_of(ledger: Ledger, record: SessionRecord, name: str) -> Step:
 
 def _written(value: object) -> str:
     return dumps(value, ensure_ascii=False)
-
-
-def _print(shell: CommandShell, lines: Iterable[Line]) -> None:
-    for line in lines:
-        if line.is_heading:
-            shell.console.table([(line.text,)], styles=["bold"])
-        else:
-            shell.console.text(line.text)

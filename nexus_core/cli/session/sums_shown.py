@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nexus_core.cli.session.overview import hit_rate, percent
 from nexus_core.cli.session.sums import ranked
-from nexus_core.cli.session.tables import right_aligned
+from nexus_core.cli.tables import right_aligned
 from nexus_core.text.console import counted
 from nexus_core.text.visible import visible_line
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from nexus_core.session.steps.turns import Turn
+    from nexus_core.text.console import Console
     from nexus_core.values.conversation import Usage
     from nexus_core.values.ledger import Step
     from nexus_core.values.message import Message
@@ -88,6 +89,15 @@ def tell_words(message: Message, *, full: bool) -> Iterator[Line]:
     """What a message says, indented."""
     for part in message.parts:
         yield from map(Line, _indented(_told(part, full=full)))
+
+
+def print_lines(console: Console, lines: Iterable[Line]) -> None:
+    """Print lines, the headings among them in bold."""
+    for line in lines:
+        if line.is_heading:
+            console.table([(line.text,)], styles=["bold"])
+        else:
+            console.text(line.text)
 
 
 def cost(usage: Usage) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nexus_core.cli.bars import PLAIN_WIDTH
+from nexus_core.cli.bars import line_width
 from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.cli.session.group import LedgerUrl, OptionalLabel, app, find_session, open_nexus
 from nexus_core.history.ledger.opening import without_secret
@@ -54,7 +52,6 @@ def tree(
     from nexus_core.cli.session.damage import tell_damage  # noqa: PLC0415 - as above
 
     shell: CommandShell = ctx.obj
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else PLAIN_WIDTH
     with open_nexus(ctx, ledger) as nexus:
         records = nexus.ledger.sessions(status=None)
         found, damaged = find_trees(nexus.ledger, records)
@@ -70,7 +67,7 @@ def tree(
             told = {"trees": document, "more_trees": len(trees) - len(some)}
             shell.console.json({"schema": 1, **told, "damaged": [each._asdict() for each in damaged]})
         elif trees:
-            _print(shell, read, len(trees), None if everything else _LINES, width)
+            _print(shell, read, len(trees), None if everything else _LINES)
         elif damaged:
             pass
         elif label is None:
@@ -111,9 +108,7 @@ def _enough(read: Iterator[tuple[Tree, list[Line]]], most: int | None) -> Iterat
                 return
 
 
-def _print(
-    shell: CommandShell, read: Iterator[tuple[Tree, list[Line]]], trees: int, most: int | None, width: int
-) -> None:
+def _print(shell: CommandShell, read: Iterator[tuple[Tree, list[Line]]], trees: int, most: int | None) -> None:
     from nexus_core.cli.session.drawing import draw  # noqa: PLC0415 - as above
 
     drawn = shown = 0
@@ -121,7 +116,7 @@ def _print(
         if number:
             shell.console.text("")
         shell.console.table([(_heading(each, lines),)], styles=["bold"])
-        text = list(draw({line.branch.id: line for line in lines}, each.root, width))
+        text = list(draw({line.branch.id: line for line in lines}, each.root, line_width()))
         room = None if most is None else max(most - drawn, 1)
         for line in islice(text, room):
             shell.console.text(line)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core.cli.options import DryRun, Json  # noqa: TC001 - Typer reads annotations at run time
-from nexus_core.cli.session.group import Label, LedgerUrl, app, find_session, open_nexus
+from nexus_core.cli.session.group import Full, Label, LedgerUrl, app, find_session, open_nexus
 from nexus_core.errors import UsageError
 from nexus_core.text.visible import visible_line
 
@@ -24,7 +24,6 @@ Compaction = Annotated[
         help="A compaction, by the id of its step or a part of that; or a session, for its latest.",
     ),
 ]
-Full = Annotated[bool, typer.Option("--full", help="Long texts and results whole.")]
 
 
 @app.command(epilog="\b\nExamples:\n  nexus session undo auth-bug\n  nexus session undo auth-bug --dry-run")
@@ -93,15 +92,11 @@ def _trial(nexus: Nexus, label: str) -> Reverted:
 
 
 def _print_steps(shell: CommandShell, steps: tuple[Step, ...], *, full: bool) -> None:
-    from nexus_core.cli.session.telling import tell_step  # noqa: PLC0415 - as above
+    from nexus_core.cli.session.telling import print_lines, tell_step  # noqa: PLC0415 - as above
 
     for step in steps:
         if step.kind == "sealed":  # it says what the input said, as it was sent
             continue
         if step.id == step.turn:
             shell.console.table([(f"Turn {step.turn}",)], styles=["bold"])
-        for line in tell_step(step, full=full):
-            if line.is_heading:
-                shell.console.table([(line.text,)], styles=["bold"])
-            else:
-                shell.console.text(line.text)
+        print_lines(shell.console, tell_step(step, full=full))

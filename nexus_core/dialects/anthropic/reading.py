@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nexus_core.values.message import Role
     from nexus_core.values.parts import Part
 
-_ROLES: tuple[Role, ...] = ("user", "assistant", "system")
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 
 
 def read_message(item: object) -> Message:
@@ -32,7 +32,7 @@ def read_message(item: object) -> Message:
 def read_plain(block: dict[str, Any]) -> Message:
     """The same of a dict that may be taken apart."""
     given = take_text(block, "role")
-    role = next((role for role in _ROLES if role == given), None)
+    role = _ROLES.get(given)
     if role is None:
         hint = did_you_mean(given, _ROLES) or f"Anthropic knows {', '.join(_ROLES)}"
         raise MessageError(f"unknown role {given!a}", path="role", hint=hint)
@@ -55,4 +55,4 @@ def read_system(given: Any) -> Message:  # noqa: ANN401 - a text, or a list of b
 
 
 def _only_results(parts: Sequence[Part]) -> bool:
-    return bool(parts) and all(isinstance(part, ToolResult) for part in parts)
+    return {*map(type, parts)} == {ToolResult}

@@ -35,8 +35,10 @@ def read_reply(reply: object) -> Reply:
     body = answer.message
     if body.get("type") == "error":
         raise MessageError(f"the server answered with an error: {shown(_complaint(body))}", path="error")
-    said = {key: body[key] for key in ("role", "content") if key in body}
-    message = read_plain({"role": "assistant"} | said)
+    said = {"role": body.get("role", "assistant")}
+    if "content" in body:
+        said["content"] = body["content"]
+    message = read_plain(said)
     if answer.unfinished:
         parts = tuple(_cut_off(part, answer.unfinished.get(index)) for index, part in enumerate(message.parts))
         message = replace(message, parts=parts)
@@ -73,7 +75,7 @@ def _usage(body: dict[str, Any]) -> Usage | None:
         return None
     usage = mapping_in(body, "usage")
     with at("usage"):
-        read, written = (number_in(usage, f"cache_{way}_input_tokens") for way in ("read", "creation"))
+        read, written = number_in(usage, "cache_read_input_tokens"), number_in(usage, "cache_creation_input_tokens")
         key = "output_tokens_details"
         details = {} if usage.get(key) is None else mapping_in(usage, key)
         return Usage(

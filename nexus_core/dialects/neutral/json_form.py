@@ -58,6 +58,20 @@ class _Form(NamedTuple):
     read: Callable[[Any], object]
 
 
+class _Writing(NamedTuple):
+    """How values of a kind are written.
+
+    Attributes:
+        beginning: What is said of each of them.
+        values: Gets the fields of one, all at once.
+        forms: How each field is written: its name, `is_written`, `usual` and `write`.
+    """
+
+    beginning: dict[str, Any]
+    values: Callable[[object], tuple[Any, ...]]
+    forms: list[tuple[str, bool, object, Callable[[Any], object]]]
+
+
 def encode(value: object) -> dict[str, Any]:
     """A message, part, tool, request or reply as JSON.
 
@@ -67,10 +81,8 @@ def encode(value: object) -> dict[str, Any]:
     kind: Any = type(value)
     if kind not in _WRITTEN:
         kind = _written_base(value)
-    body: dict[str, Any] = {_MARK: VERSION} if kind in _WHOLE else {}
-    if kind in _NAMES:
-        body[_KIND] = _NAMES[kind]
-    values, forms = _written_forms(kind)
+    beginning, values, forms = _writing(kind)
+    body = dict(beginning)
     for (name, is_written, usual, write), given in zip(forms, values(value), strict=True):
         if is_written or given != usual:
             try:
@@ -128,13 +140,13 @@ def _forms(kind: type[Any]) -> dict[str, _Form]:
 
 
 @cache
-def _written_forms(
-    kind: type[Any],
-) -> tuple[Callable[[object], tuple[Any, ...]], list[tuple[str, bool, object, Callable[[Any], object]]]]:
-    """What gets the fields of a value, all at once, and how each is written."""
+def _writing(kind: type[Any]) -> _Writing:
+    beginning: dict[str, Any] = {_MARK: VERSION} if kind in _WHOLE else {}
+    if kind in _NAMES:
+        beginning[_KIND] = _NAMES[kind]
     forms = _forms(kind).values()  # type: ignore[arg-type] # classes are hashable
     listed = [(form.name, form.is_written, form.usual, form.write) for form in forms]
-    return attrgetter(*(form.name for form in forms)), listed
+    return _Writing(beginning, attrgetter(*(form.name for form in forms)), listed)
 
 
 def _form(field: Field[Any]) -> _Form:
@@ -156,7 +168,7 @@ def _ways(written: str) -> tuple[Callable[[Any], object], Callable[[Any], object
 
 
 def _each(convert: Callable[[Any], object], given: object) -> list[object]:
-    if not isinstance(given, list | tuple):
+    if type(given) is not tuple and not isinstance(given, list | tuple):
         raise MessageError(f"expected a list, not {named(given)}")
     found = []
     for index, item in enumerate(given):
@@ -188,7 +200,7 @@ def _scalar(wanted: str, kind: type, given: object) -> object:
 
 
 def _word(words: Sequence[str], given: object, path: str = "") -> str:
-    given = plain(given)
+    given = given if type(given) is str else plain(given)
     if isinstance(given, str) and given in words:
         return given
     listed = ", ".join(word or '""' for word in words)

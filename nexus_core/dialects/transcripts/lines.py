@@ -10,7 +10,7 @@ from nexus_core.dialects.plain import DEEPEST
 from nexus_core.errors import MessageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from nexus_core.dialects.transcripts.account import Account
 
@@ -57,10 +57,9 @@ def mapping_under(value: dict[str, Any], key: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def objects_in(value: object) -> Iterator[dict[str, Any]]:
+def objects_in(value: object) -> list[dict[str, Any]]:
     """The objects of a list; none where it is no list."""
-    if isinstance(value, list):
-        yield from (each for each in value if isinstance(each, dict))
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def not_json(error: json.JSONDecodeError) -> str:

@@ -51,7 +51,7 @@ class _Reading:
                 self._steps[name] = record
                 continue
             if recognises(record.value) and not self._sessions:
-                self._sessions = list(objects_in(record.value["sessions"]))
+                self._sessions = objects_in(record.value["sessions"])
             account.keep(record.number, next(iter(record.value), "empty"), record.value)
         self._parents = {name: word_in(record.value, "parent") for name, record in self._steps.items()}
 

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _AT_ONCE = 256
 """How much chance is asked for at a time, where many names are made."""
-_FROM_BASE32 = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", _ALPHABET.encode())
+_OF_BYTES = _ALPHABET.encode() * (256 // len(_ALPHABET))
+"""A character for each byte, every one for as many."""
 _PAIRS = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
 
 
@@ -28,11 +29,9 @@ def new_id(created: int | None = None) -> str:
 
 def new_ids() -> Iterator[str]:
     """Any number of such names, all of this moment."""
-    from base64 import b32encode  # noqa: PLC0415 - few make many
-
     moment = new_id()[:10]
     while True:
-        chance = b32encode(os.urandom(10 * _AT_ONCE)).translate(_FROM_BASE32).decode()
+        chance = os.urandom(16 * _AT_ONCE).translate(_OF_BYTES).decode()
         for at in range(0, len(chance), 16):
             yield moment + chance[at : at + 16]
 

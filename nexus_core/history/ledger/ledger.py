@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn, get_args
+from typing import TYPE_CHECKING, get_args
 
 from nexus_core.errors import ConflictError, ExistsError, LedgerError, UnknownNameError
 from nexus_core.history.ledger.growing import draft, lined_up
 from nexus_core.history.ledger.ids import new_id
 from nexus_core.history.ledger.ids import now as time_now
 from nexus_core.history.ledger.media import address_of
-from nexus_core.history.ledger.reading import scan, thread
-from nexus_core.history.ledger.rebuilding import rebuild
+from nexus_core.history.ledger.reading import no_step, scan, thread
 from nexus_core.history.ledger.rows import AliasRow, BranchRow, HistoryRow, SessionRow, StepRow
 from nexus_core.history.ledger.stored import StoredStep
 from nexus_core.history.ledger.texts import clean, label_of, write_json
-from nexus_core.history.ledger.verifying import verify
 from nexus_core.values.ledger import SessionRecord, SessionStatus
 
 if TYPE_CHECKING:
@@ -179,6 +177,8 @@ class StoreLedger:
 
     def verify(self, *, advance: Callable[[int], None] = _unwatched) -> Iterable[Finding]:
         """What was changed, deleted, reordered or damaged; `advance(1)` is called for every step looked at."""
+        from nexus_core.history.ledger.verifying import verify  # noqa: PLC0415 - seldom asked for
+
         return verify(self.store, advance)
 
     def repair(self, target: StoreLedger, *, advance: Callable[[float], None] = _unwatched) -> Rebuilt:
@@ -191,6 +191,8 @@ class StoreLedger:
         Raises:
             LedgerError: There is something in the target already, or nothing is whole in this one.
         """
+        from nexus_core.history.ledger.rebuilding import rebuild  # noqa: PLC0415 - as above
+
         return rebuild(self.store.salvage(), target.store, advance)
 
     def close(self) -> None:
@@ -214,7 +216,7 @@ class StoreLedger:
         if row.head is not None:
             place = self.store.place(row.head)
             if place is None:
-                _missing(row.head)
+                raise no_step(row.head)
             if not place.closes:
                 raise LedgerError(
                     f"step {row.head} does not end a turn, so nothing can be forked from it",
@@ -241,7 +243,7 @@ class StoreLedger:
         """Add steps behind a session's tip, and move it there."""
         parent = None if session.tip is None else self.store.place(session.tip)
         if parent is None and session.tip is not None:
-            _missing(session.tip)
+            raise no_step(session.tip)
         is_free = parent is not None and not self.store.is_taken(parent.branch, parent.position + 1)
         branch = parent.branch if parent is not None and is_free else new[0].id
         rows = lined_up(new, parent, turn=session.open_turn, branch=branch)
@@ -249,7 +251,7 @@ class StoreLedger:
             for digest, content in each.blobs.items():
                 self.store.add_blob(digest, content)
         if branch == new[0].id:
-            self.store.add_branch(BranchRow(branch, *((parent.branch, parent.position) if parent else (None, -1))))
+            self.store.add_branch(BranchRow.behind(parent, branch))
         self.store.add_steps(rows)
         heads = [row for row in rows if row.closes]
         moved = session._replace(
@@ -307,10 +309,6 @@ def _record(row: SessionRow) -> SessionRecord:
         updated=row.updated,
         data=json.loads(row.data),
     )
-
-
-def _missing(name: str) -> NoReturn:
-    raise LedgerError(f"there is no step {name}", hint="`nexus session verify` says whether it was deleted")
 
 
 def _taken(label: str, there: SessionRow) -> ExistsError:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, TypeVar
 from nexus_core.history.ledger.ids import new_id
 from nexus_core.history.ledger.ids import now as time_now
 from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.history.ledger.rebuilding import Salvaged
-from nexus_core.history.ledger.rows import AliasRow, BranchRow, HistoryRow, Place, SessionRow, StepRow
+from nexus_core.history.ledger.rows import Salvaged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from nexus_core.history.ledger.rows import AliasRow, BranchRow, HistoryRow, Place, SessionRow, StepRow
     from nexus_core.history.ledger.store import Record
     from nexus_core.values.finding import Finding
 
@@ -100,7 +100,7 @@ class MemoryStore:
     def place(self, name: str) -> Place | None:
         """Where a step stands."""
         row = self._steps.get(name)
-        return None if row is None else Place(*(getattr(row, field) for field in Place._fields))
+        return None if row is None else row.place
 
     def is_taken(self, branch: str, position: int) -> bool:
         """Whether a step stands there."""

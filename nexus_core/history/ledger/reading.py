@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from nexus_core.errors import LedgerError
 from nexus_core.history.ledger.rows import StepRow
 from nexus_core.history.ledger.stored import StoredStep
-from nexus_core.history.ledger.texts import canonical, joined_halves
+from nexus_core.history.ledger.texts import canonical
+from nexus_core.text.surrogates import join_halves
 from nexus_core.values.parts import Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from nexus_core.history.ledger.rows import Place
     from nexus_core.history.ledger.store import Record, Store
     from nexus_core.values.ledger import Step
     from nexus_core.values.message import Message
@@ -27,7 +29,7 @@ _AT_ONCE = 200
 
 def thread(store: Store, tip: str, *, first: str | None, limit: int | None) -> list[Record]:
     """The steps up to and including `tip`, oldest first: from `first` on, or the newest `limit`."""
-    floor = 0 if first is None else _position(store, first)
+    floor = 0 if first is None else _place(store, first).position
     left = EVERYTHING if limit is None else max(limit, 0)
     found: list[Record] = []
     name: str | None = tip
@@ -36,7 +38,7 @@ def thread(store: Store, tip: str, *, first: str | None, limit: int | None) -> l
         if not rows:
             if name == tip and floor:  # or it is older than `first`
                 break
-            raise LedgerError(f"there is no step {name}", hint="`nexus session verify` says whether it was deleted")
+            raise no_step(name)
         if found and rows[0][_POSITION] >= found[-1][_POSITION]:
             raise LedgerError(
                 f"step {name} is damaged: it comes before itself", hint="`nexus session verify` says more"
@@ -63,10 +65,8 @@ def scan(
         within: So many steps are looked at; of a long thread, not those before.
         blob: Fetches what messages refer to.
     """
-    place = store.place(tip)
-    if place is None:
-        raise LedgerError(f"there is no step {tip}", hint="`nexus session verify` says whether it was deleted")
-    wanted = joined_halves(text)
+    place = _place(store, tip)
+    wanted = join_halves(text)
     # As it is written inside JSON, so that the store can leave out most of what does not contain it.
     needle = canonical(wanted)[1:-1]
     branch: str | None = place.branch
@@ -112,8 +112,13 @@ def _strings(value: object) -> Iterator[str]:
             yield from _strings(item)
 
 
-def _position(store: Store, name: str) -> int:
+def no_step(name: str) -> LedgerError:
+    """The error for a step that should be there and is not."""
+    return LedgerError(f"there is no step {name}", hint="`nexus session verify` says whether it was deleted")
+
+
+def _place(store: Store, name: str) -> Place:
     place = store.place(name)
     if place is None:
-        raise LedgerError(f"there is no step {name}", hint="`nexus session verify` says whether it was deleted")
-    return place.position
+        raise no_step(name)
+    return place

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_core.errors import LedgerError
 from nexus_core.history.ledger.texts import canonical
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class StepRow(NamedTuple):
@@ -27,6 +31,11 @@ class StepRow(NamedTuple):
     created: int
     digest: str
     chain: str
+
+    @property
+    def place(self) -> Place:
+        """What has to be known of it to put another behind it."""
+        return Place(*(getattr(self, name) for name in Place._fields))
 
 
 class Place(NamedTuple):
@@ -55,6 +64,11 @@ class BranchRow(NamedTuple):
     id: str
     parent: str | None
     position: int
+
+    @classmethod
+    def behind(cls, parent: Place | StepRow | None, name: str) -> BranchRow:
+        """The branch that begins with a step, by its name, behind another or behind nothing."""
+        return cls(name, parent.branch, parent.position) if parent else cls(name, None, -1)
 
 
 class SessionRow(NamedTuple):
@@ -111,17 +125,32 @@ class HistoryRow(NamedTuple):
         return HistoryRow(*self[:-1], seal_of(*self[:-1]))
 
 
+class Salvaged(NamedTuple):
+    """What was found in a damaged store, whole or not, in any order, some of it more than once."""
+
+    steps: Iterable[StepRow]
+    sessions: Iterable[SessionRow]
+    aliases: Iterable[AliasRow]
+    history: Iterable[HistoryRow]
+    blobs: Iterable[tuple[str, bytes]]
+
+
+def is_sealed(row: SessionRow | AliasRow | HistoryRow) -> bool:
+    """Whether a short row is as it was written."""
+    try:
+        return row.sealed() == row
+    except (LedgerError, UnicodeError):  # a value of a kind that is never stored
+        return False
+
+
 def digest_of(row: StepRow) -> str:
     """The address of a step's content: what was said and known, when, in which turn, after what.
 
     It is that of the text as it is stored, with the order of its keys, because that is what is sent again.
     """
     facts = canonical([row.id, row.parent, row.turn, row.kind, row.closes, row.tokens, row.counter, row.created])
-    # Line breaks inside JSON are escaped, so that no two contents give one text.
-    digest = blake2b(f"{facts}\n".encode(), digest_size=32)
-    digest.update(f"{row.messages}".encode())  # whatever damage made of it
-    digest.update(f"\n{row.data}".encode())
-    return digest.hexdigest()
+    # Line breaks inside JSON are escaped, so that no two contents give one text, whatever damage made of them.
+    return blake2b(f"{facts}\n{row.messages}\n{row.data}".encode(), digest_size=32).hexdigest()
 
 
 def chain_of(before: str, digest: str) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.errors import LedgerError
-from nexus_core.history.ledger.rows import AliasRow, HistoryRow, SessionRow, StepRow
+from nexus_core.history.ledger.rows import AliasRow, HistoryRow, SessionRow, StepRow, is_sealed
 from nexus_core.values.finding import Finding
 
 if TYPE_CHECKING:
@@ -69,14 +68,6 @@ def keep_sessions(
         if alias.session in known and alias.alias not in labels:
             kept.aliases.append(alias)
     return kept
-
-
-def is_sealed(row: SessionRow | AliasRow | HistoryRow) -> bool:
-    """Whether a record is as it was written."""
-    try:
-        return row.sealed() == row
-    except (LedgerError, UnicodeError):  # a value of a kind that is never stored
-        return False
 
 
 def _standing(row: SessionRow, steps: Mapping[str, StepRow], heads: Sequence[str]) -> SessionRow:

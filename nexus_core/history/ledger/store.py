@@ -9,8 +9,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any
 
-    from nexus_core.history.ledger.rebuilding import Salvaged
-    from nexus_core.history.ledger.rows import AliasRow, BranchRow, HistoryRow, Place, SessionRow, StepRow
+    from nexus_core.history.ledger.rows import AliasRow, BranchRow, HistoryRow, Place, Salvaged, SessionRow, StepRow
     from nexus_core.values.finding import Finding
 
     Record = tuple[Any, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from nexus_core.dialects.fields import at
+from nexus_core.dialects.fields import joined
 from nexus_core.dialects.neutral import from_json, to_json
 from nexus_core.errors import LedgerError, MessageError
 from nexus_core.history.ledger.media import may_hold_media, put_back, refers_to_media, taken_out
@@ -33,8 +33,10 @@ def pack_messages(messages: Iterable[Message]) -> tuple[str, dict[str, bytes]]:
     blobs: dict[str, bytes] = {}
     written = []
     for index, message in enumerate(messages):
-        with at(f"messages[{index}]"):
+        try:
             written.append(to_json(message))
+        except MessageError as error:
+            raise joined(f"messages[{index}]", error) from None
     text = write_json(written, "a message")
     if may_hold_media(text):
         text = write_json(taken_out(json.loads(text), blobs), "a message")

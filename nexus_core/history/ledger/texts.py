@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from json.encoder import JSONEncoder
+from json import encoder
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.errors import LedgerError, UsageError
+from nexus_core.text.surrogates import join_halves
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,8 +16,19 @@ if TYPE_CHECKING:
 LONGEST_LABEL = 500
 """Characters of a session's name; more do not fit into every database's index."""
 
-_in_order = JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
-_sorted = JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+
+def _writer(*, sort_keys: bool) -> Callable[[object], str]:
+    """What writes a value as JSON, made once: the standard library makes it anew for every text, three times a step."""
+    plain = encoder.JSONEncoder(sort_keys=sort_keys, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    make: Any = getattr(encoder, "c_make_encoder", None)
+    if make is None:  # another Python than CPython
+        return plain.encode
+    options = (sort_keys, plain.skipkeys, plain.allow_nan)
+    pieces = make(None, plain.default, encoder.encode_basestring, None, ":", ",", *options)
+    return lambda value: "".join(pieces(value, 0))
+
+
+_in_order, _sorted = _writer(sort_keys=False), _writer(sort_keys=True)
 
 
 def write_json(value: object, what: str = "data") -> str:
@@ -38,7 +50,7 @@ def canonical(value: object, what: str = "data") -> str:
 
 def clean(text: str) -> str:
     """A name or other short text as it is stored: NUL and halves of characters become U+FFFD."""
-    return (text if text.isascii() else joined_halves(text)).replace("\0", "\ufffd")
+    return (text if text.isascii() else join_halves(text)).replace("\0", "\ufffd")
 
 
 def label_of(text: str) -> str:
@@ -55,11 +67,6 @@ def label_of(text: str) -> str:
     return label
 
 
-def joined_halves(text: str) -> str:
-    """Two halves of a character become one; a half alone becomes U+FFFD."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
 def _text(value: object, what: str, encode: Callable[[object], str]) -> str:
     try:
         text = encode(value)
@@ -73,7 +80,7 @@ def _text(value: object, what: str, encode: Callable[[object], str]) -> str:
 def _mended(value: object, what: str, encode: Callable[[object], str]) -> str:
     """JSON of what cannot be written as it is: numbers that are infinite or none, halves of characters."""
     try:
-        text = joined_halves(encode(_finite(value)))
+        text = join_halves(encode(_finite(value)))
         return encode(json.loads(text))  # two keys may be one by now, and stand in another order
     except (TypeError, ValueError, RecursionError) as error:
         hint = "give dicts, lists, text and numbers"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_core.errors import LedgerError, UnreachableError
 from nexus_core.history.ledger.growing import compaction_of, total_of
 from nexus_core.history.ledger.media import address_of, references, refers_to_media
-from nexus_core.history.ledger.rows import AliasRow, HistoryRow, Place, SessionRow, StepRow, chain_of, digest_of
+from nexus_core.history.ledger.rows import SessionRow, StepRow, chain_of, digest_of, is_sealed
 from nexus_core.history.ledger.stored import why_unreadable
 from nexus_core.values.finding import Finding
 
@@ -100,7 +100,7 @@ def _fault(row: StepRow, before: StepRow | None) -> str:
         return "changed: its content is not what was recorded"
     if row.parent != (before.id if before else None):
         return "missing: the step before it is gone, or another stands there"
-    parent = None if before is None else Place(*(getattr(before, field) for field in Place._fields))
+    parent = before.place if before else None
     if chain_of(before.chain if before else "", row.digest) != row.chain:
         return "changed: the chain of digests breaks here"
     if row.position != (before.position + 1 if before else 0):
@@ -134,7 +134,7 @@ def _check_sessions(store: Store, seen: Seen) -> Iterator[Finding]:
     heads: dict[str, tuple[int, str]] = {}
     for note in store.history_rows():
         place = store.place(note.step)
-        if _is_unsealed(note) or note.session not in known:
+        if not is_sealed(note) or note.session not in known:
             yield Finding("session-changed", f"the note that session {note.session} was put on {note.step} was changed")
         elif place is None:
             label = known[note.session].label
@@ -145,7 +145,7 @@ def _check_sessions(store: Store, seen: Seen) -> Iterator[Finding]:
         for fault in _session_faults(store, row, heads.get(row.id, (-1, None))[1]):
             yield Finding("session-changed", f"session {row.label!r}: {fault}")
     for alias in sorted(store.alias_rows(), key=repr):
-        if _is_unsealed(alias) or alias.session not in known:
+        if not is_sealed(alias) or alias.session not in known:
             yield Finding("session-changed", f"the alias {alias.alias!r} was changed")
     yield from _check_branches(store, seen)
     tips = {row.tip for row in known.values()} | seen.forked
@@ -155,7 +155,7 @@ def _check_sessions(store: Store, seen: Seen) -> Iterator[Finding]:
 
 
 def _session_faults(store: Store, row: SessionRow, head: str | None) -> Iterator[str]:
-    if _is_unsealed(row):
+    if not is_sealed(row):
         yield "its record was changed"
         return
     if head != row.head:
@@ -175,10 +175,3 @@ def _check_branches(store: Store, seen: Seen) -> Iterator[Finding]:
         elif recorded.get(name) != seen.begins[name]:
             what = f"step {name}: the record of the branch that begins with it was changed"
             yield Finding("step-misplaced", what, step=name)
-
-
-def _is_unsealed(row: SessionRow | AliasRow | HistoryRow) -> bool:
-    try:
-        return row.sealed() != row
-    except LedgerError:  # a value of a kind that is never stored
-        return True

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_core.dialects.plain import DEEPEST
 from nexus_core.errors import MessageError
+from nexus_core.text.surrogates import join_halves
 from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
@@ -93,11 +94,12 @@ def _clean(work: Work, draft: Draft, clean: Callable[[str], str], code: str, wha
         return
     work.note(code, draft, f"there is {what} in it")
     # A sealed thought that is changed is worth nothing, and refused.
-    draft.parts = [new for new, old in zip(parts, draft.parts, strict=True) if new is old or not _is_sealed(old)]
+    draft.parts = [new for new, old in zip(parts, draft.parts, strict=True) if new is old or not is_sealed(old)]
     draft.message = replace(message, name=name, extra=extra)
 
 
-def _is_sealed(part: Part) -> bool:
+def is_sealed(part: Part) -> bool:
+    """Whether it is reasoning that its provider has signed or encrypted."""
     return isinstance(part, Reasoning) and bool(part.signature or part.encrypted)
 
 
@@ -134,7 +136,7 @@ def _cleaned_json(value: Any, clean: Callable[[str], str]) -> Any:  # noqa: ANN4
 def _whole(text: str) -> str:
     if text.isascii() or not _SURROGATE.search(text):
         return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return join_halves(text)
 
 
 def _without_nul(text: str) -> str:

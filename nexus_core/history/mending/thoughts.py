@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nexus_core.history.mending.texts import is_blank
+from nexus_core.history.mending.texts import is_blank, is_sealed
 from nexus_core.values.parts import Reasoning
 
 if TYPE_CHECKING:
@@ -55,4 +55,4 @@ def _says_something(part: Part, work: Work) -> bool:
 
 
 def _is_unsigned(part: Part) -> bool:
-    return isinstance(part, Reasoning) and not (part.signature or part.encrypted)
+    return isinstance(part, Reasoning) and not is_sealed(part)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _PARTS = get_args(Part)
 _GEMINI_PARTS = frozenset({"text", "inlineData", "inline_data", "fileData", "file_data"})
 _RANGE = 2
-_EXAMPLES = {"profile": '{"name": "Ada"}'}
+_EXAMPLES = {"profile": '{"friends_profile": "Ada likes green tea."}'}
 _ATTACHMENTS = 'for example [{"path": "a.py", "lines": [1, 20]}]'
 
 

@@ -6,19 +6,22 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core.assembly.call import Call, arrange_sent
-from nexus_core.assembly.cut import fit
-from nexus_core.assembly.placements import Pieces, place_all, read_mentions
+from nexus_core.assembly.call import arrange_sent
+from nexus_core.assembly.cutting import fit
+from nexus_core.assembly.placements import read_mentions
 from nexus_core.assembly.sent import TRIED, Sent, halve
-from nexus_core.assembly.writing_later import LaterWriter
 from nexus_core.compaction.options import compaction_options
+from nexus_core.session.asking.making import Ingredients, make_call
 from nexus_core.session.asking.occasion import with_event
 from nexus_core.session.asking.window import Window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nexus_core.assembly.cut import Cut, Fitting, Kept
+    from nexus_core.assembly.call import Call
+    from nexus_core.assembly.cut import Cut
+    from nexus_core.assembly.cutting import Kept
+    from nexus_core.assembly.fitting import Fitting
     from nexus_core.assembly.placements import Mention
     from nexus_core.assembly.standing import Standing
     from nexus_core.session.asking.inputs import Said
@@ -56,6 +59,7 @@ class Plan(NamedTuple):
         event: What the open turn is about, as it is sent at least.
         window: What fits into the call.
         standing: What stands around the session.
+        overflows: Whether it does not fit although everything is left out that may be.
     """
 
     call: Call
@@ -64,6 +68,7 @@ class Plan(NamedTuple):
     event: Sent | None
     window: Window
     standing: Standing
+    overflows: bool
 
 
 class _Pieces(NamedTuple):
@@ -127,7 +132,9 @@ class Planner:
         seal = None if opened is None or said is not None else self._seal(opened, draft, kept.cut, worded)
         due = self._due(kept.taken + sum(call.fixed.values()))
         about = (each for each in kept.sent if each.is_input and each.turn == turn)
-        return Plan(call, seal, due, worded.plain if worded else next(about, None), window, self._standing)
+        event = worded.plain if worded else next(about, None)
+        overflows = due is not None and self._over(pieces, draft, kept) > 0
+        return Plan(call, seal, due, event, window, self._standing, overflows)
 
     def _fit(self, pieces: _Pieces) -> tuple[Draft, Kept, Worded | None]:
         """The epoch and what stays beside it; a new one where announcements are left out, or do not fit."""
@@ -144,17 +151,19 @@ class Planner:
         """Whether a prompt with all changes in it must take the place of one beside announcements of them."""
         if kept.cut is not None and kept.cut != self._state.cut and self._state.view not in ("", draft.epoch.view):
             return True  # what was announced may be left out; all after the prompt is read anew in any case
-        room = self._window.fitting(pieces.turn, self._state.tip, draft.epoch).room
-        return worded is not None and _tokens(kept) > room and bool(self._notices(draft))
+        return worded is not None and bool(self._notices(draft)) and self._over(pieces, draft, kept) > 0
 
     def _kept(self, pieces: _Pieces, draft: Draft) -> tuple[Kept, Worded | None]:
         fitting = self._window.fitting(pieces.turn, self._state.tip, draft.epoch)
         kept, worded = self._chosen(pieces, draft, fitting)
-        if self._standing.renderer.arrange is None:
-            return kept, worded
-        while (over := self._arranged(pieces, draft, kept) - fitting.room) > 0:
-            fewer, again = self._chosen(pieces, draft, fitting._replace(room=_tokens(kept) - over))
-            if _tokens(fewer) >= _tokens(kept):  # there is nothing more to leave out
+        while self._standing.renderer.arrange is not None:
+            tokens, size = self._taken(pieces, draft, kept)
+            if tokens <= fitting.room and size <= fitting.bytes:
+                break
+            room, most = fitting.room - tokens + _tokens(kept), fitting.bytes - size + _size(kept)
+            fitting = fitting._replace(room=min(room, fitting.room), bytes=min(most, fitting.bytes))
+            fewer, again = self._chosen(pieces, draft, fitting)
+            if _tokens(fewer) >= _tokens(kept) and _size(fewer) >= _size(kept):  # there is nothing more to leave out
                 break
             kept, worded = fewer, again
         return kept, worded
@@ -170,12 +179,20 @@ class Planner:
         wording = Wording(pieces.request, self._standing, told, window, pieces.now)
         return wording.fit(self._said(pieces.said, history, turn), self._before(history, turn), cut, fitting)
 
-    def _arranged(self, pieces: _Pieces, draft: Draft, kept: Kept) -> int:
-        """What it takes as the renderer rearranges it."""
-        renderer, turn = self._standing.renderer, pieces.turn
+    def _over(self, pieces: _Pieces, draft: Draft, kept: Kept) -> int:
+        """How many tokens do not fit; below 0, how many there are left."""
+        tokens, _ = self._taken(pieces, draft, kept)
+        return tokens - self._window.fitting(pieces.turn, self._state.tip, draft.epoch).room
+
+    def _taken(self, pieces: _Pieces, draft: Draft, kept: Kept) -> tuple[int, int]:
+        """The tokens and the bytes of the messages, as the renderer may rearrange them."""
+        renderer, turn, scales = self._standing.renderer, pieces.turn, self._window.scales
+        if renderer.arrange is None:
+            return _tokens(kept), _size(kept)
         past, said = arrange_sent(pieces.request, renderer, kept.sent, turn, draft.epoch.tools)
-        weigh, (_, _, progress) = self._window.scales.weigh, halve(kept.sent, turn)
-        return sum(map(weigh, past)) + (weigh(said) if said else 0) + sum(each.tokens for each in progress)
+        arranged, (_, _, progress) = [*past, *([said] if said else [])], halve(kept.sent, turn)
+        tokens = sum(map(scales.weigh, arranged)) + sum(each.tokens for each in progress)
+        return tokens, sum(map(scales.measure, arranged)) + sum(each.size for each in progress)
 
     # ---- what was said ----------------------------------------------------------------------------------------
 
@@ -226,31 +243,22 @@ class Planner:
     # ---- what comes of it -------------------------------------------------------------------------------------
 
     def _call(self, request: Request, draft: Draft, kept: Kept, turn: str, mentions: Sequence[Mention]) -> Call:
-        settings, window = self._standing.settings, self._window
-        options = settings.get("provider.options")
-        dropped = self._left_out(kept.cut)
-        return Call(
+        standing = self._standing
+        made_of = Ingredients(
             request=request,
             epoch=draft.epoch,
-            renderer=self._standing.renderer,
+            renderer=standing.renderer,
             sent=kept.sent,
             turn=turn,
             parent_turn=self._parent_turn(),
-            provider=str(settings.get("provider.provider") or window.model.api),
-            options=options if isinstance(options, dict) else {},
-            permissions=self._standing.permissions,
-            allowance=window.allowance,
-            fixed=window.scales.weigh_epoch(draft.epoch),
-            memory=sum(each.tokens for each in mentions if each.kind == "memory" and not each.refusal),
-            dropped=dropped,
-            findings=window.findings,
-            weigh=window.scales.weigh,
-            placements=partial(
-                place_all,
-                Pieces(partial(self._static, draft), kept.sent, dropped, turn, mentions, window.scales.placed),
-            ),
-            writer=LaterWriter(window.model, partial(self._place.model, settings=settings), settings),
+            permissions=standing.permissions,
+            mentions=mentions,
+            dropped=self._left_out(kept.cut),
+            hidden=self._told_in_words(kept),
+            static=partial(self._static, draft),
         )
+        call = make_call(self._place, standing.settings, self._window, made_of)
+        return call._replace(findings=self._window.findings)
 
     def _left_out(self, cut: Cut | None) -> tuple[Decision, ...]:
         if cut is None or self._tail is None:
@@ -258,6 +266,13 @@ class Planner:
         from nexus_core.session.steps.reading import left_out  # noqa: PLC0415 - as above
 
         return tuple(left_out(self._tail, cut, self._state.tip, self._window.scales.name))
+
+    def _told_in_words(self, kept: Kept) -> tuple[Decision, ...]:
+        if kept.cut is None or kept.cut.hidden is None or self._tail is None:
+            return ()
+        from nexus_core.session.steps.reading import told_in_words  # noqa: PLC0415 - as above
+
+        return tuple(told_in_words(self._tail, kept.sent))
 
     def _static(self, draft: Draft) -> tuple[Placement, ...]:
         sections = self._standing.sections if draft.blobs else self._place.epochs.view(draft.epoch.view)
@@ -296,3 +311,7 @@ class Planner:
 
 def _tokens(kept: Kept) -> int:
     return sum(each.tokens for each in kept.sent)
+
+
+def _size(kept: Kept) -> int:
+    return sum(each.size for each in kept.sent)

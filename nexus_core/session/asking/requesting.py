@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.errors import UnknownNameError
+from nexus_core.errors import UnknownNameError, UsageError
 from nexus_core.session.arguments import read_text
 from nexus_core.session.asking.occasion import EVENT
-from nexus_core.session.options import options
+from nexus_core.session.options import ALL, options
 from nexus_core.values.request import Request
 
 if TYPE_CHECKING:
@@ -37,6 +37,11 @@ def with_fields(request: Request, given: Mapping[str, Any]) -> Request:
     event: dict[str, Any] = {name: values.pop(name) for name in EVENT if name in values}
     message, session = values.pop("message", None), read_text(values.pop("session", ""), "session")
     read = {name: value for name, value in options(**values)._asdict().items() if value is not None}
+    if read.get("skills") == ALL:
+        del read["skills"]
+        if session:
+            hint = f'nexus.session({session!r}, skills="{ALL}") takes it back to all'
+            raise UsageError("a session remembers which skills it is told about", hint=hint)
     if "tools" in read:
         from nexus_core.assembly.tools import read_tools  # noqa: PLC0415 - only for those who give any
 
@@ -55,10 +60,10 @@ def options_of(request: Request) -> Options:
     """What a request says about the session."""
     return options(
         model=request.model or None,
-        tools=request.tools or None,
+        tools=request.tools,
         role=request.role or None,
         renderer=request.renderer or None,
-        permissions=request.permissions or None,
+        permissions=request.permissions,
         task=request.task or None,
         skills=request.skills,
     )

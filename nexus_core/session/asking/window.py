@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.assembly.calibration import calibration_of
-from nexus_core.assembly.cut import Fitting
+from nexus_core.assembly.fitting import Fitting
 from nexus_core.assembly.named_windows import window_of
+from nexus_core.dialects.rules import request_limit
+from nexus_core.dialects.sizes import measure_options
 from nexus_core.history.allowance import RESERVE, RESERVED_SHARE
 from nexus_core.session.place import number
 from nexus_core.session.steps.state import pins_of
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from nexus_core.values.finding import Finding
     from nexus_core.values.ledger import Step
     from nexus_core.values.message import Message
+    from nexus_core.values.parts import JSON
     from nexus_core.values.settings import Settings
 
 MARGIN = 10
@@ -53,15 +56,32 @@ class Window:
             reserve_tools=min(number(settings, "budget.reserve_tools", 0), most),
             estimated=not self.scales.counter.exact,
             calibration=calibration,
+            byte_limit=request_limit(self.model),
         )
+        options = settings.get("provider.options")
+        self.options: JSON = options if isinstance(options, dict) else {}
         self.most = int(self.allowance.available / (calibration.high if calibration else 1))
 
     def fitting(self, turn: str, tip: Step | None, epoch: Epoch | None = None) -> Fitting:
         """What there is room for beside an epoch."""
         fixed = 0 if epoch is None else sum(self.scales.weigh_epoch(epoch).values())
-        compaction = tip.compaction if tip is not None else None
-        limit, pins = self.allowance.available, pins_of(tip)
-        return Fitting(self.most - fixed, limit, self.truncation, turn, compaction, self.scales.grouped, pins)
+        measured = 0 if epoch is None else sum(self.measure_fixed(epoch).values())
+        return Fitting(
+            room=self.most - fixed,
+            bytes=self.allowance.byte_limit - measured,
+            limit=self.allowance.available,
+            byte_limit=self.allowance.byte_limit,
+            hide=self.scales.hide,
+            truncation=self.truncation,
+            turn=turn,
+            compaction=tip.compaction if tip is not None else None,
+            known=self.scales.grouped,
+            pinned=pins_of(tip),
+        )
+
+    def measure_fixed(self, epoch: Epoch) -> dict[str, int]:
+        """How many bytes a request has besides messages."""
+        return self.scales.measure_epoch(epoch) | {"options": measure_options(self.options)}
 
     def weigh_event(self, message: Message) -> int:
         """What a message takes that was not sent before."""

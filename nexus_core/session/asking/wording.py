@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.assembly.asking_renderer import write_current
-from nexus_core.assembly.cut import fit
+from nexus_core.assembly.cutting import fit
 from nexus_core.assembly.memories import (
     MEMORY_TOKENS,
     choose_memories,
@@ -21,7 +21,9 @@ from nexus_core.session.place import number
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nexus_core.assembly.cut import Cut, Fitting, Kept
+    from nexus_core.assembly.cut import Cut
+    from nexus_core.assembly.cutting import Kept
+    from nexus_core.assembly.fitting import Fitting
     from nexus_core.assembly.memories import Told
     from nexus_core.assembly.placements import Mention
     from nexus_core.assembly.sent import Sent
@@ -82,10 +84,12 @@ class Wording:
         kept = fit([*before, plain], cut, fitting)
         limit = number(self._standing.settings, "budget.memory", MEMORY_TOKENS)
         left = fitting.room - sum(each.tokens for each in kept.sent)
+        spare = fitting.bytes - sum(each.size for each in kept.sent)
         room = min(limit, left)
         told = choose_memories(self._sections, room, self._window.scales.counter.count)
         worded = self._said(said, told.sections)
-        while worded.tokens - plain.tokens > max(left, 0):  # a renderer may have put more around them
+        # A renderer may have put more around them.
+        while worded.tokens - plain.tokens > max(left, 0) or worded.size - plain.size > max(spare, 0):
             told = self._one_less(told)
             worded = self._said(said, told.sections)
         rule = "budget.memory" if room == limit else "room"
@@ -115,7 +119,8 @@ class Wording:
         if not self._standing.role.sees_platform:
             request = replace(request, platform="", platform_actions=())
         message = as_kept(write_current(self._standing.renderer, request, sections, self._now))
-        return said._replace(message=message, tokens=self._window.weigh_event(message), said=said.message)
+        tokens, size = self._window.weigh_event(message), self._window.scales.measure(message)
+        return said._replace(message=message, tokens=tokens, said=said.message, size=size)
 
     def _mention(self, section: Section, refusal: str = "") -> Mention:
         return mention(section, weigh_section(section, self._window.scales.counter.count), refusal)

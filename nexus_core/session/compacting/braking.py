@@ -5,36 +5,42 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.compaction.breaker import Gain, why_to_stop
+from nexus_core.compaction.options import compaction_options
 from nexus_core.session.asking.triggering import turns_since
 from nexus_core.session.compacting.outlining import gains_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nexus_core.session.asking.planning import Plan
     from nexus_core.session.steps.tail import Tail
     from nexus_core.values.ledger import Step
 
 _ANSWERS = ("reply", "turn")
 
 
-def why_not_again(tail: Tail, tip: Step, keep_turns: int) -> str:
+def why_not_again(tail: Tail, tip: Step, plan: Plan) -> str:
     """Why a thread must not be compacted by itself now; "" where nothing speaks against it.
 
     Args:
         tail: The thread.
         tip: Its newest step.
-        keep_turns: How many turns a compaction keeps.
+        plan: What would be sent.
     """
-    if tip.compaction is None:
-        gains: tuple[tuple[int, int], ...] = ()
-    else:
-        gains = gains_of(tail.step(tip.compaction))
+    latest = None if tip.compaction is None or plan.overflows else tail.step(tip.compaction)
+    since = [step for step in compactions_since_reply(tail, tip) if _was_for(step, plan.window.allowance.available)]
     return why_to_stop(
-        [Gain(*each) for each in gains],
-        since_reply=len(compactions_since_reply(tail, tip)),
+        [Gain(*each) for each in gains_of(latest)],
+        since_reply=len(since),
         turns_since=turns_since(tail, tip),
-        keep_turns=keep_turns,
+        keep_turns=compaction_options(plan.standing.settings).keep_turns,
     )
+
+
+def _was_for(compaction: Step, limit: int) -> bool:
+    """Whether a compaction was made for as small a window; one for a larger one was no try to fit into this."""
+    available = compaction.data.get("limit")
+    return not isinstance(available, int) or available <= limit
 
 
 def compactions_since_reply(tail: Tail, tip: Step) -> list[Step]:

@@ -72,12 +72,11 @@ def relieve(thread: Thread, state: State, plan: Plan) -> Work[Relief]:
     """Make a session shorter by itself, because the next call asks for it."""
     if plan.due is None or state.tip is None:
         return Relief()
-    occasion = Occasion(plan.due)
     try:
-        stop = yield from wait(_why_not, thread, state, plan)
+        stop = yield from wait(why_not_again, thread.tail, state.tip, plan)
         if stop:
             return Relief(finding=Finding("compaction-stopped", f"earlier turns are not summarised: {stop}"))
-        done = yield from compact_now(thread, state, plan, occasion)
+        done = yield from compact_now(thread, state, plan, Occasion(plan.due))
     except BudgetError as error:
         return Relief(floor=error)
     except (SummaryError, PluginError) as error:
@@ -115,12 +114,6 @@ def compact_now(
     return Moved() if step is None else _report(made, step)
 
 
-def _why_not(thread: Thread, state: State, plan: Plan) -> str:
-    assert state.tip is not None  # noqa: S101 - asked before
-    keep = plan.standing.settings.get("compaction.keep_turns")
-    return why_not_again(thread.tail, state.tip, keep if isinstance(keep, int) else 3)
-
-
 def _append(thread: Thread, state: State, plan: Plan, made: Summarised) -> Work[Step | None]:
     """Append a compaction; None where what it was made for is not so any more.
 
@@ -154,7 +147,8 @@ def _write(thread: Thread, first: State, now: State, plan: Plan, made: Summarise
     draft = place.epochs.begin(before, standing, now.reloads, place.now())
     fixed = sum(plan.window.scales.weigh_epoch(draft.epoch).values())
     data = made.data(fixed + chosen.selection.kept_tokens + made.tokens)
-    data |= {"model": plan.call.request.model, "epoch": draft.epoch.digest, "view": draft.epoch.view, "cut": None}
+    data |= {"model": plan.call.request.model, "limit": plan.window.allowance.available}
+    data |= {"epoch": draft.epoch.digest, "view": draft.epoch.view, "cut": None}
     if data["first_kept"] is None:
         data["first_kept"] = _first_after(thread, first, now)
     data |= chosen.occasion.learnt
@@ -190,5 +184,5 @@ def _told(report: CompactionReport) -> Finding:
     facts = f"; {missing:,} facts of them are only in the ledger" if missing else ""
     sizes = f"{report.tokens_before:,} tokens became {report.tokens_after:,}"
     note = f"; {report.note}" if report.note else ""
-    what = f"{report.turns:,} earlier turns were summarised by {report.summariser}: {sizes}{facts}{note}"
-    return Finding("compacted", what, step=report.step or "")
+    turns = f"{report.turns:,} earlier turns were summarised" if report.messages else "the summary was made shorter"
+    return Finding("compacted", f"{turns} by {report.summariser}: {sizes}{facts}{note}", step=report.step or "")

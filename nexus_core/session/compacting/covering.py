@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from nexus_core.errors import UsageError
 from nexus_core.session.arguments import read_step
 from nexus_core.session.steps.naming import find_named
-from nexus_core.session.steps.projecting import SILENT, opens_turn
+from nexus_core.session.steps.numbering import SILENT
+from nexus_core.session.steps.projecting import is_event
 
 if TYPE_CHECKING:
     from nexus_core.values.ledger import Ledger, Step
@@ -61,5 +62,5 @@ def _stays(ledger: Ledger, compaction: Step) -> set[str]:
     stays = set(map(str, pinned)) if isinstance(pinned, list) else set()
     kept = ledger.step(first) if isinstance(first, str) else None
     if kept is not None and kept.id != kept.turn:
-        stays |= {step.id for step in ledger.thread(kept.id, first=kept.turn) if opens_turn(step)}
+        stays |= {step.id for step in ledger.thread(kept.id, first=kept.turn) if is_event(step)}
     return stays

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.compaction.composing import Evidence, read_evidence
 from nexus_core.compaction.outline import outline_thread
-from nexus_core.session.steps.projecting import opens_turn, trust_of_compaction
+from nexus_core.session.steps.projecting import is_event, trust_of_compaction
 from nexus_core.session.steps.reading import read_stretch
 from nexus_core.values.compaction import ThreadMessage
 
@@ -99,7 +99,7 @@ def _earlier(compaction: Step | None, summary: list[Sent]) -> Earlier:
 
 
 def _is_pinned(step: Step, pins: Collection[str]) -> bool:
-    return step.id in pins or (opens_turn(step) and step.turn in pins)
+    return step.id in pins or (is_event(step) and step.turn in pins)
 
 
 def _message(sent: Sent, tail: Tail) -> ThreadMessage:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nexus_core.errors import TurnError, UsageError
 from nexus_core.session.compacting.covering import is_covered
 from nexus_core.session.steps.naming import find_named
-from nexus_core.session.steps.projecting import SILENT
+from nexus_core.session.steps.numbering import SILENT
 from nexus_core.session.thread.appending import append
 from nexus_core.values.ledger import NewStep
 

@@ -65,7 +65,7 @@ def _why_not(thread: Thread, state: State, plan: Plan) -> str:
     assert state.tip is not None  # noqa: S101 - asked before
     if any(step.data.get("trigger") == OVERFLOW for step in compactions_since_reply(thread.tail, state.tip)):
         return "it was made shorter once already since the last reply"
-    return why_not_again(thread.tail, state.tip, options.keep_turns)
+    return why_not_again(thread.tail, state.tip, plan)
 
 
 def _occasion(state: State, plan: Plan, overflow: Overflow, sent: int | None) -> Occasion:

@@ -121,6 +121,6 @@ def choose(thread: Thread, state: State, plan: Plan, occasion: Occasion) -> Chos
         keep_turns=options.keep_turns,
     )
     selection = select_steps(thread.place.host, outlined.thread, budget, scales.counter)
-    if selection is None or selection.covered_tokens < LEAST:
+    if selection is None or (selection.covered_tokens < LEAST and not selection.is_outgrown):
         return None
     return Chosen(occasion, options, outlined, selection, budget)

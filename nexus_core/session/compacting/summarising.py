@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.assembly.call import assemble
+from nexus_core.assembly.hiding import hide_oldest
 from nexus_core.compaction.chain import SummaryTask, ask_summarisers
 from nexus_core.compaction.composing import compose_summary, share_out
+from nexus_core.compaction.extractive import NAME as EXTRACTIVE
 from nexus_core.compaction.fidelity import fidelity_to_json
 from nexus_core.compaction.summarisers import find_summarisers
 from nexus_core.compaction.summary import summary_in_session, trust_of
@@ -113,6 +115,7 @@ class _Asked(NamedTuple):
 def _prepare(place: Place, plan: Plan, chosen: Chosen) -> _Asked:
     """Who is asked, and what for."""
     options, earlier = chosen.options, chosen.outlined.earlier
+    outgrown, names = chosen.selection.is_outgrown, options.summarisers
     shares = share_out(
         chosen.room,
         facts=options.evidence_tokens if options.evidence else 0,
@@ -123,18 +126,21 @@ def _prepare(place: Place, plan: Plan, chosen: Chosen) -> _Asked:
         max_tokens=shares.prose,
         previous=earlier.prose,
         focus=chosen.occasion.focus,
-        context=_next_call(plan, chosen) if options.form == "cached" else None,
+        # What a model cannot read with the summary in it, it has in no cache either.
+        context=_next_call(plan, chosen) if options.form == "cached" and not outgrown else None,
         timeout=options.timeout,
         redact=options.redact_secrets,
     )
     count = plan.window.scales.counter.count
-    chain = find_summarisers(place.host, plan.standing.loaded, options.summarisers, given=place.summarize, count=count)
+    if outgrown:  # nothing could be sent without another
+        names = (*names, EXTRACTIVE)
+    chain = find_summarisers(place.host, plan.standing.loaded, names, given=place.summarize, count=count)
     return _Asked(task, chain, shares)
 
 
 def _next_call(plan: Plan, chosen: Chosen) -> AssembledContext:
     """The call that would be made next if nothing were summarised, for whoever goes on from it."""
-    turn = plan.call.turn
-    worded = {each.key: each for each in plan.call.sent if each.is_input and each.turn == turn}
-    sent = [worded.get(each.key, each) for each in chosen.outlined.sent]
-    return assemble(plan.call._replace(sent=sent, dropped=(), must_fit=False))
+    planned = {each.key: each for each in plan.call.sent}
+    sent = [planned.get(each.key, each) for each in chosen.outlined.sent]
+    sent = hide_oldest(sent, plan.window.fitting(plan.call.turn, None, plan.call.epoch))
+    return assemble(plan.call._replace(sent=sent, decisions=(), must_fit=False))

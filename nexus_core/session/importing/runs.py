@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from nexus_core.session.importing.paths import Summed
@@ -44,27 +45,22 @@ def find_runs(items: Sequence[Placed]) -> list[Run]:
     """The runs of items that follow each other; what a compaction keeps begins with one."""
     kept = {(key[0], item.kept) for key, item in items if isinstance(item, Summed)}
     kinds = [_kind(item) for _, item in items]
-    runs: list[Run] = []
-    start = 0
-    while start < len(items):
-        end = _end(items, kinds, start, kept)
-        prompt = next((place for place in range(start, end) if is_prompt(items[place][1])), end)
-        runs.append(Run(kinds[start], items[start:end], prompt - start))
-        start = end
-    return _looked_ahead(runs)
+    ends = [0]
+    while ends[-1] < len(items):
+        ends.append(_end(items, kinds, ends[-1], kept))
+    runs: list[Run] = []  # the last first, because each says what follows it
+    for end, start in pairwise(reversed(ends)):
+        runs.append(_run(kinds[start], items[start:end], runs[-1] if runs else None))
+    return runs[::-1]
 
 
-def _looked_ahead(runs: list[Run]) -> list[Run]:
-    for place in range(len(runs) - 2, -1, -1):
-        following = runs[place + 1]
-        if following.kind in ("reply", "result"):
-            goes_on = True
-        else:
-            goes_on = following.goes_on and following.prompt == len(following.items)
-        is_followed = following.kind == "said" and following.prompt > 0
-        run = runs[place]
-        runs[place] = Run(run.kind, run.items, run.prompt, goes_on, is_followed)
-    return runs
+def _run(kind: RunKind, items: Sequence[Placed], following: Run | None) -> Run:
+    prompt = next((place for place, (_, item) in enumerate(items) if is_prompt(item)), len(items))
+    if following is None:
+        return Run(kind, items, prompt)
+    is_answered = following.kind in ("reply", "result")
+    goes_on = is_answered or (following.goes_on and following.prompt == len(following.items))
+    return Run(kind, items, prompt, goes_on, is_followed=following.kind == "said" and following.prompt > 0)
 
 
 def _end(items: Sequence[Placed], kinds: Sequence[RunKind], start: int, kept: Container[tuple[int, int | None]]) -> int:

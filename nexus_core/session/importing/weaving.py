@@ -186,7 +186,7 @@ class Weaver:
         data["imported"] = [[*entry.lines] for entry in entries]
         self._note_time(entries[0].time, data)
         kinds = [entry.kind for entry in entries]
-        if any(each != "said" for each in kinds):
+        if kinds.count("said") < len(kinds):
             data["kinds"] = kinds
         messages, keys = tuple([entry.message for entry in entries]), tuple([key for key, _ in items])
         self._append(kind, messages, data, keys, closes=closes, is_last=is_last, name=name)
@@ -207,39 +207,43 @@ class Weaver:
         is_last: bool = False,
         name: str = "",
     ) -> None:
-        sizes = [self._weigh(key) for key in keys]
-        if kind == "compaction":
-            sizes = [ESTIMATE.count_messages((message,)) for message in messages]
+        sizes = self._sizes(kind, messages, keys)
         if len(sizes) > 1:
             data["sizes"] = sizes
-        tokens = sum(sizes)
         step = NewStep(
             kind=kind,
             closes=closes,
             messages=messages,
-            tokens=tokens,
+            tokens=sum(sizes),
             counter=ESTIMATE.name,
             data=data,
             id=name or next(self._names),
             created=self._moment,
         )
-        # The sums are written into its data below.
-        self._turns += not self._is_open and is_counted(step)
-        self._count += 1
-        self._messages += messages_of(kind, len(messages))
-        self._tokens += tokens
-        sums = None
-        if closes or is_last:
-            sums = Sums(self._spent, Tally(self._turns, self._count, self._messages, self._tokens))
-            data |= {"spent": written(self._spent), "turns": self._turns}
-            data |= {MESSAGES: self._messages, TOKENS: self._tokens}
+        sums = self._added_up(step, data, is_end=closes or is_last)
         self._woven.append(Woven(step, keys, sums))
-        for key in keys:
-            self._steps[key] = step.id
+        self._steps.update(dict.fromkeys(keys, step.id))
         self._is_open = not closes
         if closes:
             self._has_begun = False
             self._calls = OpenCalls()
+
+    def _sizes(self, kind: StepKind, messages: Sequence[Message], keys: Sequence[Key]) -> list[int]:
+        """What each message takes; what stands in the place of a summary is no item of its own."""
+        if kind == "compaction":
+            return [ESTIMATE.count_messages((message,)) for message in messages]
+        return [self._weigh(key) for key in keys]
+
+    def _added_up(self, step: NewStep, data: dict[str, Any], *, is_end: bool) -> Sums | None:
+        """The sums up to a step, written into its data, where something may be put behind it."""
+        self._turns += not self._is_open and is_counted(step)
+        self._count += 1
+        self._messages += messages_of(step.kind, len(step.messages))
+        self._tokens += step.tokens
+        if not is_end:
+            return None
+        data |= {"spent": written(self._spent), "turns": self._turns, MESSAGES: self._messages, TOKENS: self._tokens}
+        return Sums(self._spent, Tally(self._turns, self._count, self._messages, self._tokens))
 
 
 def replacements(item: Summed) -> tuple[Message, ...]:

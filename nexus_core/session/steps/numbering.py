@@ -11,10 +11,8 @@ if TYPE_CHECKING:
     from nexus_core.values.ledger import NewStep, Step
 
 TOKENS = "all_tokens"
-UNCOUNTED = ("compaction", "revert", "pin")
-"""Nothing is said in these, so a turn that consists of one is not counted."""
-
-
+SILENT = ("compaction", "revert", "pin")
+"""Steps that say nothing by themselves; a turn that consists of one is not counted."""
 CONTINUES = "continues"
 """In the data of a turn that goes on with the one before it: a program kept one exchange in several pieces."""
 
@@ -71,7 +69,7 @@ def opens_turn(step: Step) -> bool:
 
 def is_counted(step: Step | NewStep) -> bool:
     """Whether a turn that begins with such a step counts: instructions alone are nothing that anybody answers."""
-    if step.kind in UNCOUNTED:
+    if step.kind in SILENT:
         return False
     is_told = step.kind == "input" and step.closes and bool(step.messages)
     return not (is_told and all(message.role == "system" for message in step.messages))

@@ -8,6 +8,7 @@ from nexus_core.assembly.sent import Sent
 from nexus_core.compaction.summary import summary_in_session
 from nexus_core.errors import LedgerError
 from nexus_core.session.steps.clamping import sent_messages
+from nexus_core.session.steps.numbering import SILENT
 from nexus_core.session.steps.turns import answered_by
 
 if TYPE_CHECKING:
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from nexus_core.session.steps.weighing import Weighs
     from nexus_core.values.ledger import Step
     from nexus_core.values.source import Trust
-
-SILENT = ("compaction", "revert", "pin")
-"""Steps that say nothing by themselves."""
 
 
 def project(steps: Iterable[Step], scales: Weighs) -> list[Sent]:
@@ -67,7 +65,7 @@ def kept_steps(tail: Tail, compaction: Step, tip: str) -> list[Step]:
     kept = tail.since(first, tip)
     if kept[0].kind == "input" or kept[0].id == kept[0].turn:
         return kept
-    begun = [step for step in tail.since(kept[0].turn, tip) if opens_turn(step)]
+    begun = [step for step in tail.since(kept[0].turn, tip) if is_event(step)]
     opening = [step for step in begun if step.turn == kept[0].turn and step.position < kept[0].position]
     return [*opening, *kept]
 
@@ -79,7 +77,7 @@ def carried_messages(tail: Tail, compaction: Step, scales: Weighs) -> list[Sent]
     return [each._replace(turn="", is_input=False) for each in project(steps, scales)]
 
 
-def opens_turn(step: Step) -> bool:
+def is_event(step: Step) -> bool:
     """Whether a turn is about what a step says; more may be said in it later."""
     return step.kind == "sealed" or (step.kind == "input" and step.id == step.turn)
 
@@ -90,14 +88,14 @@ def summary_messages(compaction: Step, scales: Weighs) -> list[Sent]:
     if compaction.messages:
         weighed = zip(sent_messages(compaction), scales.weigh_step(compaction), strict=True)
         return [
-            Sent(message, tokens, step=name, place=place, told_by=trust)
+            Sent(message, tokens, step=name, place=place, told_by=trust, size=scales.measure(message))
             for place, (message, tokens) in enumerate(weighed)
         ]
     summary = compaction.data.get("summary")
     if not summary:
         return []
     message = summary_in_session(str(summary), name)
-    return [Sent(message, scales.weigh(message), step=name, told_by=trust)]
+    return [Sent(message, scales.weigh(message), step=name, told_by=trust, size=scales.measure(message))]
 
 
 def trust_of_compaction(compaction: Step) -> Trust:
@@ -144,7 +142,8 @@ def _sent(step: Step, scales: Weighs) -> Sequence[Sent]:
 
 
 def _weighed(step: Step, scales: Weighs) -> Iterator[Sent]:
-    is_input, turn, name, created = opens_turn(step), step.turn, step.id, step.created
+    is_input, turn, name, created = is_event(step), step.turn, step.id, step.created
     is_shortened = "clamp" in step.data
     for place, (message, tokens) in enumerate(zip(sent_messages(step), scales.weigh_step(step), strict=True)):
-        yield Sent(message, tokens, turn, is_input, name, place, created, None, is_shortened)
+        size = scales.measure(message)
+        yield Sent(message, tokens, turn, is_input, name, place, created, None, is_shortened, size=size)

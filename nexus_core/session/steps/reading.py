@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.assembly.sent import TRIED
-from nexus_core.session.steps.projecting import carried_messages, kept_steps, opens_turn, project, summary_messages
+from nexus_core.history.hiding import RULE
+from nexus_core.session.steps.projecting import carried_messages, is_event, kept_steps, project, summary_messages
 from nexus_core.values.budget import Decision
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def read_cut_thread(tail: Tail, tip: Step, scales: Weighs, cut: Cut, turn: str) 
     steps = {step.id: step for span in cut.spans for step in tail.span(span.first.step, span.until or span.last.step)}
     newest = tail.since(cut.since.step, tip.id)
     if turn not in ("", TRIED):  # what the open turn is about stays, even if the cut is inside of it
-        steps |= {step.id: step for step in tail.turn(tip.id) if opens_turn(step)}
+        steps |= {step.id: step for step in tail.turn(tip.id) if is_event(step)}
     steps |= {step.id: step for step in newest}
     sent = project(sorted(steps.values(), key=lambda step: step.position), scales)
     if cut.compaction is None:
@@ -107,6 +108,15 @@ def left_out(tail: Tail, cut: Cut | None, tip: Step | None, counter: str) -> Ite
         if ends is not None:
             last = tail.step(ends.step)
             position, total = last.position + 1, last.total
+
+
+def told_in_words(tail: Tail, sent: Sequence[Sent]) -> Iterator[Decision]:
+    """A decision about the messages whose pictures and documents are told in words; it counts steps, too."""
+    hidden = [each for each in sent if each.hidden]
+    if hidden:
+        first, last = tail.step(hidden[0].step).position, tail.step(hidden[-1].step).position
+        tokens = sum(each.tokens for each in hidden)
+        yield Decision(action="masked", rule=RULE, first=first, last=last, tokens_after=tokens)
 
 
 def _beginning(tail: Tail, cut: Cut) -> tuple[int, int]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from nexus_core.assembly.hiding import hide_media, told_as_said
 from nexus_core.assembly.placements import place_static
+from nexus_core.dialects.sizes import measure_message, measure_tools
 from nexus_core.session.steps.clamping import sent_messages
 from nexus_core.tokens.messages import count_tools
 from nexus_core.values.message import Message
@@ -13,8 +15,8 @@ from nexus_core.values.message import Message
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from nexus_core.assembly.cut import Grouped
     from nexus_core.assembly.epoch import Epoch
+    from nexus_core.assembly.fitting import Grouped
     from nexus_core.assembly.sent import Sent
     from nexus_core.assembly.tools import Offered
     from nexus_core.tokens.memory import RememberingCounter
@@ -50,6 +52,9 @@ class Weighs(Protocol):
     def weigh_step(self, step: Step) -> list[int]:
         """What each message of a step takes, as it is sent."""
 
+    def measure(self, message: Message) -> int:
+        """How many bytes a message has in a request."""
+
 
 class Weightless:
     """For those who only want to read: nothing is counted, and no counter is needed."""
@@ -68,6 +73,10 @@ class Weightless:
         """Nothing."""
         return [0] * len(step.messages)
 
+    def measure(self, message: Message) -> int:  # noqa: ARG002 - as above
+        """Nothing."""
+        return 0
+
 
 class Scales:
     """Weighs with one counter; what others weighed is weighed again, once.
@@ -84,6 +93,8 @@ class Scales:
         self._known: dict[str, list[int]] = {}
         self._epochs: dict[str, dict[str, int]] = {}
         self._placed: dict[str, tuple[Sequence[Offered], tuple[Placement, ...]]] = {}
+        self._measured: dict[str, dict[str, int]] = {}
+        self._hidden: dict[tuple[str, int], Sent] = {}
 
     @property
     def name(self) -> str:
@@ -93,6 +104,20 @@ class Scales:
     def weigh(self, message: Message) -> int:
         """What a message takes."""
         return self.counter.count_messages([message])
+
+    def measure(self, message: Message) -> int:
+        """How many bytes a message has in a request."""
+        return measure_message(message)
+
+    def hide(self, sent: Sent) -> Sent:
+        """A message with its pictures and documents in words; the same where it has none."""
+        key = sent.step, sent.place
+        known = self._hidden.get(key)
+        if known is None:
+            _make_room(self._hidden, MOST_PROJECTED)
+            self._hidden[key] = known = hide_media(sent, self.weigh)
+        # What was said before it was put into words is not known wherever it is read.
+        return known._replace(said=told_as_said(sent)) if known.hidden > sent.hidden else sent
 
     def remember(self, step: str, sent: tuple[Sent, ...]) -> None:
         """Remember the messages of a step."""
@@ -106,6 +131,15 @@ class Scales:
             _make_room(self._epochs, MOST_EPOCHS)
             system = self.weigh(Message("system", epoch.system)) if epoch.system else 0
             self._epochs[epoch.digest] = known = {"system": system, "tools": count_tools(self.counter, epoch.tools)}
+        return known
+
+    def measure_epoch(self, epoch: Epoch) -> dict[str, int]:
+        """How many bytes system prompt and tools have."""
+        known = self._measured.get(epoch.digest)
+        if known is None:
+            _make_room(self._measured, MOST_EPOCHS)
+            system = measure_message(Message("system", epoch.system)) if epoch.system else 0
+            self._measured[epoch.digest] = known = {"system": system, "tools": measure_tools(epoch.tools)}
         return known
 
     def place_epoch(

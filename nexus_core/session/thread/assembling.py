@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.assembly.call import assemble
-from nexus_core.errors import TurnError, UnknownNameError
+from nexus_core.errors import BudgetError, TurnError, UnknownNameError
 from nexus_core.session.drivers import wait
 
 if TYPE_CHECKING:
@@ -48,7 +48,12 @@ def try_out(thread: ThreadReader, state: State, said: Said | None, *, must_fit: 
         from nexus_core.session.asking.triggering import due_finding  # noqa: PLC0415 - most is short enough
 
         findings = (*findings, due_finding(plan.due))
-    return (yield from wait(assemble, plan.call._replace(must_fit=must_fit, findings=findings)))
+    try:
+        return (yield from wait(assemble, plan.call._replace(must_fit=must_fit, findings=findings)))
+    except BudgetError as error:
+        from nexus_core.session.asking.large_pieces import name_large_pieces  # noqa: PLC0415 - most fits
+
+        raise name_large_pieces(error, plan.call.placements()) from None
 
 
 def ensure_in_use(state: State) -> None:

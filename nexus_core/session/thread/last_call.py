@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.errors import ConflictError
-from nexus_core.session.steps.projecting import SILENT
+from nexus_core.session.steps.numbering import SILENT
 
 if TYPE_CHECKING:
     from nexus_core.session.steps.state import State

@@ -131,7 +131,7 @@ class ThreadReader:
 
     def _fields(self, state: State, settings: Settings) -> dict[str, Any]:
         """The circumstances that the caller decides."""
-        fields = self.options.over(state.kept)
+        fields = {"permissions": ()} | self.options.over(state.kept)
         fields.pop("model", None)
         return fields | {"tools": self._given_tools(state, settings), "session": self.label}
 

@@ -50,10 +50,12 @@ def _covers(thread: ThreadOutline, plan: CompactionPlan) -> bool:
     if not all(group.pinned for group in thread.carried):
         return True
     for turn in thread.turns:
-        for place, group in enumerate(turn.groups):
-            if plan.first_kept == (turn.first if place == 0 else group.steps[0] if turn.is_open else ""):
+        if plan.first_kept == turn.first:
+            return False
+        for group in turn.groups[1:] if turn.is_open else turn.groups:
+            if turn.is_open and plan.first_kept == group.steps[0]:
                 return False
-            if not group.pinned and not (turn.is_open and place == 0):
+            if not group.pinned:
                 return True
     return False
 

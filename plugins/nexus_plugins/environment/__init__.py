@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nexus_core import Section, hookimpl
 from nexus_core.plugin import Command, PluginSettings
-from nexus_plugins.environment._facts import environment_facts
+from nexus_plugins.environment._facts import told_facts
 
 if TYPE_CHECKING:
     from nexus_core import Request
@@ -30,11 +30,7 @@ def nexus_settings() -> list[PluginSettings]:
 @hookimpl
 def nexus_static_sections(request: Request, loaded: Loaded) -> list[Section]:
     """The section `## Environment`, one line for each fact."""
-    facts = environment_facts(request)
-    for fact in ("Terminal", "Host"):
-        if not loaded.settings.get(f"plugins.environment.{fact.lower()}", default=True):
-            facts.pop(fact, None)
-    lines = [f"{name}: {value}" for name, value in facts.items()]
+    lines = [f"{name}: {value}" for name, value in told_facts(request, loaded.settings).items()]
     return [Section("environment", title="Environment", text="\n".join(lines), order=ORDER)]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nexus_plugins.environment._facts import environment_facts
+from nexus_plugins.environment._facts import told_facts
 
 if TYPE_CHECKING:
     from nexus_core.plugin import Shell
@@ -22,7 +22,7 @@ def environment(
     """What the model is told about this machine."""
     shell: Shell = ctx.obj
     with shell.nexus() as nexus:
-        facts = environment_facts(nexus.request())
+        facts = told_facts(nexus.request(), nexus.load().settings)
     if json:
         keys = {name.lower().replace(" ", "_"): value for name, value in facts.items()}
         shell.console.json({"schema": 1, "environment": keys})

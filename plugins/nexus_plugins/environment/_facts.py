@@ -12,13 +12,20 @@ from nexus_core.plugin import read_text, visible_line
 
 if TYPE_CHECKING:
     from nexus_core import Request
+    from nexus_core.plugin import Settings
 
 _MODES = {"repl": "Interactive REPL", "server": "HTTP JSON-RPC Server"}
+_OPTIONAL = {"Terminal": "plugins.environment.terminal", "Host": "plugins.environment.host"}
 OS_RELEASE = Path("/etc/os-release")
 
 
-def environment_facts(request: Request) -> dict[str, str]:
-    """The facts by the name under which the model reads them, in their order."""
+def told_facts(request: Request, settings: Settings) -> dict[str, str]:
+    """The facts that the settings let a model know, by the name under which it reads them, in their order."""
+    unwanted = {name for name, setting in _OPTIONAL.items() if not settings.get(setting, default=True)}
+    return {name: value for name, value in _facts(request).items() if name not in unwanted}
+
+
+def _facts(request: Request) -> dict[str, str]:
     facts = {
         "Working directory": visible_line(str(request.cwd)),
         "Operating system": operating_system(),

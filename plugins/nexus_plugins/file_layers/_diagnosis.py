@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from nexus_core import FileError, Finding
 from nexus_core.plugin import read_text, real_path
 from nexus_plugins.file_layers._discovery import RULES
+from nexus_plugins.file_layers._texts import COMES_FIRST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +20,7 @@ def passed_over(loaded: Loaded) -> Iterator[Finding]:
     """A CLAUDE.md beside an AGENTS.md, for one, unless it is a link to it, a copy of it, or nothing but its import."""
     used = {real_path(text.path): text.text.strip() for text in loaded.texts}
     for skipped in loaded.skipped:
-        if skipped.path.name in RULES and skipped.reason.endswith(" comes first") and _says_more(skipped.path, used):
+        if skipped.path.name in RULES and skipped.reason.endswith(COMES_FIRST) and _says_more(skipped.path, used):
             yield Finding("passed-over", f"says something else, and is not used: {skipped.reason}", skipped.path)
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from nexus_core.plugin import Layer
 
+COMES_FIRST = " comes first"
+"""How the reason ends for which a file was passed over; `nexus doctor` looks at such files."""
 PERSONA = {"SOUL.md": "Agent Soul", "IDENTITY.md": "Agent Identity"}
 """Who the agent is, by file, and the heading of each."""
 OWN_PERSONA = {"SOUL.md": "Agent Soul", "IDENTITY.md": "User Identity"}
@@ -53,7 +55,7 @@ def _first(
     for directory, name in files:
         if chosen:
             if os.path.isfile(f"{directory}/{name}"):  # noqa: PTH113 - never fails
-                yield Skipped(directory / name, f"{_short(chosen, directory)} comes first")
+                yield Skipped(directory / name, _short(chosen, directory) + COMES_FIRST)
             continue
         for item in _read(file_in(directory, name), layer, admission, title):
             if isinstance(item, LayerText):

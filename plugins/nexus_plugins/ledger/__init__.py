@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from nexus_core import hookimpl
 
 if TYPE_CHECKING:
-    from nexus_core.plugin import Ledger
+    from nexus_core import Finding, Request
+    from nexus_core.plugin import Ledger, Loaded
 
 _POSTGRES = ("postgresql://", "postgres://")
 
@@ -24,3 +25,11 @@ def nexus_ledger(url: str) -> Ledger | None:
 
         return open_postgres(url)
     return None
+
+
+@hookimpl
+def nexus_diagnose(request: Request, loaded: Loaded) -> list[Finding]:
+    """Whether the file is where, and with a SQLite by which, it is safe."""
+    from nexus_plugins.ledger._diagnosis import diagnose  # noqa: PLC0415 - only `nexus doctor` asks
+
+    return diagnose(request, loaded)

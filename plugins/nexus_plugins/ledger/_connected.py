@@ -33,7 +33,7 @@ class ConnectedRows(Rows, Generic[C]):
     """One connection for all threads of a process, and a lock that lets one of them use it at a time."""
 
     def __init__(self) -> None:
-        self._lock = RLock()
+        self.lock = RLock()
         self._process = 0
         self._connection: C | None = None
         self._is_closed = False
@@ -48,9 +48,13 @@ class ConnectedRows(Rows, Generic[C]):
 
     def close(self) -> None:
         """Let go of the database; a second call does nothing."""
-        with self._lock:
+        with self.lock:
             self._is_closed = True
             self._drop()
+
+    def leave(self) -> None:
+        """Forget the connection of the process that this one was forked from; it is not this one's to close."""
+        self._connection = None
 
     def damage(self) -> list[Finding]:
         """What is wrong with the database itself is seen on a snapshot."""
@@ -66,8 +70,7 @@ class ConnectedRows(Rows, Generic[C]):
             return self._connection
         if self._is_closed:
             raise ClosedError("the ledger is closed", hint="open another Nexus")
-        # A process that was forked has a connection of its own; its parent's is not for it to close.
-        self._connection = None
+        self.leave()  # a process that was forked has a connection of its own
         self._connection, self._process = self.connect(), os.getpid()
         return self._connection
 

@@ -1,6 +1,6 @@
 """Every statement that both databases understand, each a constant: what is asked for is only ever bound to it.
 
-Written with `?` for what is bound; `postgres/` has `%s` in its place, and its own word for `instr`.
+Written with `?` for what is bound; `postgres/` has `$1`, `$2`, … in its place, and its own word for `instr`.
 """
 
 from __future__ import annotations

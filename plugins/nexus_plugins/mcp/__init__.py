@@ -72,8 +72,8 @@ def nexus_tools(request: Request, loaded: Loaded) -> list[Tool]:
 
 
 @hookimpl
-def nexus_diagnose(loaded: Loaded) -> list[Finding]:
-    """Servers that others could listen to or that hide your own, and files that their tools read otherwise."""
+def nexus_diagnose(request: Request, loaded: Loaded) -> list[Finding]:
+    """Servers that others could listen to or that hide your own, bad tools, and files that tools read otherwise."""
     from nexus_plugins.mcp._diagnosis import diagnose  # noqa: PLC0415 - only `nexus doctor` asks
 
-    return list(diagnose(loaded))
+    return list(diagnose(request, loaded))

@@ -14,7 +14,7 @@ LONGEST_NAME = 60  # characters of a key that a message repeats
 
 _TARGETS = frozenset({"command", "url", "httpUrl", "serverUrl", "transport"})
 # Files that hold all the settings of a tool: whatever is not about servers is none of Nexus's business.
-_WHOLE_SETTINGS = frozenset({"codex", "gemini", "opencode"})
+_WHOLE_SETTINGS = frozenset({"claude-home", "codex", "gemini", "opencode"})
 
 
 class Container(NamedTuple):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nexus_core import Finding
+from nexus_core import Finding, NexusError
 from nexus_core.plugin import pointer_to, visible_line
 from nexus_plugins.mcp._container import NAMES, SETTING
 from nexus_plugins.mcp._dialects import NEXUS, dialect_of
+from nexus_plugins.mcp._records import read_record
 from nexus_plugins.mcp._references import references_in
 from nexus_plugins.mcp._shadows import shadow_of
 from nexus_plugins.mcp._table import is_plain_http
@@ -15,22 +16,35 @@ from nexus_plugins.mcp._table import is_plain_http
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nexus_core.plugin import LayerConfig, Loaded
+    from nexus_core import Request
+    from nexus_core.plugin import LayerConfig, Loaded, MCPServerWithOrigin
     from nexus_plugins.mcp._dialects import Dialect
 
 
-def diagnose(loaded: Loaded) -> Iterator[Finding]:
-    """Servers that others could listen to, that hide others, or that the tool they are for reads otherwise."""
+def diagnose(request: Request, loaded: Loaded) -> Iterator[Finding]:
+    """Servers that others could listen to or that hide others, bad tools, and what a file's tool reads otherwise."""
     for server in loaded.servers:
         if server.config.enabled and is_plain_http(server.config.url):
             message = f"server {server.config.name!r} is reached without encryption"
             yield Finding("plain-http", message, server.source_path, server.line)
         if shadow := shadow_of(server):
             yield Finding("shadowed-server", shadow, server.source_path, server.line)
+        yield from _unusable_tools(request, server)
     for config in loaded.configs:
         dialect = dialect_of(str(config.path))
         if dialect is not NEXUS and SETTING in config.settings:
             yield from _mismatches(config, dialect)
+
+
+def _unusable_tools(request: Request, server: MCPServerWithOrigin) -> Iterator[Finding]:
+    """Tools that a server described, when it was last asked, in a way that cannot be used."""
+    try:
+        record = read_record(request.home, server) if server.status == "enabled" else None
+    except NexusError:  # `nexus mcp tools` says what is wrong
+        return
+    for tool in record.unusable if record else ():
+        message = visible_line(f"tool {tool.name!r} of server {server.config.name!r} is not offered: {tool.reason}")
+        yield Finding("unusable-tool", message, server.source_path, server.line)
 
 
 def _mismatches(config: LayerConfig, dialect: Dialect) -> Iterator[Finding]:

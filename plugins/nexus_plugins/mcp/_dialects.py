@@ -38,7 +38,9 @@ DIALECTS = {
         Dialect("opencode", "opencode", ("opencode.json", "opencode.jsonc"), "mcp", comments=True, command_list=True),
     )
 }
-TARGETS = ("claude", "vscode", "codex", "nexus")
+CLAUDE_HOME = Dialect("claude-home", "Claude Code", (".claude.json",), "mcpServers")
+"""What it keeps for a person: servers for all projects, and under `projects` those of each."""
+TARGETS = (*DIALECTS, "nexus")
 """Those whose files Nexus can write."""
 FIELDS = {
     "nexus": {name: name for name in ("env_file", "include_tools", "exclude_tools", "start_timeout", "call_timeout")},
@@ -50,15 +52,20 @@ FIELDS = {
     },
     "claude": {"call_timeout": "timeout"},
     "vscode": {"env_file": "envFile"},
+    "cursor": {"env_file": "envFile"},
+    "gemini": {"include_tools": "includeTools", "exclude_tools": "excludeTools", "call_timeout": "timeout"},
+    "opencode": {"start_timeout": "timeout"},
 }
 """By the name that a field has in Nexus, what each of them calls it; what is not there, the tool does not know."""
+WITHOUT_CWD = frozenset({"cursor", "opencode"})
+"""Those that start programs nowhere else than in the project; opencode refuses a file that says so."""
 NEXUS = Dialect("nexus", "Nexus", ("mcp.json",), "servers", comments=True, inputs=True, command_list=True)
 
 
 def dialect_of(path: str) -> Dialect:
     """Whose file it is, by where it lies; Nexus's own if it is nobody else's."""
     place = path.replace("\\", "/")
-    for dialect in DIALECTS.values():
+    for dialect in (*DIALECTS.values(), CLAUDE_HOME):
         if any(place == name or place.endswith(f"/{name}") for name in dialect.files):
             return dialect
     return NEXUS

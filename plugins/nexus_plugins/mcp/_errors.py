@@ -5,6 +5,10 @@ from __future__ import annotations
 from nexus_core import NexusError
 
 
+class NotOfferedError(NexusError):
+    """Raised when a model asks for a tool of a server that it was not offered."""
+
+
 class ServerError(NexusError):
     """Raised when a server cannot be started, does not answer in time, or answers nonsense.
 

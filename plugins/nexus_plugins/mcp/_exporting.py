@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.plugin import secrets_in
-from nexus_plugins.mcp._dialects import FIELDS
+from nexus_plugins.mcp._dialects import FIELDS, WITHOUT_CWD
 from nexus_plugins.mcp._losses import find_losses
 from nexus_plugins.mcp._references import SCHEME, in_words_of, references_in, without_defaults, without_references
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from nexus_core.plugin import MCPServerConfig
     from nexus_plugins.mcp._references import Reference
+
+TYPED = frozenset({"claude", "vscode"})
+"""The tools that want to be told how a server is spoken to."""
 
 
 class Exported(NamedTuple):
@@ -35,20 +38,25 @@ def export(servers: Iterable[MCPServerConfig], target: str) -> Exported:
     """The servers as a file of another tool has them, always in the same order."""
     variables: list[str] = []
     losses: list[str] = []
-    entries = {}
+    entries, off = {}, []
     for server in servers:
         entries[server.name] = _entry(server, target, variables)
         losses += find_losses(server, target, entries[server.name])
-    return Exported(_written(entries, target), tuple(dict.fromkeys(variables)), tuple(losses))
+        off += [] if server.enabled else [server.name]
+    return Exported(_written(entries, off, target), tuple(dict.fromkeys(variables)), tuple(losses))
 
 
-def _written(entries: dict[str, dict[str, Any]], target: str) -> str:
+def _written(entries: dict[str, dict[str, Any]], off: list[str], target: str) -> str:
     if target == "codex":
         import tomli_w  # noqa: PLC0415 - only for Codex
 
         return tomli_w.dumps({"mcp_servers": entries})
     document: dict[str, Any] = {"mcpServers": entries}
-    if target == "vscode":
+    if target == "opencode":
+        document = {"mcp": entries}
+    elif target == "gemini" and off:
+        document["mcp"] = {"excluded": off}  # it has no word for it beside the server
+    elif target == "vscode":
         asked = dict.fromkeys(each.name for each in references_in(json.dumps(entries)) if each.kind == "input")
         inputs = [{"type": "promptString", "id": name, "description": name, "password": True} for name in asked]
         document = {"servers": entries, **({"inputs": inputs} if inputs else {})}
@@ -64,21 +72,33 @@ def _entry(server: MCPServerConfig, target: str, variables: list[str]) -> dict[s
         for name, value in server.headers.items()
     }
     command = _without_secrets(server.command, f"{_variable(server.name)}_ARG_{{}}", target, variables)
-    entry: dict[str, Any] = {"command": command}
-    if command and target != "nexus":
-        entry = {"command": command[0], "args": command[1:]}
-    elif not command:
-        entry = {"url": _without_secrets([server.url], f"{_variable(server.name)}_URL", target, variables)[0]}
-    if target in {"claude", "vscode"}:
-        entry = {"type": server.type, **entry}
-    elif target == "nexus" and server.type == "sse":
-        entry["type"] = "sse"
-    tables = _for_codex(env, headers) if target == "codex" else {"env": env, "headers": headers}
+    url = _without_secrets([server.url], f"{_variable(server.name)}_URL", target, variables)[0]
+    tables = {"environment" if target == "opencode" else "env": env, "headers": headers}
+    tables = _for_codex(env, headers) if target == "codex" else tables
+    entry = _start(command, target) if command else _address(url, server.type, target)
     return entry | {key: value for key, value in tables.items() if value} | _rest(server, target)
 
 
+def _start(command: list[str], target: str) -> dict[str, Any]:
+    """What says how a server is started."""
+    if target in {"nexus", "opencode"}:
+        return {**({"type": "local"} if target == "opencode" else {}), "command": command}
+    return {**({"type": "stdio"} if target in TYPED else {}), "command": command[0], "args": command[1:]}
+
+
+def _address(url: str, kind: str, target: str) -> dict[str, Any]:
+    """What says where a server is; Cursor, Codex and opencode find out themselves how to speak with it."""
+    if target == "gemini":
+        return {"url" if kind == "sse" else "httpUrl": url}
+    if target == "nexus":
+        return {"url": url, **({"type": "sse"} if kind == "sse" else {})}
+    said = "remote" if target == "opencode" else kind
+    return {**({"type": said} if target in {*TYPED, "opencode"} else {}), "url": url}
+
+
 def _rest(server: MCPServerConfig, target: str) -> dict[str, Any]:
-    rest: dict[str, Any] = {"cwd": in_words_of(server.cwd, target)} if server.cwd else {}
+    knows_cwd = bool(server.cwd) and target not in WITHOUT_CWD
+    rest: dict[str, Any] = {"cwd": in_words_of(server.cwd, target)} if knows_cwd else {}
     for field, name in FIELDS[target].items():
         value = getattr(server, field)
         if value or (field == "include_tools" and value is not None):
@@ -86,7 +106,7 @@ def _rest(server: MCPServerConfig, target: str) -> dict[str, Any]:
             rest[name] = list(value) if isinstance(value, tuple) else value
     if "timeout" in rest:
         rest["timeout"] = round(rest["timeout"] * 1000)
-    return rest | ({} if server.enabled else {"enabled": False})
+    return rest | ({} if server.enabled or target in {"cursor", "gemini"} else {"enabled": False})
 
 
 def _for_codex(env: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, Any]:

@@ -7,11 +7,31 @@ from typing import Any, TypeGuard
 from nexus_plugins.mcp._references import in_usual_form
 
 
-def translate(servers: Any, dialect: str) -> Any:  # noqa: ANN401 - any JSON value; what is wrong with it is found later
-    """The servers of a file, as a file of Nexus would have them."""
+def translate(servers: Any, dialect: str, content: dict[str, Any]) -> Any:  # noqa: ANN401 - faults are found later
+    """The servers of a file, as a file of Nexus would have them.
+
+    Args:
+        servers: What the file has in the place of servers.
+        dialect: Whose file it is.
+        content: All of the file.
+    """
     if dialect not in {"codex", "gemini", "opencode"} or not isinstance(servers, dict):
         return servers
-    return {name: _server(entry, dialect) if isinstance(entry, dict) else entry for name, entry in servers.items()}
+    found = {name: _server(entry, dialect) if isinstance(entry, dict) else entry for name, entry in servers.items()}
+    return _without_excluded(found, content.get("mcp")) if dialect == "gemini" else found
+
+
+def _without_excluded(servers: dict[str, Any], lists: Any) -> dict[str, Any]:  # noqa: ANN401 - as above
+    """The servers of Gemini CLI, those switched off that it would not connect to."""
+    if not isinstance(lists, dict):
+        return servers
+    allowed, excluded = lists.get("allowed"), lists.get("excluded")
+    off = {name for name in servers if _is_words(excluded) and name in excluded}
+    off |= {name for name in servers if _is_words(allowed) and name not in allowed}
+    return {
+        name: {**server, "enabled": False} if name in off and isinstance(server, dict) else server
+        for name, server in servers.items()
+    }
 
 
 def _server(entry: dict[str, Any], dialect: str) -> dict[str, Any]:

@@ -30,9 +30,11 @@ if TYPE_CHECKING:
 FORBIDDEN = frozenset({401, 403, 407})
 HOW_TO_ENTER = (
     'give it a token in its headers: "Authorization": "Bearer ${NAME}", and set the variable NAME; '
-    "Nexus does not log in by itself (OAuth)"
+    "Nexus does not log in by itself (OAuth): whoever runs the server says where to get one"
 )
-NOT_ACCEPTED = "what its header Authorization says is not accepted, or has expired"
+NOT_ACCEPTED = (
+    "what its header Authorization says is not accepted, or has expired; get a new token, and set its variable"
+)
 OLDER = 'if it speaks the older protocol of two channels, write "type": "sse" beside its address'
 NO_TIMEOUT = httpx2.Timeout(None)
 """Every errand has a deadline of its own."""
@@ -107,9 +109,7 @@ class _Guard:
         if response.has_redirect_location:
             self._line.note(f"sends elsewhere (HTTP {code}), which is not followed", "look at its address")
         elif code in FORBIDDEN:
-            has_token = "authorization" in map(str.lower, self._line.launch.headers)
-            what = f"does not let us in (HTTP {code})"
-            self._line.note(what, NOT_ACCEPTED if has_token else HOW_TO_ENTER)
+            self._line.note(*_closed_door(response, "authorization" in map(str.lower, self._line.launch.headers)))
         elif code == httpx2.codes.NOT_FOUND and MCP_SESSION_ID in response.request.headers:
             self._line.is_lost = True
             self._line.note("has forgotten us (HTTP 404); the next call begins anew")
@@ -129,6 +129,16 @@ class _Guard:
         if is_older and not self._line.launch.is_stream:
             return OLDER
         return "look at its address" if is_missing else None
+
+
+def _closed_door(response: httpx2.Response, has_token: bool) -> tuple[str, str]:
+    """Why a server does not let us in, as far as it says so, and what to do about it."""
+    code, challenge = response.status_code, response.headers.get("www-authenticate", "").lower()
+    if has_token and "insufficient_scope" in challenge:
+        return f"does not let us do this (HTTP {code})", "its token has too few rights (scopes); get another one"
+    if not has_token and "resource_metadata" in challenge:
+        return f"wants somebody to sign in (OAuth, HTTP {code})", HOW_TO_ENTER
+    return f"does not let us in (HTTP {code})", NOT_ACCEPTED if has_token else HOW_TO_ENTER
 
 
 def _is_stream(response: httpx2.Response) -> bool:

@@ -71,7 +71,7 @@ class Link:
 
     async def _run(self) -> None:
         client = Client(
-            _Transport(self.line, lambda: self.client and self.client.session.protocol_version),
+            _Transport(self.line, lambda: self.client.session.protocol_version if self.client else None),
             cache=None,
             message_handler=self._notice,
             client_info=mcp_types.Implementation(name="nexus", version=__version__),

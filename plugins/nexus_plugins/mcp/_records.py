@@ -71,7 +71,7 @@ class Record(NamedTuple):
         Of a name that the server gives to something else as well, nobody knows what it would run: it is not among them.
         """
         current = {each.digest for each in self.current}
-        doubtful = {each.name for each in (*self.withheld, *self.unusable)}
+        doubtful = {each.name for each in self.withheld} | {each.name for each in self.unusable}
         return tuple(each for each in self.approved if each.digest in current and each.name not in doubtful)
 
     @property

@@ -25,6 +25,9 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FOLDERS = frozenset({"workspaceFolder", "workspaceRoot", "CLAUDE_PROJECT_DIR"})
 _PLACES = _FOLDERS | {"workspaceFolderBasename", "userHome", "pathSeparator", "/"}
 _BARE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")  # as Gemini CLI writes them
+_FORMS = {"vscode": "${{env:{}}}", "cursor": "${{env:{}}}", "opencode": "{{env:{}}}"}
+WITHOUT_DEFAULTS = frozenset({"vscode", "cursor", "codex", "gemini", "opencode"})
+"""The tools that know no words for a variable that is not set, or not in every version."""
 _BRACED = re.compile(r"(?<!\$)\{env:([A-Za-z_][A-Za-z0-9_]*)\}")  # as opencode does
 
 
@@ -99,14 +102,18 @@ def in_words_of(text: str, target: str) -> str:
 
     def written(match: re.Match[str]) -> str:
         reference = _read(match[1])
-        default = "" if reference.default is None or target == "codex" else f":-{reference.default}"
-        if reference.kind == "variable" and target == "vscode":
-            return f"${{env:{reference.name}}}"  # without a default, which it does not know
         if reference.kind == "variable" or (reference.kind == "input" and target not in {"nexus", "vscode"}):
-            return f"${{{reference.variable}{default}}}"
+            default = "" if reference.default is None or target in WITHOUT_DEFAULTS else f":-{reference.default}"
+            return _FORMS.get(target, "${{{}}}").format(reference.variable + default)
         return match[0]
 
     return _REFERENCE.sub(written, text)
+
+
+def foreign_references_in(text: str, target: str) -> Iterator[str]:
+    """What another tool would take for a reference, and Nexus does not."""
+    pattern = {"gemini": _BARE, "opencode": _BRACED}.get(target)
+    return (match[0] for match in pattern.finditer(text)) if pattern else iter(())
 
 
 def without_defaults(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core import UnknownNameError, UsageError, check
 from nexus_core.plugin import explain, find_named, open_counter, redact, redact_json
+from nexus_plugins.mcp._sessions import MOST_SESSIONS, list_sessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -94,7 +95,7 @@ def _check_messages(_nexus: Nexus, given: Mapping[str, Any]) -> object:
 _TEXT = {"type": "string"}
 _API = {"type": "string", "enum": ["openai", "responses", "anthropic", "gemini", "neutral"]}
 _LIMIT = {"type": "integer", "minimum": 1, "maximum": MOST_STEPS}
-_SESSION = {"type": "string", "description": "The session's name; `nexus session list` lists them."}
+_SESSION = {"type": "string", "description": "The session's name; list_sessions lists them."}
 
 SERVED = {
     "assemble_context": Served(
@@ -109,6 +110,16 @@ SERVED = {
         {"query": _TEXT},
         ("query",),
         _explain_source,
+    ),
+    "list_sessions": Served(
+        "The sessions that work in this directory or further down, those changed last first, without archived ones. "
+        "Where there are more, `next` says what to call it again with as `after`.",
+        {
+            "limit": {"type": "integer", "minimum": 1, "maximum": MOST_SESSIONS},
+            "after": {"type": "string", "description": "What `next` said of the page before."},
+        },
+        (),
+        list_sessions,
     ),
     "search_history": Served(
         f"The newest steps of a session in which a text occurs, as it is written; of a long message {MOST_FOUND:,} "

@@ -28,8 +28,7 @@ def server_table(servers: Iterable[MCPServerWithOrigin]) -> str:
     """A Markdown table: server, type, origin and status, in the order of the layers; and which of them hide others."""
     rows, shadows = [], []
     for server in servers:
-        kind = "stdio" if server.config.type == "stdio" else "http"
-        rows.append((server.config.name, kind, server.origin, server.status))
+        rows.append((server.config.name, server.config.type, server.origin, server.status))
         if server.shadows:
             shadows.append(_shadow(server, server.shadows.layer))
     lines = [f"| {' | '.join(map(_cell, row))} |" for row in rows]

@@ -40,6 +40,7 @@ def parse_toml(path: Path, text: str) -> TomlDocument:
     Raises:
         ConfigError: It is not TOML. No line of it is shown, because any of them may hold a password.
     """
+    text = text.replace("\r\n", "\n")
     try:
         value = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:

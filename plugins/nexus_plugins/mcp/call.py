@@ -8,26 +8,28 @@
             session.record(servers.run(call) if call.name in servers else call.result(run(call)))
 
 `connect_async` is the same, awaited. A server is started when one of its tools is first called, and ended
-with the block.
+with the block. Whoever hands `servers` to the loop of a worker gives it nothing: what is run is what was offered.
 """
 
 from __future__ import annotations
 
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core import MissingExtraError, NexusError, UnknownNameError
-from nexus_core.plugin import Extra
+from nexus_core import MissingExtraError, NexusError, TurnError, UnknownNameError, UsageError
+from nexus_core.plugin import Extra, tools_offered
+from nexus_plugins.mcp._errors import NotOfferedError
 from nexus_plugins.mcp._limits import Limits
 from nexus_plugins.mcp._offering import is_permitted, offered_tools
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
     from anyio.from_thread import BlockingPortal
 
     from nexus_core import Nexus
-    from nexus_core.plugin import CallResult, MCPServerWithOrigin, RecordedCall
+    from nexus_core.plugin import CallResult, Ledger, MCPServerWithOrigin, RecordedCall
     from nexus_plugins.mcp._content import Outcome
     from nexus_plugins.mcp._links import Links
 
@@ -44,9 +46,10 @@ class ToolPlace(NamedTuple):
 class AsyncServers:
     """The tools of the servers here, by the names that the model knows; methods are awaited."""
 
-    def __init__(self, links: Links, tools: Mapping[str, ToolPlace]) -> None:
+    def __init__(self, links: Links, tools: Mapping[str, ToolPlace], ledger: Callable[[], Ledger]) -> None:
         self._links = links
         self._tools = tools
+        self._ledger = ledger
 
     def __contains__(self, name: object) -> bool:
         return name in self._tools
@@ -55,7 +58,7 @@ class AsyncServers:
         return iter(self._tools)
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> Outcome:
-        """What running a tool brings; where its server fails, that is what it brings.
+        """What running a tool brings, for your own purposes; where its server fails, that is what it brings.
 
         Raises:
             UnknownNameError: No server here has such a tool.
@@ -71,18 +74,36 @@ class AsyncServers:
             return Outcome(error.what, is_error=True)
 
     async def run(self, call: RecordedCall) -> CallResult:
-        """Run what the model asks for; the result is what `session.record` takes.
+        """Run what the model asks for, if it was offered to it; the result is what `session.record` takes.
 
-        Models make names up, and break off in the middle of arguments: then nothing is run, the result says so, and
-        the model goes on.
+        Models make names up, hear them from others, and break off in the middle of arguments: then nothing is run, the
+        result says so, and the model goes on.
         """
+        from nexus_plugins.mcp._aside import run_aside  # noqa: PLC0415 - comes with the extra
+
         if call.is_broken:
             return call.result("it was not run: its arguments are no JSON object", is_error=True)
         try:
+            await run_aside(partial(self._require_offered, call))
             outcome = await self.call(call.name, call.arguments)
-        except UnknownNameError as error:
+        except (UnknownNameError, NotOfferedError) as error:
             return call.result(str(error), is_error=True)
         return call.result(outcome.content, is_error=outcome.is_error)
+
+    def _require_offered(self, call: RecordedCall) -> None:
+        """Raise unless the tool was among those that went to the model with the request that the call answers.
+
+        A worker's session has no tools of servers, although the same servers may be at hand in its loop.
+        """
+        try:
+            offered = {tool.name for tool in tools_offered(self._ledger(), call.key.step)}
+        except (UsageError, TurnError):
+            raise NotOfferedError(f"{call.name!r} is not run: nobody knows what was offered to this model") from None
+        if call.name in offered:
+            return
+        if call.name in self._tools:
+            raise NotOfferedError(f"{call.name!r} is not run: it was not offered to this model")
+        raise UnknownNameError("tool of a server", call.name, offered & self._tools.keys())
 
 
 class Servers:
@@ -123,7 +144,7 @@ async def connect_async(nexus: Nexus) -> AsyncIterator[AsyncServers]:
         if is_permitted(tool.name, loaded.settings)
     }
     async with links_of(loaded, request, Limits.of(loaded)) as links:
-        yield AsyncServers(links, places)
+        yield AsyncServers(links, places, lambda: nexus.ledger)
 
 
 @contextmanager

@@ -96,15 +96,14 @@ class _Files(NamedTuple):
         Raises:
             CommandError: There is none.
         """
-        fault = _TOO_MUCH if self.are_too_large() else "printed nothing"
+        if self.are_too_large():
+            raise CommandError(f"the command {_TOO_MUCH}", exit_code=0)
         self.printed.seek(0)
-        text = ""
-        try:
-            text = self.printed.read(LARGEST).decode().strip()
-        except UnicodeDecodeError:
-            fault = "printed something that is no text (UTF-8)"
-        if not text or self.are_too_large():
-            raise CommandError(f"the command {fault}", exit_code=0)
+        text = _decoded(self.printed.read())
+        if text is None:
+            raise CommandError("the command printed something that is no text (UTF-8)", exit_code=0)
+        if not text:
+            raise CommandError("the command printed nothing", exit_code=0)
         return text
 
     def last_words(self) -> str:
@@ -206,6 +205,14 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _ended(code: int) -> str:
     return f"ended with {code}" if code > 0 else f"was ended by signal {-code}"
+
+
+def _decoded(printed: bytes) -> str | None:
+    """The text of what was printed; None where it is none."""
+    try:
+        return printed.decode().strip()
+    except UnicodeDecodeError:  # it would take along what was printed, so nothing is raised from here
+        return None
 
 
 def _size(file: IO[bytes]) -> int:

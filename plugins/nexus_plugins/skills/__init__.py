@@ -25,7 +25,7 @@ def nexus_commands() -> list[Command]:
 @hookimpl
 def nexus_static_sections(request: Request, loaded: Loaded) -> list[Section]:
     """The section `## Nexus Environment`: names by category, what is ready and what is missing."""
-    if not request.skills and (request.skills is not None or not any(map(may_have_guides, loaded.layers))):
+    if request.skills == () or (request.skills is None and not any(map(may_have_guides, loaded.layers))):
         return []
     from nexus_plugins.skills._block import environment_section  # noqa: PLC0415 - most directories have no guides
     from nexus_plugins.skills._capabilities import capabilities_of  # noqa: PLC0415 - as above

@@ -27,7 +27,6 @@ app = typer.Typer(
 )
 
 LONGEST_SHOWN = 60  # characters of a description in the list
-_TRUST = {True: "user", False: "project"}
 
 
 def _names(ctx: typer.Context) -> list[str]:
@@ -114,7 +113,7 @@ def _describe(capability: Capability) -> dict[str, object]:
         "credentials": capability.credentials,
         "path": str(guide.path),
         "layer": guide.layer.name,
-        "trust": _TRUST[guide.layer.is_own],
+        "trust": "user" if guide.layer.is_own else "project",
     }
 
 

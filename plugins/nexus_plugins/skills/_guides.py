@@ -57,7 +57,7 @@ def read_words(guide: Guide) -> str:
     Raises:
         FileError: It cannot be read any more.
     """
-    text = _read(guide.path, Admission(guide.layer))
+    text = Admission(guide.layer).read_text(guide.path, max_bytes=MAX_BYTES)
     if isinstance(text, Skipped):
         raise FileError(text.reason, where=str(guide.path))
     try:
@@ -104,7 +104,7 @@ class _Search:
     def _guide(self, path: Path, layer: Layer, admission: Admission) -> Guide | None:
         remarks: list[str] = []
         try:
-            text = _read(path, admission)
+            text = admission.read_text(path, max_bytes=MAX_BYTES)
             if isinstance(text, Skipped):
                 if text.reason != "not there":
                     self._fault(path, text.reason)
@@ -132,13 +132,3 @@ class _Search:
 
     def _fault(self, path: Path, message: str, *, line: int = 0, is_used: bool = False) -> None:
         self.faults.append(Fault(path, line, visible_line(message), is_used))
-
-
-def _read(path: Path, admission: Admission) -> str | Skipped:
-    data = admission.read_bytes(path, max_bytes=MAX_BYTES)
-    if isinstance(data, Skipped):
-        return data
-    try:
-        return data.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError:
-        raise FileError("not UTF-8", where=str(path)) from None

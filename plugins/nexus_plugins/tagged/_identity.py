@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nexus_core import ConfigError, Section, Source
 from nexus_core.plugin import Admission, Skipped, file_in, neutralise, strip_hidden
-from nexus_plugins.tagged._options import PREFIX
+from nexus_plugins.tagged._options import IDENTITY, IDENTITY_FORM, PREFIX
 
 if TYPE_CHECKING:
     from nexus_core.plugin import Layer, Loaded
@@ -17,7 +17,6 @@ CORE_IDENTITY = (Path(__file__).parent / "core_identity.md").read_text(encoding=
 """The identity unless there is another one."""
 
 ID = "core-identity"
-FILE = "CORE_IDENTITY.md"
 ORDER = -1000
 """Before everything else."""
 
@@ -35,9 +34,9 @@ def find_identity(loaded: Loaded) -> Section:
         FileError: It cannot be read.
     """
     given = loaded.settings.get(f"{PREFIX}.identity")
-    name = FILE if given is None else str(given)
-    # A project may set this, and the user's own directory is among the layers: nothing but texts, and none elsewhere.
-    if not re.fullmatch(r"[^/\\\x00]+\.md", name):
+    name = IDENTITY if given is None else str(given)
+    # Checked again here: the user's own directory is among the layers, and holds more than texts.
+    if not re.fullmatch(IDENTITY_FORM, name):
         raise _refused(loaded, f"{name!r} is not the name of a Markdown file")
     reason = "there is none"
     for layer in reversed(loaded.layers):

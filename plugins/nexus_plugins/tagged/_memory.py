@@ -104,13 +104,10 @@ def memory_block(
 
 def _line(said: Remembered, zone: tzinfo | None) -> str:
     time = TIME_UNKNOWN if said.moment is None else local_minute(said.moment, zone)
-    notes = [f"{verb} {', '.join(map(plain_name, names))}" for verb, names in _notes(said) if names]
+    verbs = {"sent": said.sent, "used": said.used}
+    notes = [f"{verb} {', '.join(map(plain_name, names))}" for verb, names in verbs.items() if names]
     head = f"[{time}] {said.speaker}" + (f" ({escape_markers('; '.join(notes))})" if notes else "") + ":"
     return f"{head} {escape_markers(said.text, MEMORY_LINE)}" if said.text.strip() else head
-
-
-def _notes(said: Remembered) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    return ("sent", said.sent), ("used", said.used)
 
 
 def _remembered(message: object, *, tool_calls: bool) -> Remembered | None:

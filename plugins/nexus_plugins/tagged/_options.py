@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 PREFIX = "plugins.tagged"
 LIMIT = 20
+IDENTITY = "CORE_IDENTITY.md"
+IDENTITY_FORM = r"[^/\\\x00]+\.md"
+"""The name of a Markdown file, and nothing that leads elsewhere: a project may set it."""
 
 
 class Config(Protocol):

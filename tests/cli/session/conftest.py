@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,13 +16,6 @@ from tests.session.support import TOOLS, says
 
 Talk = Callable[..., Session]
 TypeIn = Callable[[str], None]
-
-
-@pytest.fixture
-def nexus(work: Path, nexus_home: Path) -> Iterator[Nexus]:
-    """A program beside the command line, in the same home."""
-    with Nexus(work, home=nexus_home) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -101,18 +101,6 @@ def shape(value: object) -> object:
     return [shape(each) for each in value] if isinstance(value, list) else type(value).__name__
 
 
-@pytest.mark.parametrize(
-    "name", ["list", "show", "tree", "stats", "fork", "rename", "archive", "record", "verify", "repair"]
-)
-def test_help_ends_with_two_examples(cli: Cli, name: str) -> None:
-    outcome = cli("session", name, "--help")
-
-    examples = outcome.out.rpartition("Examples:\n")[2].splitlines()
-    assert outcome.code == 0
-    assert len(examples) == 2
-    assert all("nexus session" in example for example in examples)
-
-
 def test_completion_offers_the_names_of_sessions(talk: Talk, nexus: Nexus, work: Path) -> None:
     talk("auth-bug", "Why?")
     nexus.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import sqlite3
 import sys
@@ -15,6 +14,7 @@ import pytest
 from nexus_core import Nexus
 from nexus_core.history.ledger.memory import MemoryLedger
 from nexus_core.values.ledger import Step
+from tests.cli.conftest import Terminal
 from tests.cli.session.conftest import Talk
 from tests.conftest import Cli, InstallPlugin
 
@@ -230,11 +230,6 @@ def test_a_ledger_that_keeps_no_rows_says_that_it_cannot_be_repaired(cli: Cli, i
 
 
 # ---- long work ------------------------------------------------------------------------------------------------------
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.mark.parametrize("command", [["verify"], ["repair", "saved.db"], ["stats"]], ids=str)

@@ -66,7 +66,7 @@ def _said(nodes: Sequence[Node], account: Account) -> Entry:
 def _answered(nodes: Sequence[Node], account: Account) -> Entry:
     """What the assistant answered, on as many lines as it has blocks."""
     values = [node.record.value for node in nodes]
-    numbers = tuple(node.record.number for node in nodes)
+    numbers = tuple([node.record.number for node in nodes])
     account.use("merged", *numbers[1:])
     reply = _read_reply([value["message"] for value in values], account, numbers[0])
     return Entry(

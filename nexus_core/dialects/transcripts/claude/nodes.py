@@ -60,12 +60,12 @@ def read_nodes(records: Sequence[Record], account: Account) -> list[Node]:
     """The nodes in the order of the file. Lines that are no messages are kept as they are, named or not."""
     nodes: dict[str, Node] = {}
     spoken = [is_message(record.value) for record in records]
-    linking = _Linking(records, spoken, account)
-    for record, speaks in zip(records, spoken, strict=True):
+    names = [word_in(record.value, "uuid") for record in records]
+    linking = _Linking(records, spoken, names, account)
+    for record, speaks, name in zip(records, spoken, names, strict=True):
         value = record.value
-        name = word_in(value, "uuid")
         if name in nodes and speaks > nodes[name].is_message:
-            name = ""  # what had that name before was no message
+            name = ""  # noqa: PLW2901 - what had that name before was no message
         elif name in nodes:
             account.keep(record.number, "repeated", value, "skipped")
             account.note(record.number, f"the same uuid as in line {nodes[name].record.number}")
@@ -89,12 +89,14 @@ def kind_of(value: dict[str, Any]) -> str:
 class _Linking:
     """Says what each line follows."""
 
-    def __init__(self, records: Sequence[Record], spoken: Sequence[bool], account: Account) -> None:
+    def __init__(
+        self, records: Sequence[Record], spoken: Sequence[bool], names: Sequence[str], account: Account
+    ) -> None:
         self._account = account
-        self._named = {word_in(record.value, "uuid") for record in records} - {""}
+        self._named = {*names} - {""}
         # In some files hardly a line says what it follows; where most do, one that follows nothing is a beginning.
         said = compress(records, spoken)
-        self._threaded = 2 * sum(bool(word_in(record.value, "parentUuid")) for record in said) >= sum(spoken)
+        self._threaded = 2 * sum([word_in(record.value, "parentUuid") != "" for record in said]) >= sum(spoken)
         self._last: dict[str, str] = {}
 
     def node(self, name: str, record: Record, *, speaks: bool) -> Node:
@@ -106,14 +108,16 @@ class _Linking:
         self._last[chain] = name
         if not speaks:
             return Node(name, parent, chain, record, is_message=False, is_boundary=_is_boundary(value))
+        message = value["message"]
         calls: list[str] = []
         answers: list[str] = []
-        for block in objects_in(value["message"].get("content")):
-            if block.get("type") == "tool_use":
+        for block in objects_in(message.get("content")):
+            kind = block.get("type")
+            if kind == "tool_use":
                 calls.append(word_in(block, "id"))
-            elif block.get("type") == "tool_result":
+            elif kind == "tool_result":
                 answers.append(word_in(block, "tool_use_id"))
-        reply = word_in(value["message"], "id") if value["type"] == "assistant" else ""
+        reply = word_in(message, "id") if value["type"] == "assistant" else ""
         return Node(name, parent, chain, record, True, False, reply, tuple(calls), tuple(answers))  # noqa: FBT003 - named
 
     def _parent(self, record: Record, previous: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.dialects.transcripts.tree import climb
@@ -93,7 +94,7 @@ class Paths:
         self._join_replies(found)
         self._join_answers(found)
         self._taken.update(found)
-        nodes = sorted((self._nodes[name] for name in found), key=lambda node: node.record.number)
+        nodes = sorted([self._nodes[name] for name in found], key=attrgetter("record.number"))
         return Path(tuple(nodes), self._parents[names[0]], leaf.chain)
 
     def _join_replies(self, found: dict[str, None]) -> None:
@@ -114,4 +115,6 @@ class Paths:
                     self._add(found, [each for each in self._answers[call] if each.chain == node.chain][:1])
 
     def _add(self, found: dict[str, None], nodes: Sequence[Node]) -> None:
-        found.update(dict.fromkeys(node.id for node in nodes if node.id not in self._taken))
+        for node in nodes:
+            if node.id not in self._taken:
+                found[node.id] = None

@@ -1,7 +1,9 @@
 """Conversations on a server, for many machines.
 
 schema.py        the tables; migrating.py: makes them, or brings older ones up to date, with a copy of them beside
-store.py         the rows, and what is done when the server was away for a moment
+store.py         the rows, and what is done when the server was away for a moment; still.py: those of a moment
+transaction.py   what is done to a session under its lock, in few journeys to the server
+line.py          a connection on which statements travel together; connecting.py: how it is set up
 failures.py      what a server says went wrong, in words that help
 """
 

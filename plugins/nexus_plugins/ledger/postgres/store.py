@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager, suppress
-from functools import cache
+from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -13,14 +12,17 @@ import psycopg
 
 from nexus_core.plugin import LedgerError
 from nexus_plugins.ledger._connected import ConnectedRows
-from nexus_plugins.ledger._store import StillRows
+from nexus_plugins.ledger.postgres.connecting import connect
 from nexus_plugins.ledger.postgres.failures import AGAIN, GONE, failure
-from nexus_plugins.ledger.postgres.migrating import ensure_known, prepare, version_of
+from nexus_plugins.ledger.postgres.line import Line, Statement
+from nexus_plugins.ledger.postgres.migrating import prepare, version_of
+from nexus_plugins.ledger.postgres.still import StillPostgres
+from nexus_plugins.ledger.postgres.transaction import Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from nexus_core import Finding
+    from nexus_core.plugin import Place, SessionRow
 
 T = TypeVar("T")
 
@@ -28,11 +30,9 @@ PATIENCE = 30.0
 """Seconds to wait for a server that went away."""
 _ATTEMPTS = 100
 """So often is tried what somebody else was faster at."""
-_BEGIN = "select (select max(version) from about), pg_advisory_xact_lock(hashtextextended(%s, 0))"
-"""Two machines at one session wait for each other here, and not for those at others; all wait for a migration."""
 
 
-class PostgresStore(ConnectedRows["psycopg.Connection[Any]"]):
+class PostgresStore(ConnectedRows[Line]):
     """The rows on a server.
 
     Args:
@@ -44,40 +44,49 @@ class PostgresStore(ConnectedRows["psycopg.Connection[Any]"]):
         self.url = url
         self.where = _without_secret(url)
         self._is_made = False
+        self._transaction: Transaction | None = None
 
     def read(self, work: Callable[[], T]) -> T:
         """Do something that only looks; it makes no tables."""
 
         def look() -> T:
-            connection = self._open()
-            if self._has_tables(connection):
+            line = self._open()
+            if self._has_tables(line):
                 return work()
-            with connection.transaction(force_rollback=True):  # there for as long as somebody looks
-                prepare(connection, self.where)
-                return work()
+            try:
+                with line.connection.transaction(force_rollback=True):  # there for as long as somebody looks
+                    prepare(line.connection, self.where)
+                    return work()
+            finally:
+                self._drop()  # with all that was prepared for these tables
 
-        with self._lock:
+        with self.lock:
             return self._try(look)
 
     def write(self, work: Callable[[], T], *, session: str = "") -> T:
         """Do something in one transaction, on the server's disk when this returns."""
 
         def transaction() -> T:
-            connection = self._open()
-            if not self._has_tables(connection):
-                prepare(connection, self.where)
-            with connection.transaction():
-                ((version, _),) = connection.execute(_BEGIN, (session,)).fetchall()
-                ensure_known(version or 0, self.where)
-                return work()
+            line = self._open()
+            self._has_tables(line, make=True)
+            begun = self._transaction = Transaction(line, session, self.where)
+            try:
+                result = work()
+                begun.commit()
+            except BaseException:
+                begun.roll_back()
+                raise
+            finally:
+                self._transaction = None
+            return result
 
-        with self._lock:
+        with self.lock:
             return self._try(transaction)
 
     @contextmanager
-    def snapshot(self) -> Iterator[_Still]:
+    def snapshot(self) -> Iterator[StillPostgres]:
         """The rows of this moment, by a connection of their own."""
-        still = _Still(self.url, self.where, empty=not self.read(lambda: self._is_made))
+        still = StillPostgres(self.url, self.where, empty=not self.read(lambda: self._is_made))
         try:
             yield still
         finally:
@@ -85,16 +94,38 @@ class PostgresStore(ConnectedRows["psycopg.Connection[Any]"]):
 
     def fetch(self, statement: str, *bound: object) -> list[Any]:
         """What a statement finds, as tuples."""
-        return self._open().execute(translated(statement), bound).fetchall()
+        question = Statement.of(statement, bound)
+        if self._transaction is not None:
+            return self._transaction.fetch(question)
+        (found,) = self._open().ask([question])
+        return found
 
     def run(self, statement: str, *bound: object) -> None:
-        """Run a statement that changes something."""
-        self._open().execute(translated(statement), bound)
+        """Change something before the next question, or at the end."""
+        self.run_many(statement, [bound])
 
     def run_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Run such a statement for each row."""
-        with self._open().cursor() as cursor:
-            cursor.executemany(translated(statement), rows)
+        """The same for each row."""
+        if self._transaction is None:
+            raise RuntimeError("rows are changed inside `write`")
+        for row in rows:
+            self._transaction.run(Statement.of(statement, row))
+
+    def session(self, label: str) -> SessionRow | None:
+        """The session of that name, else the one of that alias."""
+        return super().session(label) if self._transaction is None else self._transaction.session(label)
+
+    def place(self, name: str) -> Place | None:
+        """Where a step stands; that of a session's tip came with the session."""
+        tip = self._transaction and self._transaction.tip
+        return tip.place if tip and tip.place.id == name else super().place(name)
+
+    def is_taken(self, branch: str, position: int) -> bool:
+        """Whether a step stands there; for the place behind a session's tip, that came with the session."""
+        tip = self._transaction and self._transaction.tip
+        if tip and (tip.place.branch, tip.place.position + 1) == (branch, position):
+            return tip.is_followed
+        return super().is_taken(branch, position)
 
     def _try(self, work: Callable[[], T]) -> T:
         """Do something, again where somebody else was faster or the server was away for a moment.
@@ -118,69 +149,21 @@ class PostgresStore(ConnectedRows["psycopg.Connection[Any]"]):
                 raise failure(error, self.where) from error
         raise AssertionError  # it counts for ever
 
-    def connect(self) -> psycopg.Connection[Any]:
+    def connect(self) -> Line:
         """A connection to the server, of whose tables nothing is known yet."""
         self._is_made = False
-        return connect(self.url)
+        return Line(connect(self.url))
 
-    def _has_tables(self, connection: psycopg.Connection[Any]) -> bool:
-        """Whether the tables are there; older ones are brought up to date."""
-        if not self._is_made and version_of(connection) > 0:
+    def _has_tables(self, line: Line, *, make: bool = False) -> bool:
+        """Whether the tables are there; older ones are brought up to date, and if need be they are made."""
+        if not self._is_made and (make or version_of(line.connection) > 0):
             try:
-                prepare(connection, self.where)
+                prepare(line.connection, self.where)
             except LedgerError:  # there is nothing to be done with it
                 self._drop()
                 raise
             self._is_made = True
         return self._is_made
-
-
-class _Still(StillRows):
-    """The rows of a moment."""
-
-    def __init__(self, url: str, where: str, *, empty: bool) -> None:
-        self.url = url
-        self._where = where
-        try:
-            self._connection = connect(url)
-            self._connection.execute("begin" if empty else "begin isolation level repeatable read read only")
-            if empty:
-                prepare(self._connection, where)  # never committed
-        except psycopg.Error as error:
-            raise failure(error, where) from error
-
-    def fetch(self, statement: str, *bound: object) -> list[Any]:
-        """What a statement finds, as tuples."""
-        try:
-            return self._connection.execute(translated(statement), bound).fetchall()
-        except psycopg.Error as error:
-            raise failure(error, self._where) from error
-
-    def damage(self) -> list[Finding]:
-        """A server looks after its own files."""
-        return []
-
-    def close(self) -> None:
-        """Let go of the server."""
-        with suppress(psycopg.Error):
-            self._connection.close()
-
-
-def connect(url: str) -> psycopg.Connection[Any]:
-    """A connection on which each statement stands by itself unless a transaction is begun."""
-    return psycopg.connect(
-        url,
-        autocommit=True,
-        connect_timeout=10,
-        application_name="nexus",
-        options="-c search_path=nexus -c synchronous_commit=on",
-    )
-
-
-@cache
-def translated(statement: str) -> str:
-    """A statement of _statements.py in the server's words."""
-    return statement.replace("?", "%s").replace("instr(", "strpos(")
 
 
 def _without_secret(url: str) -> str:

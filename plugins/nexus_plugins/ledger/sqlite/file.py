@@ -6,38 +6,25 @@ import os
 import sqlite3
 import tempfile
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 from nexus_core.plugin import LedgerError
 from nexus_plugins.ledger.sqlite import schema
-from nexus_plugins.ledger.sqlite.failures import refused
+from nexus_plugins.ledger.sqlite.connecting import application_of, connect, connect_as_it_is
+from nexus_plugins.ledger.sqlite.failures import TROUBLE, refused
+from nexus_plugins.ledger.sqlite.log import give_up_log
+from nexus_plugins.ledger.sqlite.network import network_of, without_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MAGIC = b"SQLite format 3\0"
 _HEADER = 100
 _KEPT = "name another file, or move this one away; it is left as it is"
 _UNWRITABLE = ("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_IOERR", "SQLITE_FULL")
 """What SQLite says of a file that it could read."""
-PATIENCE = 60.0
-"""Seconds to wait for other writers."""
-
-
-def connect(path: Path, *, mode: str = "rw") -> sqlite3.Connection:
-    """A connection to a file that is there, with what has to be said on each."""
-    uri = f"{path.absolute().as_uri()}?mode={mode}"
-    connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
-    try:
-        connection.execute("pragma synchronous = full")
-        connection.execute("pragma foreign_keys = on")
-        connection.execute("pragma trusted_schema = off")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
 
 
 def connect_to_nothing() -> sqlite3.Connection:
@@ -70,7 +57,7 @@ def connect_to_look(path: Path, trouble: sqlite3.OperationalError) -> sqlite3.Co
     log = path.with_name(path.name + "-wal")
     is_alone = not log.exists() or log.stat().st_size == 0
     try:
-        connection = connect(path, mode="ro&immutable=1" if is_alone else "ro")
+        connection = connect_as_it_is(path) if is_alone else connect(path, mode="ro")
     except sqlite3.OperationalError:
         raise trouble from None
     if version_of(path, connection) == schema.VERSION:
@@ -80,17 +67,23 @@ def connect_to_look(path: Path, trouble: sqlite3.OperationalError) -> sqlite3.Co
 
 
 def ensure(path: Path) -> None:
-    """See that there is a ledger at a path: the one that is there, or a new one.
+    """See that there is a ledger at a path: the one that is there, or a new one; without a log where none is safe.
 
     Raises:
         LedgerError: Something else is there, or nothing can be made there.
+        sqlite3.OperationalError: It has a log, and cannot be freed from it.
     """
+    kind, is_new = network_of(path), is_missing(path)
     try:
-        if is_missing(path):
-            _make(path)
+        if is_new:
+            _make(path, with_log=not kind)
         _check(path)
     except OSError as error:
         raise refused(error, path) from error
+    if kind and (give_up_log(path) or is_new):
+        from logging import getLogger  # noqa: PLC0415 - few ledgers are on another machine
+
+        getLogger("nexus_plugins.ledger").warning("%s: %s", path, without_log(kind))
 
 
 def version_of(path: Path, connection: sqlite3.Connection) -> int:
@@ -109,11 +102,11 @@ def version_of(path: Path, connection: sqlite3.Connection) -> int:
     return int(version)
 
 
-def _make(path: Path) -> None:
+def _make(path: Path, *, with_log: bool) -> None:
     for directory in reversed([parent for parent in path.parents if not parent.exists()]):
         directory.mkdir(mode=0o700, exist_ok=True)
     # Made beside its place and put there whole: whoever comes at the same time finds all of it or nothing.
-    place_whole(path, _fill)
+    place_whole(path, partial(_fill, with_log=with_log))
 
 
 def place_whole(path: Path, fill: Callable[[Path], None]) -> None:
@@ -136,13 +129,14 @@ def place_whole(path: Path, fill: Callable[[Path], None]) -> None:
             Path(temporary + beside).unlink(missing_ok=True)
 
 
-def _fill(path: Path) -> None:
+def _fill(path: Path, *, with_log: bool) -> None:
     with closing(connect(path)) as connection:
         connection.execute("begin immediate")
         _make_tables(connection)
         connection.execute("commit")
         # Only now: what lies in a log comes into the file when it is closed, and nobody hears when that fails.
-        connection.execute("pragma journal_mode = wal")
+        if with_log:
+            connection.execute("pragma journal_mode = wal")
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
@@ -154,16 +148,20 @@ def _make_tables(connection: sqlite3.Connection) -> None:
 
 
 def _check(path: Path) -> None:
-    if not S_ISREG(path.stat().st_mode):
+    about = path.stat()
+    if not S_ISREG(about.st_mode):
         raise LedgerError("the ledger is not a regular file", where=str(path), hint=_KEPT)
-    with path.open("rb") as file:
-        header = file.read(_HEADER)
-    if not header:
+    if not about.st_size:
         what = "the ledger is empty: it was cut off, or is another program's"
         raise LedgerError(what, where=str(path), hint="bring back a copy, or move it away to begin anew")
-    if not header.startswith(_MAGIC) or len(header) < _HEADER:
-        raise LedgerError("the file is not a ledger, nor any database of SQLite", where=str(path), hint=_KEPT)
-    if int.from_bytes(header[68:72], "big") != schema.APPLICATION:
+    try:
+        application = application_of(path)
+    except TROUBLE as error:
+        if about.st_size < _HEADER or getattr(error, "sqlite_errorname", "") == "SQLITE_NOTADB":
+            what = "the file is not a ledger, nor any database of SQLite"
+            raise LedgerError(what, where=str(path), hint=_KEPT) from error
+        return  # whoever uses it now hears what is wrong with it
+    if application != schema.APPLICATION:
         raise LedgerError("the file is a database of another program", where=str(path), hint=_KEPT)
 
 

@@ -7,7 +7,8 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from nexus_plugins.ledger.sqlite import schema
-from nexus_plugins.ledger.sqlite.file import connect, place_whole, version_of
+from nexus_plugins.ledger.sqlite.connecting import connect
+from nexus_plugins.ledger.sqlite.file import place_whole, version_of
 
 if TYPE_CHECKING:
     from pathlib import Path

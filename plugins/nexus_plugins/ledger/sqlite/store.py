@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import contextmanager, suppress
+from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nexus_core import Finding
 from nexus_plugins.ledger._connected import ConnectedRows
 from nexus_plugins.ledger._store import StillRows
+from nexus_plugins.ledger.sqlite.connecting import connect
 from nexus_plugins.ledger.sqlite.failures import TROUBLE, failure
 from nexus_plugins.ledger.sqlite.file import (
-    connect,
     connect_to_look,
     connect_to_nothing,
     ensure,
     is_missing,
     version_of,
 )
+from nexus_plugins.ledger.sqlite.forking import watch
+from nexus_plugins.ledger.sqlite.log import Log
 from nexus_plugins.ledger.sqlite.migrating import migrate
 from nexus_plugins.ledger.sqlite.salvage import salvage
 
@@ -46,10 +49,12 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
         super().__init__()
         self.url = url
         self.path = path
+        self._log = Log(path)
+        watch(self)
 
     def read(self, work: Callable[[], T]) -> T:
         """Do something that only looks; it makes no file."""
-        with self._lock:
+        with self.lock:
             try:
                 if self._connection is None and not self._is_closed and is_missing(self.path):
                     return self._look(connect_to_nothing(), work)
@@ -63,7 +68,7 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
 
     def write(self, work: Callable[[], T], *, session: str = "") -> T:  # noqa: ARG002 - one writes at a time
         """Do something in one transaction, on disk when this returns."""
-        with self._lock:
+        with self.lock:
             try:
                 connection = self._open()
                 connection.execute("begin immediate")
@@ -74,6 +79,7 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
                 except BaseException:
                     self._take_back(connection)
                     raise
+                self._log.shorten(connection)
             except TROUBLE as error:
                 raise failure(error, self.path) from error
             return result
@@ -101,7 +107,9 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
 
     def salvage(self) -> Salvaged:
         """Everything in the file that looks like a row of a ledger; it need not be one that SQLite opens."""
-        return salvage(self.path)
+        with self.lock:
+            self._drop()  # the file is read without SQLite, see connecting.py
+            return salvage(self.path)
 
     def _look(self, connection: sqlite3.Connection, work: Callable[[], T]) -> T:
         """Do something with a connection that serves this once: the next may find a file that can be written."""
@@ -122,6 +130,12 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
             raise
         return connection
 
+    def leave(self) -> None:
+        """Close the connection of the process that this one was forked from."""
+        if self._connection is not None:
+            self._connection.close()
+        super().leave()
+
     def _take_back(self, connection: sqlite3.Connection) -> None:
         try:
             if connection.in_transaction:
@@ -136,24 +150,24 @@ class _Still(StillRows):
     def __init__(self, url: str, path: Path) -> None:
         self.url = url
         self._path = path
-        try:
-            if is_missing(path):
-                self._connection = connect_to_nothing()
-            else:
-                ensure(path)
-                self._connection = _connect_or_look(path)
-            self._connection.text_factory = lambda text: text.decode("utf-8", "replace")
-            self._connection.execute("begin")
-            version_of(path, self._connection)
-        except TROUBLE as error:
-            raise failure(error, path) from error
+        self.lock = RLock()
+        watch(self)
+        with self.lock:
+            try:
+                self._connection = connect_to_nothing() if is_missing(path) else _connect_or_look(path)
+                self._connection.text_factory = lambda text: text.decode("utf-8", "replace")
+                self._connection.execute("begin")
+                version_of(path, self._connection)
+            except TROUBLE as error:
+                raise failure(error, path) from error
 
     def fetch(self, statement: str, *bound: object) -> list[Any]:
         """What a statement finds, as tuples."""
-        try:
-            return self._connection.execute(statement, bound).fetchall()
-        except TROUBLE as error:
-            raise failure(error, self._path) from error
+        with self.lock:
+            try:
+                return self._connection.execute(statement, bound).fetchall()
+            except TROUBLE as error:
+                raise failure(error, self._path) from error
 
     def damage(self) -> Iterator[Finding]:
         """What SQLite finds wrong with the file."""
@@ -163,12 +177,17 @@ class _Still(StillRows):
 
     def close(self) -> None:
         """Let go of the file."""
-        with suppress(sqlite3.Error):
+        with suppress(sqlite3.Error, AttributeError), self.lock:  # the second, when it could not even be opened
             self._connection.close()
+
+    def leave(self) -> None:
+        """Close the connection; the rows are those of another process."""
+        self.close()
 
 
 def _connect_or_look(path: Path) -> sqlite3.Connection:
     try:
+        ensure(path)
         return connect(path)
     except sqlite3.OperationalError as error:
         return connect_to_look(path, error)

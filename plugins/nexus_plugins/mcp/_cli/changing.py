@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperCommand
 
 from nexus_core import UnknownNameError, UsageError
-from nexus_core.plugin import visible_line
+from nexus_core.plugin import hide_secrets, visible_line
 from nexus_plugins.mcp._cli.options import DryRun, Global, Name, app, look
 
 if TYPE_CHECKING:
@@ -167,7 +167,8 @@ def _require_target(name: str, command: Sequence[str], url: str) -> None:
     if bool(command) == bool(url):
         raise UsageError("a server has either a command or an address", hint="-- COMMAND ARGS..., or --url URL")
     if _ADDRESS.match(command[0] if command else ""):
-        raise UsageError("this is an address, not a program", hint=f"nexus mcp add {name} --url {command[0]}")
+        shown = hide_secrets([command[0]])[0]
+        raise UsageError("this is an address, not a program", hint=f"nexus mcp add {name} --url {shown}")
     if url and not url.startswith(("http://", "https://", "${")):
         raise UsageError("this is no address of a server", hint="--url https://…")
 

@@ -11,7 +11,7 @@ from nexus_core import NexusError
 from nexus_core.plugin import describe_server, hide_secrets, one_line, visible_line
 from nexus_plugins.mcp._cli.options import Json, Lenient, Names, app, chosen, in_one_line, look
 from nexus_plugins.mcp._names import tool_name
-from nexus_plugins.mcp._records import read_record
+from nexus_plugins.mcp._records import Definition, read_record
 from nexus_plugins.mcp._shadows import shadow_of
 from nexus_plugins.mcp._table import usable_servers
 
@@ -82,12 +82,17 @@ def tools(
     if json:
         shell.console.json({"schema": 1, "tools": rows})
     elif rows:
-        table = [(row["name"], row["server"], row["status"], _short(str(row["description"]))) for row in rows]
+        table = [
+            (row["name"], row["server"], row["status"], _short(str(row["reason"] or row["description"])))
+            for row in rows
+        ]
         shell.console.table([("NAME", "SERVER", "STATUS", "DESCRIPTION"), *map(_texts, table)], styles=["bold"])
     else:
         shell.console.message("No tools are known here.")
     if any(row["status"] == "left out" for row in rows):
         shell.console.message("What is left out is not offered to models; what is written about its server says so.")
+    if any(row["status"] == "unusable" for row in rows):
+        shell.console.message("What is unusable is described by its server in a way that the protocol does not allow.")
     if any(row["status"] == "withheld" for row in rows):
         shell.console.message("What is withheld is new or was changed; `nexus mcp pin NAME` shows how, and approves.")
 
@@ -98,7 +103,8 @@ def _texts(row: tuple[object, ...]) -> tuple[str, ...]:
 
 def _warn_of_names(shell: Shell, server: MCPServerWithOrigin, record: Record) -> None:
     """Say which tools are named in what is written about a server, and are none of it."""
-    config, there = server.config, {each.name for each in record.current}
+    config = server.config
+    there = {each.name for each in record.current} | {each.name for each in record.unusable}
     for name in dict.fromkeys((*(config.include_tools or ()), *config.exclude_tools)):
         if name not in there:
             what = f"server {config.name!r} has no tool {name!r}, which is named there"
@@ -107,18 +113,20 @@ def _warn_of_names(shell: Shell, server: MCPServerWithOrigin, record: Record) ->
 
 def _rows(server: MCPServerWithOrigin, record: Record) -> list[dict[str, object]]:
     name, offers = server.config.name, server.config.offers
-    both = [(each, "usable" if offers(each.name) else "left out") for each in record.usable]
-    both += [(each, "withheld") for each in record.withheld]
+    found = [(each, "usable" if offers(each.name) else "left out", "") for each in record.usable]
+    found += [(each, "withheld", "") for each in record.withheld]
+    found += [(Definition(each.name, "", {}), "unusable", each.reason) for each in record.unusable]
     return [
         {
             "name": tool_name(name, each.name),
             "server": name,
             "tool": each.name,
             "status": status,
+            "reason": reason,
             "description": each.description,
             "parameters": dict(each.schema),
         }
-        for each, status in sorted(both, key=lambda pair: pair[0].name)
+        for each, status, reason in sorted(found, key=lambda row: row[0].name)
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -11,16 +12,14 @@ from nexus_core import FileError, UnknownNameError
 from nexus_core.plugin import Layer, LayerConfig, visible_line
 from nexus_plugins.mcp._cli.changing import save, say_who_decides, target, warn_of_secrets
 from nexus_plugins.mcp._cli.options import DryRun, Global, Lenient, Names, app, look
-from nexus_plugins.mcp._dialects import DIALECTS, NEXUS, TARGETS, dialect_of
+from nexus_plugins.mcp._dialects import CLAUDE_HOME, DIALECTS, NEXUS, TARGETS, dialect_of
 
 if TYPE_CHECKING:
     from nexus_core.plugin import Shell, Skipped
     from nexus_plugins.mcp._dialects import Dialect
 
 
-@app.command(
-    "import", epilog="\b\nExamples:\n  nexus mcp import claude\n  nexus mcp import ~/.codex/config.toml --global"
-)
+@app.command("import", epilog="\b\nExamples:\n  nexus mcp import claude\n  nexus mcp import ~/.claude.json --global")
 def import_servers(
     ctx: typer.Context,
     source: Annotated[
@@ -35,10 +34,14 @@ def import_servers(
     force: Annotated[bool, typer.Option("--force", help="Replace servers that have the same names.")] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Copy the servers of another tool into mcp.json. None is started; references stay references."""
+    """Copy the servers of another tool into mcp.json. None is started; references stay references.
+
+    Of ~/.claude.json, those are meant that Claude Code has for this directory; with --global, those for all projects.
+    """
     shell: Shell = ctx.obj
     path, dialect = _source(shell, source)
-    entries = _read(shell, path, dialect, lenient=lenient)
+    within = ("projects", os.path.realpath(shell.cwd)) if dialect is CLAUDE_HOME and not for_all else ()
+    entries = _read(shell, path, dialect, within, lenient=lenient)
     goal = target(shell, for_all=for_all)
     from nexus_plugins.mcp._editing import read_file  # noqa: PLC0415 - `list` needs none of it
 
@@ -56,7 +59,8 @@ def import_servers(
         if not for_all and not dry_run:
             say_who_decides(shell)
     elif not entries:
-        shell.console.message("There are no servers in it.")
+        more = " for this directory; --global copies those for all projects" if within else ""
+        shell.console.message(f"There are no servers in it{more}.")
 
 
 @app.command(
@@ -110,12 +114,14 @@ def _source(shell: Shell, source: str) -> tuple[Path, Dialect]:
     return path, DIALECTS["codex"] if dialect is NEXUS and path.suffix == ".toml" else dialect
 
 
-def _read(shell: Shell, path: Path, dialect: Dialect, *, lenient: bool) -> dict[str, dict[str, Any]]:
+def _read(
+    shell: Shell, path: Path, dialect: Dialect, within: tuple[str, ...], *, lenient: bool
+) -> dict[str, dict[str, Any]]:
     """The servers of a file in the one form, by name."""
     layer = Layer("global", path.parent, "global")  # named by the user, and read as one of the user's own
     from nexus_plugins.mcp._reader import read_servers  # noqa: PLC0415 - `list` needs none of it
 
-    answers = read_servers(path, layer, dialect)
+    answers = read_servers(path, layer, dialect, within)
     from nexus_core.plugin import normalise_servers  # noqa: PLC0415 - `list` needs none of it
 
     configs = [answer for answer in answers if isinstance(answer, LayerConfig)]

@@ -166,6 +166,7 @@ def _describe(answer: Answer) -> dict[str, object]:
         "seconds": round(answer.seconds, 3),
         "tools": len(answer.record.usable) if answer.record else 0,
         "withheld": len(answer.record.withheld) if answer.record else 0,
+        "unusable": [each._asdict() for each in answer.record.unusable] if answer.record else [],
         "error": answer.error.what if answer.error else None,
     }
 
@@ -174,6 +175,8 @@ def _said(answer: Answer) -> str:
     if answer.error is not None:
         return in_one_line(answer.error)
     record = answer.record
-    withheld = f", {len(record.withheld)} withheld" if record and record.withheld else ""
-    usable = len(record.usable) if record else 0
-    return f"{usable} tool{'' if usable == 1 else 's'}{withheld}"
+    if record is None:
+        return ""
+    withheld = f", {len(record.withheld)} withheld" if record.withheld else ""
+    unusable = f", unusable: {', '.join(each.name for each in record.unusable)}" if record.unusable else ""
+    return visible_line(f"{len(record.usable)} tool{'' if len(record.usable) == 1 else 's'}{withheld}{unusable}")

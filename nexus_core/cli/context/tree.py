@@ -12,7 +12,7 @@ from nexus_core.values.source import source_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nexus_core.cli.context_shares import Share, Shares
+    from nexus_core.cli.context.shares import Share, Shares
 
 _INDENT = "  "
 

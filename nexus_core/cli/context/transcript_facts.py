@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from nexus_core.dialects.neutral.json_form import encode
 
 if TYPE_CHECKING:
-    from nexus_core.cli.context_file import Counted
+    from nexus_core.cli.context.transcript import Counted
     from nexus_core.dialects.transcripts.transcript import Branch, Compaction, Report
     from nexus_core.history.breakdown import MessageShare
 

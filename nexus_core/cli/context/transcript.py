@@ -8,7 +8,7 @@ import typer
 
 from nexus_core.cli.bars import Row, print_bars
 from nexus_core.cli.exits import FINDINGS
-from nexus_core.cli.given_file import read_given
+from nexus_core.cli.given_file import decode_with_gaps, read_given
 from nexus_core.cli.measure import open_measure
 from nexus_core.dialects.transcripts.reading import read_transcript
 from nexus_core.history.breakdown import break_down
@@ -77,7 +77,7 @@ def show_file(shell: CommandShell, file: str, model: str, *, top: int, everythin
         )
     found = Counted(file, transcript, entries, breakdown, measure)
     if json:
-        from nexus_core.cli.context_facts import facts_of  # noqa: PLC0415 - only with --json
+        from nexus_core.cli.context.transcript_facts import facts_of  # noqa: PLC0415 - only with --json
 
         shell.console.json(facts_of(found, top))
     else:
@@ -148,10 +148,4 @@ def _watched(entries: Sequence[Entry], progress: Progress) -> Iterator[Message]:
 
 def _text(shell: CommandShell, name: str) -> str:
     data = read_given(shell.cwd, name, instead="name a file in it; -C DIR is for the prompt of a directory")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        # While a session is being written, its last character may be half there.
-        line = data.count(b"\n", 0, error.start) + 1
-        shell.console.warning(visible_line(f"{name}:{line}: not UTF-8; shown as � where it is not"))
-        return data.decode("utf-8", "replace")
+    return decode_with_gaps(shell, name, data, fate="shown")

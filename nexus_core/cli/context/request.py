@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 
 from nexus_core.cli.bars import Row, print_bars
-from nexus_core.cli.context_shares import shares_of, shares_of_prompt
+from nexus_core.cli.context.shares import shares_of, shares_of_prompt
 from nexus_core.cli.exits import FINDINGS
 from nexus_core.cli.ledger import open_session
-from nexus_core.cli.measure import open_measure
-from nexus_core.nexus import OWN_PROFILE
+from nexus_core.cli.measure import byte_sentence, open_measure
+from nexus_core.layers.loader import OWN_PROFILE
 from nexus_core.rendering.labelled import render_section
 from nexus_core.text.console import counted
 from nexus_core.text.visible import visible_line
@@ -20,7 +20,7 @@ from nexus_core.values.source import source_name
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nexus_core.cli.context_shares import Shares
+    from nexus_core.cli.context.shares import Shares
     from nexus_core.cli.measure import Measure
     from nexus_core.cli.shell import CommandShell
     from nexus_core.nexus import Nexus
@@ -64,10 +64,12 @@ class Looked(NamedTuple):
     def fits(self) -> bool:
         """Whether a model can be sent it."""
         budget = self.shares.budget
-        return self.shares.total <= self.measure.window if budget is None else budget.remaining >= 0
+        if budget is None:
+            return self.shares.total <= self.measure.window
+        return budget.remaining >= 0 and budget.remaining_bytes >= 0
 
 
-def show_prompt(ctx: typer.Context, wanted: Wanted) -> None:
+def show_request(ctx: typer.Context, wanted: Wanted) -> None:
     """Print where the tokens of a request go."""
     shell: CommandShell = ctx.obj
     with open_session(ctx, wanted.session, wanted.ledger) as nexus:
@@ -78,7 +80,9 @@ def show_prompt(ctx: typer.Context, wanted: Wanted) -> None:
         else:
             found = _look_as(nexus, shell, wanted)
     if wanted.json:
-        shell.console.json(_facts(found, tree=wanted.tree))
+        from nexus_core.cli.context.request_facts import facts_of  # noqa: PLC0415 - only with --json
+
+        shell.console.json(facts_of(found, tree=wanted.tree))
     else:
         _print(shell, found, wanted)
     if not found.fits and not found.measure.is_assumed:
@@ -104,9 +108,6 @@ def _look_as(nexus: Nexus, shell: CommandShell, wanted: Wanted) -> Looked:
     return Looked(f"{context.cwd}, as {wanted.profile} reads it", shares, measure, [], str(context.cwd), "")
 
 
-# ---- printing -------------------------------------------------------------------------------------------------------
-
-
 def _print(shell: CommandShell, found: Looked, wanted: Wanted) -> None:
     shares, total = found.shares, found.shares.total
     facts = [f"{counted(len(shares.sections), 'section')} of the system prompt"]
@@ -114,6 +115,8 @@ def _print(shell: CommandShell, found: Looked, wanted: Wanted) -> None:
     facts += [counted(len(found.messages), "message")] if found.messages else []
     shell.console.text(visible_line(f"{found.name}: {', '.join(facts)}"))
     shell.console.text(found.measure.sentence(total))
+    if shares.budget is not None and (large := byte_sentence(shares.budget)):
+        shell.console.text(large)
     if wanted.tree:
         _print_tree(shell, shares)
     else:
@@ -125,7 +128,7 @@ def _print(shell: CommandShell, found: Looked, wanted: Wanted) -> None:
 
 
 def _print_tables(shell: CommandShell, found: Looked, top: int) -> None:
-    from nexus_core.cli.context_file import excerpt  # noqa: PLC0415 - not for a tree
+    from nexus_core.cli.context.transcript import excerpt  # noqa: PLC0415 - not for a tree
 
     console, shares, total = shell.console, found.shares, found.shares.total
     if shares.budget is not None:
@@ -156,8 +159,8 @@ def _window(shares: Shares) -> dict[str, int]:
 
 
 def _print_tree(shell: CommandShell, shares: Shares) -> None:
-    from nexus_core.cli.context_tree import tree_lines, tree_of  # noqa: PLC0415 - only for a tree
-    from nexus_core.cli.session.tables import right_aligned  # noqa: PLC0415 - as above
+    from nexus_core.cli.context.tree import tree_lines, tree_of  # noqa: PLC0415 - only for a tree
+    from nexus_core.cli.tables import right_aligned  # noqa: PLC0415 - as above
 
     rows = [("TOKENS", "SHARE", "WHAT", "SOURCE"), *tree_lines(tree_of(shares), shares.total)]
     shell.console.text("")
@@ -166,41 +169,3 @@ def _print_tree(shell: CommandShell, shares: Shares) -> None:
 
 def _rows(sums: Mapping[str, int]) -> list[Row]:
     return [Row(source_name(name), tokens) for name, tokens in sums.items() if tokens]
-
-
-# ---- for programs ---------------------------------------------------------------------------------------------------
-
-
-def _facts(found: Looked, *, tree: bool) -> dict[str, object]:
-    shares, budget = found.shares, found.shares.budget
-    facts: dict[str, object] = {
-        "schema": 1,
-        "directory": found.directory,
-        "session": found.session,
-        **found.measure.facts(shares.total),
-        "fits": found.fits,
-        "zones": shares.zones(),
-        "kinds": shares.kinds(),
-        "layers": shares.layers(),
-        "files": shares.files(),
-        "sections": [
-            {
-                "id": each.id,
-                "title": each.name,
-                "kind": each.kind,
-                "tokens": each.tokens,
-                "source": {"uri": each.uri, "layer": each.layer, "plugin": each.plugin},
-            }
-            for each in shares.sections
-        ],
-        "tools": [{"name": each.name, "tokens": each.tokens, "source": each.uri} for each in shares.tools],
-        "messages": [{"role": message.role, "tokens": tokens} for message, tokens in found.messages],
-        "left_out": [each._asdict() for each in shares.left_out],
-        "reserved": 0 if budget is None else budget.reserve_response + budget.reserve_tools,
-        "free": found.measure.window - shares.total if budget is None else budget.remaining,
-    }
-    if tree:
-        from nexus_core.cli.context_tree import tree_of  # noqa: PLC0415 - only for a tree
-
-        facts["tree"] = tree_of(shares).facts()
-    return facts

@@ -6,40 +6,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nexus_core.cli.ledger import LedgerUrl, session_labels
-from nexus_core.cli.options import Json, Profile, RequireTrusted, model_names
+from nexus_core.cli.ledger import LedgerUrl, session_option
+from nexus_core.cli.options import Json, Profile, RequireTrusted, model_option
 from nexus_core.errors import UsageError
+from nexus_core.layers.loader import OWN_PROFILE
 
 if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
 
 app = typer.Typer()
 
-
 File = Annotated[
     str | None,
     typer.Argument(metavar="[FILE]", help="A transcript or a list of messages; - is standard input."),
 ]
 ModelName = Annotated[
-    str,
-    typer.Option(
-        "-m",
-        "--model",
-        metavar="MODEL",
-        help="Whose tokens and whose window; by default the transcript's model, else provider.model.",
-        autocompletion=model_names,
-    ),
+    str, model_option("Whose tokens and whose window; by default the transcript's model, else provider.model.")
 ]
 Top = Annotated[int, typer.Option("--top", metavar="N", min=0, help="How many tools and messages to list.")]
-Session = Annotated[
-    str,
-    typer.Option(
-        "--session",
-        metavar="LABEL",
-        help="What a session would send now, instead of a file.",
-        autocompletion=session_labels,
-    ),
-]
+Session = Annotated[str, session_option("What a session would send now, instead of a file.")]
 Tree = Annotated[bool, typer.Option("--tree", help="From zones to single sections, instead of bars; not of a FILE.")]
 Everything = Annotated[bool, typer.Option("--all", help="Count also what was compacted away.")]
 
@@ -61,7 +46,7 @@ def context(
     top: Top = 10,
     tree: Tree = False,
     everything: Everything = False,
-    profile: Profile = "nexus",
+    profile: Profile = OWN_PROFILE,
     ledger: LedgerUrl = "",
     json: Json = False,
     require_trusted: RequireTrusted = False,
@@ -74,16 +59,26 @@ def context(
     """
     shell: CommandShell = ctx.obj
     if file is None:
-        from nexus_core.cli.context_prompt import Wanted, show_prompt  # noqa: PLC0415 - either this or the next
+        from nexus_core.cli.context.request import Wanted, show_request  # noqa: PLC0415 - either this or the next
 
         if everything:
             raise UsageError("--all is about a transcript", hint="name the FILE")
-        if session and profile != "nexus":
+        if session and profile != OWN_PROFILE:
             raise UsageError("a session is Nexus's own; no other agent reads it", hint="leave out --session or --as")
-        show_prompt(ctx, Wanted(model, session, ledger, profile, top, tree, json, require_trusted))
+        wanted = Wanted(
+            model=model,
+            session=session,
+            ledger=ledger,
+            profile=profile,
+            top=top,
+            tree=tree,
+            json=json,
+            require_trusted=require_trusted,
+        )
+        show_request(ctx, wanted)
         return
-    if session or tree or profile != "nexus" or ledger:
+    if session or tree or profile != OWN_PROFILE or ledger:
         raise UsageError("--session, --tree, --as and --ledger are not about a FILE", hint="leave out FILE, or them")
-    from nexus_core.cli.context_file import show_file  # noqa: PLC0415 - as above
+    from nexus_core.cli.context.transcript import show_file  # noqa: PLC0415 - as above
 
     show_file(shell, file, model, top=top, everything=everything, json=json)

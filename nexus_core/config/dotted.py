@@ -1,0 +1,46 @@
+"""Settings in nested objects, found and taken out by their dotted names: `provider.model`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+def copy_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The same settings; objects may be changed, but nothing in a list."""
+    return {key: copy_settings(value) if isinstance(value, dict) else value for key, value in settings.items()}
+
+
+def names_within(settings: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    """Those names whose first word is among the settings: most have none of them."""
+    return [name for name in names if name.partition(".")[0] in settings]
+
+
+def get_setting(settings: Any, name: str) -> Any:  # noqa: ANN401 - any JSON value
+    """The value of a setting; None where it is not set, or is null."""
+    for key in name.split("."):
+        if not isinstance(settings, dict) or key not in settings:
+            return None
+        settings = settings[key]
+    return settings
+
+
+def has_setting(settings: dict[str, Any], name: str) -> bool:
+    """Whether a setting is there, if only to say null."""
+    return name.rpartition(".")[2] in _parent(settings, name)
+
+
+def take_setting(settings: dict[str, Any], name: str) -> bool:
+    """Take a setting out, and say whether it was there."""
+    was_there = has_setting(settings, name)
+    _parent(settings, name).pop(name.rpartition(".")[2], None)
+    return was_there
+
+
+def _parent(settings: dict[str, Any], name: str) -> dict[str, Any]:
+    """What holds a setting, whether or not the setting is there."""
+    path = name.rpartition(".")[0]
+    parent = get_setting(settings, path) if path else settings
+    return parent if isinstance(parent, dict) else {}
