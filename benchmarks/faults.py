@@ -73,6 +73,11 @@ FAULTS = (
         ("failed", "lost", "twice", "forks"),
     ),
     Fault(
+        "32 processes write",
+        "tests/ledger/test_faults.py::test_thirty_two_processes_write_into_one_file_without_loss",
+        wrong=("failed", "lost", "twice", "forks"),
+    ),
+    Fault(
         "8 processes open a ledger",
         "tests/ledger/test_faults.py::test_eight_processes_open_a_new_or_an_older_file_at_once",
         "20",
@@ -90,7 +95,11 @@ FAULTS = (
     Fault("an import is killed", "tests/cli/session/test_import.py::test_an_import_that_is_killed_leaves_nothing_half"),
     Fault(
         "a migration is killed",
-        "tests/ledger/test_disks.py::test_a_migration_that_is_killed_anywhere_leaves_the_old_or_the_new_file",
+        "tests/ledger/test_killed_calls.py::test_a_migration_that_is_killed_anywhere_leaves_the_old_or_the_new_file",
+    ),
+    Fault(
+        "a command is killed at calls to the system",
+        "tests/ledger/test_killed_calls.py::test_a_command_that_is_killed_at_any_call_has_happened_or_has_not",
     ),
     Fault("the disk fails", "tests/ledger/test_disks.py::test_a_disk_that_fails_now_and_then_loses_nothing"),
     Fault("the disk is full", "tests/ledger/test_disks.py::test_a_full_disk_is_an_error_and_not_the_end"),

@@ -108,6 +108,12 @@ class MessageError(NexusError):
         self.path = path
 
 
+_TOO_MUCH = {
+    "tokens": "shorten the largest of these, raise the budget, or take a model with a larger window",
+    "bytes": "send smaller pictures and documents; models.<name>.request_bytes says what another server takes",
+}
+
+
 class BudgetError(NexusError):
     """Raised when what must be sent does not fit, and nothing that remains may be left out.
 
@@ -126,9 +132,7 @@ class BudgetError(NexusError):
         super().__init__(
             f"{needed:,} {unit} do not fit into {available:,}",
             where=listed or None,
-            hint="shorten the largest of these, raise the budget, or take a model with a larger window"
-            if unit == "tokens"
-            else "send smaller or fewer pictures and documents; models.<name>.request_bytes sets what its server takes",
+            hint=_TOO_MUCH[unit],
         )
         self.unit = unit
         self.needed = needed

@@ -25,11 +25,11 @@ FUZZED = {
     "transcripts": ["dialects/transcripts/test_properties.py", "session/importing/test_properties.py"],
     "exported sessions": ["session/exporting/test_damaged.py", "session/exporting/test_round_trip.py"],
     "MCP readers": [
-        "plugins/test_mcp_reader.py",
+        "plugins/mcp/test_reader.py",
         "properties/test_servers_of_other_tools.py",
         "config/test_servers.py",
     ],
-    "MCP server": ["plugins/test_mcp_serving.py"],
+    "MCP server": ["plugins/mcp/test_serving.py"],
 }
 """What is tried with random input, and the files whose tests do so."""
 ROWS = {

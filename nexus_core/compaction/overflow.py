@@ -16,9 +16,8 @@ DEEPEST = 8
 LONGEST_NUMBER = 12
 """Digits; no window is larger, and longer ones take their time to be read."""
 
-_CODES = frozenset(
-    {"context_length_exceeded", "exceed_context_size_error", "request_too_large", "string_above_max_length"}
-)
+_TOO_LARGE = "request_too_large"
+_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", _TOO_LARGE, "string_above_max_length"})
 _TOO_MUCH = 413
 _NOW = 429  # too much at once, which is another matter
 
@@ -76,12 +75,14 @@ class Overflow(NamedTuple):
         asked: How many the request had, without room for the answer; None when the provider did not say.
         message: What the provider said.
         answer: How many were wanted for the answer, where the provider adds them to what was asked.
+        is_size: Whether nothing is said but that the request was too large, which may be its bytes.
     """
 
     limit: int | None
     asked: int | None
     message: str
     answer: int = 0
+    is_size: bool = False
 
 
 def read_overflow(error: BaseException) -> Overflow | None:
@@ -95,8 +96,10 @@ def read_overflow(error: BaseException) -> Overflow | None:
             found = _read_text(text, status)
             if found is not None:
                 return found
-        if _codes(each) & _CODES or status == _TOO_MUCH:
-            return Overflow(None, None, str(each)[:LONGEST])
+        codes = _codes(each)
+        if codes & _CODES or status == _TOO_MUCH:
+            is_size = _TOO_LARGE in codes or (status == _TOO_MUCH and not codes & _CODES)
+            return Overflow(None, None, str(each)[:LONGEST], is_size=is_size)
     return None
 
 

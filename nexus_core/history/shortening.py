@@ -27,17 +27,19 @@ def shorten_text(text: str, limit: int, count: Callable[[str], int]) -> str:
 
     A text that fits comes back as it is. What is too short to be cut becomes the line alone, if that is shorter.
     """
-    cut = find_cut(text, limit, count, _line)
-    if cut is None:
+    kept = head_and_tail(text, limit, count, _line)
+    if kept is None:
         return text
-    head, tail = cut
+    head, tail = kept
     if head + tail:
         return _joined(text, head, tail, _line)
     line = _line(len(text))
     return line if count(line) < count(text) else text
 
 
-def find_cut(text: str, limit: int, count: Callable[[str], int], line: Callable[[int], str]) -> tuple[int, int] | None:
+def head_and_tail(
+    text: str, limit: int, count: Callable[[str], int], line: Callable[[int], str]
+) -> tuple[int, int] | None:
     """How many characters of head and tail stay, with a line between them, so that it takes at most `limit` tokens.
 
     Args:

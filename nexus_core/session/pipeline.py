@@ -208,12 +208,15 @@ class Pipeline:
 
     def recover(self, error: BaseException) -> Work[AssembledContext]:
         """What to send after a provider refused a call as too long."""
-        from nexus_core.session.compacting.recovering import recover  # noqa: PLC0415 - as above
+        from nexus_core.session.compacting.recovering import noted, recover  # noqa: PLC0415 - as above
 
         if not isinstance(error, BaseException):
             raise UsageError("recover() takes what the provider's SDK raised", hint="except … as error: recover(error)")
         yield from recover(self._thread, self._last, error)
-        return (yield from self.next())
+        try:
+            return (yield from self.next())
+        except BudgetError as why:
+            raise noted(error, why.what) from why
 
     def undo(self) -> Work[Reverted]:
         """Take the latest compaction back that counts."""
@@ -251,7 +254,7 @@ class Pipeline:
         except BudgetError as error:
             told = next((relief.floor for relief in reliefs if relief.floor is not None), error)
             raise name_large_pieces(told, plan.call.placements()) from None
-        self._last.remember(tip, context.token_budget.total)
+        self._last.remember(tip, context.token_budget)
         return context
 
     def _recorded(self, step: Step, *, duplicate: bool = False) -> RecordedStep:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from nexus_core.testing import write_files
-from nexus_plugins.mcp._dialects import DIALECTS, TARGETS
+from nexus_plugins.mcp._files.dialects import DIALECTS, TARGETS
 from tests.conftest import Cli
-from tests.plugins.mcp_world import define, script
+from tests.plugins.mcp.world import define, script
 
 SECRET = "sk-live-0123456789abcdef"  # noqa: S105 - nobody's
 SERVERS: dict[str, list[dict[str, Any]]] = {

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.plugins.mcp_world import EVIL, alive, define, script, survivors
+from tests.plugins.mcp.world import EVIL, alive, define, script, survivors
 
 pytestmark = [
     pytest.mark.slow,

@@ -11,7 +11,7 @@ import pytest
 
 from nexus_core.testing import write_files
 from tests.conftest import Cli
-from tests.plugins.mcp_world import script
+from tests.plugins.mcp.world import script
 from tests.tables import count
 
 running = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="servers are ended by process group")

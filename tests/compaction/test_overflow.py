@@ -180,7 +180,9 @@ def test_room_for_the_answer_is_told_apart_from_what_was_sent() -> None:
 
 
 def test_a_body_that_is_too_large_is_an_overflow() -> None:
-    assert read_overflow(anthropic_error("request_too_large", "Request exceeds the maximum size", 413)) is not None
+    found = read_overflow(anthropic_error("request_too_large", "Request exceeds the maximum size", 413))
+    assert found is not None
+    assert found.is_size
 
 
 @pytest.mark.acceptance("D-05")

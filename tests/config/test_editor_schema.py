@@ -24,7 +24,7 @@ from nexus_core.testing.fixtures import MakeNexus
 from nexus_core.values.declarations import InitScope
 from tests.conftest import Cli, InstallPlugin
 from tests.effort import examples
-from tests.plugins.test_mcp_reader import SERVERS
+from tests.plugins.mcp.test_reader import SERVERS
 
 
 class GitSettings(Strict):

@@ -18,7 +18,7 @@ from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.mcp import nexus_layer_config
 from tests.conftest import Cli
-from tests.plugins.test_mcp_reader import SECRET, SERVERS, request_in
+from tests.plugins.mcp.test_reader import SECRET, SERVERS, request_in
 
 NPX = {"name": "a", "type": "stdio", "command": ["npx", "-y", "x"], "enabled": True}
 SHAPES: dict[str, object] = {

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nexus_core import UsageError, fit
-from nexus_core.history.shortening import find_cut, shorten_results, shorten_text
+from nexus_core.history.shortening import head_and_tail, shorten_results, shorten_text
 from nexus_core.values.message import Message
 from nexus_core.values.parts import Text, ToolResult
 from tests.history.counters import Characters
@@ -33,4 +33,4 @@ def test_a_limit_that_is_none_is_refused(limit: Any) -> None:
 
 @pytest.mark.parametrize("limit", [0, -1, -100])
 def test_without_any_room_only_the_line_is_left(limit: int) -> None:
-    assert find_cut("some words", limit, len, str) == (0, 0)
+    assert head_and_tail("some words", limit, len, str) == (0, 0)

@@ -15,6 +15,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -168,7 +169,7 @@ def outliving(url: str, number: int) -> dict[str, object]:
 
 
 def forking(url: str, number: int) -> dict[str, object]:
-    """Two threads write, one looks at everything, and meanwhile children are forked, each of which writes as well."""
+    """Two threads write, one looks at everything, and two fork children, each of which writes as well."""
     notes = notes_in()
     descriptor = os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     ledger = opened(url)
@@ -187,10 +188,14 @@ def forking(url: str, number: int) -> dict[str, object]:
     def write_once() -> None:
         os.write(descriptor, f"{append(ledger, 'child', 'said')}\n".encode())
 
+    def fork() -> int:
+        return sum(wait([spawn(write_once)]) for _ in range(number))
+
     threads = [threading.Thread(target=write, args=[label]) for label in "ab"] + [threading.Thread(target=look)]
     for thread in threads:
         thread.start()
-    failed = sum(wait([spawn(write_once) for _ in range(2)]) for _ in range(number))
+    with ThreadPoolExecutor(2) as pool:
+        failed = sum(each.result() for each in [pool.submit(fork), pool.submit(fork)])
     is_over.set()
     for thread in threads:
         thread.join()

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from nexus_core import ConfigError, FileError
 from nexus_core.config.servers.normalising import normalise_servers
 from nexus_core.plugin import Layer, LayerConfig, Skipped
-from nexus_plugins.mcp._dialects import DIALECTS, NEXUS, Dialect
-from nexus_plugins.mcp._reader import read_servers
+from nexus_plugins.mcp._files.dialects import DIALECTS, NEXUS, Dialect
+from nexus_plugins.mcp._files.reader import read_servers
 
 SECRET = "sk-live-0123456789abcdef"  # noqa: S105 - nobody's
 SERVER: dict[str, Any] = {

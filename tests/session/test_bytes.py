@@ -25,6 +25,7 @@ from nexus_core.values.parts import File, Image, Text, ToolResult
 from tests.effort import examples
 from tests.session.conftest import OpenNexus, OpenSession
 from tests.session.support import calls, says, steps_of
+from tests.session.test_recover import RefusedError
 
 MODEL = "claude-sonnet-4"
 LIMIT = 100_000
@@ -285,3 +286,85 @@ def test_whatever_is_said_no_request_is_too_large_and_nothing_is_lost(
     steps = [step for step in steps_of(ledger, "s") if step.kind in ("input", "result")]
     kept = [part for step in steps for message in step.messages for part in media_in(message.parts)]
     assert len(kept) == given_
+
+
+# ---- a request that a server takes for too large ----------------------------------------------------------------
+
+
+def refused_as_too_large() -> RefusedError:
+    return RefusedError("Payload Too Large", status_code=413)
+
+
+def test_where_a_request_is_refused_for_its_size_older_pictures_are_told_in_words(
+    open_session: OpenSession, ledger: StoreLedger
+) -> None:
+    session = open_session()
+    contexts = [look(session, name) for name in "ABC"]
+    sent = session.ask("And?")
+
+    context = session.recover(refused_as_too_large())
+
+    assert (shown(contexts[-1]), shown(sent)) == ("ABC", "ABC")
+    assert shown(context) in ("C", "BC")
+    assert context.token_budget.bytes < sent.token_budget.bytes == context.token_budget.byte_limit + 1
+    assert not [step for step in steps_of(ledger, "s") if step.kind == "compaction"]
+
+
+def test_the_size_that_was_refused_is_remembered_for_that_model(
+    open_session: OpenSession, open_nexus: OpenNexus, nexus_home: Path
+) -> None:
+    session = open_session()
+    for name in "ABC":
+        look(session, name)
+    sent = session.ask("And?").token_budget.bytes
+    session.recover(refused_as_too_large())
+    session.record(says("So.", name="msg_end"))
+
+    again = open_nexus().session("s").ask("And now?")
+    (told,) = (each for each in again.findings if each.code == "smaller-request")
+    assert again.token_budget.byte_limit == sent - 1
+    assert told.message.startswith(f"a request of {sent:,} bytes to {MODEL!r} was refused as too large; ")
+    assert f"models.{MODEL}.request_bytes" in told.message
+    open_nexus().session("s").interrupt()
+    assert open_nexus().session("s", model="gpt-4o").preview("Why?").token_budget.byte_limit > 1_000_000
+    write_files(nexus_home, {"config.json": json.dumps({"models": {MODEL: {"request_bytes": 2 * LIMIT}}})})
+    corrected = open_nexus().session("s", model=MODEL).preview("Why?")
+    assert corrected.token_budget.byte_limit == 2 * LIMIT
+    assert "smaller-request" not in {each.code for each in corrected.findings}
+
+
+def test_what_cannot_be_made_smaller_is_raised_as_it_was(open_session: OpenSession, ledger: StoreLedger) -> None:
+    session = open_session()
+    session.ask([Text("What is it?"), picture(50_000)])
+    before = len(steps_of(ledger, "s"))
+
+    with pytest.raises(RefusedError) as caught:
+        session.recover(error := refused_as_too_large())
+
+    assert caught.value is error
+    assert caught.value.__notes__[0].startswith("Nexus did not make the conversation shorter: ")
+    assert len(steps_of(ledger, "s")) == before
+
+
+def test_what_is_pinned_is_not_told_in_words_for_that(open_session: OpenSession, ledger: StoreLedger) -> None:
+    session = open_session()
+    look(session, "A", 60_000)
+    for step in steps_of(ledger, "s")[::2]:  # what was asked, and what was answered
+        session.pin(step.id)
+    sent = session.ask("And?").token_budget.bytes
+
+    with pytest.raises(RefusedError) as caught:
+        session.recover(refused_as_too_large())
+
+    assert f"{sent:,} bytes do not fit into {sent - 1:,}" in caught.value.__notes__[0]
+
+
+def test_a_reply_to_the_smaller_request_can_be_replayed(open_session: OpenSession, open_nexus: OpenNexus) -> None:
+    session = open_session()
+    for name in "ABC":
+        look(session, name)
+    session.ask("And?")
+    sent = session.recover(refused_as_too_large())
+    reply = session.record(says("So.", name="msg_end"))
+
+    assert open_nexus().replay(reply.id).to("anthropic") == sent.to("anthropic")

@@ -668,6 +668,25 @@ def test_somebody_else_compacts_first(open_nexus: OpenNexus, ledger: StoreLedger
     assert len(compactions(ledger)) == 1
 
 
+@pytest.mark.parametrize(("kind", "asked"), [("kept", 1), ("summarised", 2)])
+def test_somebody_pins_a_step_meanwhile(open_nexus: OpenNexus, ledger: StoreLedger, kind: str, asked: int) -> None:
+    def answer(_: object) -> str:
+        if len(fake.asked) == 1:
+            open_nexus(plugins=[Words()]).session("s").pin(replies[-1 if kind == "kept" else 0])
+        return "They counted."
+
+    fake = Fake(answer)
+    session = long_session(open_nexus(plugins=[Words()], summarize=fake), 6)
+    replies = [step.id for step in steps_of(ledger, "s") if step.kind == "reply"]
+
+    assert session.compact() is not None
+
+    assert len(fake.asked) == asked
+    assert len(compactions(ledger)) == 1
+    said = [message.content.split()[:2] for message in session.messages]
+    assert ["answer", "5" if kind == "kept" else "0"] in said
+
+
 # ---- what cannot be helped ----------------------------------------------------------------------------------------
 
 

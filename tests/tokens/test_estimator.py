@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_core.context import SimpleTokenCounter, TiktokenCounter
-from nexus_core.tokens.estimator import estimate
+from nexus_core.tokens.estimator import _CLASSES, _LONE_SIGN, _PAIRS, _TO_CLASS, _beginnings, estimate
 from nexus_core.values.counting import ModelCounter
 from nexus_core.values.message import Message
 
@@ -73,6 +74,18 @@ def test_only_no_text_has_no_tokens() -> None:
 @given(ANY_TEXT)
 def test_every_text_has_an_estimate_between_nothing_and_three_tokens_a_character(text: str) -> None:
     assert bool(text) <= estimate(text) <= 3 * len(text) + 1
+
+
+@given(st.text(st.sampled_from("aB7 \n.(é"), max_size=60))
+def test_tokens_begin_where_the_tables_say(text: str) -> None:
+    data = text.encode()
+    classes = "n" + "".join(_CLASSES[_TO_CLASS[byte]] for byte in data)
+    pairs = ["".join(pair) for pair in pairwise(classes)]
+    weights = {pair: weight for weight, group in _PAIRS for pair in group.split()}
+    lone = [(first, second) for firsts, seconds in _LONE_SIGN for first in firsts.split() for second in seconds.split()]
+
+    expected = sum(weights.get(pair, 0) for pair in pairs) + sum(pair in lone for pair in pairwise(pairs))
+    assert _beginnings(data) == pytest.approx(expected)
 
 
 @pytest.mark.acceptance("K-05")

@@ -145,23 +145,25 @@ def _tell_summary(step: Step, *, full: bool) -> Iterator[Line]:
         facts.append(f"{before:,} -> {after:,} tokens")
     facts += [f"by {who}"] if who else []
     yield Line(f"compaction: {' · '.join(facts)}", is_heading=True)
-    yield from map(Line, _indented(_cut(str(step.data.get("summary", "")), None if full else WORDS)))
+    yield from map(Line, _indented(_limited(str(step.data.get("summary", "")), None if full else WORDS)))
 
 
 def _told(part: Part, *, full: bool) -> Iterator[str]:
     if isinstance(part, Text):
-        yield from _cut(part.text, None if full else WORDS)
+        yield from _limited(part.text, None if full else WORDS)
     elif isinstance(part, Reasoning):
         thought = part.text or ("(encrypted)" if part.encrypted else "")
-        yield from (f"~ {line}" for line in _cut(thought, None if full else ASIDE))
+        yield from (f"~ {line}" for line in _limited(thought, None if full else ASIDE))
     elif isinstance(part, ToolCall):
         arguments = part.raw if part.raw is not None else json.dumps(part.arguments, ensure_ascii=False)
-        yield from _cut(f"-> {part.name}{f' ({part.id})' if part.id else ''} {arguments}", None if full else ASIDE)
+        yield from _limited(f"-> {part.name}{f' ({part.id})' if part.id else ''} {arguments}", None if full else ASIDE)
     elif isinstance(part, ToolResult):
         if part.is_error:
             yield "(error)"
         for piece in part.parts:
-            yield from _cut(piece.text, None if full else ASIDE) if isinstance(piece, Text) else _told(piece, full=full)
+            yield from (
+                _limited(piece.text, None if full else ASIDE) if isinstance(piece, Text) else _told(piece, full=full)
+            )
     elif isinstance(part, Image | File):
         yield f"[{' '.join(_described(part))}]"
     elif isinstance(part, Opaque):
@@ -175,7 +177,7 @@ def _described(part: Image | File) -> Iterator[str]:
         yield counted(len(part.data) * 3 // 4, "byte")
 
 
-def _cut(text: str, limit: Limit | None) -> Iterator[str]:
+def _limited(text: str, limit: Limit | None) -> Iterator[str]:
     """The lines of a text, not more than a limit allows; the last one then says how much is missing."""
     lines = text.split("\n")
     shown = text if limit is None else "\n".join(lines[: limit.lines])[: limit.characters]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nexus_core.compaction.evidence.rendering import short_step
 from nexus_core.compaction.summary import is_summary
 from nexus_core.history.groups import is_input
-from nexus_core.history.shortening import find_cut
+from nexus_core.history.shortening import head_and_tail
 from nexus_core.text.markers import neutralise
 
 if TYPE_CHECKING:
@@ -94,12 +94,12 @@ def _quote(words: Words, limit: int, count: Callable[[str], int]) -> str:
 
     if room <= 0:
         return ""
-    cut = find_cut(text, room, count, line)
-    if cut is None:
+    kept = head_and_tail(text, room, count, line)
+    if kept is None:
         return lead + text
-    if sum(cut) == 0 or room < _LEAST:
+    if sum(kept) == 0 or room < _LEAST:
         return ""
-    head, tail = cut
+    head, tail = kept
     return f"{lead}{text[:head]}\n{line(len(text) - head - tail)}\n{text[len(text) - tail :]}"
 
 

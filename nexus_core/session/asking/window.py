@@ -46,7 +46,13 @@ class Window:
         self.scales = place.scales(model, settings)
         self.truncation = place.truncation(settings)
         calibration, limit = calibration_of(state.ratios, model), window_of(state.windows, model, self.model.window)
-        findings = (place.unknown_model(model, settings), _smaller(model, limit, self.model.window))
+        largest = request_limit(self.model)
+        size = window_of(state.request_bytes, model, largest)
+        findings = (
+            place.unknown_model(model, settings),
+            _smaller(model, limit, self.model.window),
+            _refused(model, size, largest),
+        )
         self.findings: tuple[Finding, ...] = tuple(finding for finding in findings if finding is not None)
         # Tools are counted, so nothing is kept free for them unless the settings say so.
         most = limit // RESERVED_SHARE
@@ -56,7 +62,7 @@ class Window:
             reserve_tools=min(number(settings, "budget.reserve_tools", 0), most),
             estimated=not self.scales.counter.exact,
             calibration=calibration,
-            byte_limit=request_limit(self.model),
+            byte_limit=size,
         )
         options = settings.get("provider.options")
         self.options: JSON = options if isinstance(options, dict) else {}
@@ -106,3 +112,13 @@ def _smaller(model: str, limit: int, thought: int) -> Finding | None:
 
     what = f"the provider of {model!r} said that it reads {limit:,} tokens, not {thought:,}"
     return Finding("smaller-window", f"{what}; models.{model}.window sets what counts")
+
+
+def _refused(model: str, size: int, thought: int) -> Finding | None:
+    """What to know about a model whose server takes no requests as large as we thought."""
+    if size == thought:
+        return None
+    from nexus_core.values.finding import Finding  # noqa: PLC0415 - as above
+
+    what = f"a request of {size + 1:,} bytes to {model!r} was refused as too large"
+    return Finding("smaller-request", f"{what}; models.{model}.request_bytes sets what counts")

@@ -29,7 +29,7 @@ TRIES = 3
 
 
 class Moved(NamedTuple):
-    """Somebody else has compacted the session meanwhile, taken a compaction back, or pinned something."""
+    """Somebody else has compacted the session meanwhile, taken a compaction back, or pinned what was summarised."""
 
 
 class Relief(NamedTuple):
@@ -127,7 +127,7 @@ def _append(thread: Thread, state: State, plan: Plan, made: Summarised) -> Work[
             now = yield from wait(thread.read)
             if now.tip is None or first.tip is None:
                 return None
-            if now.tip.compaction != first.tip.compaction or now.pins != first.pins:
+            if now.tip.compaction != first.tip.compaction or made.chosen.concerns(set(now.pins) ^ set(first.pins)):
                 return None
     raise never_still(thread.label)
 

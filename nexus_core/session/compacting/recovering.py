@@ -8,12 +8,14 @@ from nexus_core.assembly.calibration import learn
 from nexus_core.assembly.named_windows import name_window
 from nexus_core.compaction.options import compaction_options
 from nexus_core.compaction.overflow import read_overflow
-from nexus_core.errors import BudgetError, PluginError, SummaryError
+from nexus_core.dialects.rules import request_limit
+from nexus_core.errors import BudgetError, ConflictError, PluginError, SummaryError
 from nexus_core.history.allowance import RESERVED_SHARE
 from nexus_core.session.compacting.braking import compactions_since_reply, why_not_again
 from nexus_core.session.compacting.compact import Moved, compact_now
 from nexus_core.session.compacting.selecting import Occasion
 from nexus_core.session.drivers import wait
+from nexus_core.values.ledger import NewStep
 
 if TYPE_CHECKING:
     from nexus_core.compaction.overflow import Overflow
@@ -45,16 +47,23 @@ def recover(thread: Thread, last: LastCall, error: BaseException) -> Work[None]:
     plan = yield from wait(thread.plan, state)
     stop = yield from wait(_why_not, thread, state, plan)
     if stop:
-        raise _noted(error, stop)
-    sent = yield from wait(last.tokens, state)
+        raise noted(error, stop)
+    taken = yield from wait(last.taken, state)
+    occasion = _occasion(state, plan, overflow, taken)
     try:
-        done = yield from compact_now(thread, state, plan, _occasion(state, plan, overflow, sent))
+        if "request_bytes" in occasion.learnt and _has_older_media(plan):
+            # They are told in words from now on, and nothing has to be summarised.
+            done: object = yield from wait(thread.append, NewStep(kind="sealed", data=occasion.learnt), state)
+        else:
+            done = yield from compact_now(thread, state, plan, occasion)
     except (BudgetError, SummaryError, PluginError) as why:
-        raise _noted(error, why.what) from why
+        raise noted(error, why.what) from why
+    except ConflictError:
+        done = Moved()
     if done is None:
-        raise _noted(error, "there is nothing to summarise")
+        raise noted(error, "there is nothing to summarise")
     if isinstance(done, Moved):
-        raise _noted(error, "somebody else has gone on with the session")
+        raise noted(error, "somebody else has gone on with the session")
 
 
 def _why_not(thread: Thread, state: State, plan: Plan) -> str:
@@ -68,9 +77,15 @@ def _why_not(thread: Thread, state: State, plan: Plan) -> str:
     return why_not_again(thread.tail, state.tip, plan)
 
 
-def _occasion(state: State, plan: Plan, overflow: Overflow, sent: int | None) -> Occasion:
+def _has_older_media(plan: Plan) -> bool:
+    """Whether there are pictures or documents that may be told in words: not those of the open turn's question."""
+    sent, turn = plan.call.sent, plan.call.turn
+    return any(plan.window.scales.hide(each) is not each for each in sent if not (each.is_input and each.turn == turn))
+
+
+def _occasion(state: State, plan: Plan, overflow: Overflow, taken: TokenBudget | None) -> Occasion:
     """How short it must become, as far as the provider says."""
-    window, model = plan.window, plan.call.request.model
+    window, model, sent = plan.window, plan.call.request.model, None if taken is None else taken.total
     most = _available(window.allowance, overflow)
     learnt: dict[str, object] = {}
     if overflow.asked is not None and sent:
@@ -79,6 +94,9 @@ def _occasion(state: State, plan: Plan, overflow: Overflow, sent: int | None) ->
     windows = name_window(state.windows, model, overflow.limit, window.model.window)
     if windows is not None:
         learnt["windows"] = {name: list(each) for name, each in windows.items()}
+    if taken is not None and overflow.is_size:
+        sizes = name_window(state.request_bytes, model, taken.bytes - 1, request_limit(window.model))
+        learnt |= {} if sizes is None else {"request_bytes": {name: list(each) for name, each in sizes.items()}}
     if sent:
         most = min(most, int(sent * SHORTER))
     return Occasion(OVERFLOW, most=min(most, window.most), learnt=learnt)
@@ -91,6 +109,7 @@ def _available(allowance: TokenBudget, overflow: Overflow) -> int:
     return limit - response - min(allowance.reserve_tools, limit // RESERVED_SHARE)
 
 
-def _noted(error: BaseException, why: str) -> BaseException:
+def noted(error: BaseException, why: str) -> BaseException:
+    """A provider's error with a note that says why nothing shorter is sent."""
     error.add_note(f"Nexus did not make the conversation shorter: {why}.")
     return error

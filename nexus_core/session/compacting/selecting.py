@@ -13,7 +13,7 @@ from nexus_core.session.compacting.outlining import outline_session
 from nexus_core.values.compaction import CompactionBudget, CompactionReport
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from nexus_core.compaction.options import CompactionOptions
     from nexus_core.compaction.planning import Selection
@@ -83,6 +83,11 @@ class Chosen(NamedTuple):
     def pinned(self) -> tuple[str, ...]:
         """The steps that stay although what comes behind them is summarised."""
         return tuple(dict.fromkeys(step for group in self.selection.pinned for step in group.steps))
+
+    def concerns(self, steps: Collection[str]) -> bool:
+        """Whether it matters that somebody pins some of the steps, or lets go of them."""
+        groups = (*self.selection.covered, *self.selection.pinned)
+        return any(each.step in steps or each.turn in steps for group in groups for each in group.messages)
 
     def report(self) -> CompactionReport:
         """What is going to be done."""

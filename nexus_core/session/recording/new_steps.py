@@ -6,7 +6,8 @@ What a step knows besides its messages (`step.data`):
                                  history begins that is sent
     setup, session               by its digest what the settings say about calls; the session in which it was sealed
     turns, spent, calibration    how many turns the thread has, what it has cost so far, how providers have counted
-    windows                      by model, how many tokens it reads as its provider says, and as we thought
+    windows, request_bytes       by model, how many tokens it reads and how many bytes a request may have, as its
+                                 provider says, and as we thought
     pins                         the steps that stay as they are when others are summarised
     model, renderer, told        who was asked, or who answered; in whose words, and with which sections
     event, context               about an input: the occasion; beside each message, what it was put together from

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.history.shortening import find_cut
+from nexus_core.history.shortening import head_and_tail
 from nexus_core.values.parts import Text, ToolResult
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _cuts(result: ToolResult, limit: int, count: Callable[[str], int]) -> Iterat
     shortest_first = sorted(sizes, key=lambda place: (sizes[place], place))
     for number, place in enumerate(shortest_first):
         share = limit // (len(shortest_first) - number)
-        cut = find_cut(texts[place], share, count, lambda left_out: _line(left_out, SOME_STEP))
+        cut = head_and_tail(texts[place], share, count, lambda left_out: _line(left_out, SOME_STEP))
         if cut is not None:
             yield place, *cut
         limit -= min(sizes[place], share)

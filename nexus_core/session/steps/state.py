@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nexus_core.values.ledger import SessionRecord, Step
     from nexus_core.values.parts import JSON
 
-CARRIED = ("epoch", "view", "setup", "cut", "calibration", "windows", "pins")
+CARRIED = ("epoch", "view", "setup", "cut", "calibration", "windows", "request_bytes", "pins")
 """What goes on from step to step, so that the newest one alone says where a session stands."""
 
 
@@ -78,6 +78,11 @@ class State(NamedTuple):
     def windows(self) -> Windows:
         """The windows that providers named."""
         return read_windows(self._data.get("windows"))
+
+    @property
+    def request_bytes(self) -> Windows:
+        """The sizes of requests that were refused as too large, less one."""
+        return read_windows(self._data.get("request_bytes"))
 
     @property
     def pins(self) -> tuple[str, ...]:

@@ -62,12 +62,12 @@ class Deciding:
         """A reply with what was sent to get it, and what its provider's count of that teaches."""
         if state.tip is None or state.turn is None:
             return step
-        sent, sent_from = self._last.tokens(state), self._last.sent_from(state)
+        taken, sent_from = self._last.taken(state), self._last.sent_from(state)
         data: dict[str, Any] = dict(step.data)
         if sent_from is not None:
             data["asked"] = sent_from
-        if sent is not None:
-            data["sent"] = sent
+        if taken is not None:
+            data["sent"] = sent = taken.total
             usage = read_usage(step.data.get("usage"))
             if usage is not None:
                 data["calibration"] = learn(state.ratios, str(state.turn.sealed("model")), sent, usage.input_tokens)

@@ -10,10 +10,11 @@ from nexus_core.session.steps.numbering import SILENT
 if TYPE_CHECKING:
     from nexus_core.session.steps.state import State
     from nexus_core.session.thread.thread import Thread
+    from nexus_core.values.budget import TokenBudget
 
 
 class LastCall:
-    """The newest step when something was last put together to be sent, and the tokens of that.
+    """The newest step when something was last put together to be sent, and what that took.
 
     Args:
         thread: The session.
@@ -22,20 +23,20 @@ class LastCall:
     def __init__(self, thread: Thread) -> None:
         self._thread = thread
         self._tip: str | None = None
-        self._tokens = 0
+        self._taken: TokenBudget | None = None
 
-    def remember(self, tip: str, tokens: int) -> None:
+    def remember(self, tip: str, taken: TokenBudget) -> None:
         """Something is about to be sent."""
-        self._tip, self._tokens = tip, tokens
+        self._tip, self._taken = tip, taken
 
     def forget(self) -> None:
         """It was answered."""
         self._tip = None
 
-    def tokens(self, state: State) -> int | None:
-        """The tokens that were sent from where a session stands; None where nobody can know."""
+    def taken(self, state: State) -> TokenBudget | None:
+        """What was taken by what was sent from where a session stands; None where nobody can know."""
         if self._tip is not None and self.is_unmoved(state):
-            return self._tokens
+            return self._taken
         return None if state.tip is None else self._thread.sent_at(state.tip)
 
     def sent_from(self, state: State) -> str | None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from nexus_core.assembly.call import Call
     from nexus_core.session.asking.planning import Seal
     from nexus_core.session.spawning import Orders
+    from nexus_core.values.budget import TokenBudget
     from nexus_core.values.conversation import Usage
     from nexus_core.values.ledger import NewStep, Step
     from nexus_core.values.message import Message
@@ -71,11 +72,11 @@ class Thread(ThreadReader):
         settings = self._settings_known(State(None, None, None))
         return replay(self.place, Tail(self._ledger), tip, settings, self.label)
 
-    def sent_at(self, tip: Step) -> int | None:
-        """The tokens that were sent when a step was the newest, as we count; None where nobody can know."""
+    def sent_at(self, tip: Step) -> TokenBudget | None:
+        """What was taken by what was sent when a step was the newest, as we count; None where nobody can know."""
         try:
             settings = self._settings_known(State(None, None, None))
-            return assemble(replay(self.place, self.tail, tip, settings, self.label)).token_budget.total
+            return assemble(replay(self.place, self.tail, tip, settings, self.label)).token_budget
         except NexusError:  # a reply must be kept, whatever became of what was sent
             return None
 

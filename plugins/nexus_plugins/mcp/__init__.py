@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from nexus_core import hookimpl
 from nexus_core.plugin import MergePolicy, PluginSettings
-from nexus_plugins.mcp._files import find_servers
+from nexus_plugins.mcp._files.finding import find_servers
 
 if TYPE_CHECKING:
     from nexus_core import Finding, Request, Section, Tool
@@ -28,7 +28,7 @@ def nexus_commands() -> list[Command]:
 @hookimpl
 def nexus_init_files(scope: InitScope) -> list[InitFile]:
     """An mcp.json without servers."""
-    from nexus_plugins.mcp._templates import init_files  # noqa: PLC0415 - only `nexus init` needs it
+    from nexus_plugins.mcp._files.templates import init_files  # noqa: PLC0415 - only `nexus init` needs it
 
     return init_files(scope)
 
@@ -56,7 +56,7 @@ def nexus_static_sections(request: Request, loaded: Loaded) -> list[Section]:
     """The section `## MCP Servers`, a table of what there is and whether it may be used."""
     if not loaded.servers:
         return []
-    from nexus_plugins.mcp._table import server_sections  # noqa: PLC0415 - most directories have no servers
+    from nexus_plugins.mcp._telling.table import server_sections  # noqa: PLC0415 - most directories have no servers
 
     return server_sections(request, loaded)
 
@@ -66,7 +66,7 @@ def nexus_tools(request: Request, loaded: Loaded) -> list[Tool]:
     """The tools of approved servers, as they are known; nothing is started."""
     if not loaded.servers:
         return []
-    from nexus_plugins.mcp._offering import offered_tools  # noqa: PLC0415 - as above
+    from nexus_plugins.mcp._telling.offering import offered_tools  # noqa: PLC0415 - as above
 
     return [offered.tool for offered in offered_tools(request, loaded)]
 
@@ -74,6 +74,6 @@ def nexus_tools(request: Request, loaded: Loaded) -> list[Tool]:
 @hookimpl
 def nexus_diagnose(request: Request, loaded: Loaded) -> list[Finding]:
     """Servers that others could listen to or that hide your own, bad tools, and files that tools read otherwise."""
-    from nexus_plugins.mcp._diagnosis import diagnose  # noqa: PLC0415 - only `nexus doctor` asks
+    from nexus_plugins.mcp._telling.diagnosis import diagnose  # noqa: PLC0415 - only `nexus doctor` asks
 
     return list(diagnose(request, loaded))

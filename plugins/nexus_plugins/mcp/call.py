@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_core import MissingExtraError, NexusError, TurnError, UnknownNameError, UsageError
 from nexus_core.plugin import Extra, tools_offered
 from nexus_plugins.mcp._errors import NotOfferedError
-from nexus_plugins.mcp._limits import Limits
-from nexus_plugins.mcp._offering import is_permitted, offered_tools
+from nexus_plugins.mcp._running.limits import Limits
+from nexus_plugins.mcp._telling.offering import is_permitted, offered_tools
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from nexus_core import Nexus
     from nexus_core.plugin import CallResult, Ledger, MCPServerWithOrigin, RecordedCall
     from nexus_plugins.mcp._content import Outcome
-    from nexus_plugins.mcp._links import Links
+    from nexus_plugins.mcp._running.links import Links
 
 EXTRA = Extra("mcp", modules=("mcp",))
 
@@ -166,7 +166,7 @@ def connect(nexus: Nexus) -> Iterator[Servers]:
 def import_links() -> type[Links]:
     """What starts servers; raises MissingExtraError while the extra is not installed."""
     try:
-        from nexus_plugins.mcp._links import Links  # noqa: PLC0415 - comes with the extra
+        from nexus_plugins.mcp._running.links import Links  # noqa: PLC0415 - comes with the extra
     except ModuleNotFoundError:
         raise MissingExtraError("mcp", EXTRA) from None
     return Links

@@ -7,6 +7,7 @@ its parent is open in it, it takes none of its own, and another program may dele
 from __future__ import annotations
 
 import os
+from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakSet
 
@@ -27,6 +28,7 @@ class Holder(Protocol):
 
 _holders: WeakSet[Holder] = WeakSet()
 _held: list[Holder] = []
+_one_at_a_time = Lock()
 
 
 def watch(holder: Holder) -> None:
@@ -35,6 +37,7 @@ def watch(holder: Holder) -> None:
 
 
 def _hold() -> None:
+    _one_at_a_time.acquire()  # two threads may fork
     _held[:] = _holders
     for holder in _held:
         holder.lock.acquire()
@@ -43,6 +46,7 @@ def _hold() -> None:
 def _release() -> None:
     while _held:
         _held.pop().lock.release()
+    _one_at_a_time.release()
 
 
 def _leave() -> None:

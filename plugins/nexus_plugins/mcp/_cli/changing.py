@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typer._click import Context  # private, but it is what the method we override is typed with
 
     from nexus_core.plugin import MCPServerWithOrigin, Shell
-    from nexus_plugins.mcp._editing import ServerFile
+    from nexus_plugins.mcp._files.editing import ServerFile
 
 FILE = "mcp.json"
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -118,7 +118,7 @@ def save(shell: Shell, path: Path, text: str, *, own: bool, dry_run: bool) -> No
     if dry_run:
         shell.console.message(f"Nothing was written; {visible_line(str(path))} would be.")
         return
-    from nexus_plugins.mcp._editing import write_file  # noqa: PLC0415 - `list` needs none of it
+    from nexus_plugins.mcp._files.editing import write_file  # noqa: PLC0415 - `list` needs none of it
 
     write_file(path, text, own=own)
     shell.console.text(visible_line(str(path)))
@@ -126,7 +126,7 @@ def save(shell: Shell, path: Path, text: str, *, own: bool, dry_run: bool) -> No
 
 def warn_of_secrets(shell: Shell, entry: Mapping[str, Any], server: str = "") -> None:
     """Say what in a file would better not be there."""
-    from nexus_plugins.mcp._written import written_out  # noqa: PLC0415 - `list` needs none of it
+    from nexus_plugins.mcp._files.written import written_out  # noqa: PLC0415 - `list` needs none of it
 
     for what in written_out(entry):
         of = f" of server {server!r}" if server else ""
@@ -139,7 +139,7 @@ def say_who_decides(shell: Shell) -> None:
 
 
 def _read(path: Path) -> ServerFile:
-    from nexus_plugins.mcp._editing import read_file  # noqa: PLC0415 - `list` needs none of it
+    from nexus_plugins.mcp._files.editing import read_file  # noqa: PLC0415 - `list` needs none of it
 
     return read_file(path)
 

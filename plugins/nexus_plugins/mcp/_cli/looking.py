@@ -10,16 +10,16 @@ import typer
 from nexus_core import NexusError
 from nexus_core.plugin import describe_server, hide_secrets, one_line, visible_line
 from nexus_plugins.mcp._cli.options import Json, Lenient, Names, app, chosen, in_one_line, look
-from nexus_plugins.mcp._names import tool_name
-from nexus_plugins.mcp._records import Definition, read_record
-from nexus_plugins.mcp._shadows import shadow_of
-from nexus_plugins.mcp._table import usable_servers
+from nexus_plugins.mcp._telling.names import tool_name
+from nexus_plugins.mcp._telling.records import Definition, read_record
+from nexus_plugins.mcp._telling.shadows import shadow_of
+from nexus_plugins.mcp._telling.table import usable_servers
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from nexus_core.plugin import Loaded, MCPServerWithOrigin, Shell
-    from nexus_plugins.mcp._records import Record
+    from nexus_plugins.mcp._telling.records import Record
 
 LONGEST_SHOWN = 60  # characters of a description
 

@@ -12,11 +12,11 @@ from nexus_core import FileError, UnknownNameError
 from nexus_core.plugin import Layer, LayerConfig, visible_line
 from nexus_plugins.mcp._cli.changing import save, say_who_decides, target, warn_of_secrets
 from nexus_plugins.mcp._cli.options import DryRun, Global, Lenient, Names, app, look
-from nexus_plugins.mcp._dialects import CLAUDE_HOME, DIALECTS, NEXUS, TARGETS, dialect_of
+from nexus_plugins.mcp._files.dialects import CLAUDE_HOME, DIALECTS, NEXUS, TARGETS, dialect_of
 
 if TYPE_CHECKING:
     from nexus_core.plugin import Shell, Skipped
-    from nexus_plugins.mcp._dialects import Dialect
+    from nexus_plugins.mcp._files.dialects import Dialect
 
 
 @app.command("import", epilog="\b\nExamples:\n  nexus mcp import claude\n  nexus mcp import ~/.claude.json --global")
@@ -43,7 +43,7 @@ def import_servers(
     within = ("projects", os.path.realpath(shell.cwd)) if dialect is CLAUDE_HOME and not for_all else ()
     entries = _read(shell, path, dialect, within, lenient=lenient)
     goal = target(shell, for_all=for_all)
-    from nexus_plugins.mcp._editing import read_file  # noqa: PLC0415 - `list` needs none of it
+    from nexus_plugins.mcp._files.editing import read_file  # noqa: PLC0415 - `list` needs none of it
 
     file = read_file(goal)
     added = [name for name in entries if force or name not in file.servers]
@@ -85,7 +85,7 @@ def export_servers(
     for name in names or ():
         if name not in found:
             raise UnknownNameError("server", name, found)
-    from nexus_plugins.mcp._exporting import export  # noqa: PLC0415 - `list` needs none of it
+    from nexus_plugins.mcp._files.exporting import export  # noqa: PLC0415 - `list` needs none of it
 
     exported = export([found[name] for name in names or found], to)
     shell.console.text(exported.text.rstrip("\n"))
@@ -119,7 +119,7 @@ def _read(
 ) -> dict[str, dict[str, Any]]:
     """The servers of a file in the one form, by name."""
     layer = Layer("global", path.parent, "global")  # named by the user, and read as one of the user's own
-    from nexus_plugins.mcp._reader import read_servers  # noqa: PLC0415 - `list` needs none of it
+    from nexus_plugins.mcp._files.reader import read_servers  # noqa: PLC0415 - `list` needs none of it
 
     answers = read_servers(path, layer, dialect, within)
     from nexus_core.plugin import normalise_servers  # noqa: PLC0415 - `list` needs none of it

@@ -11,13 +11,13 @@ import typer
 from nexus_core import ConfigError
 from nexus_core.plugin import one_line
 from nexus_plugins.mcp._cli.options import Name, app, chosen, look
-from nexus_plugins.mcp._records import approve, read_record
+from nexus_plugins.mcp._telling.records import approve, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from nexus_core.plugin import Shell
-    from nexus_plugins.mcp._records import Definition
+    from nexus_plugins.mcp._telling.records import Definition
 
 FINDINGS = 1
 

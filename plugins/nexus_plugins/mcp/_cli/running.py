@@ -13,7 +13,7 @@ from nexus_core.plugin import visible_line
 from nexus_plugins.mcp._cli.loop import run_loop
 from nexus_plugins.mcp._cli.options import Json, Lenient, Name, Names, app, chosen, in_one_line, look
 from nexus_plugins.mcp._errors import RefusedError, ServerError
-from nexus_plugins.mcp._limits import Limits
+from nexus_plugins.mcp._running.limits import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nexus_core import Request
     from nexus_core.plugin import Loaded, MCPServerWithOrigin, Shell
     from nexus_plugins.mcp._content import Outcome
-    from nexus_plugins.mcp._records import Record
+    from nexus_plugins.mcp._telling.records import Record
 
 FINDINGS, PROVIDER = 1, 5
 """Exit codes: a tool failed, a server did."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def serve(ctx: typer.Context) -> None:
     """Serve what Nexus knows of this directory to any MCP client, over standard input and output."""
     try:
-        from nexus_plugins.mcp._server import serve as serve_client  # noqa: PLC0415 - comes with the extra
+        from nexus_plugins.mcp._serving.server import serve as serve_client  # noqa: PLC0415 - comes with the extra
     except ModuleNotFoundError:
         from nexus_plugins.mcp.call import EXTRA  # noqa: PLC0415 - `list` needs none of it
 

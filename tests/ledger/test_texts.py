@@ -1,0 +1,47 @@
+"""JSON as it is stored."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nexus_core.errors import LedgerError
+from nexus_core.history.ledger.texts import canonical, write_json
+
+TEXTS = st.text(st.characters(codec="utf-8"))
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
+    lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner),
+)
+
+
+@given(VALUES)
+def test_what_is_stored_is_what_the_standard_library_writes(value: object) -> None:
+    assert write_json(value) == json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+@given(VALUES)
+def test_the_canonical_form_is_the_same_with_sorted_keys(value: object) -> None:
+    assert canonical(value) == json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def test_a_number_that_json_cannot_write_becomes_its_name_and_half_a_character_a_sign() -> None:
+    assert write_json([float("nan"), float("-inf"), "\ud800"]) == '["NaN","-Infinity","\ufffd"]'
+
+
+def test_what_holds_itself_is_refused() -> None:
+    circle: list[object] = []
+    circle.append(circle)
+    with pytest.raises(LedgerError, match="data cannot be written as JSON"):
+        write_json(circle)
+
+
+def test_a_text_is_written_after_one_that_was_refused() -> None:
+    given: dict[str, object] = {"made of": object()}
+    with pytest.raises(LedgerError, match="data cannot be written as JSON"):
+        write_json(given)
+    given["made of"] = "words"
+    assert write_json(given) == '{"made of":"words"}'

@@ -1,0 +1,374 @@
+"""Real parts: servers made with the official SDK, a published one, and Nexus served to the SDK's own client."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+from nexus_core import Nexus
+from nexus_core.testing import write_files
+from nexus_core.testing.fixtures import MakeNexus
+from nexus_plugins.mcp._running.limits import Limits
+from nexus_plugins.mcp._running.links import Links
+from nexus_plugins.mcp._serving.served import MOST_READ
+from nexus_plugins.mcp._serving.server import make_server, resource_text, run_tool
+from tests.conftest import ROOT
+from tests.plugins.mcp.world import define, servers_of, survivors
+from tests.session.wire import asks, says
+
+SDK_SERVER = """
+import sys
+from mcp.server.mcpserver import Image, MCPServer
+
+server = MCPServer("real")
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    "Add two numbers."
+    return a + b
+
+@server.tool()
+def picture() -> Image:
+    "A small picture."
+    return Image(data=b"PNG", format="png")
+
+@server.tool()
+def fail() -> str:
+    "Always fails."
+    raise ValueError("as it should")
+
+if sys.argv[1:]:
+    server.run(sys.argv[1], host="127.0.0.1", port=int(sys.argv[2]))
+else:
+    server.run()
+"""
+
+
+def call(nexus: Nexus, name: str, tool: str, **arguments: object) -> Any:
+    request = nexus.request()
+    loaded = nexus.load(request)
+    server = servers_of(nexus)[name]
+
+    async def main() -> Any:
+        async with Links(loaded, request, Limits(start=30, call=30)) as links:
+            return await links.call(server, tool, dict(arguments))
+
+    return anyio.run(main)
+
+
+@contextmanager
+def listening(folder: Path, transport: str) -> Iterator[str]:
+    """A server made with the SDK that listens on this machine."""
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    script = write_files(folder, {"server.py": SDK_SERVER}) / "server.py"
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen([sys.executable, script, transport, str(port)], stdout=quiet, stderr=quiet) as process:
+        try:
+            for _ in range(600):
+                with closing(socket.socket()) as probe:
+                    if probe.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+                time.sleep(0.05)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.kill()
+
+
+@pytest.mark.slow
+def test_a_server_of_the_official_sdk_is_used_over_its_standard_input(
+    make_nexus: MakeNexus, nexus_home: Path, tmp_path: Path
+) -> None:
+    script = write_files(tmp_path, {"server.py": SDK_SERVER}) / "server.py"
+    define(nexus_home, real=[sys.executable, str(script)])
+    nexus = make_nexus()
+
+    assert call(nexus, "real", "add", a=2, b=3).content[0].text == "5"
+    assert call(nexus, "real", "picture").content[0].mime_type == "image/png"
+    assert call(nexus, "real", "fail").is_error
+    assert survivors(nexus_home) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("transport", "path"), [("streamable-http", "/mcp"), ("sse", "/sse")])
+def test_a_server_of_the_official_sdk_is_used_over_http(
+    make_nexus: MakeNexus, nexus_home: Path, tmp_path: Path, transport: str, path: str
+) -> None:
+    with listening(tmp_path, transport) as address:
+        kind = "sse" if transport == "sse" else "http"
+        define(nexus_home, web={"type": kind, "url": address + path, "headers": {"X-Key": "${NEXUS_TEST_KEY:-none}"}})
+        nexus = make_nexus()
+
+        assert call(nexus, "web", "add", a=2, b=3).content[0].text == "5"
+        assert call(nexus, "web", "fail").is_error
+
+
+@pytest.mark.slow
+def test_a_published_server_is_used(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    define(nexus_home, time=[sys.executable, "-m", "mcp_server_time", "--local-timezone", "UTC"])
+
+    told = json.loads(call(make_nexus(), "time", "get_current_time", timezone="Europe/Vienna").content[0].text)
+
+    assert told["timezone"] == "Europe/Vienna"
+    assert survivors(nexus_home) == []
+
+
+# ---- Nexus as a server ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def nexus(make_nexus: MakeNexus) -> Nexus:
+    nexus = make_nexus(
+        files={"NEXUS.md": "Measure twice.\n", ".nexus3/config.json": '{"provider": {"model": "gpt-4o"}}'}
+    )
+    session = nexus.session("bug")
+    session.ask("Why does login fail? The key is sk-ant-api03-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")
+    session.record(says("openai", 1, "Because of the clock."))
+    return nexus
+
+
+def asked(nexus: Nexus, tool: str, **arguments: object) -> Any:
+    text, failed = run_tool(nexus, tool, arguments)
+    assert not failed, text
+    return json.loads(text)
+
+
+def test_the_request_of_a_session_is_told(nexus: Nexus) -> None:
+    told = asked(nexus, "assemble_context", session="bug", message="And now?", api="anthropic")
+
+    assert "Measure twice." in json.dumps(told["request"]["system"])
+    assert told["request"]["messages"][-1]["role"] == "user"
+    assert told["tokens"] > 0
+
+
+def test_the_source_of_a_sentence_is_told(nexus: Nexus, tmp_path: Path) -> None:
+    (found,) = asked(nexus, "explain_source", query="Measure twice")["explanations"]
+
+    assert found["place"] == f"{tmp_path}/work/NEXUS.md:1"
+
+
+def test_history_is_searched_and_told_without_secrets(nexus: Nexus) -> None:
+    told = asked(nexus, "search_history", session="bug", text="login")
+
+    assert any("Why does login fail?" in json.dumps(step) for step in told["steps"])
+    assert "sk-ant-api03-AAAA" not in json.dumps(told)
+
+
+def test_a_request_is_told_without_secrets(nexus: Nexus) -> None:
+    told = json.dumps(asked(nexus, "assemble_context", session="bug"))
+
+    assert "[redacted:" in told
+    assert "sk-ant-api03-AAAA" not in told
+
+
+def test_a_long_message_is_told_in_parts(nexus: Nexus) -> None:
+    session = nexus.session("long")
+    session.ask(f"{'a' * MOST_READ}needle{'b' * MOST_READ}")
+
+    (step,) = asked(nexus, "read_steps", session="long", limit=1)["steps"]
+    (rest,) = asked(nexus, "read_steps", session="long", limit=1, offset=MOST_READ)["steps"]
+    everything = asked(nexus, "read_steps", session="long")["steps"]
+    (found, *_) = asked(nexus, "search_history", session="long", text="needle")["steps"]
+
+    cut = re.fullmatch(r".*a… \[([0-9,]+) more characters\]", step["messages"][0]["text"], re.DOTALL)
+    assert cut is not None
+    assert int(cut[1].replace(",", "")) > MOST_READ
+    assert "needle" in rest["messages"][0]["text"]
+    assert sum(len(said["text"]) for step in everything for said in step["messages"]) < MOST_READ + 1_000
+    assert re.fullmatch("…a+needleb+…", found["messages"][0]["text"])
+
+
+def test_a_call_is_told_with_what_it_was_called_with(nexus: Nexus) -> None:
+    session = nexus.session("tools")
+    session.ask("Read it.")
+    session.record(asks("openai", 1, "read", path="x.py"))
+
+    (step,) = asked(nexus, "search_history", session="tools", text="x.py")["steps"]
+
+    assert step["messages"][0]["text"] == '[calls read {"path": "x.py"}]'
+
+
+def test_steps_are_read_up_to_one_of_them(nexus: Nexus) -> None:
+    newest = asked(nexus, "read_steps", session="bug", limit=1)["steps"]
+    before = asked(nexus, "read_steps", session="bug")["steps"]
+
+    until = asked(nexus, "read_steps", session="bug", until=before[0]["id"])["steps"]
+    short = asked(nexus, "read_steps", session="bug", until=before[0]["id"][-6:])["steps"]  # as summaries show it
+
+    assert newest == before[-1:]
+    assert until == short == before[:1]
+
+
+def test_sessions_are_listed_page_by_page_those_changed_last_first(nexus: Nexus) -> None:
+    for number in range(5):
+        nexus.session(f"s{number}", model="gpt-4o").ask("?")
+
+    pages = [asked(nexus, "list_sessions", limit=4)]
+    while after := pages[-1]["next"]:
+        pages.append(asked(nexus, "list_sessions", limit=4, after=after))
+    everything = asked(nexus, "list_sessions")
+
+    assert [len(page["sessions"]) for page in pages] == [4, 2]
+    assert [each for page in pages for each in page["sessions"]] == everything["sessions"]
+    assert {page["total"] for page in [*pages, everything]} == {6}
+    assert everything["sessions"][-1]["session"] == "bug"
+    assert [each["changed"] for each in everything["sessions"]] == sorted(
+        (each["changed"] for each in everything["sessions"]), reverse=True
+    )
+
+
+def test_a_listed_session_says_what_it_is(nexus: Nexus, tmp_path: Path) -> None:
+    session = nexus.session("boss", model="gpt-4o")
+    session.ask("Have it done.")
+    (call,) = session.record(asks("openai", 1, "delegate")).tool_calls
+    session.spawn("Do it.", call=call, label="hand")
+    nexus.session("bug").fork("branch")
+
+    found = {each["session"]: each for each in asked(nexus, "list_sessions")["sessions"]}
+
+    boss = found["boss"]
+    assert (boss["directory"], boss["model"], boss["open"]) == (str(tmp_path / "work"), "gpt-4o", True)
+    assert datetime.fromisoformat(boss["begun"]) <= datetime.fromisoformat(boss["changed"])
+    assert (found["hand"]["worker_of"], found["branch"]["forked_from"], found["bug"]["open"]) == ("boss", "bug", False)
+
+
+def test_sessions_of_other_directories_and_archived_ones_are_not_listed(nexus: Nexus, tmp_path: Path) -> None:
+    for name in ("work-beside", "work/below"):
+        (tmp_path / name).mkdir()
+        with Nexus(tmp_path / name) as other:
+            other.session(name, model="gpt-4o").ask("?")
+    nexus.session("old", model="gpt-4o").ask("?")
+    nexus.ledger.update("old", status="archived")
+
+    found = asked(nexus, "list_sessions")
+
+    assert {each["session"] for each in found["sessions"]} == {"bug", "work/below"}
+    assert found["total"] == 2
+
+
+def test_a_list_of_sessions_is_told_without_secrets(nexus: Nexus) -> None:
+    nexus.session("sk-ant-api03-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", model="gpt-4o").ask("?")
+
+    told = json.dumps([asked(nexus, "list_sessions"), asked(nexus, "list_sessions", limit=1)])
+
+    assert "[redacted:" in told
+    assert "sk-ant-api03-AAAA" not in told
+
+
+def test_tokens_are_counted(nexus: Nexus) -> None:
+    told = asked(nexus, "count_tokens", text="Measure twice.")
+
+    assert (told["model"], told["exact"], told["tokens"] > 1) == ("gpt-4o", True, True)
+
+
+def test_messages_are_checked(nexus: Nexus) -> None:
+    messages = [{"role": "tool", "tool_call_id": "x", "content": "?"}]
+
+    found = asked(nexus, "check_messages", messages=messages, api="openai")["findings"]
+
+    assert [each["index"] for each in found] == [0]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "message"),
+    [
+        ("explain", {}, "did you mean 'explain_source'?"),
+        ("explain_source", {}, "'query' is a required property"),
+        ("search_history", {"session": "bog", "text": "x"}, "did you mean 'bug'?"),
+        ("search_history", {"session": "bug", "text": ""}, "nothing to look for"),
+        ("list_sessions", {"after": "bug"}, "'bug' is no place to go on from"),
+        ("list_sessions", {"limit": 51}, "greater than the maximum"),
+        ("read_steps", {"session": "bug", "limit": 10_000}, "greater than the maximum"),
+        ("read_steps", {"session": "bug", "until": "none"}, "there is no step 'none'"),
+        ("assemble_context", {"api": "cobol"}, "is not one of"),
+        ("check_messages", {"messages": [7]}, "is not of type 'object'"),
+    ],
+)
+def test_what_is_not_acceptable_is_refused_in_words(
+    nexus: Nexus, tool: str, arguments: dict[str, object], message: str
+) -> None:
+    text, failed = run_tool(nexus, tool, arguments)
+
+    assert failed
+    assert message in text
+
+
+def test_the_prompt_and_each_layer_are_resources(nexus: Nexus) -> None:
+    assert resource_text(nexus, "nexus://prompt") == nexus.system_prompt()
+    assert "Measure twice." in resource_text(nexus, "nexus://layers/local")
+
+
+def test_the_official_client_finds_and_uses_everything(nexus: Nexus) -> None:
+    async def main() -> tuple[list[str], list[str], str, str]:
+        async with Client(make_server(nexus)) as client:
+            tools = [tool.name for tool in (await client.list_tools()).tools]
+            resources = [str(each.uri) for each in (await client.list_resources()).resources]
+            result = await client.call_tool("count_tokens", {"text": "x"})
+            prompt = await client.read_resource("nexus://prompt")
+            return tools, resources, getattr(result.content[0], "text", ""), getattr(prompt.contents[0], "text", "")
+
+    tools, resources, counted, prompt = anyio.run(main)
+
+    assert tools == [
+        "assemble_context",
+        "explain_source",
+        "list_sessions",
+        "search_history",
+        "read_steps",
+        "count_tokens",
+        "check_messages",
+    ]
+    assert resources == ["nexus://prompt", "nexus://layers/global", "nexus://layers/local"]
+    assert json.loads(counted)["tokens"] == 1
+    assert "Measure twice." in prompt
+
+
+@pytest.mark.slow
+def test_the_command_serves_over_its_standard_output(tmp_path: Path, nexus_home: Path) -> None:
+    work = write_files(tmp_path / "served", {"NEXUS.md": "Measure twice.\n"})
+    with Nexus(work) as nexus:
+        nexus.session("bug", model="gpt-4o").ask("Why does login fail?")
+    environment = {**os.environ, "NEXUS_HOME": str(nexus_home), "PYTHONPATH": f"{ROOT}:{ROOT}/plugins"}
+    command = StdioServerParameters(
+        command=sys.executable, args=["-m", "nexus_core", "mcp", "serve"], env=environment, cwd=str(work)
+    )
+
+    arguments: dict[str, dict[str, Any]] = {
+        "assemble_context": {"message": "Why?", "api": "anthropic"},
+        "explain_source": {"query": "Measure twice"},
+        "list_sessions": {},
+        "search_history": {"session": "bug", "text": "login"},
+        "read_steps": {"session": "bug"},
+        "count_tokens": {"text": "Measure twice."},
+        "check_messages": {"messages": [{"role": "user", "content": "?"}], "api": "openai"},
+    }
+
+    async def main() -> tuple[dict[str, Any], str]:
+        async with Client(stdio_client(command)) as client:
+            assert [tool.name for tool in (await client.list_tools()).tools] == list(arguments)
+            results = {name: await client.call_tool(name, given) for name, given in arguments.items()}
+            prompt = await client.read_resource("nexus://prompt")
+            return results, str(getattr(prompt.contents[0], "text", ""))
+
+    results, prompt = anyio.run(main)
+
+    assert "Measure twice." in prompt
+    assert {name for name, result in results.items() if result.is_error} == set()
+    assert "Why does login fail?" in results["search_history"].content[0].text
+    assert json.loads(results["list_sessions"].content[0].text)["sessions"][0]["session"] == "bug"
