@@ -113,7 +113,7 @@ FAULTS = (
     ),
     Fault(
         "1,000,000 hostile texts are put between tags",
-        "tests/plugins/test_tagged_safety.py::test_a_million_texts_come_back_as_they_were_put_in",
+        "tests/plugins/tagged/test_safety.py::test_a_million_texts_come_back_as_they_were_put_in",
     ),
     Fault(
         "malformed files are read, each within a second and 100 MB",

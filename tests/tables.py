@@ -17,7 +17,7 @@ BEHAVIOURS = Path(__file__).resolve().parents[1] / "docs/reference/acceptance.to
 FUZZED = {
     "JSON reader": ["properties/test_json.py"],
     "merge": ["config/test_merging.py"],
-    "tags": ["plugins/test_tagged_safety.py", "properties/test_sections.py", "properties/test_rendering.py"],
+    "tags": ["plugins/tagged/test_safety.py", "properties/test_sections.py", "properties/test_rendering.py"],
     "hidden characters, markers": ["properties/test_safe_text.py"],
     "secrets in texts": ["text/test_redaction.py", "text/test_written_secrets.py"],
     "repair": ["history/test_repair_properties.py", "history/test_soundness.py"],

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.assembly.asking_renderer import arrange
-from nexus_core.assembly.sent import halve
+from nexus_core.assembly.sent import BYTES, TOKENS, halve
 from nexus_core.history.allowance import require_room
 from nexus_core.values.assembled import AssembledContext
 
@@ -81,29 +81,19 @@ def assemble(call: Call) -> AssembledContext:
     Raises:
         BudgetError: What must be sent does not fit; lists what it consists of.
     """
-    history, current, progress = halve(call.sent, call.turn)
-    event, event_size = (current.tokens, current.size) if current else (0, 0)
-    said, past = current.message if current else None, tuple(each.message for each in history)
-    told, since = [each.tokens for each in history], [each.tokens for each in progress]
-    sizes = [each.size for each in history]
-    if call.renderer.arrange is not None:
-        past, said = arrange_sent(call.request, call.renderer, call.sent, call.turn, call.epoch.tools)
-        told, sizes = list(map(call.weigh, past)), list(map(call.measure, past))
-        event, event_size = (call.weigh(said), call.measure(said)) if said else (0, 0)
-    used = call.fixed | {
-        "history": sum(told) + sum(since),
-        "memory": min(call.memory, event),
-        "event": event - min(call.memory, event),
-    }
-    measured = call.measured | {"history": sum(sizes) + sum(each.size for each in progress), "event": event_size}
+    told = _weighed(call)
+    history, event, since = sum(told.tokens), told.event, sum(map(TOKENS, told.progress))
+    memory = min(call.memory, event)
+    used = call.fixed | {"history": history + since, "memory": memory, "event": event - memory}
+    measured = call.measured | {"history": told.bytes, "event": told.event_bytes}
     budget = replace(call.allowance, used=used, bytes=sum(measured.values()))
     if call.must_fit:
         require_room(budget, measured)
     return AssembledContext(
         system_prompt=call.epoch.system,
-        history=past,
-        current_message=said,
-        progress=tuple(each.message for each in progress),
+        history=told.past,
+        current_message=told.said,
+        progress=tuple(each.message for each in told.progress),
         tools=call.epoch.tools,
         model=call.request.model,
         provider=call.provider,
@@ -122,9 +112,47 @@ def assemble(call: Call) -> AssembledContext:
         epoch=call.epoch.digest,
         system_context=call.epoch.context,
         place=call.placements,
-        message_tokens=(*told, *([] if said is None else [event]), *since),
+        message_tokens=(
+            *told.tokens,
+            *([] if told.said is None else [event]),
+            *map(TOKENS, told.progress),
+        ),
         writer=call.writer,
     )
+
+
+class _Weighed(NamedTuple):
+    """The messages of a call, as the renderer may rearrange them.
+
+    Attributes:
+        past, said, progress: History, current message, and what was said since.
+        tokens: What each of the history takes.
+        event: What the current message takes.
+        bytes: The bytes of all but the current message.
+        event_bytes: Those of the current message.
+    """
+
+    past: tuple[Message, ...]
+    said: Message | None
+    progress: list[Sent]
+    tokens: list[int]
+    event: int
+    bytes: int
+    event_bytes: int
+
+
+def _weighed(call: Call) -> _Weighed:
+    history, current, progress = halve(call.sent, call.turn)
+    since = sum(map(BYTES, progress))
+    if call.renderer.arrange is None:
+        past, tokens = tuple(each.message for each in history), list(map(TOKENS, history))
+        event, event_bytes = (current.tokens, current.size) if current else (0, 0)
+        size = sum(map(BYTES, history)) + since
+        return _Weighed(past, current.message if current else None, progress, tokens, event, size, event_bytes)
+    past, said = arrange_sent(call.request, call.renderer, call.sent, call.turn, call.epoch.tools)
+    event, event_bytes = (call.weigh(said), call.measure(said)) if said else (0, 0)
+    size = sum(map(call.measure, past)) + since
+    return _Weighed(past, said, progress, list(map(call.weigh, past)), event, size, event_bytes)
 
 
 def arrange_sent(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_core.assembly.cut import Cut, Span
 from nexus_core.assembly.fitting import LOW_WATER, Grouped, Scale
 from nexus_core.assembly.hiding import find_hidden, hide_until
+from nexus_core.assembly.sent import BYTES, TOKENS
 from nexus_core.history.asking import NEWEST, ask_truncation
 from nexus_core.history.groups import groups
 from nexus_core.history.sums import RunningSums
@@ -39,6 +40,16 @@ class Kept(NamedTuple):
     cut: Cut | None
     taken: int = 0
 
+    @property
+    def tokens(self) -> int:
+        """What they take."""
+        return sum(map(TOKENS, self.sent))
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes they have in a request."""
+        return sum(map(BYTES, self.sent))
+
 
 def fit(sent: Sequence[Sent], cut: Cut | None, fitting: Fitting) -> Kept:
     """The messages that stay. Never left out: a summary, what is pinned, what the open turn is about, its newest group.
@@ -49,7 +60,7 @@ def fit(sent: Sequence[Sent], cut: Cut | None, fitting: Fitting) -> Kept:
         fitting: What there is room for.
     """
     kept = _narrow(_shown(sent, cut, fitting), cut, fitting, fitting.tokens_scale)
-    if sum(map(fitting.bytes_scale.of, kept.sent)) <= fitting.bytes:
+    if kept.bytes <= fitting.bytes:
         return kept
     kept = _hide_more(kept, fitting)
     narrowed = _narrow(kept.sent, kept.cut, fitting, fitting.bytes_scale)

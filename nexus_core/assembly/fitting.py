@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_core.assembly.sent import BYTES, TOKENS
 from nexus_core.history.groups import groups
 
 if TYPE_CHECKING:
@@ -85,12 +85,12 @@ class Fitting(NamedTuple):
     @property
     def tokens_scale(self) -> Scale:
         """What there is room for in tokens."""
-        return Scale(self.room, attrgetter("tokens"))
+        return Scale(self.room, TOKENS)
 
     @property
     def bytes_scale(self) -> Scale:
         """The same in bytes."""
-        return Scale(self.bytes, attrgetter("size"))
+        return Scale(self.bytes, BYTES)
 
 
 def _pinned(sent: Sequence[Sent], pins: Collection[str]) -> set[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.assembly.fitting import LOW_WATER
+from nexus_core.assembly.sent import BYTES
 from nexus_core.dialects.sizes import measure_message
 from nexus_core.history.groups import newest_groups
 from nexus_core.history.hiding import count_media, tell_media
@@ -50,7 +51,7 @@ def hide_until(sent: Sequence[Sent], until: Key, fitting: Fitting) -> list[Sent]
 
 def hide_oldest(sent: Sequence[Sent], fitting: Fitting) -> list[Sent]:
     """Messages, without as many pictures and documents as it takes that they fit."""
-    until = find_hidden(sent, fitting) if sum(each.size for each in sent) > fitting.bytes else None
+    until = find_hidden(sent, fitting) if sum(map(BYTES, sent)) > fitting.bytes else None
     return list(sent) if until is None else hide_until(sent, until, fitting)
 
 
@@ -63,7 +64,7 @@ def find_hidden(sent: Sequence[Sent], fitting: Fitting) -> Key | None:
     """
     newest = next(newest_groups(lambda place: sent[place].message, len(sent)))
     end = newest.first if sent[-1].turn == fitting.turn else len(sent)
-    fixed, size = fitting.fixed(sent), sum(each.size for each in sent)
+    fixed, size = fitting.fixed(sent), sum(map(BYTES, sent))
     told = ((each, fitting.hide(each)) for place, each in enumerate(sent[:end]) if place not in fixed)
     gains = [(before.key, before.size - after.size) for before, after in told if after is not before]
     until: Key | None = None

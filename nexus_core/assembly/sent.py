@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from nexus_core.values.message import Message
     from nexus_core.values.source import Trust
@@ -66,6 +67,11 @@ class Sent(NamedTuple):  # of which there are many
     def is_among(self, steps: Collection[str]) -> bool:
         """Whether a step that says it is one of some; an input is also known by its turn."""
         return self.step in steps or (self.is_input and self.turn in steps)
+
+
+TOKENS: Callable[[Sent], int] = attrgetter("tokens")
+BYTES: Callable[[Sent], int] = attrgetter("size")
+"""What a message takes: `sum(map(BYTES, sent))` is what many do, as quickly as Python can."""
 
 
 class Halves(NamedTuple):

@@ -127,7 +127,8 @@ def _table_of(error: BudgetError) -> str:
     sizes = [f"{tokens:,}" for tokens in error.parts.values()]
     figures = max(map(len, sizes), default=0)
     rows = [f"  {name:<{width}}  {size:>{figures}}" for name, size in zip(error.parts, sizes, strict=True)]
-    return "\n".join([error.what, *rows, f"  {error.hint}"])
+    largest = [f"  largest: {', '.join(f'{name} {size:,}' for name, size in error.pieces)}"] if error.pieces else []
+    return "\n".join([error.what, *rows, *largest, f"  {error.hint}"])
 
 
 def _exit_code(error: NexusError) -> int:

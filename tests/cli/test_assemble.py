@@ -289,7 +289,8 @@ def test_what_does_not_fit_is_listed_part_by_part(cli: Cli, work: Path) -> None:
     assert (outcome.code, outcome.out) == (1, "")
     lines = outcome.err.splitlines()
     assert "do not fit into 75" in lines[0]
-    assert [line.split()[0] for line in lines[1:3]] == ["event", "system"]
+    assert [line.split()[0] for line in lines[1:4]] == ["event", "system", "largest:"]
+    assert lines[3].startswith("  largest: the message itself ")
 
 
 def test_what_does_not_fit_is_told_to_programs_too(cli: Cli, work: Path) -> None:
@@ -301,6 +302,7 @@ def test_what_does_not_fit_is_told_to_programs_too(cli: Cli, work: Path) -> None
     assert outcome.code == 1
     assert error["available"] == 75
     assert error["parts"].keys() == {"system", "event"}
+    assert error["pieces"][0]["name"] == "the message itself"
 
 
 def test_rules_that_cannot_be_read_are_named_and_the_rest_goes_on(cli: Cli, work: Path) -> None:

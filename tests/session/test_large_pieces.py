@@ -29,7 +29,7 @@ def test_a_section_of_a_plugin_is_named(open_nexus: OpenNexus) -> None:
         session.ask("Why?")
 
     ((name, tokens),) = caught.value.pieces
-    assert name.startswith("section 'news' of plugin:")
+    assert name.startswith("section 'News' of plugin:")
     assert tokens >= 1200
     assert f"largest: {name} {tokens:,}" in str(caught.value)
     assert set(caught.value.parts) == {"event", "system"}

@@ -133,13 +133,14 @@ def test_what_is_pinned_behind_it_stays(open_nexus: OpenNexus, ledger: StoreLedg
 def test_a_summary_that_another_program_wrote_is_made_shorter_too(open_nexus: OpenNexus, ledger: StoreLedger) -> None:
     add_turns(ledger, "s", "one", "two")
     tip = steps_of(ledger, "s")[-1]
-    told = (Message("user", "They said: " + "much more " * 1500),)
+    told = (Message("user", "They said: " + "much more " * 900 + "see src/auth/login.py " + "and more " * 900),)
     add_step(ledger, "s", NewStep(kind="compaction", closes=True, messages=told, data={"first_kept": tip.id}))
 
     context = open_nexus(plugins=[Sizes()]).session("s", model="small").ask("And?")
 
     assert context.token_budget.total <= SMALL
     assert "They said: much more" in context.history[0].content
+    assert "src/auth/login.py" in context.history[0].content
 
 
 # ---- whoever summarises ---------------------------------------------------------------------------------------------
@@ -254,6 +255,22 @@ def test_what_must_stay_and_does_not_fit_is_an_error_that_lists_it(open_nexus: O
 
     assert set(caught.value.parts) == {"system", "event", "summary"}
     assert len(compactions(ledger)) == 1
+
+
+def test_where_nothing_is_summarised_without_being_asked_to_asking_helps(
+    open_nexus: OpenNexus, ledger: StoreLedger, nexus_home: Path
+) -> None:
+    configure(nexus_home, enabled=False)
+    nexus = open_nexus(plugins=[Sizes()], summarize=Fake(at_length))
+    summarised(nexus)
+    session = nexus.session("s", model="small")
+
+    with pytest.raises(BudgetError) as caught:
+        session.ask("And?")
+
+    assert caught.value.pieces[0][0] == f"step {compactions(ledger)[0].id}"
+    assert session.compact() is not None
+    assert session.next().token_budget.total <= SMALL
 
 
 def test_what_was_sent_before_and_after_can_be_replayed(open_nexus: OpenNexus) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -36,6 +36,19 @@ Examples:
 """
 
 
+class Wanted(NamedTuple):
+    """What was said on the command line about a request."""
+
+    model: str
+    session: str
+    ledger: str
+    profile: str
+    top: int
+    tree: bool
+    json: bool
+    require_trusted: bool
+
+
 @app.command(epilog=EXAMPLES)
 def context(
     ctx: typer.Context,
@@ -58,27 +71,32 @@ def context(
     and tool, with what is free and what was left out. Exits with 1 if it does not fit into the model's window.
     """
     shell: CommandShell = ctx.obj
+    wanted = Wanted(
+        model=model,
+        session=session,
+        ledger=ledger,
+        profile=profile,
+        top=top,
+        tree=tree,
+        json=json,
+        require_trusted=require_trusted,
+    )
+    _require_sense(file, wanted, everything=everything)
     if file is None:
-        from nexus_core.cli.context.request import Wanted, show_request  # noqa: PLC0415 - either this or the next
+        from nexus_core.cli.context.request import show_request  # noqa: PLC0415 - either this or the next
 
-        if everything:
-            raise UsageError("--all is about a transcript", hint="name the FILE")
-        if session and profile != OWN_PROFILE:
-            raise UsageError("a session is Nexus's own; no other agent reads it", hint="leave out --session or --as")
-        wanted = Wanted(
-            model=model,
-            session=session,
-            ledger=ledger,
-            profile=profile,
-            top=top,
-            tree=tree,
-            json=json,
-            require_trusted=require_trusted,
-        )
         show_request(ctx, wanted)
-        return
-    if session or tree or profile != OWN_PROFILE or ledger:
-        raise UsageError("--session, --tree, --as and --ledger are not about a FILE", hint="leave out FILE, or them")
-    from nexus_core.cli.context.transcript import show_file  # noqa: PLC0415 - as above
+    else:
+        from nexus_core.cli.context.transcript import show_file  # noqa: PLC0415 - as above
 
-    show_file(shell, file, model, top=top, everything=everything, json=json)
+        show_file(shell, file, model, top=top, everything=everything, json=json)
+
+
+def _require_sense(file: str | None, wanted: Wanted, *, everything: bool) -> None:
+    is_foreign = wanted.profile != OWN_PROFILE
+    if file is None and everything:
+        raise UsageError("--all is about a transcript", hint="name the FILE")
+    if file is None and wanted.session and is_foreign:
+        raise UsageError("a session is Nexus's own; no other agent reads it", hint="leave out --session or --as")
+    if file is not None and (wanted.session or wanted.tree or is_foreign or wanted.ledger):
+        raise UsageError("--session, --tree, --as and --ledger are not about a FILE", hint="leave out FILE, or them")

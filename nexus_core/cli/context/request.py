@@ -20,25 +20,13 @@ from nexus_core.values.source import source_name
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from nexus_core.cli.context.command import Wanted
     from nexus_core.cli.context.shares import Shares
     from nexus_core.cli.measure import Measure
     from nexus_core.cli.shell import CommandShell
     from nexus_core.nexus import Nexus
     from nexus_core.values.message import Message
     from nexus_core.values.settings import Settings
-
-
-class Wanted(NamedTuple):
-    """What was said on the command line."""
-
-    model: str
-    session: str
-    ledger: str
-    profile: str
-    top: int
-    tree: bool
-    json: bool
-    require_trusted: bool
 
 
 class Looked(NamedTuple):

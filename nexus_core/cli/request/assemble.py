@@ -114,6 +114,7 @@ def _assembled(shell: CommandShell, nexus: Nexus, asked: Asked, *, json: bool) -
         return begin(nexus, request) if is_new else nexus.assemble(request)
     except BudgetError as error:
         if json:
-            facts = {"needed": error.needed, "available": error.available, "parts": error.parts}
+            pieces = [{"name": name, "tokens": tokens} for name, tokens in error.pieces]
+            facts = {"needed": error.needed, "available": error.available, "parts": error.parts, "pieces": pieces}
             shell.console.json({"schema": 1, "error": {"what": error.what, "hint": error.hint, **facts}})
         raise

@@ -39,4 +39,4 @@ def _name(placement: Placement) -> str:
     if placement.zone == "current" and placement.source.uri.startswith(("step:", "caller:")):
         return "the message itself"
     what = "tool" if placement.kind == "tool" else "section"
-    return visible_line(f"{what} {placement.name!r} of {source_name(placement.source.uri)}")
+    return visible_line(f"{what} {placement.title or placement.name!r} of {source_name(placement.source.uri)}")

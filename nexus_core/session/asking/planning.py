@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nexus_core.assembly.call import arrange_sent
 from nexus_core.assembly.cutting import fit
 from nexus_core.assembly.placements import read_mentions
-from nexus_core.assembly.sent import TRIED, Sent, halve
+from nexus_core.assembly.sent import BYTES, TOKENS, TRIED, Sent, halve
 from nexus_core.compaction.options import compaction_options
 from nexus_core.session.asking.making import Ingredients, make_call
 from nexus_core.session.asking.occasion import with_event
@@ -160,10 +160,10 @@ class Planner:
             tokens, size = self._taken(pieces, draft, kept)
             if tokens <= fitting.room and size <= fitting.bytes:
                 break
-            room, most = fitting.room - tokens + _tokens(kept), fitting.bytes - size + _size(kept)
+            room, most = fitting.room - tokens + kept.tokens, fitting.bytes - size + kept.bytes
             fitting = fitting._replace(room=min(room, fitting.room), bytes=min(most, fitting.bytes))
             fewer, again = self._chosen(pieces, draft, fitting)
-            if _tokens(fewer) >= _tokens(kept) and _size(fewer) >= _size(kept):  # there is nothing more to leave out
+            if fewer.tokens >= kept.tokens and fewer.bytes >= kept.bytes:  # there is nothing more to leave out
                 break
             kept, worded = fewer, again
         return kept, worded
@@ -188,11 +188,11 @@ class Planner:
         """The tokens and the bytes of the messages, as the renderer may rearrange them."""
         renderer, turn, scales = self._standing.renderer, pieces.turn, self._window.scales
         if renderer.arrange is None:
-            return _tokens(kept), _size(kept)
+            return kept.tokens, kept.bytes
         past, said = arrange_sent(pieces.request, renderer, kept.sent, turn, draft.epoch.tools)
         arranged, (_, _, progress) = [*past, *([said] if said else [])], halve(kept.sent, turn)
-        tokens = sum(map(scales.weigh, arranged)) + sum(each.tokens for each in progress)
-        return tokens, sum(map(scales.measure, arranged)) + sum(each.size for each in progress)
+        tokens = sum(map(scales.weigh, arranged)) + sum(map(TOKENS, progress))
+        return tokens, sum(map(scales.measure, arranged)) + sum(map(BYTES, progress))
 
     # ---- what was said ----------------------------------------------------------------------------------------
 
@@ -307,11 +307,3 @@ class Planner:
             "told": [each.to_json() for each in worded.mentions],
         }
         return Seal(NewStep(kind="sealed", messages=(worded.message,), data=data), (*blobs, standing.setup))
-
-
-def _tokens(kept: Kept) -> int:
-    return sum(each.tokens for each in kept.sent)
-
-
-def _size(kept: Kept) -> int:
-    return sum(each.size for each in kept.sent)

@@ -83,8 +83,7 @@ class Wording:
         plain = self._said(said, without_memories(self._sections))
         kept = fit([*before, plain], cut, fitting)
         limit = number(self._standing.settings, "budget.memory", MEMORY_TOKENS)
-        left = fitting.room - sum(each.tokens for each in kept.sent)
-        spare = fitting.bytes - sum(each.size for each in kept.sent)
+        left, spare = fitting.room - kept.tokens, fitting.bytes - kept.bytes
         room = min(limit, left)
         told = choose_memories(self._sections, room, self._window.scales.counter.count)
         worded = self._said(said, told.sections)

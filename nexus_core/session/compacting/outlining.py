@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.compaction.composing import Evidence, read_evidence
+from nexus_core.compaction.evidence.facts import extract_facts
 from nexus_core.compaction.outline import outline_thread
 from nexus_core.session.steps.projecting import is_event, trust_of_compaction
 from nexus_core.session.steps.reading import read_stretch
 from nexus_core.values.compaction import ThreadMessage
+from nexus_core.values.message import Message
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -95,7 +97,11 @@ def _earlier(compaction: Step | None, summary: list[Sent]) -> Earlier:
         return Earlier()
     prose = compaction.data.get("prose") or compaction.data.get("summary")
     told = prose if isinstance(prose, str) else "\n\n".join(each.message.content for each in summary)
-    return Earlier(told, read_evidence(compaction.data), trust_of_compaction(compaction), gains_of(compaction))
+    evidence = read_evidence(compaction.data)
+    if "facts" not in compaction.data:  # another program wrote it
+        said = ThreadMessage(Message("user", told), compaction.id, compaction.turn, compaction.position)
+        evidence = evidence._replace(facts=extract_facts([said]))
+    return Earlier(told, evidence, trust_of_compaction(compaction), gains_of(compaction))
 
 
 def _is_pinned(step: Step, pins: Collection[str]) -> bool:

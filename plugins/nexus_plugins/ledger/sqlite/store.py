@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import contextmanager, suppress
-from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nexus_core import Finding
@@ -20,7 +19,7 @@ from nexus_plugins.ledger.sqlite.file import (
     is_missing,
     version_of,
 )
-from nexus_plugins.ledger.sqlite.forking import watch
+from nexus_plugins.ledger.sqlite.forking import GATE
 from nexus_plugins.ledger.sqlite.log import Log
 from nexus_plugins.ledger.sqlite.migrating import migrate
 from nexus_plugins.ledger.sqlite.salvage import salvage
@@ -50,11 +49,11 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
         self.url = url
         self.path = path
         self._log = Log(path)
-        watch(self)
+        GATE.watch(self)
 
     def read(self, work: Callable[[], T]) -> T:
         """Do something that only looks; it makes no file."""
-        with self.lock:
+        with GATE, self.lock:
             try:
                 if self._connection is None and not self._is_closed and is_missing(self.path):
                     return self._look(connect_to_nothing(), work)
@@ -68,7 +67,7 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
 
     def write(self, work: Callable[[], T], *, session: str = "") -> T:  # noqa: ARG002 - one writes at a time
         """Do something in one transaction, on disk when this returns."""
-        with self.lock:
+        with GATE, self.lock:
             try:
                 connection = self._open()
                 connection.execute("begin immediate")
@@ -107,7 +106,7 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
 
     def salvage(self) -> Salvaged:
         """Everything in the file that looks like a row of a ledger; it need not be one that SQLite opens."""
-        with self.lock:
+        with GATE, self.lock:
             self._drop()  # the file is read without SQLite, see connecting.py
             return salvage(self.path)
 
@@ -130,6 +129,11 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
             raise
         return connection
 
+    def close(self) -> None:
+        """Let go of the file; a second call does nothing."""
+        with GATE:
+            super().close()
+
     def leave(self) -> None:
         """Close the connection of the process that this one was forked from."""
         if self._connection is not None:
@@ -150,9 +154,8 @@ class _Still(StillRows):
     def __init__(self, url: str, path: Path) -> None:
         self.url = url
         self._path = path
-        self.lock = RLock()
-        watch(self)
-        with self.lock:
+        GATE.watch(self)
+        with GATE:
             try:
                 self._connection = connect_to_nothing() if is_missing(path) else _connect_or_look(path)
                 self._connection.text_factory = lambda text: text.decode("utf-8", "replace")
@@ -163,7 +166,7 @@ class _Still(StillRows):
 
     def fetch(self, statement: str, *bound: object) -> list[Any]:
         """What a statement finds, as tuples."""
-        with self.lock:
+        with GATE:
             try:
                 return self._connection.execute(statement, bound).fetchall()
             except TROUBLE as error:
@@ -177,7 +180,7 @@ class _Still(StillRows):
 
     def close(self) -> None:
         """Let go of the file."""
-        with suppress(sqlite3.Error, AttributeError), self.lock:  # the second, when it could not even be opened
+        with GATE, suppress(sqlite3.Error, AttributeError):  # the second, when it could not even be opened
             self._connection.close()
 
     def leave(self) -> None:

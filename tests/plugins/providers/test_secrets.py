@@ -25,7 +25,7 @@ from nexus_plugins.providers._asking import EndpointSummariser
 from nexus_plugins.providers._command import CommandSummariser
 from nexus_plugins.providers._secrets import Secret, read_secrets
 from tests.conftest import Cli
-from tests.plugins.endpoints import GOOD, SUMMARY, Answer, chat, request, serving, summariser
+from tests.plugins.providers.endpoints import GOOD, SUMMARY, Answer, chat, request, serving, summariser
 
 # No pattern knows it: nothing but the value itself tells that it is a key.
 KEY = "plainwords-Correct-Horse-Battery-Staple"

@@ -25,7 +25,7 @@ from nexus_plugins.providers._asking import EndpointSummariser
 from nexus_plugins.providers._choosing import find_command
 from nexus_plugins.providers._settings import ProvidersSettings
 from tests.conftest import Cli
-from tests.plugins.endpoints import GOOD, SUMMARY, request, serving
+from tests.plugins.providers.endpoints import GOOD, SUMMARY, request, serving
 
 FAST = {"api": "openai", "model": "gpt-5.6", "key_env": "SOME_KEY", "window": 64_000}
 

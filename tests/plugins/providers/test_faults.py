@@ -25,7 +25,7 @@ from nexus_plugins.providers import EndpointError, _sending
 from nexus_plugins.providers._formats import FORMATS
 from nexus_plugins.providers._reading import NoSummary
 from nexus_plugins.providers._retry_after import read_retry_after
-from tests.plugins.endpoints import GOOD, SUMMARY, Answer, chat, message, request, serving, summariser
+from tests.plugins.providers.endpoints import GOOD, SUMMARY, Answer, chat, message, request, serving, summariser
 
 NOW = 1_750_000_000.0
 CERTIFICATE = Path(__file__).with_name("self_signed.pem")

@@ -17,7 +17,7 @@ from nexus_core.session.drivers import run
 from nexus_core.values.message import Message
 from nexus_plugins.providers import CommandError, _command
 from nexus_plugins.providers._command import CommandSummariser
-from tests.plugins.endpoints import request
+from tests.plugins.providers.endpoints import request
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="written for a shell")
 
@@ -172,7 +172,7 @@ def test_it_does_not_outlive_a_program_that_ends_meanwhile(tmp_path: Path, end: 
     program = f"""
 import os, signal, threading, time
 from pathlib import Path
-from tests.plugins.endpoints import request
+from tests.plugins.providers.endpoints import request
 from nexus_plugins.providers._command import CommandSummariser
 summarise = CommandSummariser(("sh", "-c", "sleep 600 & echo $! $$ > {tmp_path}/pid; wait"))
 threading.Thread(target=summarise, args=(request(),), daemon=True).start()
@@ -182,7 +182,7 @@ time.sleep(0.1)
 {end}
 """
 
-    subprocess.run([sys.executable, "-c", program], check=not end, cwd=Path(__file__).parents[2], timeout=120)
+    subprocess.run([sys.executable, "-c", program], check=not end, cwd=Path(__file__).parents[3], timeout=120)
 
     assert [is_gone(int(pid)) for pid in (tmp_path / "pid").read_text().split()] == [True, True]
 

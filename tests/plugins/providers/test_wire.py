@@ -16,7 +16,7 @@ from nexus_core.values.message import Message
 from nexus_plugins.providers import EndpointError, _anthropic, _openai
 from tests.assembly.contexts import CLAUDE, DEEPSEEK, GPT, asks, brings, context_of, marked_paths, says, user
 from tests.dialects.support import accepted, strictly
-from tests.plugins.endpoints import GOOD, KEY, SUMMARY, Answer, chat, message, request, serving, summariser
+from tests.plugins.providers.endpoints import GOOD, KEY, SUMMARY, Answer, chat, message, request, serving, summariser
 
 CHAT = strictly(CompletionCreateParamsNonStreaming)
 MESSAGES = strictly(MessageCreateParams.__args__[0])  # type: ignore[attr-defined]

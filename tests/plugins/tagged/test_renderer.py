@@ -19,7 +19,7 @@ from nexus_core.values.parts import ToolResult
 from nexus_core.values.settings import Settings
 from nexus_plugins.tagged import CORE_IDENTITY, parse
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 NOW = 1765353600_000  # 2025-12-10T08:00:00Z
 MINUTE = 60_000
 REQUEST = Request(cwd=Path("/work"), home=Path("/home"), timezone="Asia/Shanghai")
