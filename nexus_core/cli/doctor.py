@@ -43,14 +43,15 @@ def doctor(ctx: typer.Context, json: Json = False, codes: Codes = False) -> None
         shell.console.json({"schema": 1, "findings": [_describe(finding) for finding in findings]})
     else:
         for finding in findings:
-            shell.console.text(visible_line(str(finding)))
-    shell.console.message(counted(len(findings), "finding") if findings else "Nothing found.")
-    if findings:
+            shell.console.text(visible_line(f"Note: {finding}" if finding.is_note else str(finding)))
+    troubles = sum(not finding.is_note for finding in findings)
+    shell.console.message(counted(troubles, "finding") if troubles else "Nothing found.")
+    if troubles:
         raise typer.Exit(FINDINGS)
 
 
 def examine(nexus: Nexus, loaded: Loaded) -> list[Finding]:
-    """All that is wrong with what was loaded, and with the plugins, sorted by place."""
+    """All that is wrong with what was loaded, and with the plugins, sorted by place, notes last."""
     request = nexus.request()
     found = [*diagnose(loaded), *nexus.host.diagnose(request, loaded)]
     found += find_volatile_sections(*(nexus.host.static_sections(request, loaded) for _ in range(2)))
@@ -59,8 +60,8 @@ def examine(nexus: Nexus, loaded: Loaded) -> list[Finding]:
     return sorted([*found, *problems], key=_order)
 
 
-def _order(finding: Finding) -> tuple[str, int, int, str, str]:
-    return str(finding.path or ""), finding.line, finding.column, finding.code, finding.message
+def _order(finding: Finding) -> tuple[bool, str, int, int, str, str]:
+    return finding.is_note, str(finding.path or ""), finding.line, finding.column, finding.code, finding.message
 
 
 def _describe(finding: Finding) -> dict[str, object]:
@@ -70,6 +71,7 @@ def _describe(finding: Finding) -> dict[str, object]:
         "path": str(finding.path) if finding.path else None,
         "line": finding.line,
         "column": finding.column,
+        "note": finding.is_note,
     }
 
 

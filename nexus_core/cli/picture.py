@@ -43,13 +43,15 @@ class Picture:
 
     Attributes:
         loaded: What was loaded.
-        findings: What a person should know about it, the urgent first.
+        findings: What is wrong with it, the urgent first.
     """
 
     def __init__(self, nexus: Nexus) -> None:
         self._context: LoadedContext = nexus.context()
         self.loaded: Loaded = self._context.loaded
-        self.findings: list[Finding] = sorted(examine(nexus, self.loaded), key=_urgency)
+        self.findings: list[Finding] = sorted(
+            (each for each in examine(nexus, self.loaded) if not each.is_note), key=_urgency
+        )
         self._others = {name: nexus.context(profile=name).loaded.texts for name in OTHERS}
         self._plugins = nexus.plugins
         self._home = nexus.home

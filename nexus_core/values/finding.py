@@ -22,6 +22,7 @@ class Finding:
         column: Where in the line.
         index: The message it is about, by its place in the list, from 0.
         step: The step of a ledger it is about, by its id.
+        is_note: Good to know, and no trouble: whoever looks for trouble does not stop for it.
     """
 
     code: str
@@ -31,6 +32,7 @@ class Finding:
     column: int = 0
     index: int | None = None
     step: str = ""
+    is_note: bool = False
 
     @property
     def place(self) -> str:

@@ -86,6 +86,7 @@ def test_json_has_a_schema_and_the_same_exit_code(cli: Cli, work: Path) -> None:
                 "path": f"{work}/AGENTS.md",
                 "line": 0,
                 "column": 0,
+                "note": False,
             }
         ],
     }

@@ -18,7 +18,9 @@ from tests.effort import sampled
 WATCHED = """
 import signal, sys
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # who is started in the background inherits that it is ignored
+# Who is started in the background inherits that these are ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 def watch(event, arguments):
     if event in {"socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto"}:

@@ -60,8 +60,7 @@ def test_an_old_sqlite_is_said_where_it_keeps_something(cli: Cli, kept: Path, mo
 
     outcome = cli("doctor")
 
-    assert outcome.code == 1
-    assert outcome.out.startswith(f"{kept}: SQLite 3.51.2 can damage a file")
+    assert outcome.out.startswith(f"Note: {kept}: SQLite 3.51.2 can damage a file")
     assert "3.51.3" in outcome.out
 
 
@@ -112,6 +111,15 @@ def test_the_ledger_of_the_settings_is_the_one_that_is_looked_at(
     assert findings(cli) == [("old-sqlite", str(path))]
 
 
+def test_it_is_a_note_that_stops_nobody(cli: Cli, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, OLD)
+
+    outcome = cli("doctor")
+
+    assert (outcome.code, outcome.out.startswith(f"Note: {kept}: SQLite"), outcome.err) == (0, True, "Nothing found.\n")
+    assert "Warnings      none" in cli("status").out
+
+
 def test_a_ledger_on_a_network_file_system_is_said(
     cli: Cli, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,7 +132,7 @@ def test_a_ledger_on_a_network_file_system_is_said(
 
     outcome = cli("doctor")
 
-    assert outcome.out.startswith(f"{kept}: the ledger is on a network file system (fuse.sshfs)")
+    assert outcome.out.startswith(f"Note: {kept}: the ledger is on a network file system (fuse.sshfs)")
     assert outcome.out.endswith("[ledger-on-network]\n")
 
 

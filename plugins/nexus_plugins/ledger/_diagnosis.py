@@ -37,10 +37,10 @@ def diagnose(request: Request, loaded: Loaded) -> list[Finding]:
     if not os.path.exists(path):  # noqa: PTH110 - Path.exists raises where it cannot be reached
         return []
     if kind := network_of(path):
-        return [Finding("ledger-on-network", without_log(kind), path)]
+        return [Finding("ledger-on-network", without_log(kind), path, is_note=True)]
     if is_sound(sqlite3.sqlite_version_info):
         return []
-    return [Finding("old-sqlite", _about(sqlite3.sqlite_version), path)]
+    return [Finding("old-sqlite", _about(sqlite3.sqlite_version), path, is_note=True)]
 
 
 def is_sound(version: tuple[int, int, int]) -> bool:
