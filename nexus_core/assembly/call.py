@@ -82,13 +82,6 @@ def assemble(call: Call) -> AssembledContext:
         BudgetError: What must be sent does not fit; lists what it consists of.
     """
     told = _weighed(call)
-    history, event, since = sum(told.tokens), told.event, sum(map(TOKENS, told.progress))
-    memory = min(call.memory, event)
-    used = call.fixed | {"history": history + since, "memory": memory, "event": event - memory}
-    measured = call.measured | {"history": told.bytes, "event": told.event_bytes}
-    budget = replace(call.allowance, used=used, bytes=sum(measured.values()))
-    if call.must_fit:
-        require_room(budget, measured)
     return AssembledContext(
         system_prompt=call.epoch.system,
         history=told.past,
@@ -98,7 +91,7 @@ def assemble(call: Call) -> AssembledContext:
         model=call.request.model,
         provider=call.provider,
         model_config=call.options,
-        token_budget=budget,
+        token_budget=_spent(call, told),
         session_label=call.request.session,
         parent_turn_id=call.parent_turn,
         role=call.request.role,
@@ -114,11 +107,23 @@ def assemble(call: Call) -> AssembledContext:
         place=call.placements,
         message_tokens=(
             *told.tokens,
-            *([] if told.said is None else [event]),
+            *([] if told.said is None else [told.event]),
             *map(TOKENS, told.progress),
         ),
         writer=call.writer,
     )
+
+
+def _spent(call: Call, told: _Weighed) -> TokenBudget:
+    """What the call takes of its allowance."""
+    memory = min(call.memory, told.event)
+    history = sum(told.tokens) + sum(map(TOKENS, told.progress))
+    used = call.fixed | {"history": history, "memory": memory, "event": told.event - memory}
+    measured = call.measured | {"history": told.bytes, "event": told.event_bytes}
+    budget = replace(call.allowance, used=used, bytes=sum(measured.values()))
+    if call.must_fit:
+        require_room(budget, measured)
+    return budget
 
 
 class _Weighed(NamedTuple):
