@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from nexus_core.dialects.arguments import parsed
 from nexus_core.dialects.transcripts.document import members
 from nexus_core.dialects.transcripts.lines import mapping_under, objects_in, word_in
-from nexus_core.dialects.transcripts.transcript import Branch, Entry, Transcript
-from nexus_core.dialects.transcripts.tree import branch_places, climb, oldest_first
+from nexus_core.dialects.transcripts.transcript import Entry, Transcript
+from nexus_core.dialects.transcripts.tree import climb, read_branches
 from nexus_core.values.message import ROLES, Message
 from nexus_core.values.parts import Opaque, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from nexus_core.dialects.transcripts.account import Account
     from nexus_core.dialects.transcripts.document import Piece
@@ -48,14 +48,17 @@ class _Reading:
             name: word_in(piece.value, "parent") if isinstance(piece.value, dict) else ""
             for name, piece in nodes.items()
         }
-        self._places: dict[str, Place] = {}
 
     def transcript(self, body: dict[str, Any]) -> Transcript:
         current = word_in(body, "current_node")
         main = climb(current if current in self._nodes else next(reversed(list(self._nodes)), ""), self._parents)
         entries, counts = self._entries(main, "message")
-        self._places = {name: (None, count) for name, count in zip(main, counts, strict=True)}
-        branches = oldest_first(list(self._branches(set(main))))
+        places: dict[str, Place] = {name: (None, count) for name, count in zip(main, counts, strict=True)}
+        inner = set(self._parents.values())
+        # Leaves first, the newest of them first: an export may list its nodes in any order.
+        newest = list(self._nodes)[::-1]
+        newest.sort(key=inner.__contains__)
+        branches = read_branches(newest, self._parents, places, lambda path: self._entries(path, "branch"))
         return Transcript(
             format=FORMAT,
             api="",
@@ -65,24 +68,6 @@ class _Reading:
             branches=branches,
             metadata=self._account.metadata,
         )
-
-    def _branches(self, taken: set[str]) -> Iterator[Branch]:
-        inner = set(self._parents.values())
-        # Leaves first, the newest of them first: an export may list its nodes in any order.
-        newest = list(self._nodes)[::-1]
-        number = 0
-        for leaf in sorted(newest, key=inner.__contains__):
-            path = climb(leaf, self._parents, taken)
-            if not path:
-                continue
-            taken.update(path)
-            entries, counts = self._entries(path, "branch")
-            parent = self._parents.get(path[0], "")
-            start = self._places.get(parent, (None, 0))
-            self._places |= branch_places(path, counts, number, start)
-            if entries:
-                yield Branch(kind="fork", entries=tuple(entries), parent=parent, leaves=start[0], at=start[1])
-                number += 1
 
     def _entries(self, path: Sequence[str], outcome: Outcome) -> tuple[list[Entry], list[int]]:
         """What is said on a path, and how much of it up to each node."""

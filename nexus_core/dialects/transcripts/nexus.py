@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from nexus_core.dialects.neutral import from_json
 from nexus_core.dialects.neutral.json_form import decode
 from nexus_core.dialects.transcripts.lines import mapping_under, objects_in, word_in
-from nexus_core.dialects.transcripts.transcript import Branch, Compaction, Entry, Transcript
-from nexus_core.dialects.transcripts.tree import branch_places, climb, oldest_first
+from nexus_core.dialects.transcripts.transcript import Compaction, Entry, Transcript
+from nexus_core.dialects.transcripts.tree import climb, read_branches
 from nexus_core.dialects.transcripts.unreadable import attempt, kept
 from nexus_core.values.conversation import Usage
 from nexus_core.values.message import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from nexus_core.dialects.transcripts.account import Account
     from nexus_core.dialects.transcripts.lines import Record
@@ -72,7 +72,7 @@ class _Reading:
             format=FORMAT,
             api="neutral",
             entries=tuple(entries),
-            branches=oldest_first(list(self._branches(set(main)))),
+            branches=read_branches(reversed(list(self._steps)), self._parents, self._places, self._branch),
             compactions=tuple(compactions),
             report=self._account.report(),
             id=word_in(main_session, "label"),
@@ -84,24 +84,14 @@ class _Reading:
         tip = word_in(self._sessions[session], "tip") if session < len(self._sessions) else ""
         return tip if tip in self._steps else next(reversed(self._steps), "")
 
-    def _branches(self, taken: set[str]) -> Iterator[Branch]:
-        number = 0
-        for leaf in reversed(list(self._steps)):
-            path = climb(leaf, self._parents, taken)
-            if not path:
-                continue
-            taken.update(path)
-            entries: list[Entry] = []
-            counts = []
-            for name in path:
-                self._add(entries, name, self._steps[name], "branch")
-                counts.append(len(entries))
-            parent = self._parents[path[0]]
-            start = self._places.get(parent, (None, 0))
-            self._places |= branch_places(path, counts, number, start)
-            if entries:
-                yield Branch(kind="fork", entries=tuple(entries), parent=parent, leaves=start[0], at=start[1])
-                number += 1
+    def _branch(self, path: Sequence[str]) -> tuple[list[Entry], list[int]]:
+        """What is said on a path, and how much of it up to each step."""
+        entries: list[Entry] = []
+        counts = []
+        for name in path:
+            self._add(entries, name, self._steps[name], "branch")
+            counts.append(len(entries))
+        return entries, counts
 
     def _add(self, entries: list[Entry], name: str, record: Record, outcome: Outcome) -> None:
         """The messages of a step; an input that was sealed stands as it was sent."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Container, Mapping, Sequence
+from nexus_core.dialects.transcripts.transcript import Branch
 
-    from nexus_core.dialects.transcripts.transcript import Branch
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+
+    from nexus_core.dialects.transcripts.transcript import Entry
 
     Place = tuple[int | None, int]
     """A path, None being the main one, and how many of its entries come before what follows."""
@@ -24,19 +26,36 @@ def climb(leaf: str, parents: Mapping[str, str], taken: Container[str] = ()) -> 
     return list(path)[::-1]
 
 
-def branch_places(path: Sequence[str], counts: Sequence[int], number: int, start: Place) -> dict[str, Place]:
-    """The place of each name of a branch.
+def read_branches(
+    newest: Iterable[str],
+    parents: Mapping[str, str],
+    places: dict[str, Place],
+    read: Callable[[Sequence[str]], tuple[list[Entry], list[int]]],
+) -> tuple[Branch, ...]:
+    """What was said beside the main path, in the order of the file.
 
     Args:
-        path: The names.
-        counts: How many entries of the branch there are up to each of them.
-        number: The branch, by its place among the branches.
-        start: Where it leaves another path; what stands before its first entry stands there.
+        newest: All names, the newest first.
+        parents: What each of them follows.
+        places: Where the names of the main path stand; those of branches are added.
+        read: Gives what is said on a path, and how much of it up to each name.
     """
-    return {name: (number, count) if count else start for name, count in zip(path, counts, strict=True)}
+    found: list[Branch] = []
+    for leaf in newest:
+        path = climb(leaf, parents, places)
+        if not path:
+            continue
+        entries, counts = read(path)
+        parent = parents.get(path[0], "")
+        # What stands before the first entry of a branch stands where the branch leaves another path.
+        start = places.get(parent, (None, 0))
+        places |= {name: (len(found), count) if count else start for name, count in zip(path, counts, strict=True)}
+        if entries:
+            found.append(Branch(kind="fork", entries=tuple(entries), parent=parent, leaves=start[0], at=start[1]))
+    return _oldest_first(found)
 
 
-def oldest_first(found: Sequence[Branch]) -> tuple[Branch, ...]:
+def _oldest_first(found: Sequence[Branch]) -> tuple[Branch, ...]:
     """The branches in the order of the file, which were found, and name each other, newest first."""
     last = len(found) - 1
     return tuple(

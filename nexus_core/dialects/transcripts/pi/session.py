@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.dialects.transcripts.lines import Record, mapping_under, word_in
 from nexus_core.dialects.transcripts.pi.messages import FORMAT, read_message, read_stop, read_usage
-from nexus_core.dialects.transcripts.transcript import Branch, Compaction, Entry, Transcript
-from nexus_core.dialects.transcripts.tree import branch_places, climb, oldest_first
+from nexus_core.dialects.transcripts.transcript import Compaction, Entry, Transcript
+from nexus_core.dialects.transcripts.tree import climb, read_branches
 from nexus_core.dialects.transcripts.unreadable import attempt, kept
 from nexus_core.values.message import Message
 
@@ -57,11 +57,8 @@ class Session:
 
     def transcript(self) -> Transcript:
         """The session as it was read: the last entry, and what led to it."""
-        taken: set[str] = set()
-        main = climb(self._last, self._parents)
-        taken.update(main)
-        entries, compactions = self._read_main(main)
-        branches = oldest_first(list(self._read_others(taken)))
+        entries, compactions = self._read_main(climb(self._last, self._parents))
+        branches = read_branches(reversed(list(self._nodes)), self._parents, self._places, self._read_branch)
         return Transcript(
             format=FORMAT,
             api="",
@@ -106,24 +103,14 @@ class Session:
             self._places[name] = (None, len(entries))
         return entries, compactions
 
-    def _read_others(self, taken: set[str]) -> Iterator[Branch]:
-        number = 0
-        for leaf in reversed(list(self._nodes)):
-            path = climb(leaf, self._parents, taken)
-            if not path:
-                continue
-            taken.update(path)
-            entries: list[Entry] = []
-            counts = []
-            for name in path:
-                entries += self._read_entry(name, self._nodes[name], "branch")
-                counts.append(len(entries))
-            parent = self._parents[path[0]]
-            start = self._places.get(parent, (None, 0))
-            self._places |= branch_places(path, counts, number, start)
-            if entries:
-                yield Branch(kind="fork", entries=tuple(entries), parent=parent, leaves=start[0], at=start[1])
-                number += 1
+    def _read_branch(self, path: Sequence[str]) -> tuple[list[Entry], list[int]]:
+        """What is said on a path, and how much of it up to each entry."""
+        entries: list[Entry] = []
+        counts = []
+        for name in path:
+            entries += self._read_entry(name, self._nodes[name], "branch")
+            counts.append(len(entries))
+        return entries, counts
 
     def _read_entry(self, name: str, record: Record, outcome: Outcome) -> Iterator[Entry]:
         """The message of an entry, or none: then it is kept as it is."""
