@@ -116,7 +116,7 @@ def _print(shell: CommandShell, plan: InitPlan, *, dry_run: bool, json: bool) ->
     if dry_run:
         shell.console.message("Nothing was written.")
     elif plan.written:
-        shell.console.message("Next: fill in these files; `nexus show` prints what a model reads then.")
+        shell.console.message("Next: fill in these files; `nexus show` prints the prompt that they make.")
 
 
 def _describe(file: PlannedFile) -> dict[str, object]:

@@ -182,7 +182,7 @@ class Picture:
             ),
             ("nexus doctor", "the warnings, with what to do about them", bool(self._codes().keys() - {"unapproved"})),
             (init, "write down what an agent should know here", not is_instructed),
-            ("nexus show", "the whole prompt, as a model reads it", True),
+            ("nexus show", "the whole system prompt", True),
             ("nexus layers", "every place that was looked at, and why it says nothing", True),
         ]
         return [(command, what) for command, what, is_worth in worth if is_worth][:2]

@@ -131,7 +131,7 @@ def test_the_paths_are_data_and_the_next_step_is_a_message(cli: Cli, work: Path)
     outcome = cli("init")
 
     assert outcome.out.splitlines() == [f"{work}/.nexus3/{name}" for name in THREE]
-    assert outcome.err == "Next: fill in these files; `nexus show` prints what a model reads then.\n"
+    assert outcome.err == "Next: fill in these files; `nexus show` prints the prompt that they make.\n"
 
 
 def test_another_directory_can_be_named(cli: Cli, work: Path) -> None:
