@@ -126,7 +126,8 @@ def context_of(transcript: Transcript) -> list[Message]:
     if transcript.compactions:
         (*others,) = transcript.compactions[-1].context
         if len(others) == 1 and others[0].kind == "summary":
-            messages[0] = Message("user", f"{SUMMARY}\n{others[0].message.content}")
+            said = others[0].message.content
+            messages[:1] = [Message("user", f"{SUMMARY}\n{said}")] if said else []  # without words, it is no summary
     return messages
 
 

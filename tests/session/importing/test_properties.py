@@ -61,6 +61,12 @@ def test_everything_that_is_said_is_there_and_the_ledger_is_sound(lines: list[st
 
 @UNHURRIED
 @given(sessions())
+@example(
+    [
+        '{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"x"}]}}',
+        '{"type":"compacted","payload":{}}',
+    ]
+)
 def test_a_model_reads_what_it_would_have_read(lines: list[str]) -> None:
     transcript, ledger = attempted(lines), MemoryLedger()
     if transcript is None or not transcript.entries:
