@@ -63,7 +63,7 @@ def test_everything_that_is_said_is_there_and_the_ledger_is_sound(lines: list[st
 @given(sessions())
 @example(
     [
-        '{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"x"}]}}',
+        '{"type":"response_item","payload":{"type":"message","role":"developer","content":[{"type":"input_text","text":"x"}]}}',
         '{"type":"compacted","payload":{}}',
     ]
 )
