@@ -245,7 +245,7 @@ def _cut(url: str) -> None:
 
     with psycopg.connect(url, autocommit=True) as connection, notes_in("cuts").open("ab", buffering=0) as file:
         while True:
-            time.sleep(0.2)
+            time.sleep(0.05)
             file.write(b"." * len(connection.execute(CUT).fetchall()))
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -90,3 +94,37 @@ def test_a_process_may_fork_while_its_threads_write(tmp_path: Path, path: Path, 
 
     assert result["acknowledged"] > 2 * forks
     assert (result["failed"], result["missing"], result["more"], result["found"]) == (0, 0, 0, [])
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C is heard, also where the tests run in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.acceptance("R1", "R3")
+@pytest.mark.usefixtures("interruptible")
+def test_whoever_is_interrupted_while_waiting_for_the_lock_does_not_keep_it(path: Path, sqlite: SqliteLedger) -> None:
+    """Ctrl-C is heard when SQLite comes back, and by then it has the lock."""
+    sqlite.create("work")
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("begin immediate")
+
+        def interrupt() -> None:
+            time.sleep(0.1)
+            signal.raise_signal(signal.SIGINT)
+            other.execute("rollback")
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            tell(sqlite, "work", "interrupted")
+        thread.join()
+        other.execute("pragma busy_timeout = 0")
+        other.execute("begin immediate")
+        other.execute("rollback")
+
+    tell(sqlite, "work", "after")
+    assert steps_seen_by_another_program(path) == 1

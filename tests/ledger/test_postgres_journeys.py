@@ -23,6 +23,7 @@ from nexus_core.values.message import Message
 from nexus_plugins.ledger.postgres import open_postgres
 from nexus_plugins.ledger.postgres.connecting import connect
 from nexus_plugins.ledger.postgres.line import Line, Statement
+from nexus_plugins.ledger.postgres.store import PostgresStore
 from nexus_plugins.ledger.sqlite import open_sqlite
 from tests.ledger.backends import add, said, tell, texts
 from tests.ledger.test_ledger import PICTURE
@@ -325,3 +326,39 @@ def test_who_waits_for_a_lock_can_be_interrupted_and_goes_on_later(database: str
     tell(ledger, "work", "a")
 
     assert thread(ledger) == ["a"]
+
+
+RETYPE = "alter table nexus.sessions alter column label type varchar(500)"
+FORGET = "discard all"
+
+
+@pytest.mark.parametrize("meddle", [FORGET, RETYPE])
+def test_what_was_prepared_and_counts_no_longer_is_prepared_anew(ledger: StoreLedger, meddle: str) -> None:
+    """A pool has given the connection to others in between, or somebody has changed the tables."""
+    ledger.create("work")
+    tell(ledger, "work", "a")
+
+    server(ledger).execute(meddle)
+
+    assert texts(tell(ledger, "work", "b")) == ["b"]
+    server(ledger).execute(meddle.replace("500", "600"))
+    assert thread(ledger) == ["a", "b"]
+
+
+def test_where_the_tables_were_taken_away_somebody_can_begin_anew(ledger: StoreLedger) -> None:
+    ledger.create("work")
+    tell(ledger, "work", "a")
+
+    server(ledger).execute("drop schema nexus cascade")
+
+    assert ledger.session("work") is None
+    ledger.create("work")
+    tell(ledger, "work", "b")
+    assert thread(ledger) == ["b"]
+
+
+def server(ledger: StoreLedger) -> psycopg.Connection[Any]:
+    """The connection that the ledger has."""
+    assert isinstance(ledger.store, PostgresStore)
+    assert ledger.store._connection is not None  # noqa: SLF001 - what others do to it meanwhile
+    return ledger.store._connection.connection  # noqa: SLF001 - as above

@@ -10,6 +10,14 @@ from nexus_core.plugin import LedgerError, UnreachableError
 AGAIN = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation)
 """Somebody else was faster; what was begun is taken back, and the next attempt sees what they did."""
 
+STALE = (
+    errors.InvalidSqlStatementName,
+    errors.DuplicatePreparedStatement,
+    errors.FeatureNotSupported,
+    errors.UndefinedTable,
+)
+"""What was prepared on a connection is not there, or is about tables as they were; a new connection knows better."""
+
 GONE = (psycopg.OperationalError, psycopg.InterfaceError)
 """The server went away, or does not answer."""
 

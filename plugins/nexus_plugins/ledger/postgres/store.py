@@ -13,7 +13,7 @@ import psycopg
 from nexus_core.plugin import LedgerError
 from nexus_plugins.ledger._connected import ConnectedRows
 from nexus_plugins.ledger.postgres.connecting import connect
-from nexus_plugins.ledger.postgres.failures import AGAIN, GONE, failure
+from nexus_plugins.ledger.postgres.failures import AGAIN, GONE, STALE, failure
 from nexus_plugins.ledger.postgres.line import Line, Statement
 from nexus_plugins.ledger.postgres.migrating import prepare, version_of
 from nexus_plugins.ledger.postgres.still import StillPostgres
@@ -140,6 +140,10 @@ class PostgresStore(ConnectedRows[Line]):
                 if attempt == _ATTEMPTS:
                     raise failure(error, self.where) from error
                 time.sleep(min(attempt, 10) * 0.002)
+            except STALE as error:
+                self._drop()
+                if attempt > 1:
+                    raise failure(error, self.where) from error
             except GONE as error:
                 self._drop()
                 if time.monotonic() > deadline:

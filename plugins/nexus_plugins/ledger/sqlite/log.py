@@ -65,12 +65,13 @@ class Log:
             return
         self._length, self._writes = length, 0
         with suppress(sqlite3.Error):
-            connection.execute("begin immediate")
             try:
+                connection.execute("begin immediate")
                 with closing(connect(self._path)) as other:  # one that writes cannot copy
                     other.execute("pragma wal_checkpoint(passive)")
             finally:
-                connection.execute("rollback")
+                if connection.in_transaction:
+                    connection.execute("rollback")
 
     def _measure(self) -> int:
         try:

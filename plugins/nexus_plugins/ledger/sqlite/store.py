@@ -70,8 +70,8 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
         with GATE, self.lock:
             try:
                 connection = self._open()
-                connection.execute("begin immediate")
                 try:
+                    connection.execute("begin immediate")  # Ctrl-C while it waits is heard when it has begun
                     version_of(self.path, connection)  # a later Nexus may have come since it was opened
                     result = work()
                     connection.execute("commit")
