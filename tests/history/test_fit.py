@@ -348,3 +348,12 @@ def test_what_is_given_goes_before_the_settings(nexus_home: Path, tmp_path: Path
         assert nexus.fit(say("hello")).budget.limit == 8192
         assert nexus.fit(say("hello"), model="gpt-4o").budget.limit == 128_000
         assert nexus.fit(say("hello"), budget=100).budget.limit == 100
+
+
+@pytest.mark.parametrize(("model", "code"), [("gpt-4oo", "guessed-model"), ("gtp-9", "unknown-model")])
+def test_a_model_that_is_not_in_the_table_is_told(model: str, code: str) -> None:
+    fitted = fit(say("hi", "ho"), model=model)
+
+    assert [finding.code for finding in fitted.findings] == [code]
+    assert fitted.budget.estimated
+    assert fit(say("hi", "ho"), model="gpt-4o").findings == ()

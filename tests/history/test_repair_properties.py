@@ -7,7 +7,7 @@ import pickle
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nexus_core.dialects.finding import dialect
@@ -15,6 +15,7 @@ from nexus_core.history.check import check
 from nexus_core.history.findings import CODES
 from nexus_core.history.repair import repair
 from nexus_core.values.message import Message
+from nexus_core.values.parts import Reasoning, Text
 from tests.effort import examples
 from tests.history.broken import ANYTHING, ENCODERS, MESSAGES, SAID, WORDS, Said, Word, mutated, neutral, valid_turns
 from tests.history.oracles import ORACLES
@@ -78,6 +79,7 @@ def test_anything_in_an_apis_own_shape_is_accepted_after_repair(api: str, turns:
 @EVERY_API
 @settings(max_examples=examples(150))
 @given(st.one_of(MESSAGES, ANYTHING.map(neutral)))
+@example([Message("assistant", (Text("x"), Reasoning(text="hm", api="responses"), Text("")))])
 def test_neutral_messages_are_accepted_after_repair_and_conversion(api: str, messages: list[Message]) -> None:
     repaired = repair(messages, api)
 

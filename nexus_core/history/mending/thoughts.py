@@ -41,17 +41,13 @@ def drop_dangling_reasoning(work: Work) -> None:
         follows = follows and across and draft.role == "assistant"
         kept: list[Part] = []
         for part in reversed(draft.parts):
-            follows = follows or _says_something(part, work)
+            follows = follows or not (isinstance(part, Reasoning) or is_blank(part))
             if follows or not isinstance(part, Reasoning):
                 kept.append(part)
         if len(kept) < len(draft.parts):
             work.note("dangling-reasoning", draft, "reasoning is not followed by what it led to")
             draft.parts = kept[::-1]
         follows = follows and draft.role == "assistant"
-
-
-def _says_something(part: Part, work: Work) -> bool:
-    return not isinstance(part, Reasoning) and (work.rules.blank_text or not is_blank(part))
 
 
 def _is_unsigned(part: Part) -> bool:
