@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from _thread import allocate_lock  # what `threading` calls Lock, without the module's start-up time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from nexus_core.config.early import EarlySettings, read_early_settings
-from nexus_core.errors import ClosedError, UsageError
+from nexus_core.errors import ClosedError, UnknownNameError, UsageError
 from nexus_core.files.places import defaults_directory, existing_directory, home_directory
 from nexus_core.host.bundled import BUNDLED
 from nexus_core.host.candidates import given_candidates
@@ -16,6 +16,7 @@ from nexus_core.host.host import Host
 from nexus_core.host.installed import installed_candidates
 from nexus_core.host.policy import read_policy
 from nexus_core.layers.loader import OWN_PROFILE, LayerLoader
+from nexus_core.values.request import MODES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -30,10 +31,11 @@ if TYPE_CHECKING:
     from nexus_core.session.pipeline import Pipeline
     from nexus_core.session.place import Place
     from nexus_core.session.session import Session
+    from nexus_core.session.steps.recorded import RecordedStep
     from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.compaction import Summarize
     from nexus_core.values.events import HookCall, Problem
-    from nexus_core.values.ledger import Ledger
+    from nexus_core.values.ledger import Ledger, Step
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.plugin import PluginInfo
     from nexus_core.values.request import Mode, Request
@@ -132,9 +134,11 @@ class Nexus:
             fields: Any other field of `Request`; a message and tools may be given in the shape of any API.
 
         Raises:
-            UnknownNameError: There is no such field.
+            UnknownNameError: There is no such field, or mode.
             MessageError: The message is none, or one of the tools.
         """
+        if mode not in MODES:
+            raise UnknownNameError("mode", mode, MODES)
         request = self._layers.request(self.cwd, mode)
         if not fields:
             return request
@@ -214,11 +218,12 @@ class Nexus:
         permissions: Iterable[str] | None = None,
         task: str | None = None,
         skills: Iterable[str] | None = None,
+        mode: Mode | Literal[""] | None = None,
     ) -> Session:
         """A conversation by its name, which goes on where it was left; a new one begins when something is said.
 
-        Whatever is left out is as it was said before, else as it is usual. An empty list says that there are none, an
-        empty word that it is as usual again.
+        Names are for the whole ledger, whatever the directory. Arguments that are left out keep what was said before,
+        else they are as usual. An empty list says that there are none, an empty word that it is as usual again.
 
         Args:
             label: Its name.
@@ -229,9 +234,11 @@ class Nexus:
             permissions: What the agent may do, in words of your own.
             task: What a worker is to do.
             skills: The skills that a worker is told about; usually all, to which "all" goes back.
+            mode: How the agent is driven: `repl`, which is usual, or `server`.
 
         Raises:
             UsageError: Something is of another kind than it must be, or nobody offers the role.
+            MessageError: One of the tools is none.
         """
         from nexus_core.session.session import Session  # noqa: PLC0415 - as above
 
@@ -243,6 +250,7 @@ class Nexus:
             "permissions": permissions,
             "task": task,
             "skills": skills,
+            "mode": mode,
         }
         return Session(self._pipeline(label, **said))
 
@@ -277,11 +285,12 @@ class Nexus:
 
         return await run_async(self._assembling(request, must_fit=must_fit))
 
-    def replay(self, step: str) -> AssembledContext:
+    def replay(self, step: str | RecordedStep | Step) -> AssembledContext:
         """What was sent before a reply, byte for byte, from what is kept alone; of any session.
 
         Args:
-            step: The reply, by the id of its step; or another step of a turn, for what was sent then.
+            step: The reply, as `record` returned it or by the id of its step; or another step of a turn, for what was
+                sent then.
 
         Raises:
             UsageError: There is no such step.
@@ -325,6 +334,9 @@ class Nexus:
         ledger, self._ledger = self._ledger, None
         if ledger is not None:
             ledger.close()
+
+    def __repr__(self) -> str:
+        return f"Nexus({str(self.cwd)!r})"
 
     def __enter__(self) -> Self:
         return self

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from nexus_core.files.writing import make_directories, write_text_atomically
     from nexus_core.history.ledger.ledger import StoreLedger
     from nexus_core.history.ledger.rows import AliasRow, BranchRow, HistoryRow, Place, Salvaged, SessionRow, StepRow
+    from nexus_core.history.ledger.searching import cut_around, search_session, words_said
     from nexus_core.layers.explaining import explain
     from nexus_core.layers.rechecking import decide_again
     from nexus_core.nexus import Nexus
@@ -131,6 +132,7 @@ _HOMES = {
     "UnreachableError": "errors",
     "canonical": "trust.fingerprint",
     "count_messages": "tokens.messages",
+    "cut_around": "history.ledger.searching",
     "cut_pieces": "tokens.pieces",
     "decide_again": "layers.rechecking",
     "defaults_directory": "files.places",
@@ -163,6 +165,7 @@ _HOMES = {
     "render_system": "rendering.labelled",
     "repository_of": "files.repository",
     "repository_root": "files.repository",
+    "search_session": "history.ledger.searching",
     "secrets_in": "text.written_secrets",
     "set_value": "config.editing",
     "setting_error": "config.documents",
@@ -171,6 +174,7 @@ _HOMES = {
     "unescape_markers": "text.markers",
     "visible": "text.visible",
     "visible_line": "text.visible",
+    "words_said": "history.ledger.searching",
     "write_text_atomically": "files.writing",
 }
 _NAMES_THERE = {
@@ -238,6 +242,7 @@ __all__ = [
     "UnreachableError",
     "canonical",
     "count_messages",
+    "cut_around",
     "cut_pieces",
     "decide_again",
     "defaults_directory",
@@ -270,6 +275,7 @@ __all__ = [
     "render_system",
     "repository_of",
     "repository_root",
+    "search_session",
     "secrets_in",
     "set_value",
     "setting_error",
@@ -278,6 +284,7 @@ __all__ = [
     "unescape_markers",
     "visible",
     "visible_line",
+    "words_said",
     "write_text_atomically",
 ]
 

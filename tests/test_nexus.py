@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from nexus_core import ClosedError, FileError, Nexus, Section, UsageError, hookimpl
+from nexus_core.errors import UnknownNameError
 from nexus_core.plugin import Layer, LayerText
 from nexus_core.testing import write_files
 
@@ -177,8 +179,19 @@ def test_a_lone_name_to_disable_is_refused_with_the_right_way(tmp_path: Path, ne
 
 
 def test_a_mode_that_means_nothing_is_refused(make_nexus: MakeNexus) -> None:
-    with pytest.raises(ValueError, match=r"Request.mode must be one of repl, server, not 'foo'"):
-        make_nexus().system_prompt(mode="foo")  # type: ignore[arg-type]
+    nexus = make_nexus()
+
+    asks: list[Callable[..., object]] = [nexus.request, nexus.context, nexus.sections, nexus.system_prompt]
+    for ask in asks:
+        with pytest.raises(UnknownNameError, match="unknown mode 'sever'") as caught:
+            ask(mode="sever")
+        assert "server" in str(caught.value.hint)
+
+
+def test_a_nexus_shows_where_it_is(make_nexus: MakeNexus) -> None:
+    nexus = make_nexus()
+
+    assert repr(nexus) == f"Nexus({str(nexus.cwd)!r})"
 
 
 def test_a_closed_nexus_says_so(make_nexus: MakeNexus) -> None:

@@ -8,6 +8,7 @@ from nexus_core.assembly.standing import Standing
 from nexus_core.assembly.tools import CALLER, Offered
 from nexus_core.dialects.neutral.json_form import encode
 from nexus_core.values.loaded import Loaded
+from nexus_core.values.request import DEFAULT_MODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,6 +54,7 @@ def agrees(epoch: Epoch, request: Request) -> bool:
         and isinstance(permissions, list)
         and permissions[1:] == list(request.permissions or ())
         and basis.get("task") == request.task
+        and basis.get("mode", DEFAULT_MODE) == request.mode
         and basis.get("skills") == (None if request.skills is None else list(request.skills))
         and basis.get("tools") == [encode(tool) for tool in request.tools or ()]
     )

@@ -13,6 +13,7 @@ from nexus_core.dialects.neutral.json_form import encode
 from nexus_core.history.ledger.media import address_of
 from nexus_core.rendering.core import LABELLED, UNIFIED
 from nexus_core.rendering.labelled import in_order
+from nexus_core.values.request import DEFAULT_MODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -83,7 +84,8 @@ class Standing:
     def basis(self) -> JSON:
         """What begins another epoch at once when it changes."""
         request, rules = self.request, self.settings.get("permissions")
-        return {
+        mode = {} if request.mode == DEFAULT_MODE else {"mode": request.mode}  # epochs are older than other modes
+        return mode | {
             "role": self.role.name,
             "renderer": self.renderer.name,
             "permissions": list(self.permissions),

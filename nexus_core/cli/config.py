@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from itertools import chain, islice
-from typing import TYPE_CHECKING, Annotated, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -14,7 +14,7 @@ from nexus_core.cli.shell import project_directory
 from nexus_core.config.keys import default_of, is_known, known_keys
 from nexus_core.config.pointers import pointer_of, split_pointer
 from nexus_core.config.withholding import withhold_secrets
-from nexus_core.errors import NexusError, UnknownNameError
+from nexus_core.errors import ConfigError, FileError, NexusError, UnknownNameError, UsageError
 from nexus_core.text.console import counted
 from nexus_core.text.visible import visible_line
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nexus_core.cli.shell import CommandShell
-    from nexus_core.values.loaded import Loaded
+    from nexus_core.values.finding import Finding
     from nexus_core.values.settings import Settings
 
 app = typer.Typer(
@@ -129,14 +129,18 @@ def set_setting(
     shell: CommandShell = ctx.obj
     with shell.nexus(layers=False) as nexus:
         path = (nexus.home if for_all else project_directory(nexus)) / "config.json"
-    text = change_setting(path, key, value, own=for_all, write=not dry_run)
+    text = change_setting(path, key, value, own=for_all, write=False)
+    if not for_all:
+        _refuse_what_is_ignored(shell, path, key, text)
     if dry_run:
         shell.console.text(_shown(text))
         shell.console.message("Nothing was written.")
         return
+    change_setting(path, key, value, own=for_all)
     shell.console.text(str(path))
     with suppress(NexusError), shell.nexus() as nexus:  # what is wrong with another file is not about this one
-        _say_what_has_no_effect(shell, path, key, nexus.load())
+        if any(part.path == path and part.pointer.startswith(pointer_of(key)) for part in nexus.load().active):
+            shell.console.message("It takes effect after `nexus trust allow`.")
 
 
 def _shown(text: str) -> str:
@@ -148,18 +152,30 @@ def _shown(text: str) -> str:
     return text if without == value else _in_json(without, indent=2)
 
 
-def _say_what_has_no_effect(shell: CommandShell, path: Path, key: str, loaded: Loaded) -> None:
-    """A project may write down whatever it likes, but not all of it counts, or not yet."""
-    for finding in loaded.findings:
-        if finding.path == path and finding.message.startswith(key):
-            shell.console.warning(visible_line(str(finding)))
-    if any(part.path == path and part.pointer.startswith(pointer_of(key)) for part in loaded.active):
-        shell.console.message("It takes effect after `nexus trust allow`.")
+def _refuse_what_is_ignored(shell: CommandShell, path: Path, key: str, text: str) -> None:
+    """Refuse to write into a project what only the user decides; it would have no effect."""
+    from nexus_core.config.json_parser import parse_json  # noqa: PLC0415 - only this command writes
+    from nexus_core.layers.faults import find_ignored_settings  # noqa: PLC0415 - as above
+    from nexus_core.layers.loading import load_layers  # noqa: PLC0415 - as above
+
+    settings = cast("dict[str, object]", parse_json(text.removeprefix("\ufeff")).value)
+    found: list[Finding] = []
+    with (
+        suppress(ConfigError, FileError),
+        shell.nexus() as nexus,
+    ):  # what is wrong with another file is not about this one
+        found = find_ignored_settings(path, settings, load_layers(nexus.host, nexus.request()), nexus.host)
+    for finding in found:
+        if finding.message.startswith(key):
+            what = visible_line(finding.message.removesuffix("; it is ignored"))
+            hint = f"`nexus config set --global {key} …` sets it for all that you do"
+            raise UsageError(f"{what}, so it would be ignored", where=str(path), hint=hint)
 
 
 @app.command(epilog="\b\nExamples:\n  nexus config validate\n  nexus -C services/auth config validate --json")
 def validate(ctx: typer.Context, json: Json = False) -> None:
     """Check the settings of all layers, and show every fault."""
+    from nexus_core.cli.doctor import find_odd_settings  # noqa: PLC0415 - only this command checks
     from nexus_core.config.validation import find_faults, import_models  # noqa: PLC0415 - pydantic takes its time
     from nexus_core.layers.loading import load_layers  # noqa: PLC0415 - as above
     from nexus_core.layers.names import find_unknown_names  # noqa: PLC0415 - as above
@@ -168,14 +184,17 @@ def validate(ctx: typer.Context, json: Json = False) -> None:
     with shell.nexus() as nexus:
         loaded = load_layers(nexus.host, nexus.request())
         models = import_models(nexus.host.setting_models())
-        found = chain(find_faults(loaded.settings, models), find_unknown_names(loaded.settings, nexus.host))
+        found = find_faults(loaded.settings, models, find_unknown_names(loaded.settings, nexus.host))
         faults = list(islice(found, MAX_FAULTS))
         is_all = next(found, None) is None
+        odd = [] if faults else find_odd_settings(nexus, loaded)
     if json:
         rows = [{"message": fault.what, "where": fault.where} for fault in faults]
         shell.console.json({"schema": 1, "faults": rows})
     for fault in faults if not json else ():
         shell.console.text(f"{fault}\n")
+    for finding in odd:
+        shell.console.warning(visible_line(str(finding)))
     more = "" if is_all else " and more"
     shell.console.message(f"{counted(len(loaded.configs), 'file')}, {counted(len(faults), 'fault')}{more}.")
     if faults:

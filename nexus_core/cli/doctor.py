@@ -8,6 +8,7 @@ import typer
 
 from nexus_core.cli.exits import FINDINGS
 from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.errors import ConfigError
 from nexus_core.layers.diagnosis import CHECKS, diagnose
 from nexus_core.layers.volatile import find_volatile_sections
 from nexus_core.text.console import counted
@@ -25,6 +26,10 @@ _PLUGIN_PROBLEM = "plugin-problem"
 _MEANINGS = {
     **{code: check.meaning for code, check in CHECKS.items()},
     _PLUGIN_PROBLEM: "A plugin did something wrong, and the run went on without",
+    "invalid-setting": "A setting is unknown, or cannot have that value; the doctor goes on as if nothing were set",
+    "unknown-name": "A setting names a plugin, a summariser or an API that is not there",
+    "guessed-model": "provider.model is not in the table of models, and is taken for one with a similar name",
+    "unknown-model": "Nobody knows provider.model, so its window is assumed",
 }
 
 Codes = Annotated[bool, typer.Option("--codes", help="Say what the codes mean, and look for nothing.")]
@@ -38,7 +43,8 @@ def doctor(ctx: typer.Context, json: Json = False, codes: Codes = False) -> None
         _print_codes(shell, json=json)
         return
     with shell.nexus(strict=False, warn=False) as nexus:  # a broken plugin is a finding, neither less nor more
-        findings = examine(nexus, nexus.load())
+        loaded, faults = _load(nexus)
+        findings = sorted([*faults, *examine(nexus, loaded)], key=_order)
     if json:
         shell.console.json({"schema": 1, "findings": [_describe(finding) for finding in findings]})
     else:
@@ -50,14 +56,46 @@ def doctor(ctx: typer.Context, json: Json = False, codes: Codes = False) -> None
         raise typer.Exit(FINDINGS)
 
 
+def _load(nexus: Nexus) -> tuple[Loaded, list[Finding]]:
+    """What a directory contributes; where its settings are refused, without any, and what is wrong with them."""
+    try:
+        return nexus.load(), []
+    except ConfigError as error:
+        from dataclasses import replace  # noqa: PLC0415 - most settings are right
+
+        from nexus_core.layers.faults import find_invalid_settings  # noqa: PLC0415 - as above
+        from nexus_core.layers.loading import load_layers  # noqa: PLC0415 - as above
+        from nexus_core.values.settings import Settings  # noqa: PLC0415 - as above
+
+        loaded = load_layers(nexus.host, nexus.request())  # raises again where a file is no JSON
+        faults = find_invalid_settings(loaded.settings, nexus.host)
+        if not faults:  # it is about something else
+            raise error from None
+        return replace(loaded, settings=Settings()), faults
+
+
 def examine(nexus: Nexus, loaded: Loaded) -> list[Finding]:
     """All that is wrong with what was loaded, and with the plugins, sorted by place, notes last."""
     request = nexus.request()
     found = [*diagnose(loaded), *nexus.host.diagnose(request, loaded)]
     found += find_volatile_sections(*(nexus.host.static_sections(request, loaded) for _ in range(2)))
+    if loaded.settings.value:
+        found += find_odd_settings(nexus, loaded)
     # Last, because a plugin may have failed while it looked for trouble.
     problems = [Finding(_PLUGIN_PROBLEM, str(problem)) for problem in nexus.problems]
     return sorted([*found, *problems], key=_order)
+
+
+def find_odd_settings(nexus: Nexus, loaded: Loaded) -> list[Finding]:
+    """Settings that name what nobody knows, and are used all the same."""
+    from nexus_core.layers.faults import find_missing_names, locate_finding  # noqa: PLC0415 - only where there are some
+    from nexus_core.tokens.counters import find_unknown  # noqa: PLC0415 - as above
+
+    settings = loaded.settings
+    name = settings.get("provider.model")
+    model = find_unknown(name, host=nexus.host, settings=settings) if isinstance(name, str) else None
+    models = [] if model is None else [locate_finding(model, settings, "/provider/model")]
+    return [*models, *find_missing_names(loaded, nexus.host)]
 
 
 def _order(finding: Finding) -> tuple[bool, str, int, int, str, str]:

@@ -58,11 +58,18 @@ def explain(
     if json:
         shell.console.json({"schema": 1, "explanations": [each._asdict() for each in found]})
     elif found:
-        shell.console.table([(each.subject, source_name(each.place) or "-", each.remark) for each in found])
+        shell.console.table(_rows(found))
     if not found:
         named = repr(shortened(query, _LONGEST_QUERY))
         shell.console.message(f"Nothing in the prompt or the settings here has to do with {named}.{_nearest(query)}")
         raise typer.Exit(FINDINGS)
+
+
+def _rows(found: list[Explanation]) -> list[tuple[str, ...]]:
+    """Subject, place and remark; a file that is its own place is named once."""
+    if all(each.place == each.subject for each in found):
+        return [(each.subject, each.remark) for each in found]
+    return [(each.subject, source_name(each.place) or "-", each.remark) for each in found]
 
 
 def _look_into(nexus: Nexus, session: str, query: str) -> list[Explanation]:

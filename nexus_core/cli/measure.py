@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.text.console import share
 from nexus_core.text.visible import visible_line
-from nexus_core.tokens.counters import open_counter, open_model
+from nexus_core.tokens.counters import find_unknown, open_counter, open_model
 from nexus_core.tokens.models import DEFAULT_WINDOW
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Measure(NamedTuple):
         model: The model; "" when none is named.
         counter: Who counts for it.
         window: How many tokens it takes.
-        is_assumed: Whether nobody knows its window.
+        is_assumed: Whether nobody knows its window, or it is that of a model with a similar name.
     """
 
     model: str
@@ -68,7 +68,8 @@ def open_measure(nexus: Nexus, settings: Settings, *names: str) -> Measure:
     """The measure for the first of some models that is named, else for the configured one."""
     name = next(filter(None, names), str(settings.get("provider.model") or ""))
     model = open_model(name, host=nexus.host, settings=settings)
-    is_assumed = not (model.api or model.encoding) and model.window == DEFAULT_WINDOW
+    is_unnamed = not name and model.window == DEFAULT_WINDOW
+    is_assumed = is_unnamed or find_unknown(name, host=nexus.host, settings=settings) is not None
     return Measure(name, open_counter(name, host=nexus.host, settings=settings), model.window, is_assumed)
 
 

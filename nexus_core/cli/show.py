@@ -36,10 +36,10 @@ def show(
     if json:
         document = {"schema": 1, "prompt": prompt, "sections": list(map(_describe, sections))}
         shell.console.json({**document, "skipped": list(map(_waiting, context.loaded.active))})
-    else:
+    elif sections:
         shell.console.text(prompt)
-        if not sections:
-            shell.console.message(f"{profile} reads nothing here; `nexus layers --as {profile}` says where it looks")
+    else:
+        shell.console.message(f"{profile} reads nothing here; `nexus layers --as {profile}` says where it looks")
 
 
 def _waiting(part: ActivePart) -> dict[str, object]:

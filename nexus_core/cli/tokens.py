@@ -11,7 +11,8 @@ from nexus_core.cli.exits import CONFIGURATION
 from nexus_core.cli.given_file import STANDARD_INPUT, read_given, size_of_given
 from nexus_core.cli.options import Json, model_option
 from nexus_core.errors import FileError, UsageError
-from nexus_core.tokens.counters import open_counter
+from nexus_core.text.visible import visible_line
+from nexus_core.tokens.counters import find_unknown, open_counter
 from nexus_core.tokens.pieces import cut_pieces
 from nexus_core.values.counting import Count
 
@@ -49,7 +50,7 @@ def tokens(ctx: typer.Context, files: Files = None, model: ModelName = "", json:
     shell: CommandShell = ctx.obj
     names = files or [_input_if_piped()]
     with shell.nexus() as nexus:
-        model, counter = _open(nexus, model)
+        model, counter = _open(shell, nexus, model)
         counted, refused = _count_all(shell, names, counter)
     total = _sum(each.found for each in counted)
     if json:
@@ -62,9 +63,11 @@ def tokens(ctx: typer.Context, files: Files = None, model: ModelName = "", json:
         raise typer.Exit(CONFIGURATION)
 
 
-def _open(nexus: Nexus, model: str) -> tuple[str, RememberingCounter]:
+def _open(shell: CommandShell, nexus: Nexus, model: str) -> tuple[str, RememberingCounter]:
     settings = nexus.load().settings
     model = model or str(settings.get("provider.model") or "")
+    if (finding := find_unknown(model, host=nexus.host, settings=settings)) is not None:
+        shell.console.warning(visible_line(str(finding)))
     return model, open_counter(model, host=nexus.host, settings=settings)
 
 

@@ -91,4 +91,5 @@ def _check(path: Path, key: str, text: str) -> None:
     except ConfigError as error:
         raise UsageError(f"cannot set {key}: {error.what}", where=str(path), hint=error.hint) from None
     for fault in find_faults(settings):
-        raise UsageError(f"cannot set {key}: {fault.what}", where=str(path))
+        what = fault.what.removeprefix(f"{key}: ").removeprefix(f"{key} ")  # it has been named already
+        raise UsageError(f"cannot set {key}: {what}", where=str(path))

@@ -99,10 +99,9 @@ def _ancestor_depth(file: _File | None) -> int | None:
     depth = file.get("context", "ancestor_depth") if file else None
     if file is None or depth is None:
         return None
-    # bool is an int to Python, but `true` is not a depth.
+    # bool is an int to Python, but `true` is not a depth. What is none is told when all settings are checked.
     if isinstance(depth, bool) or not isinstance(depth, int) or not 0 <= depth <= MAX_ANCESTOR_DEPTH:
-        message = f"context.ancestor_depth must be a whole number from 0 to {MAX_ANCESTOR_DEPTH}"
-        raise file.error("/context/ancestor_depth", message)
+        return None
     return depth
 
 

@@ -8,27 +8,29 @@ from nexus_core._version import __version__
 from nexus_core.files.places import cache_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from nexus_core.config.validation import Fault
     from nexus_core.values.settings import Settings
 
 
-def ensure_valid(settings: Settings, models: Mapping[str, str]) -> None:
+def ensure_valid(settings: Settings, models: Mapping[str, str], further: Sequence[Fault] = ()) -> None:
     """Raise a ConfigError for the first fault in the settings; what was found valid before is not checked again.
 
     Args:
         settings: The merged settings.
         models: By plugin name, the model of its settings as `package.module:Class`.
+        further: What else was found wrong with them.
     """
     if not settings.value:
         return
     mark = cache_directory() / "valid-settings" / _digest(settings, models)
-    if mark.exists():
+    if mark.exists() and not further:
         return
     from nexus_core.config.validation import build_config, import_models  # noqa: PLC0415 - pydantic takes its time
 
-    build_config(settings, import_models(models))
+    build_config(settings, import_models(models), further)
     _remember(mark)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin
 
 from nexus_core.config.documents import setting_error
 from nexus_core.config.lines import Lines
@@ -13,7 +13,7 @@ from nexus_core.files.reading import read_text
 from nexus_core.text.visible import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pydantic import BaseModel
     from pydantic_core import ErrorDetails
@@ -29,32 +29,48 @@ LONGEST_NAME = 200
 """How many characters of the name of a setting a message repeats."""
 
 
-def build_config(settings: Settings, plugin_models: Mapping[str, type[BaseModel]] | None = None) -> Config:
+class Fault(NamedTuple):
+    """What is wrong with a setting: where it stands among the settings, and one sentence without a final period."""
+
+    pointer: str
+    message: str
+
+
+def build_config(
+    settings: Settings, plugin_models: Mapping[str, type[BaseModel]] | None = None, further: Iterable[Fault] = ()
+) -> Config:
     """The settings as an object with every default filled in.
 
     Args:
         settings: The merged settings.
         plugin_models: By plugin name, what may stand under `plugins.<name>`.
+        further: What else was found wrong with them.
 
     Raises:
-        ConfigError: A setting is unknown or has a value that is not allowed; the first fault is shown.
+        ConfigError: A setting is unknown or has a value that is not allowed; the first is shown, others are counted.
     """
     from nexus_core.config.schema import Config  # noqa: PLC0415 - pydantic is imported only where settings are checked
 
-    for error in find_faults(settings, plugin_models):
-        raise error
+    if faults := list_faults(settings, plugin_models, further):
+        raise _located(settings, faults[0], more=len(faults) - 1)
     return Config.model_validate(settings.value)
 
 
-def find_faults(
-    settings: Settings, plugin_models: Mapping[str, type[BaseModel]] | None = None
-) -> Iterator[ConfigError]:
-    """Every fault in the settings, as the error that would be raised for it."""
+def list_faults(
+    settings: Settings, models: Mapping[str, type[BaseModel]] | None, further: Iterable[Fault]
+) -> list[Fault]:
+    """Every fault in the settings, file by file from the top; arguments as for `build_config`."""
     from nexus_core.config.schema import Config  # noqa: PLC0415 - as above
 
-    for fault in _faults(Config, settings.value):
-        yield _located(settings, "", Config, fault)
-    yield from _plugin_faults(settings, plugin_models or {})
+    own = (_fault(settings, "", Config, found) for found in _faults(Config, settings.value))
+    return sorted([*own, *_plugin_faults(settings, models or {}), *further], key=lambda each: _place(settings, each))
+
+
+def find_faults(
+    settings: Settings, plugin_models: Mapping[str, type[BaseModel]] | None = None, further: Iterable[Fault] = ()
+) -> Iterator[ConfigError]:
+    """The same, as the errors that would be raised for them."""
+    return (_located(settings, fault) for fault in list_faults(settings, plugin_models, further))
 
 
 def import_models(targets: Mapping[str, str]) -> dict[str, type[BaseModel]]:
@@ -80,6 +96,11 @@ def import_models(targets: Mapping[str, str]) -> dict[str, type[BaseModel]]:
     return models
 
 
+def _place(settings: Settings, fault: Fault) -> tuple[str, int, int]:
+    origin = next(iter(settings.origins.get(fault.pointer, ())), None)
+    return (str(origin.path), origin.line, origin.column) if origin else ("", 0, 0)
+
+
 def _faults(model: type[BaseModel], value: object) -> list[ErrorDetails]:
     from pydantic import ValidationError  # noqa: PLC0415 - as above
 
@@ -90,7 +111,7 @@ def _faults(model: type[BaseModel], value: object) -> list[ErrorDetails]:
     return []
 
 
-def _plugin_faults(settings: Settings, models: Mapping[str, type[BaseModel]]) -> Iterator[ConfigError]:
+def _plugin_faults(settings: Settings, models: Mapping[str, type[BaseModel]]) -> Iterator[Fault]:
     plugins = settings.value.get("plugins")
     if not isinstance(plugins, dict):
         return
@@ -98,23 +119,23 @@ def _plugin_faults(settings: Settings, models: Mapping[str, type[BaseModel]]) ->
         pointer = pointer_to("/plugins", name)
         if name == DISABLED:
             if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-                yield locate_fault(settings, pointer, "plugins.disabled must be a list of plugin names")
+                yield Fault(pointer, "plugins.disabled must be a list of plugin names")
         elif name in models:
-            for fault in _faults(models[name], value):
-                yield _located(settings, pointer, models[name], fault)
+            for found in _faults(models[name], value):
+                yield _fault(settings, pointer, models[name], found)
         elif nearest := did_you_mean(name, [*models, DISABLED]):
             # A plugin that is not installed here may still have its settings in a shared file.
-            yield locate_fault(settings, pointer, f"unknown plugin {name!r}; {nearest}")
+            yield Fault(pointer, f"unknown plugin {name!r}; {nearest}")
 
 
-def _located(settings: Settings, base: str, model: type[BaseModel], fault: ErrorDetails) -> ConfigError:
+def _fault(settings: Settings, base: str, model: type[BaseModel], found: ErrorDetails) -> Fault:
     pointer = base
-    for key in fault["loc"]:
-        if pointer_to(pointer, key) not in settings.origins and isinstance(key, str) and fault["type"] != "missing":
+    for key in found["loc"]:
+        if pointer_to(pointer, key) not in settings.origins and isinstance(key, str) and found["type"] != "missing":
             break  # the name of a branch of a union, not a key of the file
         pointer = pointer_to(pointer, key)
     dotted = shortened(".".join(map(str, pointer.split("/")[1:])), LONGEST_NAME)
-    return locate_fault(settings, pointer, _message(dotted, model, fault))
+    return Fault(pointer, _message(dotted, model, found))
 
 
 def _message(dotted: str, model: type[BaseModel], fault: ErrorDetails) -> str:
@@ -140,11 +161,13 @@ def _known_keys(model: type[BaseModel], path: list[int | str]) -> list[str]:
     return list(getattr(current, "model_fields", {}))
 
 
-def locate_fault(settings: Settings, pointer: str, message: str) -> ConfigError:
-    """The error that shows where a setting stands, and says what is wrong with it."""
+def _located(settings: Settings, fault: Fault, *, more: int = 0) -> ConfigError:
+    """The error that shows where a setting stands, says what is wrong with it, and how much more is wrong."""
+    pointer, message = fault
+    others = f" {more} more: `nexus config validate` lists all." if more else ""
     origins = settings.origins.get(pointer)
     if not origins:
-        return ConfigError(message, where=pointer)
+        return ConfigError(message, where=pointer, hint=others.strip() or None)
     origin = origins[0]
     # The lines of servers may hold secrets, whatever file they are in.
     is_shown = not pointer.startswith("/mcp_servers")
@@ -154,5 +177,5 @@ def locate_fault(settings: Settings, pointer: str, message: str) -> ConfigError:
         (origin.line or 1, origin.column or 1),
         title=f"Invalid setting in {origin.path}",
         message=message,
-        closing="Correct the setting and try again.",
+        closing=f"Correct the setting and try again.{others}",
     )

@@ -98,7 +98,7 @@ def fit(
     speaking = dialect(name or UNTOLD)
     require_limit(result_tokens)
     from nexus_core.host.default import default_host  # noqa: PLC0415 - plugins are looked for when needed
-    from nexus_core.tokens.counters import open_counter, open_model  # noqa: PLC0415 - as above
+    from nexus_core.tokens.counters import find_unknown, open_counter, open_model  # noqa: PLC0415 - as above
 
     plugins = host or default_host()
     counting = counter or open_counter(model, host=plugins, settings=settings)
@@ -115,7 +115,9 @@ def fit(
         speaking, limited = dialect(other.name), wish.limited(other.name)
         chosen = wish.choose(messages, speaking, limited)
     taken = _taken_up(limited, fixed, chosen, counting)
-    return Fitted(_written(chosen, messages, speaking), chosen.decisions, taken, chosen.findings)
+    unknown = find_unknown(model, host=plugins, settings=settings)
+    findings = chosen.findings if unknown is None else (unknown, *chosen.findings)
+    return Fitted(_written(chosen, messages, speaking), chosen.decisions, taken, findings)
 
 
 def require_options(options: Mapping[str, object]) -> None:

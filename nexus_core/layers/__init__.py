@@ -1,7 +1,8 @@
 """From a request to the layers on disk, what they say and set, and the sections that become of it.
 
 loader.py        from a directory to its context, for one Nexus; loading.py: asks the plugins, puts everything together
-guarding.py      keeps a project's settings within what a project may decide; names.py: settings that name something
+guarding.py      keeps a project's settings within what a project may decide; names.py: settings that name something;
+                 faults.py: what is wrong with settings, as findings
 texts.py         which texts are used, made safe; pieces.py: in which file a part of one stands
 servers.py       the MCP servers among the settings; rechecking.py: whether one may still be started
 sections.py      texts and settings become sections

@@ -110,7 +110,5 @@ class LayerLoader:
         from nexus_core.layers.names import find_unknown_names  # noqa: PLC0415 - as above
 
         host = self._host()
-        ensure_valid(settings, host.setting_models())
-        for error in find_unknown_names(settings, host):
-            raise error
+        ensure_valid(settings, host.setting_models(), list(find_unknown_names(settings, host)))
         self._valid.add(content)

@@ -10,7 +10,7 @@ from nexus_core.errors import UnknownNameError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nexus_core.errors import ConfigError
+    from nexus_core.config.validation import Fault
     from nexus_core.host.host import Host
     from nexus_core.host.registry import Registry
     from nexus_core.values.rendering import Renderer
@@ -20,8 +20,8 @@ TRUNCATIONS = ("truncation.strategy", "context.truncation_strategy")
 RENDERER = "renderer"
 
 
-def find_unknown_names(settings: Settings, host: Host) -> Iterator[ConfigError]:
-    """An error for each setting whose name nothing answers to; plugins are asked only where something is set."""
+def find_unknown_names(settings: Settings, host: Host) -> Iterator[Fault]:
+    """A fault for each setting whose name nothing answers to; plugins are asked only where something is set."""
     for key in (*TRUNCATIONS, RENDERER):
         name = settings.get(key)
         if not isinstance(name, str):
@@ -29,9 +29,9 @@ def find_unknown_names(settings: Settings, host: Host) -> Iterator[ConfigError]:
         try:
             _renderers(host).get(name) if key == RENDERER else host.truncations().get(name)
         except UnknownNameError as error:
-            from nexus_core.config.validation import locate_fault  # noqa: PLC0415 - only for what is wrong
+            from nexus_core.config.validation import Fault  # noqa: PLC0415 - only for what is wrong
 
-            yield locate_fault(settings, pointer_of(key), f"{key}: {error.what}; {error.hint}")
+            yield Fault(pointer_of(key), f"{key}: {error.what}; {error.hint}")
 
 
 def _renderers(host: Host) -> Registry[Renderer]:

@@ -69,15 +69,6 @@ def read_label(given: object) -> str:
     return label_of(read_text(given, "the name of a session", hint="give it a label such as 'release-notes'"))
 
 
-def read_step(given: object, name: str = "a step") -> str:
-    """The id of a step.
-
-    Raises:
-        UsageError: It is no text.
-    """
-    return read_text(given, name, hint="give the id of a step: step.id")
-
-
 def read_path(given: object, name: str) -> str | os.PathLike[str]:
     """A path.
 

@@ -30,6 +30,9 @@ class AsyncSession:
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
 
+    def __repr__(self) -> str:
+        return f"AsyncSession({self._pipeline.describe()})"
+
     @property
     def label(self) -> str:
         """Its name."""
@@ -51,11 +54,11 @@ class AsyncSession:
         """What `ask` would return, or `next` where no message is given; nothing is written."""
         return await run_async(self._pipeline.preview(message, event))
 
-    async def replay(self, step: str) -> AssembledContext:
+    async def replay(self, step: str | RecordedStep | Step) -> AssembledContext:
         """What was sent before a reply, byte for byte, from what is kept alone."""
         return await run_async(self._pipeline.replay(step))
 
-    async def cache(self, step: str) -> CacheReport:
+    async def cache(self, step: str | RecordedStep | Step) -> CacheReport:
         """What became of the provider's cache in the call that a reply answers; what `record` said about it."""
         return await run_async(self._pipeline.cache(step))
 
@@ -86,7 +89,7 @@ class AsyncSession:
         """End the turn that is open; calls that wait are given up. None where no turn is open."""
         return await run_async(self._pipeline.interrupt())
 
-    async def fork(self, label: str, *, at: str | None = None) -> AsyncSession:
+    async def fork(self, label: str, *, at: str | RecordedStep | Step | None = None) -> AsyncSession:
         """A new session that begins where the last closed turn of this one ended, with its model and tools."""
         return AsyncSession(await run_async(self._pipeline.fork(label, at)))
 
@@ -98,15 +101,15 @@ class AsyncSession:
         """Take the latest compaction back; the one before it counts again, and what was said since stays."""
         return await run_async(self._pipeline.undo())
 
-    async def expand(self, compaction: str) -> tuple[Step, ...]:
+    async def expand(self, compaction: str | RecordedStep | Step) -> tuple[Step, ...]:
         """The steps that a compaction stands for, as they were recorded."""
         return await run_async(self._pipeline.expand(compaction))
 
-    async def pin(self, step: str) -> bool:
+    async def pin(self, step: str | RecordedStep | Step) -> bool:
         """Have what was said in a step stay as it is when the rest is summarised; forks know of it too."""
         return await run_async(self._pipeline.pin(step))
 
-    async def unpin(self, step: str) -> bool:
+    async def unpin(self, step: str | RecordedStep | Step) -> bool:
         """Let go of a step that was pinned; whether it was."""
         return await run_async(self._pipeline.pin(step, remove=True))
 
@@ -126,8 +129,13 @@ class AsyncSession:
 
     @property
     def messages(self) -> Coroutine[Any, Any, tuple[Message, ...]]:
-        """What was said, awaited: the latest summary and what it keeps, or all."""
+        """What was said, as it is sent, awaited: the latest summary and what it keeps, or all."""
         return run_async(self._pipeline.messages())
+
+    @property
+    def said(self) -> Coroutine[Any, Any, tuple[Message, ...]]:
+        """The same messages, those that were asked in the words in which they were given to `ask`, awaited."""
+        return run_async(self._pipeline.messages(as_said=True))
 
     @property
     def usage(self) -> Coroutine[Any, Any, Usage]:

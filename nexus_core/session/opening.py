@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from nexus_core.session.options import Saying
     from nexus_core.session.pipeline import Pipeline
     from nexus_core.session.place import Place
+    from nexus_core.session.steps.recorded import RecordedStep
     from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.compaction import Summarize
-    from nexus_core.values.ledger import Ledger
+    from nexus_core.values.ledger import Ledger, Step
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.request import Mode
 
@@ -67,6 +68,7 @@ def open_pipeline(place: Place, label: str, **said: Unpack[Saying]) -> Pipeline:
 
     Raises:
         UsageError: Something is of another kind than it must be, or nobody offers the role.
+        MessageError: One of the tools is none.
     """
     from nexus_core.session.pipeline import Pipeline  # noqa: PLC0415 - not for what is not kept
     from nexus_core.session.thread.thread import Thread  # noqa: PLC0415 - as above
@@ -77,7 +79,7 @@ def open_pipeline(place: Place, label: str, **said: Unpack[Saying]) -> Pipeline:
     return Pipeline(Thread(place, read_label(label), told))
 
 
-def replaying(place: Place, step: str) -> Work[AssembledContext]:
+def replaying(place: Place, step: str | RecordedStep | Step) -> Work[AssembledContext]:
     """What was sent before a reply, of any session."""
     from nexus_core.session.pipeline import Pipeline  # noqa: PLC0415 - not for what is not kept
     from nexus_core.session.thread.thread import Thread  # noqa: PLC0415 - as above
@@ -95,5 +97,5 @@ def assembling(place: Place, request: object, *, must_fit: bool) -> Work[Assembl
         raise UsageError("expected a Request", hint="nexus.assemble(nexus.request(message=…))")
     if request.cwd != place.cwd:
         raise UsageError(f"this Nexus is about {place.cwd}, not {request.cwd}", hint=f"Nexus({str(request.cwd)!r})")
-    thread = ThreadReader(place, request.session, options_of(request), request.mode)
+    thread = ThreadReader(place, request.session, options_of(request))
     return assemble_for(thread, event_of(request), must_fit=must_fit)

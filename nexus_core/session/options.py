@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from nexus_core.dialects.fields import named
-from nexus_core.errors import UnknownNameError, UsageError
+from nexus_core.errors import MessageError, UnknownNameError, UsageError
 from nexus_core.session.arguments import read_list, read_text, read_texts
+from nexus_core.values.request import DEFAULT_MODE, MODES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Unpack
 
-KEPT = ("model", "role", "renderer", "permissions", "task", "skills")
+    from nexus_core.values.request import Mode
+
+KEPT = ("model", "role", "renderer", "permissions", "task", "skills", "mode")
 """What a session remembers in its record; its tools are in the epoch."""
 ALL = "all"
 """What takes a session that was given skills back to all of them: None is what was said before, and [] is none."""
@@ -28,6 +32,7 @@ class Saying(TypedDict, total=False):
     permissions: Iterable[str] | None
     task: str | None
     skills: Iterable[str] | None
+    mode: Mode | Literal[""] | None
 
 
 class Options(NamedTuple):
@@ -41,6 +46,7 @@ class Options(NamedTuple):
         permissions: What the agent may do, in the caller's words.
         task: What a worker is to do.
         skills: The skills that it is told about; `ALL` goes back to what is usual.
+        mode: How the agent is driven.
     """
 
     model: str | None = None
@@ -50,6 +56,7 @@ class Options(NamedTuple):
     permissions: tuple[str, ...] | None = None
     task: str | None = None
     skills: tuple[str, ...] | str | None = None
+    mode: str | None = None
 
     @property
     def said(self) -> dict[str, Any]:
@@ -71,6 +78,7 @@ def options(**said: Unpack[Saying]) -> Options:
 
     Raises:
         UsageError: Something is of another kind than it must be: a word in place of a list, a list in place of a word.
+        MessageError: One of the tools is none.
     """
     unknown = next((name for name in said if name not in _READERS), None)
     if unknown is not None:
@@ -88,18 +96,43 @@ def read_skills(given: object, name: str = "skills") -> tuple[str, ...] | str:
     return ALL if given == ALL else read_texts(given, name, hint=f'{name}=[{given!a}], or {name}="{ALL}"')
 
 
+def mode_in(told: Mapping[str, Any]) -> Mode:
+    """How an agent is driven, by what was told of it; as usual, where that says nothing that is known."""
+    return next((mode for mode in MODES if mode == told.get("mode")), DEFAULT_MODE)
+
+
 def _is_usual(name: str, value: object) -> bool:
     return value in (None, "") or (name == "skills" and value == ALL)  # an empty list says that there are none
 
 
 def _tools(given: object, name: str) -> tuple[object, ...]:
-    """Definitions of tools; of what could be one, more is said when they are read."""
+    """Definitions of tools, which some API must understand; the model's own reads them when it is known."""
     tools = read_list(given, name)
     for place, tool in enumerate(tools):
         if isinstance(tool, str | bytes | int | float | None):
             hint = 'for example {"name": "read_file", "description": "Read a file.", "input_schema": {…}}'
             raise UsageError(f"each of tools must be a definition, and tools[{place}] is {named(tool)}", hint=hint)
+    _ensure_readable(tools)
     return tools
+
+
+def _ensure_readable(tools: tuple[object, ...]) -> None:
+    from nexus_core.assembly.tools import read_tools  # noqa: PLC0415 - only for those who give any
+
+    try:
+        read_tools(tools, "")
+    except MessageError:
+        with suppress(MessageError):  # Gemini's are told by nothing but the model where they are newer than Nexus
+            read_tools(tools, "gemini")
+            return
+        raise
+
+
+def _mode(given: object, name: str) -> str:
+    mode = read_text(given, name, hint=f'{name}="{MODES[-1]}"')
+    if mode not in ("", *MODES):
+        raise UnknownNameError(name, mode, MODES)
+    return mode
 
 
 _READERS: dict[str, Callable[[object, str], Any]] = {
@@ -110,4 +143,5 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "permissions": read_texts,
     "task": read_text,
     "skills": read_skills,
+    "mode": _mode,
 }

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from nexus_core.assembly.asking_renderer import write_current
 from nexus_core.assembly.call import assemble
 from nexus_core.errors import BudgetError, ConflictError, PendingCalls, TurnError, UsageError
-from nexus_core.session.arguments import read_flag, read_step, read_text
+from nexus_core.session.arguments import read_flag, read_label, read_text
 from nexus_core.session.asking.inputs import read_input
 from nexus_core.session.asking.large_pieces import name_large_pieces
 from nexus_core.session.asking.occasion import with_event
@@ -22,6 +22,7 @@ from nexus_core.session.drivers import wait
 from nexus_core.session.options import Options
 from nexus_core.session.recording.new_steps import Known, input_step, interrupted_step
 from nexus_core.session.spawning import report_of, reported_step
+from nexus_core.session.steps.naming import read_step
 from nexus_core.session.thread.appending import ATTEMPTS, append, never_still
 from nexus_core.session.thread.assembling import already_open, ensure_in_use, try_out
 from nexus_core.session.thread.deciding import Deciding
@@ -59,6 +60,10 @@ class Pipeline:
         self._last = LastCall(thread)
         self._deciding = Deciding(thread, self._last)
         self._unrelieved = ""  # the turn in which nobody could summarise
+
+    def describe(self) -> str:
+        """Which session it is, in a few words; nothing is looked up."""
+        return self._thread.describe()
 
     # ---- verbs ----------------------------------------------------------------------------------------------
 
@@ -111,14 +116,14 @@ class Pipeline:
             _open(state)
         return (yield from try_out(self._thread, state, said))
 
-    def replay(self, step: str) -> Work[AssembledContext]:
+    def replay(self, step: str | RecordedStep | Step) -> Work[AssembledContext]:
         """What was sent before a reply."""
-        call = yield from wait(self._thread.replay, step)
+        call = yield from wait(self._thread.replay, read_step(step))
         return (yield from wait(assemble, call))
 
-    def cache(self, step: str) -> Work[CacheReport]:
+    def cache(self, step: str | RecordedStep | Step) -> Work[CacheReport]:
         """What became of the provider's cache in the call that a reply answers."""
-        return (yield from wait(self._thread.cache, step))
+        return (yield from wait(self._thread.cache, read_step(step)))
 
     def reload(self) -> Work[None]:
         """Have the next call begin with everything as it is then."""
@@ -183,19 +188,20 @@ class Pipeline:
         state = yield from wait(self._thread.read)
         return state.open_turn is not None
 
-    def messages(self) -> Work[tuple[Message, ...]]:
-        """What was said: the latest summary and what it keeps, or all."""
+    def messages(self, *, as_said: bool = False) -> Work[tuple[Message, ...]]:
+        """What was said, as it is sent or in its own words: the latest summary and what it keeps, or all."""
         state = yield from wait(self._thread.read)
-        return () if state.tip is None else (yield from wait(self._thread.messages, state.tip))
+        return () if state.tip is None else (yield from wait(self._thread.messages, state.tip, as_said=as_said))
 
     def usage(self) -> Work[Usage]:
         """What the thread has cost, from its first turn on."""
         state = yield from wait(self._thread.read)
         return Usage() if state.tip is None else (yield from wait(self._thread.spent, state.tip))
 
-    def fork(self, label: str, at: str | None) -> Work[Pipeline]:
+    def fork(self, label: str, at: str | RecordedStep | Step | None) -> Work[Pipeline]:
         """Make a session that begins where a closed turn of this one ended, by default the last."""
-        thread = yield from wait(self._thread.fork, label, at)
+        turn = None if at is None else read_step(at, "at")
+        thread = yield from wait(self._thread.fork, read_label(label), turn)
         return Pipeline(thread)
 
     # ---- making it shorter ----------------------------------------------------------------------------------
@@ -224,13 +230,13 @@ class Pipeline:
 
         return (yield from undo(self._thread))
 
-    def expand(self, compaction: str) -> Work[tuple[Step, ...]]:
+    def expand(self, compaction: str | RecordedStep | Step) -> Work[tuple[Step, ...]]:
         """The steps that a compaction stands for."""
         from nexus_core.session.compacting.covering import covered_steps  # noqa: PLC0415 - as above
 
-        return (yield from wait(covered_steps, self._thread.place.ledger, compaction))
+        return (yield from wait(covered_steps, self._thread.place.ledger, read_step(compaction, "a compaction")))
 
-    def pin(self, step: str, *, remove: bool = False) -> Work[bool]:
+    def pin(self, step: str | RecordedStep | Step, *, remove: bool = False) -> Work[bool]:
         """Have a step stay as it is, or no longer; whether that changed anything."""
         from nexus_core.session.compacting.pinning import pin  # noqa: PLC0415 - as above
 
@@ -255,6 +261,7 @@ class Pipeline:
             told = next((relief.floor for relief in reliefs if relief.floor is not None), error)
             raise name_large_pieces(told, plan.call.placements()) from None
         self._last.remember(tip, context.token_budget)
+        self._thread.left = ""  # its caller is told now
         return context
 
     def _recorded(self, step: Step, *, duplicate: bool = False) -> RecordedStep:

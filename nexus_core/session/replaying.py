@@ -13,8 +13,9 @@ from nexus_core.rendering.core import LABELLED
 from nexus_core.session.asking.making import Ingredients, make_call
 from nexus_core.session.asking.occasion import with_event
 from nexus_core.session.asking.window import Window
+from nexus_core.session.options import mode_in
 from nexus_core.session.steps.epochs import Epochs
-from nexus_core.session.steps.naming import find_named
+from nexus_core.session.steps.naming import find_named, steps_of_turn
 from nexus_core.session.steps.numbering import SILENT
 from nexus_core.session.steps.reading import Bounds, left_out, read_cut_thread, read_thread, told_in_words
 from nexus_core.session.steps.state import State
@@ -44,7 +45,7 @@ def find_step(ledger: Ledger, name: str) -> Step:
     """
     step = find_named(ledger, name)
     if step is None:
-        hint = "`nexus session show LABEL --json` names the steps of a session"
+        hint = "`nexus session show LABEL` names the steps of a session"
         raise UsageError(f"there is no step {name!r}", hint=hint)
     return step
 
@@ -52,11 +53,17 @@ def find_step(ledger: Ledger, name: str) -> Step:
 def sent_before(ledger: Ledger, name: str) -> Step:
     """The newest step when a call was made: the one before a reply; for any other step of a turn, that step.
 
+    A turn is named by its first step, with which nothing was sent yet: its last reply is meant, or its newest step
+    where there is none.
+
     Raises:
         UsageError: There is no such step.
         TurnError: It was made elsewhere, or nothing was sent yet.
     """
     step = find_step(ledger, name)
+    if step.kind == "input":
+        steps = steps_of_turn(ledger, step)
+        step = next((each for each in reversed(steps) if each.kind == "reply"), steps[-1])
     asked = step.data.get("asked") or step.parent  # a summary may have been made while the model was thinking
     tip = ledger.step(str(asked)) if step.kind in _ANSWERS and asked else step
     if tip is None or tip.turn != step.turn or tip.kind not in _SENT_FROM:
@@ -151,6 +158,7 @@ def _request(place: Place, state: State, epoch: Epoch, model: str, label: str) -
     request = Request(
         cwd=place.cwd,
         home=place.home,
+        mode=mode_in(basis),
         role=str(basis.get("role") or "unified"),
         task=str(basis.get("task") or ""),
         skills=tuple(map(str, skills)) if isinstance(skills, list) else None,

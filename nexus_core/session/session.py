@@ -33,6 +33,9 @@ class Session:
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
 
+    def __repr__(self) -> str:
+        return f"Session({self._pipeline.describe()})"
+
     @property
     def label(self) -> str:
         """Its name."""
@@ -83,11 +86,12 @@ class Session:
         """What `ask` would return, or `next` where no message is given; nothing is written."""
         return run(self._pipeline.preview(message, event))
 
-    def replay(self, step: str) -> AssembledContext:
+    def replay(self, step: str | RecordedStep | Step) -> AssembledContext:
         """What was sent before a reply, byte for byte, from what is kept alone.
 
         Args:
-            step: The reply, by the id of its step; or another step of a turn, for what was sent then.
+            step: The reply, as `record` returned it or by the id of its step; or another step of a turn, for what was
+                sent then.
 
         Raises:
             UsageError: There is no such step.
@@ -95,11 +99,11 @@ class Session:
         """
         return run(self._pipeline.replay(step))
 
-    def cache(self, step: str) -> CacheReport:
+    def cache(self, step: str | RecordedStep | Step) -> CacheReport:
         """What became of the provider's cache in the call that a reply answers; what `record` said about it.
 
         Args:
-            step: The reply, by the id of its step.
+            step: The reply, as `record` returned it or by the id of its step.
 
         Raises:
             UsageError: There is no such step.
@@ -158,12 +162,12 @@ class Session:
         """End the turn that is open; calls that wait are given up. None where no turn is open."""
         return run(self._pipeline.interrupt())
 
-    def fork(self, label: str, *, at: str | None = None) -> Session:
+    def fork(self, label: str, *, at: str | RecordedStep | Step | None = None) -> Session:
         """A new session that begins where a closed turn of this one ended, with its model and tools.
 
         Args:
             label: The name of the new session.
-            at: The turn, or the step that ended it; the last closed turn by default.
+            at: The turn, or the step that ended it, itself or by its id; the last closed turn by default.
 
         Raises:
             ExistsError: There is a session of that name.
@@ -197,22 +201,22 @@ class Session:
         """
         return run(self._pipeline.undo())
 
-    def expand(self, compaction: str) -> tuple[Step, ...]:
+    def expand(self, compaction: str | RecordedStep | Step) -> tuple[Step, ...]:
         """The steps that a compaction stands for, as they were recorded.
 
         Args:
-            compaction: Its step, by its id.
+            compaction: Its step, itself or by its id.
 
         Raises:
             UsageError: There is no such compaction.
         """
         return run(self._pipeline.expand(compaction))
 
-    def pin(self, step: str) -> bool:
+    def pin(self, step: str | RecordedStep | Step) -> bool:
         """Have what was said in a step stay as it is when the rest is summarised; forks know of it too.
 
         Args:
-            step: The step, by its id. What belongs to it stays too: calls with their results.
+            step: The step, itself or by its id. What belongs to it stays too: calls with their results.
 
         Returns:
             Whether it was not pinned before.
@@ -223,7 +227,7 @@ class Session:
         """
         return run(self._pipeline.pin(step))
 
-    def unpin(self, step: str) -> bool:
+    def unpin(self, step: str | RecordedStep | Step) -> bool:
         """Let go of a step that was pinned; whether it was."""
         return run(self._pipeline.pin(step, remove=True))
 
@@ -250,8 +254,13 @@ class Session:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """What was said: the latest summary and what it keeps, or all."""
+        """What was said, as it is sent: the latest summary and what it keeps, or all."""
         return run(self._pipeline.messages())
+
+    @property
+    def said(self) -> tuple[Message, ...]:
+        """The same messages, those that were asked in the words in which they were given to `ask`."""
+        return run(self._pipeline.messages(as_said=True))
 
     @property
     def usage(self) -> Usage:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 from nexus_core.host.default import default_host
 from nexus_core.tokens.estimator import SimpleTokenCounter
 from nexus_core.tokens.memory import RememberingCounter
-from nexus_core.tokens.models import find_model, find_unknown_model
+from nexus_core.tokens.models import find_model, find_unknown_model, is_guessed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,9 +51,32 @@ def open_model(name: str, *, host: Host | None = None, settings: Settings | None
     return _answers(host).model(host, name, settings)
 
 
-def find_unknown(name: str, *, host: Host, settings: Settings) -> Finding | None:
-    """What to know about a model that nobody knows; None for one that somebody does."""
-    return find_unknown_model(name, _answers(host).models(host), settings) if name else None
+def find_unknown(name: str, *, host: Host | None = None, settings: Settings | None = None) -> Finding | None:
+    """What to know about a model that nobody knows, or that is taken for another; None for one that is known."""
+    host = host or default_host()
+    return _answers(host).look_up(host, name, settings).finding if name else None
+
+
+class _Known(NamedTuple):
+    """What is known of a model, by which settings.
+
+    Attributes:
+        guessed: Whether its encoding is only that of a model with a similar name.
+        finding: What to know about it.
+    """
+
+    settings: Settings | None
+    model: Model
+    guessed: bool
+    finding: Finding | None
+
+
+class _Question(NamedTuple):
+    """What a counter is asked for by, and whether the encoding is only that of a model with a similar name."""
+
+    model: str
+    encoding: str
+    guessed: bool
 
 
 class _Answers:
@@ -61,9 +84,9 @@ class _Answers:
 
     def __init__(self) -> None:
         self._models: Mapping[str, Model] | None = None
-        self._found: dict[str, tuple[Settings | None, Model]] = {}
-        self._counters: dict[tuple[str, str], ModelCounter] = {}
-        self._remembering: dict[tuple[str, str], RememberingCounter] = {}
+        self._found: dict[str, _Known] = {}
+        self._counters: dict[_Question, ModelCounter] = {}
+        self._remembering: dict[_Question, RememberingCounter] = {}
 
     def models(self, host: Host) -> Mapping[str, Model]:
         if self._models is None:
@@ -73,27 +96,40 @@ class _Answers:
     def model(self, host: Host, name: str, settings: Settings | None) -> Model:
         if not name:  # nobody knows anything of it, and the table takes longer to read than a prompt to count
             return find_model(name, {}, settings)
-        said, found = self._found.get(name, (None, None))
-        if found is None or said is not settings:  # looking through the table takes longer than counting a message
-            found = find_model(name, self.models(host), settings)
-            self._found[name] = settings, found
-        return found
+        return self.look_up(host, name, settings).model
+
+    def look_up(self, host: Host, name: str, settings: Settings | None) -> _Known:
+        known = self._found.get(name)
+        if known is None or known.settings is not settings:  # to look through the table takes longer than to count
+            models = self.models(host)
+            known = _Known(
+                settings,
+                find_model(name, models, settings),
+                is_guessed(name, models, settings),
+                find_unknown_model(name, models, settings),
+            )
+            self._found[name] = known
+        return known
 
     def counter(self, host: Host, model: str, settings: Settings | None) -> ModelCounter:
-        return self._ask(host, self._question(host, model, settings))
+        question = self._question(host, model, settings)
+        return self.remembering(host, model, settings) if question.guessed else self._ask(host, question)
 
     def remembering(self, host: Host, model: str, settings: Settings | None) -> RememberingCounter:
         question = self._question(host, model, settings)
         if question not in self._remembering:
-            self._remembering[question] = _remembering(self._ask(host, question))
+            self._remembering[question] = _remembering(self._ask(host, question), guessed=question.guessed)
         return self._remembering[question]
 
-    def _question(self, host: Host, model: str, settings: Settings | None) -> tuple[str, str]:
-        return model, self.model(host, model, settings).encoding if model else ""
+    def _question(self, host: Host, model: str, settings: Settings | None) -> _Question:
+        if not model:
+            return _Question("", "", guessed=False)
+        known = self.look_up(host, model, settings)
+        return _Question(model, known.model.encoding, known.guessed)
 
-    def _ask(self, host: Host, question: tuple[str, str]) -> ModelCounter:
+    def _ask(self, host: Host, question: _Question) -> ModelCounter:
         if question not in self._counters:
-            self._counters[question] = host.token_counter(*question) or _estimating()
+            self._counters[question] = host.token_counter(question.model, question.encoding) or _estimating()
         return self._counters[question]
 
 
@@ -111,12 +147,12 @@ def _estimating() -> SimpleTokenCounter:
     return SimpleTokenCounter()
 
 
-def _remembering(counter: ModelCounter) -> RememberingCounter:
+def _remembering(counter: ModelCounter, *, guessed: bool) -> RememberingCounter:
     if isinstance(counter, SimpleTokenCounter):
         return RememberingCounter(counter)  # an estimate is made sooner than it is looked up
     from nexus_core.tokens.cache import shared_cache  # noqa: PLC0415 - not for those who count by themselves
 
-    return RememberingCounter(counter, shared_cache())
+    return RememberingCounter(counter, shared_cache(), guessed=guessed)
 
 
 @cache

@@ -28,10 +28,14 @@ class RememberingCounter(TextCounter):
         counter: Who counts.
         cache: What other processes have counted.
         memory: How many characters of texts to remember.
+        guessed: Whether the model that is counted for may have another tokeniser; then all counts are estimates.
     """
 
-    def __init__(self, counter: ModelCounter, cache: CountCache | None = None, *, memory: int = MEMORY) -> None:
+    def __init__(
+        self, counter: ModelCounter, cache: CountCache | None = None, *, memory: int = MEMORY, guessed: bool = False
+    ) -> None:
         self.counter = counter
+        self._guessed = guessed
         self.name = counter.name
         self._cache = cache
         self._known: dict[str, Count] = {}
@@ -41,7 +45,7 @@ class RememberingCounter(TextCounter):
     @property
     def exact(self) -> bool:  # type: ignore[override] # it may cease to be: damage shows when a table is used
         """Whether it counts as the model does."""
-        return self.counter.exact
+        return self.counter.exact and not self._guessed
 
     def count(self, text: str) -> int:
         """The tokens of a text."""

@@ -88,9 +88,16 @@ class AssembledContext:
     renderer: str = "labelled"
     epoch: str = ""
     system_context: JSON = field(default_factory=dict)
-    place: Callable[[], tuple[Placement, ...]] = field(default=tuple, repr=False, compare=False)
-    message_tokens: tuple[int, ...] = field(default=(), repr=False)
-    writer: Writer = field(repr=False, compare=False)
+    place: Callable[[], tuple[Placement, ...]] = field(default=tuple, compare=False)
+    message_tokens: tuple[int, ...] = field(default=())
+    writer: Writer = field(compare=False)
+
+    def __repr__(self) -> str:
+        """How much it is, and for whom; all of it is too long to read."""
+        budget, count = self.token_budget, len(self.messages)
+        taken = f"{budget.total:,} of {budget.available:,} tokens"
+        facts = (f"{count:,} message{'' if count == 1 else 's'}", taken, f"model {self.model!r}" if self.model else "")
+        return f"AssembledContext({', '.join(filter(None, facts))})"
 
     def __copy__(self) -> AssembledContext:
         return replace(self)

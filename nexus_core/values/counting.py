@@ -58,7 +58,8 @@ class Model:
     """What is known of a model.
 
     Attributes:
-        name: Its name without a date: `gpt-4o`. A trailing `*` stands for any ending.
+        name: Its name without a date: `gpt-4o`. A trailing `*` stands for any ending. Right behind a letter or digit
+            (`gpt-4o*`), an ending that is no date, size or usual word (`-mini`, `-latest`) is a guess, which is told.
         window: How many tokens fit in a call, the answer included.
         encoding: The name of its tokeniser, public or not; "" when nobody said.
         max_output: How many tokens an answer may have; 0 when nobody said.

@@ -22,6 +22,7 @@ Mode = Literal["repl", "server"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 DEFAULT_ANCESTOR_DEPTH = 2
 DEFAULT_ROLE = "unified"
+DEFAULT_MODE: Mode = "repl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,7 @@ class Request:
         ancestor_depth: How many levels above `cwd` may contribute a layer.
         plugin_tables: What the user's own config.json and that of `cwd` have under `plugins`, neither checked nor
             merged; for what a plugin must know before all settings are read.
-        mode: How the agent is driven.
+        mode: How the agent is driven; `repl`, which is usual, leaves a session as it was told before.
         lenient: Whether an MCP server that cannot be used is left out rather than an error.
         role: What part the agent plays, by the name of an `AgentRole`; "" for what the session was told before, else
             `unified`. Who is asked for sections or tools is told which.
@@ -62,7 +63,7 @@ class Request:
     defaults: Path | None = None
     ancestor_depth: int = DEFAULT_ANCESTOR_DEPTH
     plugin_tables: tuple[JSON, ...] = field(default=(), repr=False)
-    mode: Mode = "repl"
+    mode: Mode = DEFAULT_MODE
     lenient: bool = False
     role: str = ""
     renderer: str = ""

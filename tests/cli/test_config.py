@@ -77,19 +77,50 @@ def test_a_file_is_made_where_there_is_none(cli: Cli, nexus_home: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("provider.base_url", "https://example.com", "is your own decision, not a project's; it is ignored"),
-        ("provider", '{"base_url": "https://example.com"}', "is your own decision, not a project's; it is ignored"),
-        ("permissions.level", "yolo", "a project may only tighten it; it is ignored"),
-        ("compaction.command", '["summarise"]', "It takes effect after `nexus trust allow`."),
+        ("provider.base_url", "https://example.com", "is your own decision, not a project's, so it would be ignored"),
+        ("provider", '{"base_url": "https://example.com"}', "provider.base_url is your own decision, not a project's"),
+        ("plugins.providers.endpoints", "{}", "is your own decision, not a project's"),
+        ("permissions.level", "yolo", "a project may only tighten it, so it would be ignored"),
     ],
 )
-def test_a_setting_that_has_no_effect_is_written_and_said_to_have_none(
+def test_a_setting_that_a_project_does_not_decide_is_refused(
     cli: Cli, work: Path, key: str, value: str, words: str
+) -> None:
+    for options in ((), ("--dry-run",)):
+        outcome = cli("config", "set", key, value, *options)
+
+        assert (outcome.code, outcome.out) == (2, "")
+        assert words in outcome.err
+        assert f"nexus config set --global {key}" in outcome.err
+    assert not (work / ".nexus3").exists()
+
+
+def test_a_setting_that_waits_for_approval_is_written_and_said_to(cli: Cli, work: Path) -> None:
+    outcome = cli("config", "set", "compaction.command", '["summarise"]')
+
+    assert (outcome.code, outcome.out) == (0, f"{work}/.nexus3/config.json\n")
+    assert outcome.err == "It takes effect after `nexus trust allow`.\n"
+
+
+def test_permissions_that_a_project_tightens_are_written(cli: Cli) -> None:
+    assert cli("config", "set", "permissions.level", "sandboxed").err == ""
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("context.ancestor_depth", "99", "cannot set context.ancestor_depth: should be"),
+        ("permissions.level", "wild", "cannot set permissions.level: must be one of"),
+    ],
+)
+def test_a_value_that_is_not_allowed_is_refused_naming_the_setting_once(
+    cli: Cli, key: str, value: str, said: str
 ) -> None:
     outcome = cli("config", "set", key, value)
 
-    assert (outcome.code, outcome.out) == (0, f"{work}/.nexus3/config.json\n")
-    assert words in outcome.err
+    assert outcome.code == 2
+    assert outcome.err.count(key) == 1
+    assert said in outcome.err
 
 
 @pytest.mark.usefixtures("layered")
@@ -201,6 +232,17 @@ def test_a_name_as_long_as_a_book_is_not_printed_whole(cli: Cli, work: Path) -> 
     outcome = cli("show")
 
     assert (outcome.code, len(outcome.err) < 2000) == (3, True)
+
+
+def test_a_name_that_nobody_knows_is_a_warning_and_no_fault(cli: Cli, nexus_home: Path) -> None:
+    config = {"provider": {"model": "gpt-4oo", "provider": "opnai"}}
+    (nexus_home / "config.json").write_text(json.dumps(config))
+
+    outcome = cli("config", "validate")
+
+    assert (outcome.code, outcome.out) == (0, "")
+    assert "did you mean 'gpt-4o'?" in outcome.err
+    assert "did you mean 'openai'?" in outcome.err
 
 
 def test_valid_settings_are_found_valid(cli: Cli) -> None:

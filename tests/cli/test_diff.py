@@ -323,6 +323,7 @@ def written(command: str) -> list[str]:
 
 def plain(text: str, directory: Path) -> list[str]:
     named = re.sub(r"\b01[0-9A-Z]{24}\b", "STEP", text.replace(str(directory), "HERE"))
+    named = re.sub(r"\[[0-9A-Z]{6}\]$", "[STEP]", named, flags=re.MULTILINE)
     return re.sub(r"\d[\d,]*", "N", re.sub(" {2,}", "  ", named)).splitlines()
 
 

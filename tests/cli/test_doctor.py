@@ -220,3 +220,87 @@ def test_a_section_that_stays_the_same_is_no_finding(cli: Cli, install_plugin: I
     install_plugin("ticker", TICKER.format(text="'Measure twice.'"))
 
     assert cli("doctor").code == 0
+
+
+def test_faults_of_the_settings_are_findings_and_the_doctor_goes_on(cli: Cli, work: Path) -> None:
+    config = '{"context": {\n"ancestor_depth": 99,\n"includ_readme": true}}'
+    write_files(work, {".nexus3/config.json": config, "AGENTS.md": "Today is Monday."})
+
+    outcome = cli("doctor")
+
+    file = f"{work}/.nexus3/config.json"
+    assert (outcome.code, outcome.err) == (1, "3 findings\n")
+    lines = outcome.out.splitlines()
+    assert lines[0].startswith(f"{file}:2:1: context.ancestor_depth: should be less than")
+    assert lines[1].startswith(f"{file}:3:1: unknown setting 'context.includ_readme'; did you mean")
+    assert [line.rpartition(" ")[2] for line in lines] == ["[invalid-setting]", "[invalid-setting]", "[volatile-text]"]
+
+
+def test_a_file_that_is_no_json_stops_the_doctor_with_its_line(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/config.json": "{,}"})
+
+    outcome = cli("doctor")
+
+    assert outcome.code == 3
+    assert "Line 1, Column 2" in outcome.err
+
+
+def test_a_model_that_is_only_guessed_is_found_where_it_is_set(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/config.json": '{"provider":\n{"model": "claude-sonet-5"}}'})
+
+    outcome = cli("doctor")
+
+    assert outcome.code == 1
+    assert outcome.out.startswith(f"{work}/.nexus3/config.json:2:2: 'claude-sonet-5' is not in the table of models;")
+    assert "did you mean 'claude-sonnet-5'?" in outcome.out
+    assert outcome.out.endswith(" [guessed-model]\n")
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        (
+            {"plugins": {"weathr": {"city": "Oslo"}}},
+            "plugins.weathr: no such plugin is installed; did you mean 'weather'?",
+        ),
+        (
+            {"provider": {"provider": "antropic"}},
+            "provider.provider: no API is called 'antropic'; did you mean 'anthropic'?",
+        ),
+        (
+            {"compaction": {"summarisers": ["extractiv"]}},
+            "compaction.summarisers: nobody is called 'extractiv'; did you mean 'extractive'?",
+        ),
+        (
+            {"skills": {"disabled": ["deplo"]}},
+            "skills.disabled: there is no skill 'deplo' here; did you mean 'deploy'?",
+        ),
+    ],
+)
+def test_a_name_of_something_that_is_not_there_is_found(
+    cli: Cli, nexus_home: Path, install_plugin: InstallPlugin, config: dict[str, object], said: str
+) -> None:
+    install_plugin("weather", "")
+    guide = "---\nname: deploy\ndescription: How to deploy.\n---\nPush.\n"
+    write_files(nexus_home, {"config.json": json.dumps(config), "skills/deploy/SKILL.md": guide})
+
+    outcome = cli("doctor")
+
+    assert (outcome.code, outcome.err) == (1, "1 finding\n")
+    assert outcome.out.startswith(f"{nexus_home}/config.json:1:")
+    assert said in outcome.out
+
+
+def test_settings_of_a_plugin_that_is_elsewhere_or_says_of_none_are_a_note(
+    cli: Cli, nexus_home: Path, install_plugin: InstallPlugin
+) -> None:
+    install_plugin("weather", "")
+    write_files(nexus_home, {"config.json": '{"plugins": {"weather": {"city": "Oslo"}, "zzz": {}}}'})
+
+    outcome = cli("doctor")
+
+    assert (outcome.code, outcome.err) == (0, "Nothing found.\n")
+    assert [line.split(": ", 2)[2] for line in outcome.out.splitlines()] == [
+        "plugins.weather: the plugin declares no settings, so nobody checks these [unknown-name]",
+        "plugins.zzz: no such plugin is installed [unknown-name]",
+    ]

@@ -86,7 +86,7 @@ def test_a_file_is_explained_whether_it_is_used_or_not(cli: Cli, work: Path) -> 
 def test_a_file_in_the_layers_directory_is_found_by_its_name_alone(cli: Cli, work: Path, name: str) -> None:
     write_files(work, {".nexus3/NEXUS.md": "Use me."})
 
-    assert f"{work}/.nexus3/NEXUS.md  in the prompt (local)" in cli("explain", name).out
+    assert cli("explain", name).out == f"{work}/.nexus3/NEXUS.md  in the prompt (local)\n"
 
 
 @pytest.mark.acceptance("T11")

@@ -606,7 +606,27 @@ def test_servers_that_are_not_tried_are_named(cli: Cli, nexus_home: Path) -> Non
     outcome = cli("mcp", "test")
 
     assert outcome.code == 0
-    assert outcome.err == "Not started: off (disabled)\n"
+    assert outcome.err == "Not started: off, disabled\n"
+
+
+def test_a_server_that_waits_for_approval_is_not_tested_which_the_exit_code_says(cli: Cli, work: Path) -> None:
+    define(work / ".nexus3", theirs=script())
+
+    outcome, facts = cli("mcp", "test"), cli("mcp", "test", "--json")
+
+    assert (outcome.code, facts.code, json.loads(facts.out)["servers"]) == (1, 1, [])
+    assert outcome.err.startswith("Not started: theirs, not approved; `nexus trust allow` shows what it would do")
+
+
+def test_a_server_that_has_changed_since_it_was_allowed_is_said_to_have(cli: Cli, work: Path) -> None:
+    define(work / ".nexus3", theirs=script())
+    assert cli("trust", "allow", "--all", "--yes").code == 0
+    define(work / ".nexus3", theirs=[*script(), "--other"])
+
+    outcome = cli("mcp", "test")
+
+    assert outcome.code == 1
+    assert outcome.err.startswith("Not started: theirs, changed since you allowed it; `nexus trust diff` shows how")
 
 
 @running

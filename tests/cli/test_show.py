@@ -120,7 +120,7 @@ def test_an_agent_that_reads_nothing_here_is_said_to(
 
     outcome = cli("show", "--as", "claude")
 
-    assert (outcome.code, outcome.out) == (0, "# System Configuration\n")
+    assert (outcome.code, outcome.out) == (0, "")
     assert outcome.err == "claude reads nothing here; `nexus layers --as claude` says where it looks\n"
 
 

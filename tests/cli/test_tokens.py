@@ -220,3 +220,12 @@ def test_names_that_steer_the_terminal_are_made_harmless(cli: Cli, work: Path) -
     (work / "a\x1b[31m.txt").write_text("x")
 
     assert "\x1b" not in cli("tokens", "a\x1b[31m.txt").out
+
+
+def test_a_model_that_is_only_guessed_is_told_and_its_tokens_are_estimates(cli: Cli, work: Path) -> None:
+    write_files(work, {"a.txt": "a few words"})
+
+    outcome = cli("tokens", "a.txt", "--model", "gpt-4oo")
+
+    assert "did you mean 'gpt-4o'?" in outcome.err
+    assert "estimated" in outcome.out

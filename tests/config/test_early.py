@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core import ConfigError
+from nexus_core import ConfigError, Nexus
 from nexus_core.config.early import EarlySettings, read_early_settings
 from nexus_core.testing import write_files
 
@@ -43,10 +43,12 @@ def test_the_user_can_disable_plugins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("depth", ["-1", "11", "true", '"2"', "2.5"])
-def test_a_depth_that_is_not_allowed_is_refused_with_the_range(tmp_path: Path, depth: str) -> None:
-    with pytest.raises(ConfigError, match="whole number from 0 to 10") as caught:
-        read(tmp_path, own=f'{{"context": {{"ancestor_depth": {depth}}}}}')
+def test_a_depth_that_is_not_allowed_is_left_to_those_who_check_all_settings(tmp_path: Path, depth: str) -> None:
+    own = f'{{"context": {{"ancestor_depth": {depth}}}}}'
 
+    assert read(tmp_path, own=own) == EarlySettings()
+    with pytest.raises(ConfigError, match=r"context\.ancestor_depth: should be") as caught:
+        Nexus(tmp_path, home=tmp_path / "home").load()
     assert caught.value.where == f"{tmp_path}/home/config.json:1:14"
 
 

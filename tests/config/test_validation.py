@@ -92,6 +92,17 @@ def test_the_fault_is_shown_in_the_layer_that_made_it(tmp_path: Path) -> None:
     assert str(caught.value.where).startswith(str(tmp_path / "1"))
 
 
+def test_of_several_faults_the_first_in_the_file_is_shown_and_the_others_are_counted(tmp_path: Path) -> None:
+    text = '{\n"plugins": {"disabled": 3},\n"context": {"ancestor_depth": 99},\n"a": 1}'
+
+    with pytest.raises(ConfigError) as caught:
+        build_config(settings(tmp_path, text))
+
+    error = caught.value
+    assert "Line 2, Column 13: plugins.disabled must be a list" in str(error)
+    assert str(error).endswith("Correct the setting and try again. 2 more: `nexus config validate` lists all.")
+
+
 def test_every_fault_is_found(tmp_path: Path) -> None:
     faults = list(find_faults(settings(tmp_path, '{"a": 1, "context": {"b": 2}, "plugins": {"disabled": 3}}')))
 

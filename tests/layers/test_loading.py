@@ -74,9 +74,9 @@ def test_settings_are_checked_again_only_when_they_have_changed(
     checked: list[object] = []
     ensure_valid = remembered.ensure_valid
 
-    def counting(settings: Any, models: Any) -> None:
+    def counting(settings: Any, *others: Any) -> None:
         checked.append(settings.value)
-        ensure_valid(settings, models)
+        ensure_valid(settings, *others)
 
     monkeypatch.setattr(remembered, "ensure_valid", counting)
     nexus = make_nexus(files={".nexus3/config.json": SETTINGS})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -255,3 +256,113 @@ def test_workers_of_workers_have_names_of_their_own_however_deep(open_session: O
 
     assert len(set(labels)) == 41
     assert max(map(len, labels)) <= 500
+
+
+def test_a_step_stands_for_its_id_wherever_one_is_asked_for(open_session: OpenSession, open_nexus: OpenNexus) -> None:
+    session, nexus = open_session(), open_nexus()
+    session.ask("Why?")
+    step = session.record(says("So."))
+    kept = nexus.ledger.step(step.id)
+    assert kept is not None
+
+    given_as: list[Any] = [step.id, step, kept]
+    for number, given in enumerate(given_as):
+        assert session.replay(given) == nexus.replay(given) == session.replay(step.id)
+        assert session.cache(given) == step.cache
+        assert session.pin(given)
+        assert session.unpin(given)
+        assert session.fork(f"fork {number}", at=given).messages == session.messages
+        with pytest.raises(UsageError, match=f"step {step.id} is no compaction"):
+            session.expand(given)
+
+
+def test_the_awaited_session_takes_a_step_for_its_id_too(open_nexus: OpenNexus) -> None:
+    async def work() -> None:
+        session = open_nexus().async_session("s", model="claude-sonnet-4")
+        context = await session.ask("Why?")
+        step = await session.record(says("So."))
+
+        assert (await session.replay(step)).to("anthropic") == context.to("anthropic")
+        assert await session.cache(step) == step.cache
+        assert await session.pin(step)
+        assert await session.unpin(step)
+        assert await (await session.fork("fork", at=step)).messages == await session.messages
+        with pytest.raises(UsageError, match="is no compaction"):
+            await session.expand(step)
+
+    asyncio.run(work())
+
+
+def test_a_compaction_that_was_expanded_by_its_step_tells_the_same(open_nexus: OpenNexus) -> None:
+    nexus = open_nexus(summarize=lambda _: "They spoke.")
+    session = nexus.session("s", model="claude-sonnet-4")
+    for number in range(9):
+        session.ask(f"Question {number}")
+        session.record(says(f"Answer {number} " * 50, name=f"msg_{number}"))
+    report = session.compact()
+    assert report is not None
+    assert report.step is not None
+    compaction = nexus.ledger.step(report.step)
+    assert compaction is not None
+
+    assert session.expand(compaction) == session.expand(report.step)
+
+
+def run_it(path: str) -> str:
+    return path
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong", "hint"),
+    [
+        ({"nam": "x"}, r"no API defines a tool this way: \['nam'\]", None),
+        ({}, "no API defines a tool this way", None),
+        ({"name": ""}, "a tool has no name", "what has one"),
+        (run_it, "expected the description of a tool, not a function", "Nexus does not run functions"),
+        (lambda path: path, "expected the description of a tool, not a function", "Tool(name=…"),
+        (print, "expected the description of a tool", "Nexus does not run functions"),
+        ({"name": "look", "input_schema": 5}, "expected an object, not the number 5", None),
+    ],
+)
+@pytest.mark.parametrize("model", [None, "gpt-4o", "gemini-2.5-pro"])
+def test_what_is_no_tool_is_refused_where_it_is_given(
+    open_nexus: OpenNexus, model: str | None, given: object, wrong: str, hint: str | None
+) -> None:
+    nexus = open_nexus()
+
+    for open_one in (nexus.session, nexus.async_session, lambda _, **said: nexus.request(**said)):
+        with pytest.raises(MessageError, match=wrong) as caught:
+            open_one("s", model=model, tools=[given])
+        assert caught.value.path.startswith("tools")
+        assert (hint or "") in (caught.value.hint or "")
+
+
+def test_a_tool_of_gemini_that_is_newer_than_nexus_is_taken(open_nexus: OpenNexus) -> None:
+    session = open_nexus().session("s", model="gemini-2.5-pro", tools=[{"newest_thing": {}}])
+
+    assert "newest_thing" in str(session.ask("Why?").to("gemini"))
+
+
+@pytest.mark.parametrize(
+    ("given", "fields", "nearest"),
+    [
+        ({"choice": []}, "'choice'", "nearest is a reply of openai, which has 'choices'"),
+        ({"candidate": [], "responseId": "r"}, "'candidate', 'responseId'", "of gemini, which has 'candidates'"),
+        ({"content": [], "model": "claude"}, "'content', 'model'", "of anthropic, which has 'stop_reason'"),
+        ({"outputs": [], "status": "done"}, "'outputs', 'status'", "of responses, which has 'output'"),
+        ({"zzz": 1}, "'zzz'", "give what an SDK returned"),
+        ({f"z{number}": 1 for number in range(9)}, "'z0', 'z1', 'z2', 'z3', 'z4', 'z5', …", "give what an SDK"),
+        ({10**5000: 1, "a\x1b[2J": 2}, r"'a\x1b[2J'", "give what an SDK"),
+    ],
+)
+def test_what_is_no_reply_is_named_by_its_fields_and_the_api_it_is_nearest_to(
+    open_session: OpenSession, given: object, fields: str, nearest: str
+) -> None:
+    session = open_session()
+    session.ask("Why?")
+
+    with pytest.raises(MessageError) as caught:
+        session.record(given)
+
+    assert caught.value.what == f"expected a reply or a result, not an object with {fields}"
+    assert nearest in str(caught.value.hint)

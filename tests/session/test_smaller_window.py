@@ -310,6 +310,22 @@ def test_a_summary_that_fits_is_left_alone(open_nexus: OpenNexus, ledger: StoreL
     assert len(compactions(ledger)) == 1
 
 
+def test_a_summary_far_back_is_found_by_a_program_that_read_only_the_end(open_nexus: OpenNexus) -> None:
+    nexus = open_nexus(plugins=[Sizes()], summarize=Fake(at_length))
+    summarised(nexus, turns=20)
+    session = nexus.session("s", model="small")
+    with pytest.raises(BudgetError):
+        session.ask("word " * 900)
+    session.interrupt()
+
+    session = open_nexus(plugins=[Sizes()], summarize=Fake(at_length)).session("s", model="small")
+
+    with pytest.raises(BudgetError):
+        session.ask("word " * 900)
+    session.interrupt()
+    assert session.ask("And?").token_budget.total <= SMALL
+
+
 @pytest.mark.slow
 @given(window=st.integers(500, 9000), asked=st.integers(1, 300), turns=st.integers(0, 3))
 @settings(max_examples=examples(15), deadline=None)

@@ -91,6 +91,7 @@ def masked(output: str, home: Path) -> str:
     """Without what is different each time: places, names of steps, the time, sums over texts of this machine."""
     output = output.replace(str(home), HOME)
     output = re.sub(r"\b01[0-9A-Z]{24}\b", "STEP", output)
+    output = re.sub(r" \[[0-9A-Z]{6}\]$", " [STEP]", output, flags=re.MULTILINE)
     output = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "TIME", output)
     output = re.sub(r"\b\d[\d,]+ (tokens|characters|are)\b", r"SUM \1", output)
     return re.sub(r"-> \d+ +", "-> SUM ", output)

@@ -164,3 +164,25 @@ def test_a_few_steps_tell_how_many_turns_a_long_thread_has(open_session: OpenSes
 
     assert turns_until(Tail(counting), tip) == 30
     assert counting.read <= 32
+
+
+@pytest.mark.parametrize("is_numbered", [True, False])
+def test_turns_are_counted_up_to_a_step_farther_back_than_was_read(ledger: MemoryLedger, *, is_numbered: bool) -> None:
+    data = {"turns": 1} if is_numbered else {}
+    ledger.create("s")
+    early = add_step(ledger, "s", NewStep(kind="turn", closes=True, data=data))
+    late = add_turns(ledger, "s", *map(str, range(100)))[-1]
+    tail = Tail(ledger)
+
+    assert tail.newest(late.id, lambda _: True)[-1] == late
+    assert (turns_until(tail, early), turns_until(tail, late)) == (1, 101)
+
+
+def test_a_thread_that_went_on_elsewhere_is_read_from_there(ledger: MemoryLedger) -> None:
+    main = add_turns(ledger, "main", "one", "two", "three")
+    ledger.create("fork", head=main[0].id)
+    fork = add_turns(ledger, "fork", "four", "five", "six")
+    tail = Tail(ledger)
+    tail.turn(main[-1].id)
+
+    assert tail.since(main[0].id, fork[-1].id) == [main[0], *fork]

@@ -12,7 +12,7 @@ from nexus_core import Nexus, hookimpl
 from nexus_core.context import SimpleTokenCounter, TiktokenCounter, TokenCounter, get_token_counter
 from nexus_core.plugin import Model, TextCounter
 from nexus_core.testing.fixtures import MakeNexus
-from nexus_core.tokens.counters import open_counter, open_model, warn_that_nobody_counts
+from nexus_core.tokens.counters import find_unknown, open_counter, open_model, warn_that_nobody_counts
 from nexus_core.values.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("nexus_home")
@@ -138,3 +138,22 @@ def test_a_host_that_is_gone_is_forgotten(make_nexus: MakeNexus) -> None:
     gc.collect()
 
     assert host() is None
+
+
+@pytest.mark.parametrize("name", ["gpt-4oo", "gpt-5.55", "o33"])
+def test_the_count_of_a_model_that_is_only_guessed_is_an_estimate(name: str, make_nexus: MakeNexus) -> None:
+    host = make_nexus().host
+    guessed, known = open_counter(name, host=host), open_counter("gpt-4o", host=host)
+
+    assert known.exact
+    assert (guessed.name, guessed.exact, guessed.measure("a few words").basis) == (known.name, False, "estimated")
+    assert not get_token_counter(name).exact
+
+
+def test_what_is_to_know_of_a_model_is_looked_up_once(make_nexus: MakeNexus) -> None:
+    host, settings = make_nexus().host, Settings()
+
+    found = find_unknown("gpt-4oo", host=host, settings=settings)
+
+    assert found is not None
+    assert find_unknown("gpt-4oo", host=host, settings=settings) is found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nexus_core.plugin import Model
-from nexus_core.tokens.models import find_model
+from nexus_core.tokens.models import find_model, find_unknown_model, is_guessed
 from nexus_core.values.settings import Settings
 from nexus_plugins.models import nexus_models
 
@@ -111,3 +111,57 @@ def test_the_order_of_the_table_does_not_matter() -> None:
 
     for name in ("gpt-4o-mini", "claude-opus-4-5", "gpt-5.4-mini", "gemini-2.5-pro", "qwen3-max"):
         assert find_model(name, BUNDLED) == find_model(name, backwards)
+
+
+MISSPELT = [
+    ("claude-sonet-5", "taken for claude*: 200,000 tokens; did you mean 'claude-sonnet-5'?"),
+    ("gpt-4oo", "taken for gpt-4o*: 128,000 tokens; did you mean 'gpt-4o'?"),
+    ("openai/gpt-5.55", "taken for gpt-5.5*: 922,000 tokens; did you mean 'gpt-5.5'?"),
+    ("gpt-5.4-mni", "taken for gpt-5.4*: 922,000 tokens; did you mean 'gpt-5.4-mini'?"),
+    ("gemini-9", "taken for gemini*: 1,048,576 tokens"),
+]
+
+
+@pytest.mark.parametrize(("name", "said"), MISSPELT)
+def test_a_model_that_only_begins_as_a_known_one_is_told_to_be_a_guess(name: str, said: str) -> None:
+    finding = find_unknown_model(name, BUNDLED)
+
+    assert finding is not None
+    assert finding.code == "guessed-model"
+    assert finding.message.startswith(f"{name!r} is not in the table of models; {said}")
+    assert is_guessed(name, BUNDLED)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("gpt-4o-mini", "gpt-4o-2024-08-06", "gpt-4o-audio-preview-2024-12-17", "chatgpt-4o-latest", "gpt-4-0613"),
+        *("gpt-3.5-turbo-16k", "gpt-5.1-codex-max", "ft:gpt-4o-mini-2024-07-18:acme::abc", "o3-deep-research", "gpt-4"),
+        *(
+            "claude-3-5-sonnet-latest",
+            "anthropic.claude-3-5-sonnet-20241022-v2:0",
+            "claude-opus-4.6:beta",
+            "claude-2.1",
+        ),
+        *("gemini-2.5-flash-lite-preview-06-17", "gemini-2.0-flash-001", "gemini-3.1-pro-preview", "deepseek-chat"),
+        *("qwen3-235b-a22b-instruct-2507", "command-r-plus-08-2024", "llama-4-maverick-17b-128e-instruct"),
+    ],
+)
+def test_a_date_a_size_and_the_usual_words_behind_a_name_are_no_guess(name: str) -> None:
+    assert find_unknown_model(name, BUNDLED) is None
+    assert not is_guessed(name, BUNDLED)
+
+
+def test_whoever_says_a_whole_word_and_a_star_means_whatever_follows() -> None:
+    models = {"acme-*": Model(name="acme-*", window=5000)}
+
+    assert find_unknown_model("acme-anvil", models) is None
+
+
+def test_what_the_user_says_of_a_model_is_no_guess() -> None:
+    window = Settings({"models": {"gpt-5.55": {"window": 5000}}})
+    encoding = Settings({"models": {"gpt-5.55": {"encoding": "o200k_base"}}})
+
+    assert find_unknown_model("gpt-5.55", BUNDLED, window) is None
+    assert is_guessed("gpt-5.55", BUNDLED, window)  # nobody has said how it counts
+    assert not is_guessed("gpt-5.55", BUNDLED, encoding)

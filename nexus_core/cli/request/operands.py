@@ -112,7 +112,7 @@ def call_before(nexus: Nexus, operand: Operand) -> tuple[Operand, Operand]:
     ledger = nexus.ledger
     if operand.kind == "session":
         record = ledger.session(operand.name)
-        last = _newest_call(ledger, record.tip if record else None)
+        last = newest_call(ledger, record.tip if record else None)
     elif operand.kind == "step":
         last = find_named(ledger, operand.name)
     else:
@@ -121,13 +121,13 @@ def call_before(nexus: Nexus, operand: Operand) -> tuple[Operand, Operand]:
         name = quote(operand.name)
         hint = f"`nexus diff {name} B` takes what would be sent now, `nexus session show {name}` shows what was said"
         raise UsageError(f"Nexus has sent nothing in {operand} yet that was answered", hint=hint)
-    before = _newest_call(ledger, last.parent)
+    before = newest_call(ledger, last.parent)
     if before is None:
         raise UsageError(f"there is no call before that of {operand}", hint="nexus diff A B compares any two")
     return Operand("step", before.id), Operand("step", last.id)
 
 
-def _newest_call(ledger: Ledger, tip: str | None) -> Step | None:
+def newest_call(ledger: Ledger, tip: str | None) -> Step | None:
     """The newest reply to something that Nexus has sent; None where it was made elsewhere, as all before it was."""
     reply = next((step for step in walk_back(ledger, tip, at_once=50) if step.kind == "reply"), None)
     return reply if reply is not None and reply.data.get("epoch") else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import chain
+from sys import maxsize
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.cli.session.damage import Damaged, noting
@@ -125,8 +126,17 @@ def with_workers(trees: Sequence[Tree], label: str) -> list[Tree]:
     return found
 
 
-def read_lines(ledger: Ledger, tree: Tree, records: Iterable[SessionRecord]) -> Iterator[Line]:
-    """The branches of a tree as they are drawn; reads all of its steps, a few at a time."""
+def read_lines(
+    ledger: Ledger, tree: Tree, records: Iterable[SessionRecord], *, unfolded: bool = False
+) -> Iterator[Line]:
+    """The branches of a tree as they are drawn; reads all of its steps, a few at a time.
+
+    Args:
+        ledger: Where it is.
+        tree: The tree.
+        records: The sessions that may point into it.
+        unfolded: Whether every turn is an item, however many there are.
+    """
     sessions: dict[str, list[str]] = defaultdict(list)
     for record in records:
         if record.tip is not None:
@@ -136,7 +146,7 @@ def read_lines(ledger: Ledger, tree: Tree, records: Iterable[SessionRecord]) -> 
         if branch.parent is not None:
             forks[branch.parent.branch][branch.parent.id].append(branch.id)
     for branch in tree.branches:
-        yield _read_line(ledger, branch, sessions, forks[branch.id])
+        yield _read_line(ledger, branch, sessions, forks[branch.id], maxsize if unfolded else SHORT)
 
 
 def _follow(ledger: Ledger, step: Step, branches: dict[str, Branch]) -> str:
@@ -161,7 +171,11 @@ def _follow(ledger: Ledger, step: Step, branches: dict[str, Branch]) -> str:
 
 
 def _read_line(
-    ledger: Ledger, branch: Branch, sessions: Mapping[str, Sequence[str]], forks: Mapping[str, Sequence[str]]
+    ledger: Ledger,
+    branch: Branch,
+    sessions: Mapping[str, Sequence[str]],
+    forks: Mapping[str, Sequence[str]],
+    longest: int,
 ) -> Line:
     items: list[Item] = []
     run: list[Noted] = []
@@ -169,7 +183,7 @@ def _read_line(
     damage: list[Damaged] = []
 
     def flush() -> None:
-        items.extend(run if plain <= SHORT else [plain])
+        items.extend(run if plain <= longest else [plain])
         run.clear()
 
     with noting(damage, ""):
@@ -181,7 +195,7 @@ def _read_line(
             is_turn = first.kind not in SILENT
             if is_turn and not (is_compacted or named or left or first.id == branch.first.id or not end.closes):
                 plain += 1
-                if plain <= SHORT:
+                if plain <= longest:
                     run.append(_noted(steps, is_compacted=False))
                 continue
             flush()

@@ -14,6 +14,7 @@ from nexus_core.cli.session import (
     pinning,
     recording,
     replaying,
+    searching,
     showing,
     stats,
     tree,
@@ -36,6 +37,7 @@ __all__ = [
     "pinning",
     "recording",
     "replaying",
+    "searching",
     "showing",
     "stats",
     "tree",
@@ -45,6 +47,7 @@ __all__ = [
 LINES = {
     "list": "List sessions, and under each its workers.",
     "show": "Show what was said in a session.",
+    "search": "Find where something was said.",
     "tree": "Draw how conversations branch.",
     "stats": "Add up turns, messages, tokens and cost.",
     "record": "Record what was said, answered and brought.",
@@ -60,6 +63,7 @@ LINES = {
     "export": "Write a session into a file.",
     "verify": "Say what is not as it was recorded.",
     "repair": "Save what is whole into a new ledger.",
+    "copy": "Copy everything into a new ledger, from a file to a server or back.",
 }
 """The commands in the order of the help page, with the line that each has there."""
 

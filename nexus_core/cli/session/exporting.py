@@ -34,8 +34,8 @@ Format = Annotated[
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help="nexus: everything, to be imported again. openai, responses, anthropic, gemini, neutral: the messages."
-        " original: the file that was imported.",
+        help="nexus: all of a session, to be imported again. openai, responses, anthropic, gemini, neutral: the"
+        " messages. original: the file that was imported.",
         autocompletion=_formats,
     ),
 ]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from nexus_core.cli.ledger import LedgerUrl, find_session, ledger_url, open_nexus, open_session, session_labels
+from nexus_core.errors import UnknownNameError, UsageError
+
+if TYPE_CHECKING:
+    from typer._click import Command, Context  # private, but it is what the method we override is typed with
 
 __all__ = [
     "Full",
@@ -20,7 +25,32 @@ __all__ = [
     "open_session",
 ]
 
+_DELETING = ("clear", "delete", "drop", "forget", "purge", "remove", "rm")
+
+
+class SessionGroup(TyperGroup):
+    """The group; whoever asks for a command that it has not is told what there is instead."""
+
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
+        """The command that is meant.
+
+        Raises:
+            UsageError: There is no such command.
+        """
+        name = args[0]
+        if name in self.commands or name.startswith("-") or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        if name in _DELETING:
+            hint = (
+                "`nexus session archive LABEL` puts a session away; to be rid of what was said, move the others into a"
+                " new ledger: 'Get rid of a secret' in docs/how-to/keep-a-session.md"
+            )
+            raise UsageError("nothing is ever deleted from a ledger", hint=hint)
+        raise UnknownNameError("command", name, self.commands)
+
+
 app = typer.Typer(
+    cls=SessionGroup,
     help="Look at conversations, move them, mend them.",
     no_args_is_help=True,
     epilog="\b\nExamples:\n  nexus session list\n  nexus session show auth-bug",

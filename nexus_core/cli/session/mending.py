@@ -1,4 +1,4 @@
-"""`nexus session verify|repair`."""
+"""`nexus session verify|repair|copy`."""
 
 from __future__ import annotations
 
@@ -39,6 +39,12 @@ REPAIR_EXAMPLES = """
 Examples:
   nexus session repair saved.db --dry-run
   nexus session repair saved.db --ledger damaged.db
+"""
+COPY_EXAMPLES = """
+\b
+Examples:
+  nexus session copy postgresql://nexus@db.example.org/nexus
+  nexus session copy backup.db --ledger postgresql://nexus@db.example.org/nexus
 """
 
 
@@ -82,6 +88,21 @@ def repair(
     It need not be a file that can still be opened. Of a sound ledger, the new one is a copy. Exits with 1 if something
     is lost.
     """
+    _save(ctx, new, dry_run=dry_run, ledger=ledger, json=json)
+
+
+@app.command(epilog=COPY_EXAMPLES)
+def copy(
+    ctx: typer.Context, new: Target, *, dry_run: DryRun = False, ledger: LedgerUrl = "", json: Json = False
+) -> None:
+    """Copy everything into a new ledger, from a file to a server or back, with every id and every digest.
+
+    The old one stays as it is. What is damaged in it is named and left out, as by `repair`; it exits with 1 then.
+    """
+    _save(ctx, new, dry_run=dry_run, ledger=ledger, json=json)
+
+
+def _save(ctx: typer.Context, new: str, *, dry_run: bool, ledger: str, json: bool) -> None:
     shell: CommandShell = ctx.obj
     with open_nexus(ctx, ledger) as nexus:
         old = _repairable(nexus.ledger)

@@ -18,7 +18,7 @@ _TURNS = 5
 Step = Annotated[
     str,
     typer.Option(
-        "--step", metavar="ID", help="One step, with all that is known of it; some characters of its id will do."
+        "--step", metavar="ID", help="One step, whole; with --full all that is known of it. The end of its id will do."
     ),
 ]
 Turns = Annotated[
@@ -31,7 +31,7 @@ EXAMPLES = """
 \b
 Examples:
   nexus session show auth-bug --turns 1
-  nexus session show auth-bug --step 01KA3XJW5C0A9G2Q7V8T4N6M1R --json
+  nexus session show auth-bug --step 4N6M1R --full
 """
 
 
@@ -59,7 +59,7 @@ def show(
     with open_nexus(ctx, ledger) as nexus:
         record = find_session(nexus.ledger, label)
         if step:
-            show_step(shell, nexus, record, step, json=json)
+            show_step(shell, nexus, record, step, full=full, json=json)
         else:
             wanted = None if everything else _TURNS if turns is None else turns
             show_turns(shell, nexus, record, wanted, full=full, json=json)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from functools import partial
 from json import dumps
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from nexus_core.cli.session.damage import Damaged, noting, tell_damage
 from nexus_core.cli.session.overview import look_over, moment
 from nexus_core.cli.session.reading import newest_turns
 from nexus_core.cli.session.step_facts import call_facts, step_facts
-from nexus_core.cli.session.telling import cost, print_lines, tell_step, tell_turn
+from nexus_core.cli.session.telling import Line, cost, print_lines, tell_step, tell_turn
 from nexus_core.errors import UsageError
 from nexus_core.history.ledger.stored import StoredStep
 from nexus_core.session.steps.naming import find_named
@@ -77,22 +78,36 @@ def show_turns(
     tell_damage(shell, [*dict.fromkeys(damaged)])
 
 
-def show_step(shell: CommandShell, nexus: Nexus, record: SessionRecord, name: str, *, json: bool) -> None:
-    """Print one step of a session, with all that is known of it."""
+def show_step(shell: CommandShell, nexus: Nexus, record: SessionRecord, name: str, *, full: bool, json: bool) -> None:
+    """Print one step of a session: what it says, whole, and with `full` or as JSON all else that is known of it."""
     step = _step_of(nexus.ledger, record, name)
-    facts, damaged = step_facts(step), [*_changed(record.label, (step,))]
-    if step.kind == "reply":
-        report = nexus.session(record.label).cache(step.id)
-        facts["cache"] = asdict(report) | {"verdict": report.verdict} if json else str(report)
+    damaged = [*_changed(record.label, (step,))]
+    report = nexus.session(record.label).cache(step.id) if step.kind == "reply" else None
     if json:
+        facts = step_facts(step)
+        if report is not None:
+            facts["cache"] = asdict(report) | {"verdict": report.verdict}
         shell.console.json({"schema": 1, "step": facts, "damaged": [each._asdict() for each in damaged]})
     else:
-        del facts["messages"]
-        rows = [(name, value if isinstance(value, str) else _written(value)) for name, value in facts.items()]
-        shell.console.table(rows)
-        shell.console.text("")
-        print_lines(shell.console, tell_step(step, full=True))
+        heading = f"Step {step.id}, {step.kind}, {moment(step.created)}"
+        print_lines(shell.console, [Line(heading, is_heading=True), *tell_step(step, full=True)])
+        if report is not None:
+            shell.console.text(visible_line(f"cache: {report}"))
+        if full:
+            shell.console.text("")
+            shell.console.table([*_rest(step)])
+        else:
+            shell.console.message("(--full shows the tokens, digests and data of the step)", style="dim")
     tell_damage(shell, damaged)
+
+
+def _rest(step: Step) -> Iterator[tuple[str, str]]:
+    """What else is known of a step, but for what is nothing."""
+    facts = step_facts(step)
+    told = {name: facts[name] for name in facts if name not in ("id", "kind", "created", "data", "messages")}
+    for name, value in (told | {f"data.{name}": value for name, value in step.data.items()}).items():
+        if value is not None:
+            yield name, value if isinstance(value, str) else dumps(value, ensure_ascii=False)
 
 
 def _changed(label: str, steps: Iterable[Step]) -> Iterator[Damaged]:
@@ -136,10 +151,6 @@ def _step_of(ledger: Ledger, record: SessionRecord, name: str) -> Step:
     tip = None if record.tip is None else ledger.step(record.tip)
     step = None if tip is None else find_named(ledger, name, tip)
     if step is None:
-        hint = "`nexus session show LABEL --json` names those of the newest turns"
+        hint = f"`nexus session show {quote(record.label)}` names those of the newest turns"
         raise UsageError(f"there is no step {name!r} in session {record.label!r}", hint=hint)
     return step
-
-
-def _written(value: object) -> str:
-    return dumps(value, ensure_ascii=False)

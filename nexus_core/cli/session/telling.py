@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.cli.session.overview import hit_rate, moment, percent
+from nexus_core.compaction.evidence.rendering import short_step
+from nexus_core.session.steps.numbering import SILENT
 from nexus_core.session.steps.turns import usage_of
 from nexus_core.text.console import counted
 from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from nexus_core.session.steps.turns import Turn
     from nexus_core.text.console import Console
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 
     Remark = Callable[[Step], str]
 
+NOBODY: Mapping[str, str] = MappingProxyType({})
+"""No call is known."""
 INDENT = "  "
 """Before everything that somebody said, so that nothing said can pass for a heading."""
 
@@ -60,14 +65,35 @@ def tell_turn(turn: Turn, *, full: bool, remark: Remark = nothing) -> Iterator[L
         remark: What else is to be said about a reply.
     """
     first, last = turn.steps[0], turn.steps[-1]  # of one that was kept in several pieces, the last can be forked from
-    yield Line(f"Turn {last.turn}, {moment(first.created)}{', open' if turn.is_open else ''}", is_heading=True)
+    if first.kind not in SILENT:
+        yield Line(f"Turn {last.turn}, {moment(first.created)}{', open' if turn.is_open else ''}", is_heading=True)
+    called: dict[str, str] = {}
     for step in turn.steps:
         if step.kind != "sealed":  # it says what the input said, as it was sent
-            yield from tell_step(step, full=full, remark=remark)
+            called |= {call.id: call.name for message in step.messages for call in message.tool_calls}
+            yield from tell_step(step, full=full, remark=remark, called=called)
 
 
-def tell_step(step: Step, *, full: bool, remark: Remark = nothing) -> Iterator[Line]:
-    """What a step added; arguments as above."""
+def tell_step(
+    step: Step, *, full: bool, remark: Remark = nothing, called: Mapping[str, str] = NOBODY
+) -> Iterator[Line]:
+    """What a step added, under the end of its name; arguments as above.
+
+    Args:
+        step: The step.
+        full: As above.
+        remark: As above.
+        called: The tools by the ids of calls, for results that do not name theirs.
+    """
+    told = _tell_step(step, full=full, remark=remark, called=called)
+    for line in told:
+        yield Line(f"{line.text} [{short_step(step.id)}]", is_heading=True) if line.is_heading else line
+        if line.is_heading:
+            break
+    yield from told
+
+
+def _tell_step(step: Step, *, full: bool, remark: Remark, called: Mapping[str, str]) -> Iterator[Line]:
     if step.kind in ("compaction", "revert"):
         yield from _tell_summary(step, full=full)
         return
@@ -79,7 +105,7 @@ def tell_step(step: Step, *, full: bool, remark: Remark = nothing) -> Iterator[L
     if step.kind == "interrupted":
         yield Line("interrupted", is_heading=True)
     for message in step.messages:
-        yield Line(_heading(step, message, remark), is_heading=True)
+        yield Line(_heading(step, message, remark, called), is_heading=True)
         yield from tell_words(message, full=full)
     if error := step.data.get("error"):
         yield Line(f"{INDENT}failed: {error}")
@@ -110,12 +136,13 @@ def cost(usage: Usage) -> str:
     return ", ".join(words)
 
 
-def _heading(step: Step, message: Message, remark: Remark) -> str:
+def _heading(step: Step, message: Message, remark: Remark, called: Mapping[str, str]) -> str:
     if message.role == "tool":
-        called = [
-            " ".join(filter(None, (each.name, each.call_id and f"({each.call_id})"))) for each in message.tool_results
+        named = [
+            " ".join(filter(None, (each.name or called.get(each.call_id), each.call_id and f"({each.call_id})")))
+            for each in message.tool_results
         ]
-        return f"tool {', '.join(filter(None, called))}".rstrip()
+        return f"tool {', '.join(filter(None, named))}".rstrip()
     if message.role != "assistant":
         return message.role
     words = ["assistant", str(step.data.get("model") or "")]

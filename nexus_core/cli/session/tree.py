@@ -38,7 +38,7 @@ def tree(
     ctx: typer.Context,
     label: OptionalLabel = None,
     *,
-    everything: Annotated[bool, typer.Option("--all", help=f"More than {_LINES} lines, if there are.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help=f"Every turn, and more than {_LINES} lines.")] = False,
     ledger: LedgerUrl = "",
     json: Json = False,
 ) -> None:
@@ -46,7 +46,7 @@ def tree(
 
     `*` is a turn, `o` one that is open, `#` a compaction, `~` one taken back, `:` turns about which there is nothing
     to say, `!` what is damaged; that is named on standard error, and the exit code is 3. With LABEL, its workers are
-    drawn too. `nexus session fork LABEL NEW --at TURN` begins at any closed turn.
+    drawn too. `nexus session fork LABEL NEW --at TURN` begins at any closed turn, and --all lists them all.
     """
     from nexus_core.cli.session.branches import find_trees, read_lines  # noqa: PLC0415 - other commands do not need it
     from nexus_core.cli.session.damage import tell_damage  # noqa: PLC0415 - as above
@@ -60,7 +60,9 @@ def tree(
         if label is not None:
             chosen.add(find_session(nexus.ledger, label).label)
             damaged = [each for each in damaged if each.label in chosen]
-        read = _noting_damage(((each, [*read_lines(nexus.ledger, each, records)]) for each in trees), damaged)
+        read = _noting_damage(
+            ((each, [*read_lines(nexus.ledger, each, records, unfolded=everything)]) for each in trees), damaged
+        )
         if json:
             some = [*_enough(read, None if everything else _LINES)]
             document = [_facts(each, lines) for each, lines in some]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.dialects.fields import at, mapping_in, shown, take_text, take_words, without
+from nexus_core.dialects.fields import at, mapping_in, named, shown, take_text, take_words, without
 from nexus_core.dialects.plain import plain_mapping
 from nexus_core.dialects.tools import anthropic, gemini, openai
 from nexus_core.errors import MessageError
@@ -47,7 +47,7 @@ def read_tools(items: Iterable[object], api: str) -> tuple[Tool, ...]:
             if isinstance(item, Tool):
                 tools.append(item)
             else:
-                block = plain_mapping(item)
+                block = _block_of(item)
                 tools += _SHAPES[_shape_of(block, api)](block, index)
     return tuple(tools)
 
@@ -55,6 +55,19 @@ def read_tools(items: Iterable[object], api: str) -> tuple[Tool, ...]:
 def write_tools(tools: Sequence[Tool], api: str) -> list[dict[str, Any]]:
     """Definitions in an API's shape; tools that another provider runs itself are left out."""
     return _WRITERS[api](tools)
+
+
+def _block_of(item: object) -> dict[str, Any]:
+    try:
+        return plain_mapping(item)
+    except MessageError:
+        if not callable(item):
+            raise
+    raise MessageError(
+        f"expected the description of a tool, not {named(item)}",
+        hint="Tool(name=…, description=…, parameters={…}) describes one, or your API's own shape does; "
+        "Nexus does not run functions",
+    )
 
 
 def _shape_of(block: dict[str, Any], api: str) -> str:
@@ -65,7 +78,7 @@ def _shape_of(block: dict[str, Any], api: str) -> str:
         return "anthropic"
     if "inputSchema" in block:
         return "mcp"
-    if gemini.is_element(block) or (api == "gemini" and "name" not in block):
+    if gemini.is_element(block) or (api == "gemini" and gemini.may_be_element(block)):
         return "gemini"
     if isinstance(kind, str):
         # Built-in tools of Anthropic and of OpenAI look alike; custom functions that are flat are OpenAI's.

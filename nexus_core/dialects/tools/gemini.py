@@ -37,6 +37,11 @@ def is_element(block: dict[str, Any]) -> bool:
     return not ("name" in block or "type" in block) and any(_camel(key) in {*_DECLARATIONS, *_OWN} for key in block)
 
 
+def may_be_element(block: dict[str, Any]) -> bool:
+    """Whether something may be one that is newer than what is known here: fields that are options of a tool."""
+    return "name" not in block and bool(block) and all(isinstance(value, dict | list) for value in block.values())
+
+
 def read(block: dict[str, Any], element: int) -> list[Tool]:
     """One element: a tool for each function, and one for whatever else stands in it."""
     if "name" in block:

@@ -9,7 +9,7 @@ from nexus_core.errors import UnknownNameError, UsageError
 from nexus_core.session.arguments import read_text
 from nexus_core.session.asking.occasion import EVENT
 from nexus_core.session.options import ALL, options
-from nexus_core.values.request import Request
+from nexus_core.values.request import DEFAULT_MODE, Request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,6 +66,7 @@ def options_of(request: Request) -> Options:
         permissions=request.permissions,
         task=request.task or None,
         skills=request.skills,
+        mode=None if request.mode == DEFAULT_MODE else request.mode,
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 
-from nexus_core.dialects.fields import named
+from nexus_core.dialects.fields import named, shown
 from nexus_core.dialects.finding import dialect, recognise
 from nexus_core.errors import MessageError
 from nexus_core.values.conversation import Reply
@@ -22,6 +23,17 @@ _FIELDS = {
     "stop_reason": "anthropic",
 }
 """What only one API has in its replies and in the pieces of a stream; the first that is there decides."""
+_USUAL = {
+    "openai": ("choices", "object", "created", "system_fingerprint"),
+    "anthropic": ("stop_reason", "content", "stop_sequence"),
+    "gemini": ("candidates", "usageMetadata", "usage_metadata", "modelVersion", "model_version", "responseId"),
+    "responses": ("output", "object", "created_at", "status", "output_text", "incomplete_details"),
+}
+"""What whole replies have; first what no reply of that API is without."""
+_MOST_SHOWN = 6
+"""So many fields are named of what is none."""
+_MOST_COMPARED, _LONGEST, _ALIKE = 20, 40, 0.8
+"""So many fields of what is none are compared, so much of each, and so alike are those that are nearly called so."""
 _SPEAKERS = ("assistant", "model")
 """What APIs call the model in its messages."""
 _END = "stop_reason"
@@ -44,7 +56,7 @@ def read_reply(given: object) -> Reply:
     name = _name_of(given)
     if not name:
         _refuse_error(given)
-        raise MessageError(f"expected a reply or a result, not {named(given)}", hint=_what_to_do(given))
+        raise _unknown(given)
     return dialect(name).read_reply(given)
 
 
@@ -80,11 +92,33 @@ def _refuse_error(given: object) -> None:
             raise MessageError(f"this is an error of the API{what}", path="error", hint=hint)
 
 
-def _what_to_do(given: object) -> str:
+def _unknown(given: object) -> MessageError:
+    seen = [key for key in given if isinstance(key, str)] if isinstance(given, Mapping) else []
+    fields = (
+        f" with {', '.join(map(shown, seen[:_MOST_SHOWN]))}{', …' if len(seen) > _MOST_SHOWN else ''}" if seen else ""
+    )
+    return MessageError(f"expected a reply or a result, not {named(given)}{fields}", hint=_what_to_do(given, seen))
+
+
+def _what_to_do(given: object, seen: Sequence[str]) -> str:
     role = given.get("role") if isinstance(given, Mapping) else getattr(given, "role", None)
     if role == "user":
         return "ask(…) takes the user's words, and opens a turn"
-    return "give what an SDK returned, the model's message, call.result(…), or AgentResult(…)"
+    takes = "give what an SDK returned, the model's message, call.result(…), or AgentResult(…)"
+    api = _nearest(seen)
+    return f"nearest is a reply of {api}, which has {_USUAL[api][0]!r}; {takes}" if api else takes
+
+
+def _nearest(seen: Iterable[str]) -> str:
+    """The API whose replies have the most of these fields, or of some that are nearly called so; "" for none."""
+    from difflib import get_close_matches  # noqa: PLC0415 - most is a reply
+
+    names = [name[:_LONGEST] for name in islice(seen, _MOST_COMPARED)]
+    alike = {
+        api: sum(bool(get_close_matches(name, usual, 1, _ALIKE)) for name in names) for api, usual in _USUAL.items()
+    }
+    nearest = max(alike, key=lambda api: alike[api])
+    return nearest if alike[nearest] else ""
 
 
 def _name_of(given: object) -> str:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from nexus_core.errors import TurnError, UsageError
-from nexus_core.session.arguments import read_step
+from nexus_core.session.arguments import read_text
+from nexus_core.session.steps.recorded import RecordedStep
 from nexus_core.session.steps.walking import is_in_thread, walk_back
+from nexus_core.values.ledger import Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nexus_core.values.ledger import Ledger, SessionRecord, Step
+    from nexus_core.values.ledger import Ledger, SessionRecord
 
 SHORTEST = 4
 """Fewer characters name nothing; too many steps would have them."""
@@ -20,6 +24,17 @@ WHOLE = 26
 MOST = 8
 """So many steps are listed of those that could be meant."""
 _SIGNS = frozenset("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
+
+
+def read_step(given: object, name: str = "a step") -> str:
+    """The name of a step, which may be given itself.
+
+    Raises:
+        UsageError: It is neither.
+    """
+    return read_text(
+        given.id if isinstance(given, RecordedStep | Step) else given, name, hint="give a step, or its id: step.id"
+    )
 
 
 def find_named(ledger: Ledger, name: object, tip: Step | None = None) -> Step | None:
@@ -55,6 +70,16 @@ def find_similar(ledger: Ledger, part: str, tip: Step | None) -> list[Step]:
     )
 
 
+def steps_of_turn(ledger: Ledger, first: Step) -> list[Step]:
+    """The steps of the turn that begins with one, oldest first; the first alone where no session leads there."""
+    for record in ledger.sessions(status=None):
+        tip = None if record.tip is None else ledger.step(record.tip)
+        if tip is not None and is_in_thread(ledger, first, tip):
+            back = takewhile(lambda step: step.position >= first.position, walk_back(ledger, tip.id))
+            return [step for step in back if step.turn == first.turn][::-1]
+    return [first]
+
+
 def end_of_turn(ledger: Ledger, record: SessionRecord, at: str) -> Step:
     """The step with which a closed turn of a session ended.
 
@@ -71,7 +96,8 @@ def end_of_turn(ledger: Ledger, record: SessionRecord, at: str) -> Step:
     step = None if tip is None else find_named(ledger, at, tip)
     if step is None or tip is None:
         raise UsageError(
-            f"there is no step {at!r} in session {record.label!r}", hint="`nexus session tree` lists those to fork from"
+            f"there is no step {at!r} in session {record.label!r}",
+            hint=f"`nexus session tree {quote(record.label)} --all` lists the turns to fork from",
         )
     if step.closes:
         return step

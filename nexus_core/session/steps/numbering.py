@@ -27,6 +27,8 @@ def turns_with(tip: Step | None, step: NewStep) -> dict[str, object]:
 
 def turns_until(tail: Tail, tip: Step) -> int:
     """The number that is written down, and the turns since; where there is none, as many as all steps say."""
+    if isinstance(written := tip.data.get("turns"), int):
+        return written  # whatever lies around it need not be read
 
     def is_numbered(steps: Sequence[Step]) -> bool:
         return any("turns" in step.data for step in steps)

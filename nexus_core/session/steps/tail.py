@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -114,14 +115,15 @@ class Tail:
         """Read on until a step is known."""
         if tip in self._positions:
             return
+        newer: list[Step] = []
         if self._steps:
-            last = self._steps[-1].id
-            newer = self._ledger.thread(tip, first=last)
-            if newer and newer[0].id == last:
-                self._keep(newer[1:])
-                return
-            self._steps.clear()
-            self._positions.clear()
+            with suppress(LedgerError):  # it is farther back than all that is known, or of another branch
+                newer = self._ledger.thread(tip, first=self._steps[-1].id)
+        if newer and newer[0].id == self._steps[-1].id:
+            self._keep(newer[1:])
+            return
+        self._steps.clear()
+        self._positions.clear()
         self._keep(self._ledger.thread(tip, limit=CHUNK))
 
     def _reach(self, position: int) -> None:

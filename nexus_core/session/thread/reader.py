@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nexus_core.assembly.tools import read_tools
 from nexus_core.errors import ConfigError, FileError
 from nexus_core.session.asking.planning import Planner
+from nexus_core.session.options import mode_in
 from nexus_core.session.steps.state import State
 from nexus_core.values.request import Request
 from nexus_core.values.settings import Settings
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from nexus_core.session.steps.tail import Tail
     from nexus_core.values.conversation import Tool
     from nexus_core.values.finding import Finding
-    from nexus_core.values.ledger import Ledger
+    from nexus_core.values.ledger import Ledger, SessionRecord
     from nexus_core.values.request import Mode
 
 
@@ -37,26 +38,41 @@ class ThreadReader:
         place: Where it lives.
         label: Its name; "" for a conversation that is not kept.
         options: What the caller says about it.
-        mode: How the agent is driven.
+
+    Attributes:
+        left: The directory that it was taken away from; "" where it stayed, or somebody was told.
     """
 
-    def __init__(self, place: Place, label: str, options: Options, mode: Mode = "repl") -> None:
+    def __init__(self, place: Place, label: str, options: Options) -> None:
         self.label = label
         self.place = place
         self.options = options
-        self._mode = mode
+        self.left = ""
         self._known_tools: dict[str, tuple[Tool, ...]] = {}
         self._settings: Settings | None = None
+        self._seen = State(None, None, None)
 
     def read(self) -> State:
         """Where it stands now."""
         record = self._ledger.session(self.label) if self.label else None
         if record is None or record.tip is None:
-            return State(record, None, None)
+            self._seen = State(record, None, None)
+            return self._seen
         from nexus_core.session.steps.turns import Turn  # noqa: PLC0415 - not for what is not kept
 
         turn = Turn(self.tail.turn(record.tip))
-        return State(record, turn.steps[-1], turn)
+        self._seen = State(record, turn.steps[-1], turn)
+        return self._seen
+
+    def describe(self) -> str:
+        """Its name, and what is known of it so far: nothing is looked up, so that nobody has to wait."""
+        from nexus_core.text.console import counted  # noqa: PLC0415 - only for people who look
+
+        model = self.model(self._seen, self._settings or Settings())
+        turns = None if self._seen.tip is None else self._seen.tip.data.get("turns")
+        told = [f"model={model!r}"] if model else []
+        told += [counted(turns, "turn")] if isinstance(turns, int) else []
+        return ", ".join([repr(self.label), *told])
 
     def labels(self) -> list[str]:
         """The names of all sessions."""
@@ -84,9 +100,17 @@ class ThreadReader:
         plan = Planner(self.place, tail, state, standing, model).plan(said)
         if self.label and not model:
             findings = (*findings, _nobody_named())
+        if left := self.left or (self.left_by(state.record) if state.record else ""):
+            findings = (*findings, _moved(self.label, left, self.place.cwd))
         if tail is not None and (changed := tail.changed()):
             findings = (*findings, _changed(changed))
         return plan._replace(call=plan.call._replace(findings=(*findings, *plan.call.findings)))
+
+    def left_by(self, record: SessionRecord) -> str:
+        """The directory in which something was last asked in it, if what is said here takes it elsewhere; else ""."""
+        kept, here = record.data.get("cwd"), str(self.place.cwd)
+        is_bound = record.tip is None or "inherits" in record.data  # nothing comes along, or it stays where it was sent
+        return kept if isinstance(kept, str) and kept != here and not is_bound else ""
 
     @property
     def _ledger(self) -> Ledger:
@@ -114,12 +138,12 @@ class ThreadReader:
         epoch = epochs.read(state.epoch) if state.epoch else None
         if epoch is None or epoch.basis.get("reloads", 0) != state.reloads:
             raise error
-        found = surroundings.last_look(self._places(state), self._mode)
+        found = surroundings.last_look(self._places(state), self._mode(state))
         if found is not None:
             self._settings = found[-1][1].settings
             return surroundings.stand(found, self._fields(state, self._settings))
         self._settings = epochs.setup(state.setup) if state.setup else Settings()
-        request = Request(cwd=self._places(state)[-1], home=self.place.home, mode=self._mode)
+        request = Request(cwd=self._places(state)[-1], home=self.place.home, mode=self._mode(state))
         request = replace(request, **self._fields(state, self._settings)).standing
         from nexus_core.assembly.frozen_standing import FrozenStanding, agrees  # noqa: PLC0415 - seldom needed
 
@@ -133,12 +157,16 @@ class ThreadReader:
         """The circumstances that the caller decides."""
         fields = {"permissions": ()} | self.options.over(state.kept)
         fields.pop("model", None)
+        fields["mode"] = self._mode(state)
         return fields | {"tools": self._given_tools(state, settings), "session": self.label}
 
     def _look(self, state: State) -> list[Seen]:
-        found = self.place.surroundings.look(self._places(state), self._mode)
+        found = self.place.surroundings.look(self._places(state), self._mode(state))
         self._settings = found[-1][1].settings
         return found
+
+    def _mode(self, state: State) -> Mode:
+        return mode_in(self.options.over(state.kept))
 
     def _places(self, state: State) -> list[Path]:
         inherited = state.kept.get("inherits")
@@ -157,7 +185,15 @@ class ThreadReader:
 def _nobody_named() -> Finding:
     from nexus_core.values.finding import Finding  # noqa: PLC0415 - most say whom they ask
 
-    return Finding("no-model", "nobody is named to be asked; model=… or --model names a model, or provider.model")
+    return Finding("no-model", "No model is set: pass --model (in Python model=…), or set provider.model")
+
+
+def _moved(label: str, left: str, here: Path) -> Finding:
+    from nexus_core.text.visible import visible_line  # noqa: PLC0415 - most sessions stay where they are
+    from nexus_core.values.finding import Finding  # noqa: PLC0415 - as above
+
+    was = f"session {label!r} was last asked in {left}, and what was said there goes along to {here}"
+    return Finding("other-directory", visible_line(f"{was}; go on with it here, or begin another under another name"))
 
 
 def _changed(steps: Sequence[str]) -> Finding:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_core.assembly.call import assemble
 from nexus_core.errors import ExistsError, NexusError
-from nexus_core.session.arguments import read_label, read_step
 from nexus_core.session.caching import cache_of
 from nexus_core.session.place import RESULT_TOKENS, number
 from nexus_core.session.replaying import find_step, replay, sent_before
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
 PUT_TOGETHER = ("input", "sealed")
 """The steps that depend on files: a session works in the directory in which these were made last."""
-INHERITED = ("renderer", "permissions")
+INHERITED = ("renderer", "permissions", "mode")
 """What a worker has from the session that made it, besides its model."""
 
 
@@ -56,9 +55,15 @@ class Thread(ThreadReader):
         """The newest steps, some dozens of them."""
         return () if state.tip is None else self.tail.newest(state.tip.id, lambda _: True)
 
-    def messages(self, tip: Step) -> tuple[Message, ...]:
-        """What was said: the latest summary and what it keeps, or all."""
-        return tuple(sent.message for sent in read_thread(self.tail, tip, Weightless(), Bounds()))
+    def messages(self, tip: Step, *, as_said: bool = False) -> tuple[Message, ...]:
+        """What was said: the latest summary and what it keeps, or all.
+
+        Args:
+            tip: The newest step.
+            as_said: Whether what was asked is given in its own words, and not as it was sent.
+        """
+        sent = read_thread(self.tail, tip, Weightless(), Bounds())
+        return tuple((as_said and each.said) or each.message for each in sent)
 
     def spent(self, tip: Step) -> Usage:
         """What it has cost, from its first turn on."""
@@ -113,6 +118,7 @@ class Thread(ThreadReader):
         new = replace(new, data={name: value for name, value in data.items() if name != "cut" or value is not None})
         added = self._ledger.append(record.label, new, after=None if state.tip is None else state.tip.id)
         self.tail.add(added)
+        self._seen = State(record, added, None)
         return added
 
     def seal(self, seal: Seal, state: State) -> Step:
@@ -129,6 +135,8 @@ class Thread(ThreadReader):
         record = self._ledger.session(self.label)
         if record is not None:
             news = self._news(record, is_put_together=is_put_together)
+            if "cwd" in news:
+                self.left = self.left_by(record)
             return self._ledger.update(self.label, data={**record.data, **news}) if news else record
         data = {"model": "", "cwd": str(self.place.cwd), **self.options.said}
         try:
@@ -145,13 +153,12 @@ class Thread(ThreadReader):
 
     def fork(self, label: str, at: str | None) -> Thread:
         """A session that begins where a closed turn of this one ended, by default the last."""
-        label, at = read_label(label), None if at is None else read_step(at, "at")
         record = self._ledger.session(self.label)
         head, data = (record.head, record.data) if record else (None, {})
         if at is not None:
             head = end_of_turn(self._ledger, record or SessionRecord(label=self.label), at).id
         self._ledger.create(label, head=head, origin=self.label, data=_without_parent(data))
-        return Thread(self.place, label, self.options, self._mode)
+        return Thread(self.place, label, self.options)
 
     def spawn(self, orders: Orders) -> Thread:
         """A worker with a task, made if it is not there."""
@@ -162,7 +169,7 @@ class Thread(ThreadReader):
         options = worker_options(orders, self._given_tools(state, settings))
         made["model"] = options.model or self.model(state, settings)
         record = hire(self.place, self.label, state, orders, made)
-        return Thread(self.place, record.label, options, self._mode)
+        return Thread(self.place, record.label, options)
 
     # ---- what it goes by ------------------------------------------------------------------------------------
 

@@ -38,16 +38,12 @@ def nexus_static_sections(request: Request, loaded: Loaded) -> list[Section]:
 
 @hookimpl
 def nexus_diagnose(loaded: Loaded) -> list[Finding]:
-    """Guides that cannot be offered, and what is odd about others."""
-    if not any(map(may_have_guides, loaded.layers)):
+    """Guides that cannot be offered, what is odd about others, and settings that name one that is not there."""
+    if not loaded.settings.get(DIRECTORY) and not any(map(may_have_guides, loaded.layers)):
         return []
-    from nexus_core import Finding  # noqa: PLC0415 - only `nexus doctor` asks
-    from nexus_plugins.skills._guides import find_guides  # noqa: PLC0415 - as above
+    from nexus_plugins.skills._diagnosis import diagnose  # noqa: PLC0415 - only `nexus doctor` asks
 
-    return [
-        Finding("odd-skill" if fault.is_used else "unusable-skill", fault.message, fault.path, fault.line)
-        for fault in find_guides(loaded).faults
-    ]
+    return diagnose(loaded)
 
 
 def may_have_guides(layer: Layer) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,11 +17,13 @@ import pytest
 from nexus_core import Nexus
 from nexus_core.cli.session.commands import app
 from tests.cli.session.conftest import Talk, TypeIn
-from tests.conftest import ROOT, Cli
+from tests.conftest import ROOT, Cli, Outcome
 from tests.dialects.support import Loopback, listening
 from tests.session.support import TOOLS, calls, says
 
 HOW_TO = (ROOT / "docs/how-to/keep-a-session.md").read_text(encoding="utf-8")
+MOVING = (ROOT / "docs/how-to/move-to-postgresql.md").read_text(encoding="utf-8")
+PLACES = {"home": "~/.nexus3", "server": "postgresql://nexus@db.example.org/nexus"}
 REFERENCE = (ROOT / "docs/reference/session-commands.md").read_text(encoding="utf-8")
 
 
@@ -72,6 +75,64 @@ def test_the_script_of_the_page_runs_a_whole_loop_and_goes_on_after_a_crash(
     assert found[0] == ("print('it expires')", False)
     assert "No such file or directory" in found[1][0]
     assert found[1][1]
+
+
+def follow(commands: list[str], cli: Cli, **places: str) -> list[Outcome]:
+    """Do what a page says, with other places than it names; what `nexus` answered."""
+    answers = []
+    for command in commands:
+        for named, place in places.items():
+            command = command.replace(PLACES[named], place)  # noqa: PLW2901 - one after the other
+        if command.startswith("nexus "):
+            answers.append(cli(*shlex.split(command)[1:]))
+        else:
+            subprocess.run(["/bin/sh", "-c", command], check=True)
+    assert [answer.err for answer in answers if answer.code] == []
+    return answers
+
+
+def test_the_commands_of_the_page_get_rid_of_a_secret(
+    cli: Cli, talk: Talk, nexus: Nexus, nexus_home: Path, work: Path
+) -> None:
+    talk("bread", "How much flour?")
+    talk("cake", "How much sugar?").fork("cheap-cake")
+    talk("auth-bug", "The key of the door is 4711-0815.")
+    nexus.ledger.update("cake", status="archived")
+    nexus.close()
+    section = HOW_TO.partition("## Get rid of a secret")[2]
+
+    answers = follow(re.findall(r"^\$ (.*)$", section, re.MULTILINE), cli, home=str(nexus_home))
+
+    assert "auth-bug" in answers[0].out
+    assert {line.split()[0] for line in answers[-1].out.splitlines()[1:]} == {"bread", "cake", "cheap-cake"}
+    left = [path for place in (nexus_home, work) for path in place.rglob("*") if path.is_file()]
+    assert nexus_home / "ledger.db" in left
+    assert not [path for path in left if b"4711-0815" in path.read_bytes()]
+
+
+def test_the_commands_of_the_page_move_everything_into_another_ledger_and_back(
+    cli: Cli, talk: Talk, nexus: Nexus, work: Path
+) -> None:
+    moves_everything(cli, talk, nexus, f"sqlite:///{work}/server.db")
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_page_move_everything_to_a_server_and_back(
+    cli: Cli, talk: Talk, nexus: Nexus, database: str
+) -> None:
+    moves_everything(cli, talk, nexus, database)
+
+
+def moves_everything(cli: Cli, talk: Talk, nexus: Nexus, server: str) -> None:
+    talk("main", "one", "two").fork("other")
+    nexus.close()
+    exported = cli("session", "export", "main", "--all").out
+
+    answers = follow("".join(re.findall(r"```sh\n(.*?)```", MOVING, re.DOTALL)).splitlines(), cli, server=server)
+
+    assert {line.split()[0] for line in answers[5].out.splitlines()[1:]} == {"main", "other"}
+    assert cli("session", "export", "main", "--all").out == exported
+    assert cli("session", "export", "main", "--all", "--ledger", "backup.db").out == exported
 
 
 def test_every_command_and_every_option_of_record_is_on_the_page() -> None:

@@ -79,6 +79,24 @@ def test_no_hint_about_a_request_speaks_of_python(cli: Cli, command: tuple[str, 
     assert not PYTHON.search(outcome.err), outcome.err
 
 
+@pytest.mark.parametrize("command", ["delete", "rm"])
+def test_whoever_wants_to_delete_a_session_is_told_what_there_is_instead(cli: Cli, command: str) -> None:
+    outcome = cli("session", command, "resting")
+
+    assert outcome.code == 2
+    assert "nothing is ever deleted from a ledger" in outcome.err
+    assert "`nexus session archive LABEL` puts a session away" in outcome.err
+    assert "Get rid of a secret" in outcome.err
+
+
+def test_a_command_that_is_misspelt_is_answered_with_the_nearest(cli: Cli) -> None:
+    outcome = cli("session", "exprot", "resting")
+
+    assert outcome.code == 2
+    assert "unknown command 'exprot'" in outcome.err
+    assert "did you mean 'export'?" in outcome.err
+
+
 @pytest.mark.usefixtures("sessions")
 def test_who_says_something_while_a_turn_is_open_is_told_which_commands_help(cli: Cli) -> None:
     outcome = cli("assemble", "More", "--session", "asked")

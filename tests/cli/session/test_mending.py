@@ -135,6 +135,16 @@ def test_everything_is_saved_from_a_file_whose_rows_are_whole(
     assert "re three" in cli("session", "show", "main", "--ledger", "saved.db").out
 
 
+def test_a_sound_ledger_is_copied_with_every_step(cli: Cli, steps: Steps, work: Path) -> None:
+    tried = cli("session", "copy", "copied.db", "--dry-run")
+    copied = cli("session", "copy", "copied.db")
+
+    assert (tried.code, copied.code) == (0, 0)
+    assert copied.err.endswith(f" in sqlite:///{work}/copied.db.\n")
+    with Nexus(ledger=f"sqlite:///{work}/copied.db") as nexus:
+        assert [step.chain for step in nexus.ledger.thread(steps[-1].id)] == [step.chain for step in steps]
+
+
 def test_what_is_lost_is_told_and_the_rest_is_saved(cli: Cli, steps: Steps, path: Path) -> None:
     turn = steps[3].turn
     tamper(path, "update steps set tokens = 99 where id = ?", steps[4].id)

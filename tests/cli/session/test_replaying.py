@@ -12,7 +12,13 @@ from nexus_core.dialects.finding import NAMES
 from nexus_core.testing import write_files
 from tests.cli.session.conftest import Talk
 from tests.conftest import Cli
-from tests.session.support import says
+from tests.session.support import calls, says
+
+
+def steps_of(cli: Cli, label: str) -> list[str]:
+    """The steps of the turns that `show` prints."""
+    turns = json.loads(cli("session", "show", label, "--json").out)["turns"]
+    return [step["id"] for turn in turns for step in turn["steps"]]
 
 
 @pytest.mark.parametrize("api", NAMES)
@@ -53,6 +59,51 @@ def test_json_has_everything_that_is_known(cli: Cli, talk: Talk, nexus: Nexus) -
 
     assert (document["schema"], document["model"]) == (1, "claude-sonnet-4")
     assert {placed["zone"] for placed in document["placements"]} == {"static", "current"}
+
+
+def test_a_turn_stands_for_its_last_reply_and_a_session_for_its_last_turn(cli: Cli, talk: Talk) -> None:
+    session = talk("s", "Why?")
+    session.ask("And then?")
+    called = session.record(calls("t1", name="msg_2"))
+    session.record(called.tool_calls[0].result("Nothing."))
+    session.next()
+    last = session.record(says("So.", name="msg_3"))
+    session.fork("other").ask("But?")
+    first = steps_of(cli, "s")[0]
+
+    sent = {name: cli("session", "replay", name, "--dialect", "openai") for name in (last.id, last.turn, "s")}
+
+    assert {outcome.code for outcome in sent.values()} == {0}
+    assert len({outcome.out for outcome in sent.values()}) == 1
+    assert json.loads(sent["s"].out)["messages"][-1]["role"] == "tool"
+    assert json.loads(cli("session", "replay", first, "--dialect", "openai").out)["messages"][-1]["role"] == "user"
+
+
+def test_a_turn_that_nobody_has_answered_yet_is_what_was_sent_in_it(cli: Cli, talk: Talk) -> None:
+    session = talk("s")
+    sent = session.ask("Why?").to("openai")
+    turn = steps_of(cli, "s")[0]
+
+    assert json.loads(cli("session", "replay", turn, "--dialect", "openai").out) == json.loads(json.dumps(sent))
+
+
+def test_a_turn_that_was_given_up_stands_for_the_last_reply_in_it(cli: Cli, talk: Talk) -> None:
+    session = talk("s")
+    sent = session.ask("Why?").to("openai")
+    turn = session.record(calls("t1")).turn
+    session.interrupt()
+
+    assert json.loads(cli("session", "replay", turn, "--dialect", "openai").out) == json.loads(json.dumps(sent))
+
+
+def test_a_session_in_which_nothing_was_answered_says_what_can_be_seen(cli: Cli, talk: Talk) -> None:
+    talk("s").ask("Why?")
+
+    outcome = cli("session", "replay", "s")
+
+    assert outcome.code == 2
+    assert "Nexus has sent nothing in session 's' yet that was answered" in outcome.err
+    assert "`nexus assemble --session s` prints what would be sent" in outcome.err
 
 
 def test_a_step_that_is_not_there_is_refused(cli: Cli, talk: Talk) -> None:

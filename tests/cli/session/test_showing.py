@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +14,22 @@ from nexus_core.testing import write_files
 from nexus_core.values.agent_result import AgentResult
 from nexus_core.values.ledger import NewStep
 from nexus_core.values.message import Message
-from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text
+from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from tests.cli.session.conftest import Talk
 from tests.conftest import Cli, Outcome
 from tests.ledger.test_chain import tamper
 from tests.session.support import calls, says
 
+NAME = re.compile(r" \[([0-9A-Z]{6})\]$", re.MULTILINE)
 MODEL = "claude-sonnet-4-20250514"
 COST = "240 in (83% cached), 50 out (20 reasoning), 30 put into the cache"
 
 
 def body(outcome: Outcome) -> list[str]:
-    """What is printed of the turns, without their headings."""
+    """What is printed of the turns, without their headings and the names of steps."""
     assert outcome.code == 0
     lines = outcome.out.partition("\n\n")[2].splitlines()
-    return [line for line in lines if not line.startswith("Turn ")]
+    return [NAME.sub("", line) for line in lines if not line.startswith("Turn ")]
 
 
 def test_a_turn_tells_who_said_what_which_tools_were_called_and_what_it_cost(cli: Cli, talk: Talk) -> None:
@@ -200,10 +202,67 @@ def test_one_step_is_shown_whole_with_all_that_is_known_of_it(cli: Cli, talk: Ta
     text = cli("session", "show", "s", "--step", long.id).out
     facts = json.loads(cli("session", "show", "s", "--step", long.id, "--json").out)["step"]
 
+    assert re.match(rf"Step {long.id}, result, \d{{4}}-\d\d-\d\d \d\d:\d\d\ntool look \(t1\) \[\w{{6}}\]\n  x\n", text)
     assert text.count("\n  x") == 50
     assert text.endswith("  end\n")
-    assert f"digest      {facts['digest']}" in text
     assert (facts["id"], facts["kind"], facts["position"]) == (long.id, "result", 3)
+
+
+def test_all_that_is_known_of_a_step_stands_behind_its_words_and_only_on_demand(cli: Cli, talk: Talk) -> None:
+    session = talk("s", "Why?")
+    session.ask("And?")
+    step = session.record(says("So.", name="msg_2"))
+
+    short, full = (cli("session", "show", "s", "--step", step.id, *more).out for more in ((), ("--full",)))
+    facts = json.loads(cli("session", "show", "s", "--step", step.id, "--json").out)["step"]
+
+    assert full.startswith(short)
+    known = dict(line.split(maxsplit=1) for line in full[len(short) :].splitlines() if line)
+    assert (known["digest"], known["turn"], known["data.model"]) == (facts["digest"], step.turn, MODEL)
+    assert "null" not in known.values()
+    assert facts["digest"] not in short
+
+
+def test_the_end_of_a_steps_name_is_shown_and_can_be_given_back(cli: Cli, talk: Talk) -> None:
+    session = talk("s")
+    session.ask("Why?")
+    step = session.record(calls("t1"))
+    session.record(step.tool_calls[0].result("Nothing."))
+
+    names = NAME.findall(cli("session", "show", "s").out)
+
+    shown = [cli("session", "show", "s", "--step", name).out.partition(", ") for name in names]
+    assert [told.partition(",")[0] for _, _, told in shown] == ["input", "reply", "result"]
+    assert names == [heading.removeprefix("Step ")[-6:] for heading, _, _ in shown]
+
+
+def test_compactions_and_reverts_are_no_turns_that_are_counted(cli: Cli, talk: Talk, nexus: Nexus) -> None:
+    talk("s", "one", "two", "three")
+    tip = nexus.ledger.session("s").tip  # type: ignore[union-attr]
+    compaction = NewStep(kind="compaction", closes=True, data={"summary": "They talked.", "first_kept": None})
+    for step in (compaction, NewStep(kind="revert", closes=True, data={"restores": None})):
+        tip = nexus.ledger.append("s", step, after=tip).id
+
+    outcome = cli("session", "show", "s", "--turns", "1")
+
+    assert outcome.out.count("\nTurn ") == 1
+    assert "\n(2 earlier turns; --all shows all)\n\nTurn " in outcome.out
+    assert [line for line in body(outcome) if line and not line.startswith("assistant")] == [
+        "user",
+        "  three",
+        "  re three",
+        "compaction: keeps nothing",
+        "  They talked.",
+        "revert: no compaction counts",
+    ]
+
+
+def test_a_result_that_does_not_name_its_tool_has_the_name_of_its_call(cli: Cli, nexus: Nexus) -> None:
+    call = Message("assistant", (ToolCall(id="call_19", name="look", arguments={}),))
+    brought = Message("tool", (ToolResult(call_id="call_19", parts=(Text("Nothing."),)),))
+    nexus.session("s").record(AgentResult(messages=[Message("user", "Look."), call, brought]))
+
+    assert "tool look (call_19)" in body(cli("session", "show", "s"))
 
 
 def test_a_step_of_another_session_is_not_shown(cli: Cli, talk: Talk) -> None:

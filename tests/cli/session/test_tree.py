@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -226,6 +227,23 @@ def test_of_one_large_tree_the_first_lines_are_drawn(cli: Cli, nexus: Nexus) -> 
     assert len(outcome.out.splitlines()) == 201
     assert outcome.err == "(4 more lines; --all shows them)\n"
     assert len(cli("session", "tree", "main", "--all").out.splitlines()) == 205
+
+
+def test_whoever_names_no_turn_to_fork_from_is_told_what_lists_them(cli: Cli, talk: Talk) -> None:
+    talk("the main", *map(str, range(7)))
+
+    refused = cli("session", "fork", "the main", "again", "--at", "1")
+    command = re.findall(r"`nexus (.+?)`", refused.err)[0]
+    folded, listed = cli("session", "tree", "the main").out, cli(*shlex.split(command)).out
+
+    assert refused.code == 2
+    assert (": 5 turns" in folded, len(_ID.findall(listed))) == (True, 7)
+    assert cli("session", "fork", "the main", "again", "--at", _ID.findall(listed)[3]).code == 0
+    assert not [
+        item
+        for item in json.loads(cli("session", "tree", "--all", "--json").out)["trees"][0]["branches"][0]["items"]
+        if "folded" in item
+    ]
 
 
 def test_a_session_in_which_nothing_was_said_has_no_tree(cli: Cli, nexus: Nexus) -> None:

@@ -16,7 +16,7 @@ from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.mcp._errors import ServerError
 from nexus_plugins.mcp._running.links import Links
-from nexus_plugins.mcp._running.sifting import sift_tools
+from nexus_plugins.mcp._running.sifting import MOST_TOOLS, sift_tools
 from nexus_plugins.mcp._telling.records import Definition, Record, Unusable, keep_listing, read_record
 from tests.conftest import Cli
 from tests.plugins.mcp.http_world import serving
@@ -67,6 +67,17 @@ def test_one_that_the_sdk_refuses_is_taken_out_with_the_reason(kind: str) -> Non
 
     assert [each["name"] for each in result["tools"]] == ["good", "other"]
     assert [(each.name, each.reason.partition(" or ")[0]) for each in found] == [unusable]
+
+
+@pytest.mark.parametrize("tool", [GOOD, 7], ids=["good", "bad"])
+def test_of_a_list_without_end_the_beginning_is_read(tool: object) -> None:
+    """To say of each of millions what is wrong with it would take all the memory there is."""
+    result = {"tools": [GOOD, *[tool] * (MOST_TOOLS + 1)]}
+
+    unusable = sift_tools(result, VERSION)
+
+    assert unusable[-1] == Unusable("the last 2 of its list", "no more than 10,000 are read")
+    assert len(result["tools"]) + len(unusable) - 1 == MOST_TOOLS
 
 
 @pytest.mark.parametrize("result", [{}, {"tools": 7}, {"tools": []}, {"content": [7]}, {"tools": [GOOD], "x": 1}])

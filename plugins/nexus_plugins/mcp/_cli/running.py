@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from nexus_core import NexusError, UsageError
-from nexus_core.plugin import visible_line
+from nexus_core.plugin import decide_again, visible_line
 from nexus_plugins.mcp._cli.loop import run_loop
 from nexus_plugins.mcp._cli.options import Json, Lenient, Name, Names, app, chosen, in_one_line, look
 from nexus_plugins.mcp._errors import RefusedError, ServerError
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 FINDINGS, PROVIDER = 1, 5
 """Exit codes: a tool failed, a server did."""
+WAITING = "not approved"
+"""The status of a server that waits for a decision."""
 
 
 class Answer(NamedTuple):
@@ -66,28 +68,38 @@ def ask_all(request: Request, loaded: Loaded, servers: Sequence[MCPServerWithOri
 
 @app.command("test", epilog="\b\nExamples:\n  nexus mcp test\n  nexus mcp test github --json")
 def try_servers(ctx: typer.Context, names: Names = None, lenient: Lenient = False, json: Json = False) -> None:
-    """Start servers, see whether they answer, and end them. Exits with 1 if one of them fails."""
+    """Start servers, see whether they answer, and end them.
+
+    Exits with 1 if one of them fails, or waits for your approval.
+    """
     shell: Shell = ctx.obj
     request, loaded = look(shell, lenient=lenient)
     servers = chosen(loaded, names)
     left = [server for server in loaded.servers if not names and server not in servers]
-    if left:
-        told = ", ".join(f"{server.config.name} ({server.status})" for server in left)
-        shell.console.message(visible_line(f"Not started: {told}"))
+    for server in left:
+        shell.console.message(visible_line(f"Not started: {server.config.name}, {_reason(server, request, loaded)}"))
     if not servers:
         shell.console.message("There is no server here that may be started.")
-        return
-    answers = ask_all(request, loaded, servers)
+    answers = ask_all(request, loaded, servers) if servers else []
     if json:
         shell.console.json({"schema": 1, "servers": [_describe(answer) for answer in answers]})
-    else:
+    elif answers:
         rows = [
             (answer.server, "failed" if answer.error else "ok", f"{answer.seconds:.1f} s", _said(answer))
             for answer in answers
         ]
         shell.console.table([("NAME", "STATUS", "TIME", "WHAT"), *rows], styles=["bold"])
-    if any(answer.error for answer in answers):
+    if any(answer.error for answer in answers) or any(server.status == WAITING for server in left):
         raise typer.Exit(FINDINGS)
+
+
+def _reason(server: MCPServerWithOrigin, request: Request, loaded: Loaded) -> str:
+    """Why a server is not started, and what to do about it."""
+    if server.status != WAITING:
+        return server.status
+    if decide_again(server, loaded, request) == "changed":
+        return "changed since you allowed it; `nexus trust diff` shows how, `nexus trust allow` decides"
+    return f"{WAITING}; `nexus trust allow` shows what it would do, and decides"
 
 
 @app.command(epilog='\b\nExamples:\n  nexus mcp call time now\n  nexus mcp call github search \'{"q": "nexus"}\'')
@@ -147,7 +159,8 @@ def _arguments(text: str) -> dict[str, object]:
     except (ValueError, RecursionError):
         pass
     if not isinstance(value, dict):
-        raise UsageError(f"what to run the tool with must be a JSON object{place}", hint="""'{"path": "README.md"}'""")
+        what = f"what to run the tool with must be a JSON object{place}"
+        raise UsageError(what, hint="""for example '{"path": "README.md"}'""")
     return value
 
 

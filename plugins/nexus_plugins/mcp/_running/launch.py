@@ -112,8 +112,10 @@ def _require_allowed(server: MCPServerWithOrigin, loaded: Loaded, request: Reque
         raise RefusedError(name, "is switched off", hint=f"nexus mcp enable {name}")
     decision = decide_again(server, loaded, request) if server.approved else "pending"
     if decision != "allowed":
-        state = "has changed since you allowed it" if decision == "changed" else "is not approved"
-        raise RefusedError(name, state, hint="`nexus trust allow` shows what it would do, and decides")
+        if decision == "changed":
+            hint = "`nexus trust diff` shows how, `nexus trust allow` decides"
+            raise RefusedError(name, "has changed since you allowed it", hint=hint)
+        raise RefusedError(name, "is not approved", hint="`nexus trust allow` shows what it would do, and decides")
 
 
 def _secrets(config: MCPServerConfig, values: Sequence[str], words: Sequence[str]) -> frozenset[str]:

@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from nexus_plugins.mcp._running.line import Line
 
 METHOD = "tools/list"
+MOST_TOOLS = 10_000
+"""How many of a list are looked at: of millions that are none, what is wrong with each would fill the memory."""
 LONGEST_REASON = 200
 """Characters that are told of why a tool cannot be used."""
+_TOO_MANY = f"no more than {MOST_TOOLS:,} are read"
 
 
 class Sifted:
@@ -81,9 +84,12 @@ def sift_tools(result: dict[str, Any], version: str) -> list[Unusable]:
     tools = result.get("tools")
     if not isinstance(tools, list):
         return []
+    unread = len(tools) - MOST_TOOLS
+    result["tools"] = tools = tools[:MOST_TOOLS]
     reasons = _reasons(result, version)
     result["tools"] = [tool for number, tool in enumerate(tools) if number not in reasons]
-    return [Unusable(_name(tools[number], number), reasons[number]) for number in sorted(reasons)]
+    unusable = [Unusable(_name(tools[number], number), reasons[number]) for number in sorted(reasons)]
+    return [*unusable, *([Unusable(f"the last {unread:,} of its list", _TOO_MANY)] if unread > 0 else [])]
 
 
 def _reasons(result: dict[str, Any], version: str) -> dict[int, str]:

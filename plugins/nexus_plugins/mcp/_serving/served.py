@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core import UnknownNameError, UsageError, check
-from nexus_core.plugin import explain, find_named, open_counter, redact, redact_json
+from nexus_core.plugin import cut_around, explain, find_named, open_counter, redact_json, search_session, words_said
 from nexus_plugins.mcp._serving.sessions import MOST_SESSIONS, list_sessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from nexus_core import Message, Nexus
-    from nexus_core.plugin import Ledger, SessionRecord, Step, ToolCall
+    from nexus_core import Nexus
+    from nexus_core.plugin import Ledger, SessionRecord, Step
 
 MOST_STEPS = 50
 """How many steps are told at once."""
@@ -22,8 +21,6 @@ MOST_FOUND = 4_000
 """Characters that a search tells of one message, around what was looked for."""
 MOST_READ = 100_000
 """Characters that `read_steps` tells at once; each message has the same share of them."""
-WITHIN = 10_000
-"""How many steps of a session are looked through."""
 
 
 class Served(NamedTuple):
@@ -58,12 +55,11 @@ def _explain_source(nexus: Nexus, given: Mapping[str, Any]) -> object:
 
 
 def _search_history(nexus: Nexus, given: Mapping[str, Any]) -> object:
-    if not given["text"]:
-        raise UsageError("there is nothing to look for", hint="text must not be empty")
     session = _session(nexus.ledger, given["session"])
     limit = min(int(given.get("limit") or 20), MOST_STEPS)
-    found = nexus.ledger.scan(session.tip, given["text"], limit=limit, within=WITHIN) if session.tip else []
-    return {"session": session.label, "steps": [_told(step, partial(_around, given["text"])) for step in found]}
+    found = search_session(nexus.ledger, session, given["text"], limit=limit)
+    cut = partial(cut_around, sought=given["text"], most=MOST_FOUND)
+    return {"session": session.label, "steps": [_told(step, cut) for step in found]}
 
 
 def _read_steps(nexus: Nexus, given: Mapping[str, Any]) -> object:
@@ -170,27 +166,11 @@ def _session(ledger: Ledger, label: str) -> SessionRecord:
 
 def _told(step: Step, cut: Callable[[str], str]) -> dict[str, object]:
     """A step without secrets; what was said in it as words, as many of them as there is room for."""
-    said = [{"role": message.role, "text": cut(_words(message))} for message in step.messages]
+    said = [{"role": message.role, "text": cut(words_said(message))} for message in step.messages]
     return {"id": step.id, "kind": step.kind, "turn": step.turn, "position": step.position, "messages": said}
-
-
-def _words(message: Message) -> str:
-    calls = [f"[calls {call.name} {_arguments(call)}]" for call in message.tool_calls]
-    results = [f"[result of {result.name}] {result.text}" for result in message.tool_results]
-    return redact("\n".join(filter(None, [message.content, *calls, *results]))).text
-
-
-def _arguments(call: ToolCall) -> str:
-    return json.dumps(call.arguments, ensure_ascii=False) if call.raw is None else call.raw
 
 
 def _from(offset: int, most: int, text: str) -> str:
     """So many characters of a text from a place on, and how many are left."""
     left = len(text) - offset - most
     return text[offset : offset + most] + (f"… [{left:,} more characters]" if left > 0 else "")
-
-
-def _around(sought: str, text: str) -> str:
-    """The part of a long text in which something was found."""
-    at = max(0, min(text.find(sought) - MOST_FOUND // 2, len(text) - MOST_FOUND))
-    return ("…" if at else "") + text[at : at + MOST_FOUND] + ("…" if at + MOST_FOUND < len(text) else "")

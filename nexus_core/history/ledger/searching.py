@@ -1,0 +1,75 @@
+"""Where a text was said: the newest steps of a session, and their words without secrets."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.errors import UsageError
+from nexus_core.history.ledger.reading import words_of
+from nexus_core.text.redaction import redact
+
+if TYPE_CHECKING:
+    from nexus_core.values.ledger import Ledger, SessionRecord, Step
+    from nexus_core.values.message import Message
+    from nexus_core.values.parts import ToolCall
+
+WITHIN = 10_000
+"""How many steps of a session are looked through."""
+
+
+class Quote(NamedTuple):
+    """Words in which something was found, and who said them."""
+
+    role: str
+    text: str
+
+
+def search_session(ledger: Ledger, record: SessionRecord, text: str, *, limit: int) -> list[Step]:
+    """The newest steps of a session in which a text occurs, as it is written; newest first.
+
+    Args:
+        ledger: Where it is.
+        record: The session.
+        text: What to look for.
+        limit: So many are enough.
+
+    Raises:
+        UsageError: There is nothing to look for.
+    """
+    if not text:
+        raise UsageError("there is nothing to look for", hint="text must not be empty")
+    if record.tip is None:
+        return []
+    found = ledger.scan(record.tip, text, limit=2 * limit, within=WITHIN)
+    asked = {step.turn for step in found if step.kind == "input"}
+    # How it was sent repeats what was said, and is a finding only where it says more.
+    return [step for step in found if step.kind != "sealed" or step.turn not in asked][:limit]
+
+
+def words_said(message: Message) -> str:
+    """What a message says, without secrets: words, calls, results."""
+    calls = [f"[calls {call.name} {_arguments(call)}]" for call in message.tool_calls]
+    results = [f"[result of {result.name}] {result.text}" for result in message.tool_results]
+    return redact("\n".join(filter(None, [message.content, *calls, *results]))).text
+
+
+def cut_around(text: str, sought: str, most: int) -> str:
+    """So many characters of a long text around something in it; its beginning where that is not there."""
+    before = max(0, most - len(sought)) // 2
+    at = max(0, min(text.find(sought) - before, len(text) - most))
+    return ("…" if at else "") + text[at : at + most] + ("…" if at + most < len(text) else "")
+
+
+def quote_around(step: Step, sought: str, most: int) -> Quote:
+    """The words of a step in which a text was found, without secrets, as many of them as there is room for."""
+    for message in step.messages:
+        for words in words_of(message):
+            if sought in words:
+                return Quote(message.role, cut_around(redact(words).text, sought, most))
+    said = step.messages[0] if step.messages else None
+    return Quote("", "") if said is None else Quote(said.role, cut_around(words_said(said), sought, most))
+
+
+def _arguments(call: ToolCall) -> str:
+    return json.dumps(call.arguments, ensure_ascii=False) if call.raw is None else call.raw
