@@ -24,7 +24,6 @@ class GrowingHistory:
         messages: All of them, oldest first.
         tokens: What each of them takes.
         sums: The tokens of each group.
-        bytes: How many bytes all messages have in a request, as far as somebody measured.
         sound: Whether every call has its results and every result its call; calls of the last group may wait.
     """
 
@@ -32,15 +31,14 @@ class GrowingHistory:
         self.messages: list[Message] = []
         self.tokens: list[int] = []
         self.sums = RunningSums()
-        self.bytes = 0
         self.sound = True
+        self._bytes = [0]  # of all before each message
         self._starts: list[int] = []
         self._waiting = WaitingCalls()
         self._in_run = False
 
     def append(self, message: Message, tokens: int, size: int = 0) -> None:
         """Add a message to the newest group, or as a new one."""
-        self.bytes += size
         if self._joins(message):
             self.sums.grow(tokens)
         else:
@@ -50,6 +48,7 @@ class GrowingHistory:
             self.sums.append(tokens)
         self.messages.append(message)
         self.tokens.append(tokens)
+        self._bytes.append(self._bytes[-1] + size)
         self._remember(message)
 
     def pick(self, slices: Iterable[slice]) -> list[Sized]:
@@ -59,6 +58,10 @@ class GrowingHistory:
             for start, end in self._spans(slices)
             for sized in zip(self.messages[start:end], self.tokens[start:end], strict=True)
         ]
+
+    def measure(self, slices: Iterable[slice]) -> int:
+        """How many bytes the messages of those groups have in a request, as far as somebody measured."""
+        return sum(self._bytes[end] - self._bytes[start] for start, end in self._spans(slices))
 
     def _spans(self, slices: Iterable[slice]) -> list[tuple[int, int]]:
         spans: list[tuple[int, int]] = []

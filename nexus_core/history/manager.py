@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from nexus_core.values.parts import ResultPart, ToolCall
 
 OVER_BUDGET = "over-budget"
+_EMPTY = measure_options({})
 
 
 class MessageLogger(Protocol):
@@ -205,25 +206,28 @@ class ContextManager:
         budget = self._available - system_tokens - self._tools_tokens
         room = budget
         while True:
-            picked = self._history.pick(self._chosen(room))
+            chosen = self._chosen(room)
+            picked = self._history.pick(chosen)
             kept, findings = self._mended(self._begun(picked))
             tokens = sum(tokens for _, tokens in kept)
             if tokens <= budget or room <= 0:
-                small, too_large = self._made_small(kept, system)
+                small, too_large = self._made_small(kept, self._history.measure(chosen), system)
                 return system, small, (*findings, *_overflow(tokens, budget), *too_large)
             room = smaller_room(room, sum(tokens for _, tokens in picked), tokens, budget)
 
-    def _made_small(self, kept: list[Sized], system: list[Message]) -> tuple[list[Sized], tuple[Finding, ...]]:
+    def _made_small(
+        self, kept: list[Sized], size: int, system: list[Message]
+    ) -> tuple[list[Sized], tuple[Finding, ...]]:
         """Without older pictures and documents, where with them it would be larger than every API takes."""
-        fixed = measure_options({}) + self._tools_bytes + sum(map(measure_message, system))
-        if fixed + self._history.bytes <= NEUTRAL.request_bytes:
+        fixed = _EMPTY + self._tools_bytes + sum(map(measure_message, system))
+        if fixed + size <= NEUTRAL.request_bytes:
             return kept, ()
         from nexus_core.history.hiding import hide_oldest  # noqa: PLC0415 - few conversations are so large
 
-        told, size = hide_oldest([message for message, _ in kept], NEUTRAL.request_bytes - fixed)
+        told, left = hide_oldest([message for message, _ in kept], NEUTRAL.request_bytes - fixed)
         known = {id(message): tokens for message, tokens in kept}
         small = [(message, known.get(id(message)) or self._size(message)) for message in told]
-        return small, _too_large(fixed + size)
+        return small, _too_large(fixed + left)
 
     def _chosen(self, room: int) -> list[slice]:
         if self._history.sums.total <= room:

@@ -477,6 +477,16 @@ def test_older_pictures_are_told_in_words_where_no_api_would_take_them_all() -> 
     assert context.findings == ()
 
 
+def test_what_is_left_out_is_not_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = manager(10)
+    say(context, *["x" * 1_000_000] * 40)  # more than any API takes, though little of it is sent
+    measured: list[Message] = []
+    monkeypatch.setattr("nexus_core.history.hiding.measure_message", measured.append)
+
+    assert len(context.preview()) < 11
+    assert measured == []
+
+
 def test_a_picture_that_no_api_would_take_is_a_finding() -> None:
     context = manager(100_000)
     context.add_user_message([Image(mime="image/png", data="A" * 33_000_000)])
