@@ -102,6 +102,7 @@ def test_the_plugin_of_the_plugins_page_keeps_the_contract(tmp_path: Path) -> No
     assert run([sys.executable, "-c", check], tmp_path, PYTHONPATH=str(tmp_path)) == "[]\n"
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_testing_page_pass(tmp_path: Path) -> None:
     plain, with_pytest = blocks("python", (ROOT / "docs/how-to/test-a-plugin.md").read_text())
     (tmp_path / "test_motto.py").write_text(with_pytest)
