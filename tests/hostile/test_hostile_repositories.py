@@ -20,7 +20,7 @@ from tests.hostile.repositories import CANARY, REPOSITORIES, Repository
 OWN_STYLES = re.compile(r"\x1b\[(?:0|1|2|31|32|33)m")
 MEMORY_LIMIT = 100 * 1024 * 1024
 TIME_LIMIT = 2  # seconds of the processor for one command; each takes less than one
-LOADING = ("show", "show --json", "config show", "trust status", "doctor", "", "a program")
+LOADING = ("show", "show --json", "config show", "trust status", "", "a program")
 ON_A_TERMINAL = ("a stdio server in mcp.json", "escapes in settings", "escapes in texts", "hidden characters")
 TRACED = ("a stdio server in mcp.json", "hooks and commands of git", "modules that shadow others")
 
@@ -61,8 +61,9 @@ def test_looking_at_a_hostile_repository_does_nothing(visit: Visit, repository: 
     assert [text for text in repository.says if text not in report.printed] == []
     assert [text for text in repository.ineffective if text in report.command("config show").out] == []
     codes = {report.command(line).code for line in LOADING}
-    # The doctor lists settings that are wrong and goes on; nobody else does.
-    assert repository.is_refused in {None, codes - {1} == {3}}
+    assert repository.is_refused in {None, codes == {3}}
+    # The doctor lists settings that are wrong and goes on; of what it cannot read, it says no more than the others.
+    assert not repository.is_refused or report.command("doctor").code in {1, 3}
     assert report.memory < MEMORY_LIMIT
     assert {ran.command: ran.seconds for ran in report.commands if ran.seconds > TIME_LIMIT} == {}
 
