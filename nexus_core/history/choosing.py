@@ -196,16 +196,13 @@ class Chooser:
         window = self._window
         for place in kept:
             if window.message(place) is not window.given(place):
-                size, is_hidden = (
-                    window.whole(place),
-                    count_media(window.given(place)) > count_media(window.message(place)),
-                )
+                is_hidden = count_media(window.given(place)) > count_media(window.message(place))
                 yield Decision(
                     action="masked" if is_hidden else "shortened",
                     rule=RULE if is_hidden else "result_tokens",
                     first=place,
                     last=place,
-                    tokens_before=size,
+                    tokens_before=window.whole(place),
                     tokens_after=window.tokens(place),
                 )
         for finding in findings:
