@@ -63,10 +63,10 @@ EDITS = {
     "its sum": "update steps set total = 999 where id = ?",
     "its counter": "update steps set counter = 'd' where id = ?",
     "its kind": "update steps set kind = 'reply' where id = ?",
-    "its turn": "update steps set turn = (select min(id) from steps) where id = ?",
+    "its turn": "update steps set turn = (select id from steps where parent is null) where id = ?",
     "that it closes": "update steps set closes = 0 where id = ?",
-    "its compaction": "update steps set compaction = (select min(id) from steps) where id = ?",
-    "its parent": "update steps set parent = (select min(id) from steps) where id = ?",
+    "its compaction": "update steps set compaction = (select id from steps where parent is null) where id = ?",
+    "its parent": "update steps set parent = (select id from steps where parent is null) where id = ?",
     "its branch": "update steps set branch = (select max(branch) from steps), position = 77 where id = ?",
     "its position": "update steps set position = 77 where id = ?",
     "its digest": "update steps set digest = 'zz' || substr(digest, 3) where id = ?",
@@ -129,7 +129,7 @@ def test_a_step_that_was_put_in_is_named(sqlite: SqliteLedger, path: Path, steps
 
 OTHER_EDITS = {
     "a head": "update sessions set head = null where label = 'work'",
-    "a tip": "update sessions set tip = (select min(id) from steps) where label = 'work'",
+    "a tip": "update sessions set tip = (select id from steps where parent is null) where label = 'work'",
     "a name": "update sessions set label = 'x' where label = 'work'",
     "what is known": """update sessions set data = '{"x":1}' where label = 'work'""",
     "a time": "update sessions set updated = updated + 1 where label = 'work'",
