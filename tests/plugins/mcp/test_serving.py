@@ -170,8 +170,6 @@ def test_what_is_wrong_with_an_argument_is_told_without_all_of_it(nexus: Nexus) 
     assert len(text_of(answer)) <= LONGEST_FAULT + 1
 
 
-# The thread that reads may be about to hand over a line when the loop is gone; anyio then leaves a coroutine behind.
-@pytest.mark.filterwarnings("ignore:coroutine .*task_wrapper. was never awaited:RuntimeWarning")
 def test_a_client_that_no_longer_listens_ends_it(nexus: Nexus) -> None:
     class Gone(BytesIO):
         def write(self, _: object) -> int:

@@ -26,7 +26,7 @@ from nexus_plugins.mcp._running.line import LARGEST_MESSAGE
 from nexus_plugins.mcp._running.lines import Lines
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+    from collections.abc import AsyncIterator, Iterator
 
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.client._transport import TransportStreams
@@ -48,6 +48,7 @@ async def open_wire(source: int, out: BinaryIO) -> AsyncIterator[TransportStream
     wire = _Wire(source, out)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wire.write, tasks.cancel_scope)
+        tasks.start_soon(wire.hear)
         wire.begin()
         try:
             yield wire.incoming, wire.outgoing
@@ -66,8 +67,12 @@ class _Wire:
         self._unanswered: Counter[mcp_types.RequestId] = Counter()
         self._answered = anyio.Event()
         self.silent = anyio.Event()
+        self._room = threading.Semaphore()
+        self._read: MemoryObjectSendStream[bytes | None]
+        self._lines: MemoryObjectReceiveStream[bytes | None]
         self._heard: MemoryObjectSendStream[SessionMessage | Exception]
         self._told: MemoryObjectReceiveStream[SessionMessage]
+        self._read, self._lines = anyio.create_memory_object_stream[bytes | None](1)
         self._heard, self.incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         self.outgoing, self._told = anyio.create_memory_object_stream[SessionMessage](MOST_AT_ONCE)
 
@@ -76,18 +81,24 @@ class _Wire:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self) -> None:
-        with suppress(OSError):
-            for line in _read(self._source):
-                if not self._run(partial(self._take, line)):
-                    return
-        self._run(self._finish)
-
-    def _run(self, work: Callable[[], Coroutine[None, None, None]]) -> bool:
+        # Functions are handed over, not coroutines: one that the loop no longer runs would be left behind.
         try:
-            anyio.from_thread.run(work, token=self._token)
+            with suppress(OSError):
+                for line in _read(self._source):
+                    self._room.acquire()
+                    anyio.from_thread.run_sync(self._read.send_nowait, line, token=self._token)
+            anyio.from_thread.run_sync(self._read.close, token=self._token)
         except BaseException:  # noqa: BLE001 - nobody listens any longer, or the loop is over, or being cancelled
-            return False
-        return True
+            return
+
+    async def hear(self) -> None:
+        """Pass on what the client says, a line after the other, until it has left and has its answers."""
+        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):  # nobody listens any longer
+            async for line in self._lines:
+                self._room.release()
+                await self._take(line)
+            await self._wait_for_fewer_than(1)
+            self._heard.close()
 
     async def _take(self, line: bytes | None) -> None:
         try:
@@ -103,10 +114,6 @@ class _Wire:
         elif isinstance(message, mcp_types.JSONRPCNotification) and message.method == "notifications/cancelled":
             self._settle((message.params or {}).get("requestId"))  # it will not be answered
         await self._heard.send(SessionMessage(message))
-
-    async def _finish(self) -> None:
-        await self._wait_for_fewer_than(1)
-        self._heard.close()
 
     async def _wait_for_fewer_than(self, number: int) -> None:
         with anyio.move_on_after(LONGEST_ANSWER) as waiting:
@@ -146,8 +153,9 @@ class _Wire:
 
     def close(self) -> None:
         """Neither hear nor say anything more; what was said is still written."""
-        for stream in (self._heard, self.incoming, self.outgoing):
+        for stream in (self._read, self._lines, self._heard, self.incoming, self.outgoing):
             stream.close()
+        self._room.release()
 
 
 def _read(source: int) -> Iterator[bytes | None]:
