@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from _thread import allocate_lock  # what `threading` calls Lock, without the module's start-up time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
 from nexus_core.config.early import EarlySettings, read_early_settings
 from nexus_core.errors import ClosedError, UnknownNameError, UsageError
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Unpack
 
-    from nexus_core.history.fit import Fitted
+    from nexus_core.history.fit import FitOptions, Fitted
     from nexus_core.layers.context import LoadedContext
+    from nexus_core.session.asking.requesting import RequestFields
     from nexus_core.session.async_session import AsyncSession
     from nexus_core.session.drivers import Work
     from nexus_core.session.options import Saying
@@ -126,7 +127,7 @@ class Nexus:
         """What plugins did wrong so far and the run went on without."""
         return self.host.problems
 
-    def request(self, *, mode: Mode = "repl", **fields: Any) -> Request:  # noqa: ANN401 - each field has its own type
+    def request(self, *, mode: Mode = "repl", **fields: Unpack[RequestFields]) -> Request:
         """The circumstances that hooks are told about.
 
         Args:
@@ -144,7 +145,7 @@ class Nexus:
             return request
         from nexus_core.session.asking.requesting import with_fields  # noqa: PLC0415 - most need no conversation
 
-        return with_fields(request, fields)
+        return with_fields(request, **fields)
 
     def load(self, request: Request | None = None) -> Loaded:
         """Find the layers of a request and read their settings and texts, fresh from disk.
@@ -174,7 +175,7 @@ class Nexus:
         """The labelled prompt: what a model should read first in this directory."""
         return self.context(mode=mode).system_prompt
 
-    def fit(self, messages: Sequence[T], *, model: str = "", **options: Any) -> Fitted[T]:  # noqa: ANN401 - as fit's own
+    def fit(self, messages: Sequence[T], *, model: str = "", **options: Unpack[FitOptions]) -> Fitted[T]:
         """The messages that fit, as `nexus_core.fit`, with the plugins of this Nexus and the settings of its directory.
 
         Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypedDict, TypeVar
 
 from nexus_core.dialects.finding import UNTOLD, dialect, told
 from nexus_core.dialects.requests import no_list
@@ -50,6 +50,19 @@ class Fitted(Generic[T]):
     decisions: tuple[Decision, ...]
     budget: TokenBudget
     findings: tuple[Finding, ...] = ()
+
+
+class FitOptions(TypedDict, total=False):
+    """The arguments of `fit` that do not say who is asked."""
+
+    tools: Iterable[object] | None
+    system: object
+    budget: int | TokenBudget | None
+    api: str | None
+    strategy: str | None
+    start_with_user: bool | None
+    result_tokens: int | None
+    counter: TokenCounter | None
 
 
 def fit(

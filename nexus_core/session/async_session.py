@@ -10,7 +10,9 @@ from nexus_core.session.spawning import Orders
 if TYPE_CHECKING:
     import os
     from collections.abc import Coroutine, Sequence
+    from typing import Unpack
 
+    from nexus_core.session.asking.occasion import Occasion
     from nexus_core.session.pipeline import Pipeline
     from nexus_core.session.steps.recorded import RecordedCall, RecordedStep
     from nexus_core.values.assembled import AssembledContext
@@ -38,7 +40,7 @@ class AsyncSession:
         """Its name."""
         return self._pipeline.label
 
-    async def ask(self, message: object, *, interrupt: bool = False, **event: Any) -> AssembledContext:  # noqa: ANN401 - by name
+    async def ask(self, message: object, *, interrupt: bool = False, **event: Unpack[Occasion]) -> AssembledContext:
         """Open a turn: the message is kept, then everything is put together that goes to the model."""
         return await run_async(self._pipeline.ask(message, interrupt=interrupt, event=event))
 
@@ -50,7 +52,7 @@ class AsyncSession:
         """Keep what a model answered or a tool brought; the same thing a second time changes nothing."""
         return await run_async(self._pipeline.record(given, interrupted=interrupted))
 
-    async def preview(self, message: object = None, **event: Any) -> AssembledContext:  # noqa: ANN401 - by name
+    async def preview(self, message: object = None, **event: Unpack[Occasion]) -> AssembledContext:
         """What `ask` would return, or `next` where no message is given; nothing is written."""
         return await run_async(self._pipeline.preview(message, event))
 

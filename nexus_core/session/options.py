@@ -22,8 +22,8 @@ ALL = "all"
 """What takes a session that was given skills back to all of them: None is what was said before, and [] is none."""
 
 
-class Saying(TypedDict, total=False):
-    """The arguments by which a session is asked for."""
+class Circumstances(TypedDict, total=False):
+    """The arguments that say how a session works, whoever drives it."""
 
     model: str | None
     tools: Iterable[object] | None
@@ -32,6 +32,11 @@ class Saying(TypedDict, total=False):
     permissions: Iterable[str] | None
     task: str | None
     skills: Iterable[str] | None
+
+
+class Saying(Circumstances, total=False):
+    """The arguments by which a session is asked for."""
+
     mode: Mode | Literal[""] | None
 
 

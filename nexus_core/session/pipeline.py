@@ -110,6 +110,8 @@ class Pipeline:
 
     def preview(self, message: object, event: Mapping[str, Any]) -> Work[AssembledContext]:
         """What `ask` would give, or `next` without a message; nothing is written."""
+        if message is None and event:
+            raise UsageError(f"{next(iter(event))} goes with a message", hint="preview(message, …), as for ask()")
         said = None if message is None else read_input(message, event)
         state = yield from wait(self._thread.read)
         if said is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nexus_core.session.drivers import run
 from nexus_core.session.spawning import Orders
@@ -10,7 +10,9 @@ from nexus_core.session.spawning import Orders
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
+    from typing import Unpack
 
+    from nexus_core.session.asking.occasion import Occasion
     from nexus_core.session.pipeline import Pipeline
     from nexus_core.session.steps.recorded import RecordedCall, RecordedStep
     from nexus_core.values.assembled import AssembledContext
@@ -41,7 +43,7 @@ class Session:
         """Its name."""
         return self._pipeline.label
 
-    def ask(self, message: object, *, interrupt: bool = False, **event: Any) -> AssembledContext:  # noqa: ANN401 - by name
+    def ask(self, message: object, *, interrupt: bool = False, **event: Unpack[Occasion]) -> AssembledContext:
         """Open a turn: the message is kept, then everything is put together that goes to the model.
 
         Args:
@@ -82,7 +84,7 @@ class Session:
         """
         return run(self._pipeline.record(given, interrupted=interrupted))
 
-    def preview(self, message: object = None, **event: Any) -> AssembledContext:  # noqa: ANN401 - by name
+    def preview(self, message: object = None, **event: Unpack[Occasion]) -> AssembledContext:
         """What `ask` would return, or `next` where no message is given; nothing is written."""
         return run(self._pipeline.preview(message, event))
 

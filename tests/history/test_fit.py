@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections import deque
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from nexus_core import BudgetError, MessageError, Nexus, UnknownNameError, UsageError, fit, hookimpl
+from nexus_core.history.fit import FitOptions
 from nexus_core.plugin import Truncation
 from nexus_core.testing import write_files
 from nexus_core.values.budget import Decision, TokenBudget
@@ -322,6 +324,12 @@ def test_a_plugin_can_offer_another_way_to_choose() -> None:
 
     assert contents(fitted.messages) == ["a", "b"]
     assert contents(unlimited.messages) == ["b"]
+
+
+def test_a_nexus_takes_whatever_fit_takes_but_whom_to_ask() -> None:
+    taken = inspect.signature(fit).parameters.keys()
+
+    assert FitOptions.__annotations__.keys() == taken - {"messages", "model", "host", "settings"}
 
 
 def test_a_nexus_fits_with_the_settings_of_its_directory(nexus_home: Path, tmp_path: Path) -> None:

@@ -199,7 +199,7 @@ def test_a_field_of_a_request_of_another_kind_is_refused(open_nexus: OpenNexus) 
         with pytest.raises(UsageError, match="must be"):
             nexus.request(**given)
     with pytest.raises(UnknownNameError, match="unknown field of a request 'modell'"):
-        nexus.request(modell="gpt-4o")
+        nexus.request(modell="gpt-4o")  # type: ignore[call-arg]
 
 
 # ---- what an agent brings back --------------------------------------------------------------------------------------

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from nexus_core import hookimpl
-from nexus_core.errors import BudgetError, LedgerError, TurnError
+from nexus_core.errors import BudgetError, LedgerError, TurnError, UsageError
 from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.testing import write_files
 from nexus_core.tokens.counter import TextCounter
 from nexus_core.values.agent_result import AgentResult
-from nexus_core.values.counting import Model
+from nexus_core.values.counting import MESSAGE_OVERHEAD, Model
 from nexus_core.values.ledger import NewStep
 from nexus_core.values.message import Message
 from nexus_core.values.parts import Text, ToolCall, ToolResult
@@ -327,9 +327,46 @@ def test_history_is_not_counted_again(open_nexus: OpenNexus, words: Words) -> No
 
     open_nexus(plugins=[words], layers=False).session("s", model="small").ask("the second question")
 
-    assert "the first question" not in words.small.counted
-    assert "the first answer" not in words.small.counted
-    assert "the second question" in words.small.counted
+    assert [text.rpartition("\n")[2] for text in words.small.counted] == ["the second question"]
+
+
+@pytest.mark.acceptance("K-07")
+def test_what_is_said_is_counted_as_it_is_sent_and_not_before(open_nexus: OpenNexus, words: Words) -> None:
+    session = open_nexus(plugins=[words], layers=False).session("s", model="small")
+
+    context = session.ask("a question")
+    session.record(says("an answer"))
+
+    sent = [context.system_prompt, *(message.content for message in context.messages)]
+    assert sorted(words.small.counted) == sorted([*sent, "an answer"])
+
+
+def test_what_was_given_up_before_it_was_put_into_words_counts_as_it_was_said(
+    open_nexus: OpenNexus, words: Words, ledger: StoreLedger
+) -> None:
+    ledger.create("s")
+    add_step(ledger, "s", NewStep(kind="input", messages=(Message("user", "one two three"),)))
+    add_step(ledger, "s", NewStep(kind="interrupted", closes=True))
+
+    context = open_nexus(plugins=[words], layers=False).session("s", model="small").ask("And?")
+
+    assert [spoken(message) for message in context.history] == ["one two three"]
+    assert context.message_tokens[0] == 3 + MESSAGE_OVERHEAD
+
+
+def test_what_was_said_and_pinned_counts_where_its_turn_was_summarised(
+    open_nexus: OpenNexus, words: Words, ledger: StoreLedger
+) -> None:
+    ledger.create("s")
+    said = add_step(ledger, "s", NewStep(kind="input", messages=(Message("user", "one two three"),)))
+    add_step(ledger, "s", NewStep(kind="interrupted", closes=True))
+    data = {"summary": "Nothing.", "first_kept": None, "pinned": [said.id]}
+    add_step(ledger, "s", NewStep(kind="compaction", closes=True, data=data))
+
+    context = open_nexus(plugins=[words], layers=False).session("s", model="small").ask("And?")
+
+    assert spoken(context.history[1]) == "one two three"
+    assert context.message_tokens[1] == 3 + MESSAGE_OVERHEAD
 
 
 @pytest.mark.acceptance("C-18")
@@ -355,8 +392,8 @@ def test_a_model_with_another_counter_counts_each_message_once(
     session.next()
     session.next()
 
-    assert words.large.counted.count("the first question") == 1
-    assert words.large.counted.count("the second question") == 1
+    sent = [context.system_prompt, *(message.content for message in context.messages)]
+    assert sorted(words.large.counted) == sorted(sent)
     assert steps_of(ledger, "s")[-1].counter == "words:large"
     assert context.token_budget.used["history"] == 19
 
@@ -394,6 +431,14 @@ def test_preview_without_a_message_is_what_next_gives(open_session: OpenSession)
     assert session.preview() == context
     with pytest.raises(TurnError, match="a turn is open"):
         session.preview("And?")
+
+
+def test_an_occasion_without_a_message_is_not_passed_over(open_session: OpenSession) -> None:
+    session = open_session()
+    session.ask("Why?")
+
+    with pytest.raises(UsageError, match="platform goes with a message"):
+        session.preview(platform="slack")
 
 
 # ---- long results -------------------------------------------------------------------------------------------------

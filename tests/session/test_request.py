@@ -152,9 +152,10 @@ def test_a_name_that_nothing_answers_to_has_a_nearest(
 ) -> None:
     open_session("session-1").ask("Why?")
     nexus = open_nexus(plugins=[Extras()])
+    said: dict[str, Any] = {"message": "Why?", field: name}
 
     with pytest.raises(UnknownNameError, match=f"did you mean '{nearest}'"):
-        nexus.assemble(nexus.request(mode="repl", **{"message": "Why?", field: name}))
+        nexus.assemble(nexus.request(**said))
 
 
 def test_a_session_with_an_unknown_role_keeps_nothing(open_session: OpenSession, ledger: StoreLedger) -> None:
@@ -212,7 +213,7 @@ def test_one_word_is_no_list_of_words(open_session: OpenSession) -> None:
 
 def test_a_field_that_there_is_not_is_named(open_nexus: OpenNexus) -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'platform'"):
-        open_nexus().request(platfrom="slack")
+        open_nexus().request(platfrom="slack")  # type: ignore[call-arg]
 
 
 def test_an_unknown_renderer_of_the_settings_is_shown_in_its_place(open_nexus: OpenNexus, nexus_home: Path) -> None:

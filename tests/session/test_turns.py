@@ -602,7 +602,7 @@ def test_what_is_known_of_the_occasion_is_kept_with_each_message(
 
 def test_an_unknown_word_about_the_occasion_is_refused(open_session: OpenSession) -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'platform'"):
-        open_session().ask("Why?", plattform="discord")
+        open_session().ask("Why?", plattform="discord")  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(

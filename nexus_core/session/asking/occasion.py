@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Mapping
+
     from nexus_core.values.message import Message
     from nexus_core.values.parts import JSON
     from nexus_core.values.request import Request
 
-EVENT = ("timezone", "platform", "platform_actions", "hook_data", "attachments", "profile", "source", "event_id")
+
+class Occasion(TypedDict, total=False):
+    """The arguments by which `ask` and `preview` are told about it; fields as those of `Request`."""
+
+    timezone: str | None
+    platform: str | None
+    platform_actions: Iterable[str] | None
+    hook_data: Mapping[str, object] | None
+    attachments: Iterable[str | os.PathLike[str] | Mapping[str, object]] | None
+    profile: Mapping[str, object] | None
+    source: str | None
+    event_id: str | None
+
+
+EVENT = tuple(Occasion.__annotations__)
 """What may be told about it."""
 
 

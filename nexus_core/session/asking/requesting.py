@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_core.errors import UnknownNameError, UsageError
 from nexus_core.session.arguments import read_text
-from nexus_core.session.asking.occasion import EVENT
-from nexus_core.session.options import ALL, options
+from nexus_core.session.asking.occasion import EVENT, Occasion
+from nexus_core.session.options import ALL, Circumstances, options
 from nexus_core.values.request import DEFAULT_MODE, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from typing import Unpack
 
     from nexus_core.session.asking.inputs import Said
     from nexus_core.session.options import Options
@@ -21,7 +21,14 @@ _PLACE = ("cwd", "home", "defaults", "ancestor_depth", "plugin_tables", "mode", 
 """What a Nexus knows by itself, or is asked for in another way."""
 
 
-def with_fields(request: Request, given: Mapping[str, Any]) -> Request:
+class RequestFields(Circumstances, Occasion, total=False):
+    """The arguments by which a request is asked for."""
+
+    session: str | None
+    message: object
+
+
+def with_fields(request: Request, /, **given: Unpack[RequestFields]) -> Request:
     """A request with what the caller says; a message and tools in the shape of any API.
 
     Raises:
@@ -33,7 +40,7 @@ def with_fields(request: Request, given: Mapping[str, Any]) -> Request:
     for name in given:
         if name not in known:
             raise UnknownNameError("field of a request", name, known)
-    values = {name: value for name, value in given.items() if value is not None}
+    values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     event: dict[str, Any] = {name: values.pop(name) for name in EVENT if name in values}
     message, session = values.pop("message", None), read_text(values.pop("session", ""), "session")
     read = {name: value for name, value in options(**values)._asdict().items() if value is not None}
