@@ -6,7 +6,7 @@ ACME := examples/acme
 # Hundreds of tests start Nexus; what is compiled once is not compiled by each of them.
 unexport PYTHONDONTWRITEBYTECODE
 LONG ?=
-EFFORT := $(if $(LONG),--hypothesis-profile=long)
+EFFORT := --hypothesis-profile=$(if $(LONG),long,searching)
 
 .PHONY: help run test quick faults hostile fuzz lint types architecture format generate docs bench bench-quick clean
 

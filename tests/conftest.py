@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from nexus_core.cli import lazy
 from nexus_core.cli.run import run
@@ -25,11 +25,14 @@ if TYPE_CHECKING:
 # Thousands of tests are collected, all of which stay: looking for garbage among them doubles the time that it takes.
 gc.disable()
 
-# Tests assert properties, never seconds: a busy machine must not turn them red.
+# Tests assert properties, never seconds: a busy machine must not turn them red. Nor may luck: what `make quick` and
+# `make test` try is the same every time. `make fuzz`, `faults` and `hostile` look for what nobody has tried yet.
 # `--hypothesis-profile` chooses one of these; `tests.effort.examples` scales what a test asks for itself.
-settings.register_profile("quick", deadline=None, max_examples=25)
-settings.register_profile("full", deadline=None, max_examples=100)
-settings.register_profile("long", deadline=None, max_examples=2_000)
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", settings.get_profile("busy"), max_examples=25, derandomize=True)
+settings.register_profile("full", settings.get_profile("busy"), max_examples=100, derandomize=True)
+settings.register_profile("searching", settings.get_profile("busy"), max_examples=100)
+settings.register_profile("long", settings.get_profile("busy"), max_examples=2_000)
 settings.load_profile("full")
 
 pytest_plugins = ["nexus_core.testing.fixtures", "tests.ledger.servers", "tests.tables"]

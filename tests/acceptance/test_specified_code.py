@@ -236,7 +236,7 @@ def test_the_code_is_that_of_the_specification(snippet: str) -> None:
 
 
 @pytest.mark.acceptance("L-03", "L-04", "L-06")
-@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(levels=st.lists(st.booleans(), min_size=1, max_size=6), depth=st.integers(0, 10))
 def test_ancestors_are_those_that_the_specified_search_finds(
     tmp_path_factory: pytest.TempPathFactory, nexus_home: Path, levels: list[bool], depth: int

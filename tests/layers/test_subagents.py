@@ -229,7 +229,7 @@ NAMES = ["a", "b", "a/c", "a/c/d", "b/e"]
 
 
 @pytest.mark.acceptance("S-06")
-@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     texts=st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["One.", "Two.", "Three."])),
     journey=st.lists(st.tuples(st.sampled_from(NAMES), st.booleans()), min_size=1, max_size=4),

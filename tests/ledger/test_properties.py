@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_core.errors import NexusError
@@ -108,14 +108,14 @@ class Player:
 
 
 @pytest.mark.acceptance("A-05", "H-07")
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None)
 @given(operations=st.lists(OPERATIONS, max_size=30))
 def test_sqlite_answers_as_memory_does(operations: list[tuple[Any, ...]]) -> None:
     compare_sqlite(operations)
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None)
 @given(operations=st.lists(OPERATIONS, max_size=40))
 def test_sqlite_answers_as_memory_does_at_length(operations: list[tuple[Any, ...]]) -> None:
     compare_sqlite(operations)

@@ -264,7 +264,7 @@ def fits(send: Callable[[], AssembledContext]) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.acceptance("R16")
-@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(TURNS)
 def test_whatever_is_said_no_request_is_too_large_and_nothing_is_lost(
     tmp_path_factory: pytest.TempPathFactory, turns: list[list[list[Any]]]
