@@ -60,6 +60,7 @@ BENCHMARKS = (
     Benchmark("startup", "Start-up", peers=True),
     Benchmark("layers", "Layers"),
     Benchmark("tokens", "Counting tokens", peers=True),
+    Benchmark("engines", "Counting tokens with splintr", peers=True, quick=False),
     Benchmark("once", "Counting once"),
     Benchmark("history", "Choosing history", peers=True),
     Benchmark("pairs", "Calls and their results", peers=True),

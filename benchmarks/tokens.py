@@ -20,7 +20,6 @@ sys.path[:0] = [str(ROOT)]
 
 from benchmarks.measuring.processes import (  # noqa: E402 - after the path is set
     Command,
-    clean_environment,
     measure_medians,
     run_program,
 )
@@ -28,6 +27,7 @@ from benchmarks.measuring.reports import Report  # noqa: E402 - as above
 from benchmarks.measuring.rows import Comparison, Goal, Row, compare  # noqa: E402 - as above
 from benchmarks.measuring.script import Script  # noqa: E402 - as above
 from benchmarks.measuring.tables import write_tables  # noqa: E402 - as above
+from benchmarks.measuring.texts import environment_for, read_messages, read_text  # noqa: E402 - as above
 from benchmarks.measuring.timing import named_medians  # noqa: E402 - as above
 from benchmarks.measuring.venvs import Venv, read_version  # noqa: E402 - as above
 
@@ -103,12 +103,6 @@ def estimate_rows(estimates: Mapping[str, Mapping[str, Mapping[str, float]]]) ->
 # Preparing ------------------------------------------------------------------------------------------------------------
 
 
-def environment_for(tables: Path, scratch: Path) -> dict[str, str]:
-    """The environment of everything that is measured."""
-    places = {"NEXUS_HOME": scratch / "home", "XDG_CACHE_HOME": scratch / "cache", "TIKTOKEN_CACHE_DIR": tables}
-    return clean_environment() | {name: str(place) for name, place in places.items()}
-
-
 def list_commands(nexus: Venv, environment: Mapping[str, str], scratch: Path) -> list[Command]:
     """Fresh processes that count one short text."""
     work = scratch / "work"
@@ -170,19 +164,6 @@ def compare_estimates(
         }
         for encoding, encode in exact.items()
     }
-
-
-def read_text() -> str:
-    """A megabyte of code, prose and other scripts."""
-    kinds = ("nexus_core/**/*.py", "docs/**/*.md", "tests/tokens/samples/*.txt")
-    found = "".join(path.read_text() for kind in kinds for path in sorted(ROOT.glob(kind)))
-    return (found * (1 + 1_000_000 // len(found)))[:1_000_000]
-
-
-def read_messages() -> list[str]:
-    """Two thousand texts as long as messages are."""
-    text = read_text()
-    return [text[start : start + 100 + start % 700] for start in range(0, 1_000_000, 500)]
 
 
 if __name__ == "__main__":

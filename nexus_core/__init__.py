@@ -3,7 +3,7 @@
 values/, errors     what everything speaks in
 text/, files/       safe text and safe files, by which anything enters or leaves
 config/             settings: parsed, merged with origins, checked; trust/ is what the user has approved
-hookspecs           the contract with plugins; host/ is the machine that holds both sides to it
+hookspecs/          the contract with plugins; host/ is the machine that holds both sides to it
 layers/             places on disk become texts and settings; rendering/ turns sections into a prompt
 dialects/           each API's messages, read into neutral ones and written back; tokens/ counts them
 history/            conversations: grouped, repaired, made to fit, kept; compaction/: earlier turns become a summary

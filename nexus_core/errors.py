@@ -109,8 +109,8 @@ class MessageError(NexusError):
 
 
 _TOO_MUCH = {
-    "tokens": "shorten the largest of these, raise the budget, or take a model with a larger window",
-    "bytes": "send smaller pictures and documents; models.<name>.request_bytes says what another server takes",
+    "tokens": "shorten the largest of these, raise the budget, or use a model with a larger window",
+    "bytes": "send smaller images and documents, or set models.<name>.request_bytes if the server accepts more",
 }
 
 
@@ -180,8 +180,8 @@ class PendingCalls(TurnError):  # noqa: N818 - it reads as what it is: `except P
         self.calls = tuple(calls)
         super().__init__(
             f"{len(self.calls)} tool call{'s' * (len(self.calls) != 1)} without a result: {', '.join(self.calls)}",
-            hint="record each result with call.result(…), or ask(…, interrupt=True) to give them up",
-            command="record each result with --call CALL, or --interrupted to give them up",
+            hint="record each result with call.result(…), or call ask(…, interrupt=True) to give up on them",
+            command="record each result with --call CALL, or use --interrupted to give up on them",
         )
 
 
@@ -204,9 +204,13 @@ class PluginError(NexusError):
     """Raised when a bundled plugin, or any plugin under NEXUS_STRICT=1, breaks its contract."""
 
     def __init__(self, what: str, *, plugin: str, hook: str | None = None, hint: str | None = None) -> None:
-        super().__init__(what, where=f"plugin {plugin!r}" + (f", {hook}" if hook else ""), hint=hint)
+        super().__init__(what, where=f"plugin {plugin}" + (f", {hook}" if hook else ""), hint=hint)
         self.plugin = plugin
         self.hook = hook
+
+    def __str__(self) -> str:
+        # Who it is about comes first: what happened is said of "it".
+        return "\n".join([f"{self.where}: {self.what}", *([f"  {self.hint}"] if self.hint else [])])
 
 
 class MissingExtraError(PluginError):
@@ -214,7 +218,7 @@ class MissingExtraError(PluginError):
 
     def __init__(self, plugin: str, extra: Extra) -> None:
         super().__init__(
-            f"{plugin} needs {extra.requirement}",
+            f"it needs {extra.requirement}",
             plugin=plugin,
             hint=f"pip install '{extra.requirement}'",
         )

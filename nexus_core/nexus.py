@@ -93,13 +93,12 @@ class Nexus:
         settings = EarlySettings()
         if layers or installed:  # without layers, nobody asks the project how far up to look
             settings = read_early_settings(self.home, self.cwd / ".nexus3" if layers else self.home)
-        if isinstance(disable, str):
-            raise UsageError(f"disable must be a list of names, not {disable!r}", hint=f"write disable=[{disable!r}]")
-        policy = read_policy((*settings.disabled_plugins, *disable), strict=strict)
+        names = _listed(disable, "disable", "'name'")
+        policy = read_policy((*settings.disabled_plugins, *names), strict=strict)
         candidates = list(BUNDLED)
         if installed and not policy.only_bundled:
             candidates += installed_candidates(outside=self.cwd)
-        candidates += given_candidates(plugins)
+        candidates += given_candidates(_listed(plugins, "plugins", "module"))
         self._host: Host | None = Host(candidates, policy, report=report, trace=trace)
         standing_in = defaults_directory() if defaults else None
         self._layers = LayerLoader(lambda: self.host, self.home, defaults=standing_in, looks=layers)
@@ -355,6 +354,14 @@ def _ensure_usable(ledger: object, summarize: object) -> None:
     if summarize is not None and not callable(summarize):
         hint = "summarize=write, where write(request) returns a text"
         raise UsageError(f"summarize must be a function, not of type {type(summarize).__name__}", hint=hint)
+
+
+def _listed(given: Iterable[T], name: str, example: str) -> list[T]:
+    """What was given as a list; a single one is a mistake that is easily made."""
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        shown = repr(given) if isinstance(given, str) else f"of type {type(given).__name__}"
+        raise UsageError(f"{name} must be a list, not {shown}", hint=f"write {name}=[{example}]")
+    return list(given)
 
 
 def _path(given: object, name: str) -> str | os.PathLike[str]:

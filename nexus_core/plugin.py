@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nexus_core.config.documents import read_layer_document as read_layer_json
     from nexus_core.config.documents import read_layer_text, setting_error
     from nexus_core.config.editing import remove_value, set_value
-    from nexus_core.config.json_document import JsonDocument as JsonDocument  # noqa: PLC0414 - for annotations of plugins
+    from nexus_core.config.json_document import JsonDocument
     from nexus_core.config.pointers import pointer_to
     from nexus_core.config.schema import Strict
     from nexus_core.config.servers.normalising import normalise_servers
@@ -54,15 +54,21 @@ if TYPE_CHECKING:
     from nexus_core.tokens.pieces import cut_pieces
     from nexus_core.trust.fingerprint import canonical, describe_server, one_line
     from nexus_core.values.arrangement import Arranged, Arrangement, Past
-    from nexus_core.values.budget import GroupSizes as GroupSizes  # noqa: PLC0414 - for annotations of plugins
-    from nexus_core.values.budget import Truncation
+    from nexus_core.values.budget import GroupSizes, Truncation
     from nexus_core.values.command import Command
-    from nexus_core.values.compaction import CompactionBudget, CompactionPlan, Summariser, SummaryRequest, ThreadOutline
-    from nexus_core.values.compaction import ThreadGroup as ThreadGroup  # noqa: PLC0414 - for annotations of plugins
-    from nexus_core.values.compaction import ThreadTurn as ThreadTurn  # noqa: PLC0414 - as above
-    from nexus_core.values.counting import Model
+    from nexus_core.values.compaction import (
+        CompactionBudget,
+        CompactionPlan,
+        Summariser,
+        SummaryRequest,
+        ThreadGroup,
+        ThreadMessage,
+        ThreadOutline,
+        ThreadTurn,
+    )
+    from nexus_core.values.counting import Model, ModelCounter, TokenCounter
     from nexus_core.values.declarations import InitFile, MergePolicy, PluginSettings
-    from nexus_core.values.declarations import InitScope as InitScope  # noqa: PLC0414 - for annotations of plugins
+    from nexus_core.values.declarations import InitScope as InitScope  # noqa: PLC0414 - two words, and not a value
     from nexus_core.values.events import HookCall, Problem
     from nexus_core.values.extra import Extra
     from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
@@ -73,7 +79,7 @@ if TYPE_CHECKING:
     from nexus_core.values.plugin import PluginInfo
     from nexus_core.values.rendering import AgentRole, Renderer
     from nexus_core.values.servers import MCPServerConfig, MCPServerWithOrigin
-    from nexus_core.values.settings import Settings as Settings  # noqa: PLC0414 - for annotations of plugins
+    from nexus_core.values.settings import Settings
 
 _HOMES = {
     "Admission": "files.admission",
@@ -91,10 +97,13 @@ _HOMES = {
     "ExistsError": "errors",
     "Extra": "values.extra",
     "File": "values.parts",
+    "GroupSizes": "values.budget",
     "HistoryRow": "history.ledger.rows",
     "HookCall": "values.events",
     "Image": "values.parts",
     "InitFile": "values.declarations",
+    "InitScope": "values.declarations",
+    "JsonDocument": "config.json_document",
     "Layer": "values.layer",
     "LayerConfig": "values.layer",
     "LayerText": "values.layer",
@@ -105,6 +114,7 @@ _HOMES = {
     "MCPServerWithOrigin": "values.servers",
     "MergePolicy": "values.declarations",
     "Model": "values.counting",
+    "ModelCounter": "values.counting",
     "NewStep": "values.ledger",
     "Past": "values.arrangement",
     "Piece": "values.piece",
@@ -117,6 +127,7 @@ _HOMES = {
     "Salvaged": "history.ledger.rows",
     "SessionRecord": "values.ledger",
     "SessionRow": "history.ledger.rows",
+    "Settings": "values.settings",
     "Skipped": "values.layer",
     "Step": "values.ledger",
     "StepRow": "history.ledger.rows",
@@ -126,7 +137,11 @@ _HOMES = {
     "SummaryRequest": "values.compaction",
     "Text": "values.parts",
     "TextCounter": "tokens.counter",
+    "ThreadGroup": "values.compaction",
+    "ThreadMessage": "values.compaction",
     "ThreadOutline": "values.compaction",
+    "ThreadTurn": "values.compaction",
+    "TokenCounter": "values.counting",
     "ToolCall": "values.parts",
     "Truncation": "values.budget",
     "UnreachableError": "errors",
@@ -200,10 +215,12 @@ __all__ = [
     "ExistsError",
     "Extra",
     "File",
+    "GroupSizes",
     "HistoryRow",
     "HookCall",
     "Image",
     "InitFile",
+    "JsonDocument",
     "Layer",
     "LayerConfig",
     "LayerText",
@@ -214,6 +231,7 @@ __all__ = [
     "MCPServerWithOrigin",
     "MergePolicy",
     "Model",
+    "ModelCounter",
     "NewStep",
     "Past",
     "Piece",
@@ -226,6 +244,7 @@ __all__ = [
     "Salvaged",
     "SessionRecord",
     "SessionRow",
+    "Settings",
     "Shell",
     "Skipped",
     "Step",
@@ -236,7 +255,11 @@ __all__ = [
     "SummaryRequest",
     "Text",
     "TextCounter",
+    "ThreadGroup",
+    "ThreadMessage",
     "ThreadOutline",
+    "ThreadTurn",
+    "TokenCounter",
     "ToolCall",
     "Truncation",
     "UnreachableError",

@@ -9,6 +9,7 @@ The exit code is 1 if a behaviour is neither proved nor planned, or a test names
 
 from __future__ import annotations
 
+import argparse
 import ast
 import sys
 import tomllib
@@ -105,16 +106,20 @@ def _link(test: str) -> str:
 
 def main() -> int:
     """Print the list, and return the exit code."""
-    wanted = [each for each in sys.argv[1:] if each != "--tests"] or ["*"]
+    parser = argparse.ArgumentParser(description="List the behaviours and how many tests prove each.")
+    parser.add_argument("patterns", nargs="*", default=["*"], help="which behaviours: L-03, 'T-*'")
+    parser.add_argument("--tests", action="store_true", help="name the tests")
+    given = parser.parse_args()
     behaviours, proofs = read_behaviours(), read_proofs()
     for row in behaviours.words:
-        if any(fnmatchcase(row, each) for each in wanted):
+        if any(fnmatchcase(row, each) for each in given.patterns):
             tests = proofs.get(row, [])
             print(f"{row:6} {len(tests) or 'no test'}{' (planned)' if row in behaviours.planned else ''}")
-            if "--tests" in sys.argv:
+            if given.tests:
                 print(*(f"       {test}\n" for test in tests), sep="", end="")
     faults = find_faults(behaviours, proofs)
-    print(*faults, sep="\n", file=sys.stderr)
+    for fault in faults:
+        print(fault, file=sys.stderr)
     return 1 if faults else 0
 
 

@@ -6,6 +6,7 @@ python scripts/generate.py --check   exit with 1 if they are not what would be w
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import json
 import re
@@ -39,7 +40,9 @@ _HEADING = re.compile(r"^(Args|Returns|Example):$", re.MULTILINE)
 
 def main() -> int:
     """Write, or compare, and return the exit code."""
-    check = sys.argv[1:] == ["--check"]
+    parser = argparse.ArgumentParser(description="Write the generated files.")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file is stale")
+    check: bool = parser.parse_args().check
     stale = []
     for path, text in generated().items():
         if path.is_file() and path.read_text(encoding="utf-8") == text:
@@ -114,9 +117,9 @@ def _quote(text: str) -> str:
 
 def hook_reference(points: Mapping[str, str]) -> str:
     """`docs/reference/hooks.md`: the docstrings of the specifications as a page, and which bundled plugins answer."""
-    introduction = (inspect.getdoc(hookspecs) or "").partition("\n\n")[2]
+    _, _, introduction = (inspect.getdoc(hookspecs) or "").split("\n\n", 2)  # after the purpose and the map
     introduction = re.sub(r"^(?: {4}.*\n|\n(?=\n* {4}))+", _fence, introduction, flags=re.MULTILINE)
-    title = "# Hooks\n\nGenerated from `nexus_core/hookspecs.py` by `make generate`."
+    title = "# Hooks\n\nGenerated from `nexus_core/hookspecs/` by `make generate`."
     parts = [title, introduction.strip(), _overview(points), *map(_page, hooks().values())]
     return "\n\n".join(parts) + "\n"
 
@@ -132,7 +135,7 @@ def _overview(points: Mapping[str, str]) -> str:
 
 
 def _page(hook: Hook) -> str:
-    return "\n\n".join([f"## {hook.signature}", *_parts(hook.reference)])
+    return "\n\n".join([f"## {hook.signature}", f"`{hook.declaration}`", *_parts(hook.reference)])
 
 
 def _parts(docstring: str) -> Iterator[str]:

@@ -30,7 +30,7 @@ _SWITCH = """\
 
 {without}
 
-To put another in its place, switch it off and answer {hooks} in [a plugin of your own](../../../plugins/README.md)."""
+To replace it, switch it off and implement {hooks} in [your own plugin](../../../plugins/README.md)."""
 
 
 def pages(points: Mapping[str, str]) -> dict[Path, str]:
@@ -72,7 +72,7 @@ def _moved(text: str, folder: Path) -> str:
 
 
 def _hooks(plugin: ModuleType, answered: list[str]) -> str:
-    rows = ["| hook | answer | answers of several plugins |", "| --- | --- | --- |"]
+    rows = ["| hook | what it returns | if several plugins answer |", "| --- | --- | --- |"]
     for name in answered:
         hook = hooks()[name]
         use = hook.reference.split("\n\n")[1].partition(".")[0]
@@ -87,13 +87,13 @@ def anchor_of(hook: Hook) -> str:
 
 
 _EMPTY = {"array": "`[]`", "object": "`{}`"}
-_USES = {"Collects": "all count", "First answer wins": "the first counts", "Announces": "nothing is answered"}
+_USES = {"Collects": "all are used", "First answer wins": "the first is used"}
 
 
 def _settings(name: str, plugin: ModuleType) -> Iterator[str]:
     yield "## Settings"
     if not hasattr(plugin, "nexus_settings"):
-        yield f"None under `plugins.{name}`; what it goes by of Nexus's own is said above."
+        yield f"None under `plugins.{name}`. The description above names the general settings that it uses, if any."
         return
     (declared,) = plugin.nexus_settings()
     schema = import_models({name: declared.model})[name].model_json_schema()
@@ -121,7 +121,7 @@ def _fields(schema: Mapping[str, Any], known: Mapping[str, Any], prefix: str = "
 
 def _default(field: Mapping[str, Any], *, is_required: bool) -> str:
     if is_required:
-        return "must be given"
+        return "required"
     default = json.dumps(field.get("default"), ensure_ascii=False)
     return f"`{default}`" if "default" in field and default != "null" else _EMPTY.get(field.get("type", ""), "none")
 

@@ -66,8 +66,9 @@ def commands_once() -> Iterator[None]:
     """Typer takes longer to make a command of ours than most take to run; in one process, once is enough."""
     load, load_once = lazy.load_command, cache(lazy.load_command)
 
-    def load_command(command: Command) -> object:
-        return load_once(command) if command.target.startswith(("nexus_core.", "nexus_plugins.")) else load(command)
+    def load_command(command: Command, plugin: str) -> object:
+        is_ours = command.target.startswith(("nexus_core.", "nexus_plugins."))
+        return (load_once if is_ours else load)(command, plugin)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lazy, "load_command", load_command)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -173,9 +173,22 @@ def test_home_can_be_given(tmp_path: Path, nexus_home: Path) -> None:
     assert ("from the argument" in prompt, "from the environment" in prompt) == (True, False)
 
 
-def test_a_lone_name_to_disable_is_refused_with_the_right_way(tmp_path: Path, nexus_home: Path) -> None:
-    with pytest.raises(UsageError, match=r"write disable=\['environment'\]"):
-        Nexus(tmp_path, home=nexus_home, disable="environment")
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"disable": "environment"}, "disable must be a list, not 'environment'\n  write disable=['name']"),
+        ({"disable": None}, "disable must be a list, not of type NoneType\n  write disable=['name']"),
+        ({"plugins": "nexus_git"}, "plugins must be a list, not 'nexus_git'\n  write plugins=[module]"),
+        ({"plugins": pytest}, "plugins must be a list, not of type module\n  write plugins=[module]"),
+    ],
+)
+def test_one_thing_where_a_list_is_expected_is_an_error(
+    nexus_home: Path, tmp_path: Path, given: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        Nexus(tmp_path, home=nexus_home, **given)
+
+    assert str(caught.value) == words
 
 
 def test_a_mode_that_means_nothing_is_refused(make_nexus: MakeNexus) -> None:

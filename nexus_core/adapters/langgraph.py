@@ -132,7 +132,7 @@ def _converted(message: Any, place: int) -> dict[str, Any]:  # noqa: ANN401 - wh
     with at(f"messages[{place}]"):
         try:
             made = convert_to_openai_messages([message])
-        except ValueError:
+        except (ValueError, NotImplementedError):
             made = [_taken_over(message)]
         if len(made) != 1:
             hint = "LangChain has a ToolMessage for each"
@@ -148,8 +148,7 @@ def _taken_over(message: Any) -> dict[str, Any]:  # noqa: ANN401 - as above
 
     try:
         (bare,) = convert_to_openai_messages([message.model_copy(update={"content": ""})])
-    except (AttributeError, ValueError):
-        raise MessageError(
-            f"a {type(message).__name__} is no message for a model", hint="give those of langchain_core.messages"
-        ) from None
+    except (AttributeError, ValueError, NotImplementedError):
+        hint = "use the messages of langchain_core.messages"
+        raise MessageError(f"{type(message).__name__} is not a message for a model", hint=hint) from None
     return {**bare, "content": message.content}

@@ -55,7 +55,7 @@ def report_cache(
         blame_epoch: Compares system prompts and tools, where they differ.
     """
     if before is None:
-        message = "it was the first call, so nothing was in the cache"
+        message = "this was the first call, so nothing was cached yet"
         return CacheReport(expected=0, got=call.cached, blame=Blame(cause="first", message=message))
     if before.sent is None or call.cached is None:
         return CacheReport(expected=before.sent, got=call.cached)
@@ -69,14 +69,14 @@ def compare_epochs(before: Epoch, after: Epoch, told: Sequence[Section], now: Se
     """The first tool or section by which two epochs differ; providers read tools first."""
     renderers = before.basis.get("renderer"), after.basis.get("renderer")
     if renderers[0] != renderers[1]:
-        return Blame(cause="renderer", name=str(renderers[1]), message=f"{renderers[1]} puts it into words now")
+        return Blame(cause="renderer", name=str(renderers[1]), message=f"the renderer is {renderers[1]} now")
     tools = {tool.name: tool for tool in before.tools}, {tool.name: tool for tool in after.tools}
     for name in dict.fromkeys([*tools[1], *tools[0]]):
         if tools[0].get(name) != tools[1].get(name):
             message = f"the tool {name!r} is {_change(name in tools[0], name in tools[1])}"
             return Blame(cause="tool", name=name, message=message)
     if list(tools[0]) != list(tools[1]):
-        return Blame(cause="tool", message="the tools stand in another order")
+        return Blame(cause="tool", message="the tools are in another order")
     for was, section in changed_sections(told, now):
         found = section or was
         if found is not None:
@@ -105,8 +105,8 @@ def _blames(
         yield Blame(cause="cut", message="earlier turns were left out so that it fits")
     if call.at - before.at > LASTS:
         minutes = (call.at - before.at) // 60_000
-        yield Blame(cause="time", message=f"the call before was {minutes:,} minutes ago, and caches last five")
-    yield Blame(cause="unknown", message="both calls began alike, and nothing tells why it was not cached")
+        yield Blame(cause="time", message=f"the previous call was {minutes:,} minutes ago, and caches last five")
+    yield Blame(cause="unknown", message="both calls start alike, and nothing shows why it was not cached")
 
 
 def _change(was: bool, is_now: bool) -> str:

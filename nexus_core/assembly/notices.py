@@ -32,7 +32,7 @@ def notice_of(told: Sequence[Section], now: Sequence[Section]) -> Section | None
     changes = "\n\n".join(_changes(told, now))
     if not changes:
         return None
-    text = f"The instructions at the beginning have changed; from now on this counts:\n\n{changes}"
+    text = f"The instructions at the beginning have changed. From now on, this applies:\n\n{changes}"
     is_own = all(section.source is None or section.source.trust == "user" for section in (*told, *now))
     source = Source(uri="plugin:nexus", trust="user" if is_own else "project")
     return Section(NOTICE, title=TITLE, text=text, kind="event", order=_ORDER, source=source)
@@ -59,7 +59,7 @@ def _changes(told: Sequence[Section], now: Sequence[Section]) -> Iterator[str]:
             continue
         name = f"{section.title} ({section.source.uri})" if section.source and section.source.is_file else section.title
         if after is None:
-            yield f"{name}: removed; it does not count any more."
+            yield f"{name}: removed; it no longer applies."
         elif before is None:
             yield f"{name}: new\n{_bounded(after.text.splitlines(), name)}"
         else:

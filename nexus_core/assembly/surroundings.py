@@ -68,7 +68,7 @@ class Surroundings:
             UnknownNameError: Nobody offers such a role or renderer.
         """
         base, loaded = found[-1]
-        request = replace(base, **fields).standing
+        request = replace(base, **fields, is_call=True).standing
         loads = tuple(each for _, each in found)
         for known_loads, known in self._known:
             is_same = len(known_loads) == len(loads) and all(map(_is_same, known_loads, loads))

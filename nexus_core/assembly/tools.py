@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.dialects.fields import shown
 from nexus_core.dialects.neutral.json_form import decode, encode
-from nexus_core.errors import MessageError
+from nexus_core.errors import MessageError, UnknownNameError
 from nexus_core.history.ledger.texts import write_json
-from nexus_core.values.conversation import Tool
+from nexus_core.values.conversation import SCOPES, Tool
 from nexus_core.values.source import Source
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from nexus_core.values.settings import Settings
 
 CALLER = Source(uri="caller:")
+_SCOPE, _OUTER = "scope", "_outer"
 
 
 class Offered(NamedTuple):
@@ -38,14 +40,31 @@ class Offered(NamedTuple):
 def read_tools(tools: Iterable[object], api: str) -> tuple[Tool, ...]:
     """Definitions in the shape of any API; the model's own decides what several could mean.
 
+    One may say besides what it reaches: `"scope": "messaging"`. That is for Nexus, and no API is told.
+
     Raises:
         MessageError: Something in it is no definition of a tool, or a name is missing or there twice.
+        UnknownNameError: There is no such scope.
     """
     from nexus_core.dialects.finding import dialect  # noqa: PLC0415 - only for those who give any
 
-    kept = tuple(map(as_kept, dialect(api or "openai").read_tools(tools)))
+    kept = tuple(as_kept(_scoped(tool)) for tool in dialect(api or "openai").read_tools(tools))
     _require_names(kept)
     return kept
+
+
+def _scoped(tool: Tool) -> Tool:
+    """A tool with the scope that its definition names, in it or, where an API has two levels, around it."""
+    outer = tool.extra.get(_OUTER)
+    outer = outer if isinstance(outer, dict) else {}
+    scope = tool.extra.get(_SCOPE, outer.get(_SCOPE))
+    if not isinstance(scope, str) or "_builtin" in tool.extra:
+        return tool
+    if scope not in SCOPES:
+        raise UnknownNameError(f"scope of the tool {tool.name!r}:", scope, SCOPES)
+    extra = {name: value for name, value in tool.extra.items() if name not in (_SCOPE, _OUTER)}
+    around = {name: value for name, value in outer.items() if name != _SCOPE}
+    return replace(tool, scope=scope, extra=extra | ({_OUTER: around} if around else {}))
 
 
 def _require_names(tools: Iterable[Tool]) -> None:

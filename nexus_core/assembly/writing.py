@@ -11,6 +11,8 @@ from nexus_core.assembly.options import CONTENT, options_for
 from nexus_core.dialects.finding import dialect
 from nexus_core.dialects.gemini.request import override_options
 from nexus_core.dialects.marks import LONG, SHORT, limit_marks, marks_on
+from nexus_core.dialects.rules import request_limit
+from nexus_core.errors import BudgetError
 from nexus_core.history.mending.steps import mend
 from nexus_core.history.mending.texts import is_foul
 from nexus_core.history.soundness import is_plainly_sound, is_surely_sound
@@ -31,6 +33,8 @@ CACHE_KEY = "prompt_cache_key"
 _AUTOMATIC = "cache_control"
 """The argument by which Anthropic marks the end of a call by itself."""
 _KEYED = ("openai", "responses")
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
+"""As the SDKs send it."""
 
 
 class RequestWriter(NamedTuple):
@@ -55,11 +59,18 @@ class RequestWriter(NamedTuple):
 
         Raises:
             UnknownNameError: There is no such API.
+            BudgetError: The API takes less than the model's own, for which the call was fitted, and less than this.
         """
         speaking = dialect(api)
         arguments = self._arguments(context, speaking, options, cache=cache)
         planned = self.plan(context, api, options, cache=cache)
-        return _overridden(_written(context, speaking, arguments, planned), api, options)
+        body = _overridden(_written(context, speaking, arguments, planned), api, options)
+        limit = request_limit(self._model(context, arguments), api)
+        if (
+            limit < context.token_budget.byte_limit and limit < context.token_budget.bytes
+        ):  # which is the most it may be
+            _require_size(body, limit)
+        return body
 
     def plan(
         self, context: AssembledContext, api: str, options: Mapping[str, Any], *, cache: bool = True
@@ -142,6 +153,13 @@ def _overridden(body: dict[str, Any], api: str, options: Mapping[str, Any]) -> d
     if api == "gemini":
         return override_options(body, options)
     return body if api == "neutral" else body | dict(options)
+
+
+def _require_size(body: Mapping[str, Any], limit: int) -> None:
+    """Refuse a call of more bytes than its API takes."""
+    sizes = {name: len(_compact(value).encode("utf-8", "surrogatepass")) for name, value in body.items()}
+    if (size := sum(sizes.values())) > limit:
+        raise BudgetError(size, limit, sizes, unit="bytes")
 
 
 def _room(context: AssembledContext, model: Model, thinking: object) -> int:

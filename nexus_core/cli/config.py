@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -11,10 +12,11 @@ import typer
 from nexus_core.cli.exits import FINDINGS
 from nexus_core.cli.options import DryRun, Json, RequireTrusted  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.cli.shell import project_directory
-from nexus_core.config.keys import default_of, is_known, known_keys
-from nexus_core.config.pointers import pointer_of, split_pointer
+from nexus_core.config.dotted import follow_keys
+from nexus_core.config.keys import default_of, keys_of, known_keys, require_known
+from nexus_core.config.pointers import join_pointer, split_pointer
 from nexus_core.config.withholding import withhold_secrets
-from nexus_core.errors import ConfigError, FileError, NexusError, UnknownNameError, UsageError
+from nexus_core.errors import ConfigError, FileError, NexusError, UsageError
 from nexus_core.text.console import counted
 from nexus_core.text.visible import visible_line
 
@@ -98,12 +100,14 @@ def _in_json(value: object, indent: int | None = None) -> str:
 def get(ctx: typer.Context, key: Key, json: Json = False, require_trusted: RequireTrusted = False) -> None:
     """Print one setting, or its default where nobody set it."""
     shell: CommandShell = ctx.obj
-    if not is_known(key):
-        raise UnknownNameError("setting", key, known_keys())
     with shell.nexus() as nexus:
         loaded = nexus.load()
+    keys = keys_of(key)
+    if join_pointer(keys) not in loaded.settings.origins:
+        require_known(key)
     shell.review(loaded, require_trusted=require_trusted, warn=False)
-    value = withhold_secrets(loaded.settings.get(key, default_of(key)), pointer_of(key))
+    value = follow_keys(withhold_secrets(loaded.settings.value), keys)
+    value = default_of(key) if value is None else value
     if json:
         shell.console.json({"schema": 1, "key": key, "value": value})
     else:
@@ -125,21 +129,25 @@ def set_setting(
 ) -> None:
     """Change one setting in config.json, and nothing else in it."""
     from nexus_core.config.changing import change_setting  # noqa: PLC0415 - only this command writes
+    from nexus_core.layers.faults import find_errors  # noqa: PLC0415 - as above
 
     shell: CommandShell = ctx.obj
     with shell.nexus(layers=False) as nexus:
         path = (nexus.home if for_all else project_directory(nexus)) / "config.json"
-    text = change_setting(path, key, value, own=for_all, write=False)
-    if not for_all:
-        _refuse_what_is_ignored(shell, path, key, text)
-    if dry_run:
-        shell.console.text(_shown(text))
-        shell.console.message("Nothing was written.")
-        return
-    change_setting(path, key, value, own=for_all)
+        change = partial(change_setting, path, key, value, own=for_all, find=partial(find_errors, host=nexus.host))
+        text = change(write=False)
+        if not for_all:
+            _refuse_what_is_ignored(shell, path, key, text)
+        if dry_run:
+            shell.console.text(_shown(text))
+            shell.console.message("Nothing was written.")
+            return
+        change()
     shell.console.text(str(path))
     with suppress(NexusError), shell.nexus() as nexus:  # what is wrong with another file is not about this one
-        if any(part.path == path and part.pointer.startswith(pointer_of(key)) for part in nexus.load().active):
+        if any(
+            part.path == path and part.pointer.startswith(join_pointer(keys_of(key))) for part in nexus.load().active
+        ):
             shell.console.message("It takes effect after `nexus trust allow`.")
 
 
@@ -166,7 +174,8 @@ def _refuse_what_is_ignored(shell: CommandShell, path: Path, key: str, text: str
     ):  # what is wrong with another file is not about this one
         found = find_ignored_settings(path, settings, load_layers(nexus.host, nexus.request()), nexus.host)
     for finding in found:
-        if finding.message.startswith(key):
+        setting = finding.message.partition(" ")[0]
+        if f"{key}.".startswith(f"{setting}.") or f"{setting}.".startswith(f"{key}."):
             what = visible_line(finding.message.removesuffix("; it is ignored"))
             hint = f"`nexus config set --global {key} …` sets it for all that you do"
             raise UsageError(f"{what}, so it would be ignored", where=str(path), hint=hint)
@@ -176,15 +185,13 @@ def _refuse_what_is_ignored(shell: CommandShell, path: Path, key: str, text: str
 def validate(ctx: typer.Context, json: Json = False) -> None:
     """Check the settings of all layers, and show every fault."""
     from nexus_core.cli.doctor import find_odd_settings  # noqa: PLC0415 - only this command checks
-    from nexus_core.config.validation import find_faults, import_models  # noqa: PLC0415 - pydantic takes its time
+    from nexus_core.layers.faults import find_errors  # noqa: PLC0415 - pydantic takes its time
     from nexus_core.layers.loading import load_layers  # noqa: PLC0415 - as above
-    from nexus_core.layers.names import find_unknown_names  # noqa: PLC0415 - as above
 
     shell: CommandShell = ctx.obj
     with shell.nexus() as nexus:
         loaded = load_layers(nexus.host, nexus.request())
-        models = import_models(nexus.host.setting_models())
-        found = find_faults(loaded.settings, models, find_unknown_names(loaded.settings, nexus.host))
+        found = find_errors(loaded.settings, nexus.host)
         faults = list(islice(found, MAX_FAULTS))
         is_all = next(found, None) is None
         odd = [] if faults else find_odd_settings(nexus, loaded)

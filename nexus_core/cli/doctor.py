@@ -32,12 +32,12 @@ _MEANINGS = {
     "unknown-model": "Nobody knows provider.model, so its window is assumed",
 }
 
-Codes = Annotated[bool, typer.Option("--codes", help="Say what the codes mean, and look for nothing.")]
+Codes = Annotated[bool, typer.Option("--codes", help="Explain the codes instead of looking for problems.")]
 
 
 @app.command(epilog="\b\nExamples:\n  nexus doctor\n  nexus -C services/auth doctor --json")
 def doctor(ctx: typer.Context, json: Json = False, codes: Codes = False) -> None:
-    """Look for trouble in what a directory contributes; exits with 1 if something was found."""
+    """Look for problems in what a directory contributes; exits with 1 if there are any."""
     shell: CommandShell = ctx.obj
     if codes:
         _print_codes(shell, json=json)

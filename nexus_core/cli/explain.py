@@ -61,7 +61,7 @@ def explain(
         shell.console.table(_rows(found))
     if not found:
         named = repr(shortened(query, _LONGEST_QUERY))
-        shell.console.message(f"Nothing in the prompt or the settings here has to do with {named}.{_nearest(query)}")
+        shell.console.message(f"Nothing in the prompt or the settings here matches {named}.{_nearest(query)}")
         raise typer.Exit(FINDINGS)
 
 
@@ -92,4 +92,4 @@ def _default(query: str) -> list[Explanation]:
 
     if query not in known_keys():
         return []
-    return [Explanation(query, "", f"nobody set it; the default is {default_of(query)!r}")]
+    return [Explanation(query, "", f"not set; the default is {default_of(query)!r}")]

@@ -44,7 +44,8 @@ def parse_json(path: Path, part: str, text: str, line: int = 0) -> Any:  # noqa:
         raise FileError("nested too deeply", where=str(path)) from None
     lines = Lines(text)
     place = Lines(part).position(offset)
-    raise syntax_error(path, lines, (line + place.line, place.column), message)
+    # What a command is given is no setting.
+    raise syntax_error(path, lines, (line + place.line, place.column), message, heading="Error")
 
 
 def parse_lines(path: Path, text: str) -> Iterator[tuple[int, Any]] | None:

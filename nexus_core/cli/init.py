@@ -37,8 +37,8 @@ SERVERS = "mcp.json"
 _CONTAINERS = ("mcpServers", "servers")
 
 Global = Annotated[bool, typer.Option("--global", help="Your own directory instead of the project's.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite; what is there is kept as <name>.bak.")]
-CopyMcp = Annotated[Path | None, typer.Option(metavar="PATH", help="With --global: copy the MCP servers of a file.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite; the old files are kept as <name>.bak.")]
+CopyMcp = Annotated[Path | None, typer.Option(metavar="PATH", help="With --global: copy the MCP servers from a file.")]
 
 
 @app.command(epilog="\b\nExamples:\n  nexus init\n  nexus init --global --copy-mcp ~/.claude.json")
@@ -109,10 +109,10 @@ def _print(shell: CommandShell, plan: InitPlan, *, dry_run: bool, json: bool) ->
         if file.action != "unchanged" and not json:
             shell.console.text(one_line(str(file.path)))
         if file.action == "unchanged":
-            shell.console.message(f"{file.path.name} is left alone: it says this already.")
+            shell.console.message(f"{file.path.name} is unchanged: it already says this.")
         if file.backup is not None:
             kept = "would be kept" if dry_run else "is kept"
-            shell.console.message(f"The former {file.path.name} {kept} as {file.backup.name}.")
+            shell.console.message(f"The old {file.path.name} {kept} as {file.backup.name}.")
     if dry_run:
         shell.console.message("Nothing was written.")
     elif plan.written:
@@ -160,7 +160,7 @@ def _find_servers(shell: CommandShell) -> Iterator[ServerFile]:
         try:
             found = _read_servers(path)
         except NexusError as error:
-            shell.console.message(f"{one_line(str(path))} was not looked into: {error.what}")
+            shell.console.message(f"{one_line(str(path))} was skipped: {error.what}")
             continue
         if found is not None:
             yield found

@@ -23,7 +23,7 @@ app = typer.Typer()
 def layers(
     ctx: typer.Context, profile: Profile = OWN_PROFILE, json: Json = False, require_trusted: RequireTrusted = False
 ) -> None:
-    """List the layers of a directory and every place that was looked at in vain; later layers extend earlier ones."""
+    """List the layers of a directory, and every place that contributes nothing; later layers extend earlier ones."""
     shell: CommandShell = ctx.obj
     with shell.nexus() as nexus:
         loaded = nexus.context(profile=profile).loaded

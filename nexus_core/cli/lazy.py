@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from typer import Typer
 from typer.core import TyperCommand, TyperGroup
@@ -11,7 +11,9 @@ from typer.main import get_command
 
 from nexus_core.cli.options import shared_options
 from nexus_core.cli.shell import plugins_at_work
-from nexus_core.errors import NexusError, PluginError, UnknownNameError
+from nexus_core.errors import NexusError, PluginError, UnknownNameError, UsageError
+from nexus_core.host.bundled import BUNDLED
+from nexus_core.host.candidates import OWN_DISTRIBUTION
 from nexus_core.host.implementation import describe
 from nexus_core.text.visible import visible
 
@@ -49,24 +51,28 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Context, cmd_name: str) -> ClickCommand | None:
         """A stand-in with the name and the help line: enough for `--help` and completion."""
-        command = self._find(ctx, cmd_name)
+        command, _ = self._find(ctx, cmd_name)
         return None if command is None else TyperCommand(command.name, help=command.help, rich_markup_mode=None)
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, ClickCommand | None, list[str]]:
         """The command itself, imported now."""
         name, rest = args[0], args[1:]
-        command = self._find(ctx, name)
+        command, plugin = self._find(ctx, name)
         if command is not None:
-            return name, load_command(command), rest
+            return name, load_command(command, plugin), rest
         if ctx.resilient_parsing:  # completion asks about half-typed names
             return None, None, rest
+        if owner := _bundled_owner(name):
+            what = f"the command {name!r} belongs to the plugin {owner!r}, which is not active"
+            raise UsageError(what, hint=f"nexus plugins info {owner}")
         raise UnknownNameError("command", name, self.list_commands(ctx))
 
-    def _find(self, ctx: Context, name: str) -> Command | None:
+    def _find(self, ctx: Context, name: str) -> tuple[Command | None, str]:
+        """The command of that name, if there is one, and the plugin it comes from."""
         if name in self.core:
-            return self.core[name]
+            return self.core[name], OWN_DISTRIBUTION
         commands = self._all_commands(ctx)
-        return commands.get(name) if name in commands else None
+        return (commands.get(name), commands.owner(name)) if name in commands else (None, "")
 
     def _all_commands(self, ctx: Context) -> Registry[Command]:
         # Asked for once per run, and only when no core command answers.
@@ -79,8 +85,17 @@ class LazyGroup(TyperGroup):
         return commands
 
 
-def load_command(command: Command) -> ClickCommand:
-    """Import the Typer application of a command and make it one of ours."""
+def _bundled_owner(name: str) -> str | None:
+    """The bundled plugin that has a command of that name when it is active."""
+    for candidate in BUNDLED:
+        answer: Any = candidate.constants.get("nexus_commands", tuple)()
+        if name in {command.name for command in answer}:
+            return candidate.name
+    return None
+
+
+def load_command(command: Command, plugin: str) -> ClickCommand:
+    """Import the Typer application of a command of a plugin and make it one of ours."""
     module, _, attribute = command.target.partition(":")
     try:
         with plugins_at_work():
@@ -89,9 +104,11 @@ def load_command(command: Command) -> ClickCommand:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise PluginError(f"its command {command.name!r} {describe(error)}", plugin=module) from error
+        what = f"its command {command.name!r} ({command.target}) {describe(error)} while it was loaded"
+        raise PluginError(what, plugin=plugin) from error
     if loaded is None:
-        raise PluginError(f"{command.target} is a {type(app).__name__}, expected a typer.Typer", plugin=module)
+        what = f"its command {command.name!r} ({command.target}) is of type {type(app).__name__}"
+        raise PluginError(f"{what}, expected a typer.Typer", plugin=plugin)
     _adopt(loaded)
     return loaded
 

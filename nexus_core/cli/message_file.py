@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from nexus_core.cli.given_file import read_given_text
 from nexus_core.cli.given_json import parse_json, parse_lines
+from nexus_core.dialects.transcripts.reading import is_session_line
 from nexus_core.errors import FileError
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 _FIELDS = {"messages": "", "input": "responses", "contents": "gemini"}
 """Where a request has its messages, and whose request it must be."""
+
+_FORMS = "it must be a list, one message on each line, or a request with messages, input or contents"
 
 Form = Literal["list", "body", "lines"]
 
@@ -57,9 +60,11 @@ def read_messages_in(directory: Path, name: str) -> MessageFile:
         FileError: It cannot be read, or holds no messages.
     """
     path, text = read_given_text(directory, name)
+    if not text.strip():
+        raise FileError("there is nothing in it", where=str(path), hint=_FORMS)
     lines = parse_lines(path, text)
     if lines is not None:
-        return MessageFile("lines", [value for _, value in lines])
+        return _lines(path, [value for _, value in lines])
     return _found(path, parse_json(path, text, text), indent=2 if "\n" in text.strip() else None)
 
 
@@ -68,15 +73,27 @@ def _found(path: Path, value: Any, indent: int | None) -> MessageFile:  # noqa: 
         return MessageFile("list", value, indent=indent)
     fields = _FIELDS.items() if isinstance(value, dict) else ()
     for field, dialect in fields:
-        if isinstance(value.get(field), list):
+        messages = value.get(field)
+        if field == "input" and isinstance(messages, str):
+            messages = [{"role": "user", "content": messages}]  # which OpenAI takes it for
+        if isinstance(messages, list):
             _require_whole(path, value)
             # Chat has its instructions among the messages.
             of = dialect or ("anthropic" if "system" in value else "")
-            return MessageFile("body", value[field], of, value, field, indent)
+            return MessageFile("body", messages, of, value, field, indent)
     if isinstance(value, dict) and ("role" in value or "type" in value):
-        return MessageFile("lines", [value])
-    hint = "it must be a list, one message on each line, or a request with messages, input or contents"
-    raise FileError("there are no messages in it", where=str(path), hint=hint)
+        return _lines(path, [value])
+    raise FileError("there are no messages in it", where=str(path), hint=_FORMS)
+
+
+def _lines(path: Path, values: list[Any]) -> MessageFile:
+    if any(isinstance(value, dict) and "role" not in value and is_session_line(value) for value in values):
+        raise FileError(
+            "a session that an agent wrote, not a list of messages",
+            where=str(path),
+            hint="`nexus context FILE` shows what is in it, `nexus session import FILE` keeps it",
+        )
+    return MessageFile("lines", values)
 
 
 def _require_whole(path: Path, body: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nexus_core.values.plugin import PluginInfo, Status
 
 app = typer.Typer(
-    help="List, inspect, make and check plugins.",
+    help="List, inspect, create and check plugins.",
     no_args_is_help=True,
     epilog="\b\nExamples:\n  nexus plugins list\n  nexus plugins new git-status",
 )
@@ -47,7 +47,7 @@ HookName = Annotated[str | None, typer.Argument(metavar="[NAME]", help="A hook."
 
 @app.command("list", epilog="\b\nExamples:\n  nexus plugins list\n  nexus plugins list --json")
 def list_plugins(ctx: typer.Context, json: Json = False) -> None:
-    """List every plugin that was found, loaded or not."""
+    """List every plugin that was found, whether it loaded or not."""
     shell: CommandShell = ctx.obj
     with shell.nexus(strict=False) as nexus:  # the list must show a broken plugin, not fail on it
         plugins = nexus.plugins
@@ -67,7 +67,7 @@ def _row(plugin: PluginInfo) -> tuple[str, str, str, str]:
 
 @app.command(epilog="\b\nExamples:\n  nexus plugins info environment\n  nexus plugins info environment --json")
 def info(ctx: typer.Context, name: PluginName, json: Json = False) -> None:
-    """Say everything that is known about one plugin."""
+    """Show everything that is known about one plugin."""
     shell: CommandShell = ctx.obj
     with shell.nexus(strict=False) as nexus:
         # Of two plugins with one name the first is the one that loads; the list shows both.
@@ -95,12 +95,12 @@ def list_hooks(ctx: typer.Context, name: HookName = None, json: Json = False) ->
     if json:
         shell.console.json({"schema": 1, "hooks": [_describe(hook) for hook in chosen]})
     elif name is not None:
-        shell.console.text(f"{chosen[0].signature}\n\n{chosen[0].reference}")
+        shell.console.text(f"{chosen[0].declaration}\n\n{chosen[0].reference}")
     else:
         rows = [("HOOK", "PURPOSE"), *((hook.signature, hook.purpose) for hook in chosen)]
         shell.console.table(rows, styles=["bold"])
     if not any(hook.reference for hook in chosen):
-        shell.console.message("Python was started with -OO, which takes out the texts; without it they are shown.")
+        shell.console.message("Python was started with -OO, which removes the texts; run it without to see them.")
 
 
 def _describe(hook: Hook) -> dict[str, object]:
@@ -109,9 +109,9 @@ def _describe(hook: Hook) -> dict[str, object]:
 
 @app.command(epilog="\b\nExamples:\n  nexus plugins check\n  nexus plugins check hello --json")
 def check(ctx: typer.Context, names: PluginNames = None, json: Json = False) -> None:
-    """Hold plugins against the contract.
+    """Check plugins against the contract.
 
-    Without a name, all that do not ship with Nexus. Exits with 1 if something was found.
+    Without a name, checks all plugins that do not ship with Nexus. Exits with 1 if something was found.
     """
     from nexus_core.cli.plugin_check import check_installed  # noqa: PLC0415 - `list` need not import the checker
 
@@ -125,7 +125,7 @@ def check(ctx: typer.Context, names: PluginNames = None, json: Json = False) -> 
         for finding in findings:
             shell.console.text(f"  - {finding}")
     if not checked:
-        shell.console.message("No plugin is installed besides the bundled ones; name one to check it.")
+        shell.console.message("No plugins are installed besides the bundled ones; name one of those to check it.")
     if any(checked.values()):
         raise typer.Exit(FINDINGS)
 
@@ -134,17 +134,19 @@ def check(ctx: typer.Context, names: PluginNames = None, json: Json = False) -> 
 def new(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Lower case letters, digits and hyphens.")],
-    into: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to make it; here by default.")] = None,
+    into: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to create it; here by default.")] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Write a complete, installable plugin package."""
+    """Create a complete, installable plugin package."""
     from nexus_core.cli.scaffold import scaffold  # noqa: PLC0415 - as above
-    from nexus_core.files.writing import write_tree  # noqa: PLC0415 - as above
+    from nexus_core.files.writing import ensure_new, write_tree  # noqa: PLC0415 - as above
 
     shell: CommandShell = ctx.obj
     package = scaffold(name)
     root = (shell.cwd / into if into else shell.cwd) / package.distribution
-    if not dry_run:
+    if dry_run:
+        ensure_new(root)
+    else:
         write_tree(root, package.files)
     for path in package.files:
         shell.console.text(str(root / path))

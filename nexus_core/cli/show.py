@@ -11,8 +11,8 @@ from nexus_core.layers.loader import OWN_PROFILE
 
 if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
+    from nexus_core.values.loaded import Loaded
     from nexus_core.values.section import Section
-    from nexus_core.values.trust import ActivePart
 
 app = typer.Typer()
 
@@ -35,18 +35,17 @@ def show(
     shell.review(context.loaded, require_trusted=require_trusted)
     if json:
         document = {"schema": 1, "prompt": prompt, "sections": list(map(_describe, sections))}
-        shell.console.json({**document, "skipped": list(map(_waiting, context.loaded.active))})
+        shell.console.json({**document, "skipped": _skipped(context.loaded)})
     elif sections:
         shell.console.text(prompt)
     else:
         shell.console.message(f"{profile} reads nothing here; `nexus layers --as {profile}` says where it looks")
 
 
-def _waiting(part: ActivePart) -> dict[str, object]:
-    from nexus_core.trust.mentioning import mention  # noqa: PLC0415 - most projects start nothing
+def _skipped(loaded: Loaded) -> list[dict[str, object]]:
+    from nexus_core.trust.mentioning import left_off  # noqa: PLC0415 - only with --json
 
-    place = {"path": str(part.path), "line": part.line, "layer": part.layer}
-    return {**place, "pointer": part.pointer, "decision": part.decision, "summary": mention(part)}
+    return left_off(loaded.active)
 
 
 def _describe(section: Section) -> dict[str, object]:

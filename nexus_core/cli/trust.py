@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core.cli.exits import FINDINGS
-from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.cli.options import DryRun, Json  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.config.pointers import split_pointer
+from nexus_core.config.servers import SETTING as SERVERS
 from nexus_core.errors import ConfigError, UnknownNameError, UsageError
 from nexus_core.files.places import workspace_of
 from nexus_core.trust.comparison import compare
 from nexus_core.trust.fingerprint import effect, one_line
-from nexus_core.trust.mentioning import OPEN, is_off, is_waiting, mention
+from nexus_core.trust.mentioning import OPEN, describe, is_off, is_waiting, mention
 from nexus_core.trust.store import TrustStore
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ _STYLES: dict[str, Style] = {
     "changed": "red",
 }
 
+_NAMES = "As `status` names it; a server's own name will do."
+
 
 def _known_pointers(ctx: typer.Context) -> list[str]:
     return [part.pointer for part in _load(ctx.find_root().obj)[0]]
@@ -43,10 +47,12 @@ def _known_pointers(ctx: typer.Context) -> list[str]:
 
 Pointers = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[POINTER]...", help="Settings, as `status` names them.", autocompletion=_known_pointers),
+    typer.Argument(metavar="[SETTING]...", help=f"Settings. {_NAMES}", autocompletion=_known_pointers),
 ]
-Pointer = Annotated[str | None, typer.Argument(metavar="[POINTER]", help="A setting.", autocompletion=_known_pointers)]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; only with POINTER or --all.")]
+Pointer = Annotated[
+    str | None, typer.Argument(metavar="[SETTING]", help=f"A setting. {_NAMES}", autocompletion=_known_pointers)
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; only with SETTING or --all.")]
 
 
 @app.command(epilog="\b\nExamples:\n  nexus trust status\n  nexus -C services/auth trust status --json")
@@ -60,7 +66,7 @@ def status(ctx: typer.Context, json: Json = False) -> None:
     if store.problem:
         shell.console.warning(one_line(store.problem))
     if json:
-        shell.console.json({"schema": 1, "parts": [_describe(part) for part in parts]})
+        shell.console.json({"schema": 1, "parts": [describe(part) for part in parts]})
     elif parts:
         rows = [(_state(part), one_line(part.pointer), _where(part), _what(part)) for part in parts]
         heading = ("DECISION", "SETTING", "WHERE", "WOULD")
@@ -71,12 +77,13 @@ def status(ctx: typer.Context, json: Json = False) -> None:
         shell.console.message("Decide with: nexus trust allow, nexus trust deny")
 
 
-@app.command(epilog="\b\nExamples:\n  nexus trust allow\n  nexus trust allow mcp_servers/github --yes")
+@app.command(epilog="\b\nExamples:\n  nexus trust allow\n  nexus trust allow github --yes")
 def allow(
     ctx: typer.Context,
     pointers: Pointers = None,
-    everything: Annotated[bool, typer.Option("--all", help="All that is neither allowed nor denied.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Everything not yet allowed or denied.")] = False,
     yes: Yes = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Allow settings exactly as they are now.
 
@@ -88,14 +95,19 @@ def allow(
     wanted = _choose(open_parts, pointers, everything=everything, undecided=OPEN)
     chosen = [part for part in wanted if part.decision != "allowed"]
     if not chosen:
-        shell.console.message("Nothing to allow." if not wanted else "Allowed already.")
+        shell.console.message("Nothing to allow." if not wanted else "Already allowed.")
+        return
+    if dry_run:
+        for part in chosen:
+            _show(shell, part)
+        shell.console.message("Nothing was allowed.")
         return
     store.check()  # before somebody answers in vain
     is_certain = yes and (everything or bool(pointers))
     if not is_certain and not shell.can_ask:
         raise ConfigError(
             "there is no terminal to ask on, so nothing was allowed",
-            hint="look at `nexus trust status`, then name the settings (or --all) together with --yes",
+            hint="check `nexus trust status`, then name the settings (or pass --all), with --yes",
         )
     if is_certain:
         for part in chosen:
@@ -116,45 +128,55 @@ def _allow(shell: CommandShell, store: TrustStore, parts: Sequence[ActivePart]) 
         shell.console.message(f"Allowed {one_line(part.pointer)}.")
 
 
-@app.command(epilog="\b\nExamples:\n  nexus trust deny mcp_servers/github\n  nexus trust deny --all")
+@app.command(epilog="\b\nExamples:\n  nexus trust deny github\n  nexus trust deny --all")
 def deny(
     ctx: typer.Context,
     pointers: Pointers = None,
-    everything: Annotated[bool, typer.Option("--all", help="All that is not denied yet.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Everything not yet denied.")] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Deny settings, whatever they will be changed to."""
     shell: CommandShell = ctx.obj
     parts, store = _load(shell)
     if not pointers and not everything:
-        raise UsageError("nothing to deny was named", hint="name settings as `nexus trust status` does, or say --all")
+        raise UsageError("no setting was named", hint="name settings as `nexus trust status` does, or pass --all")
     wanted = _choose(parts, pointers, everything=everything, undecided={*OPEN, "allowed"})
     chosen = [part for part in wanted if part.decision != "denied"]
-    store.deny(chosen)
+    if not dry_run:
+        store.deny(chosen)
     for part in chosen:
-        shell.console.message(f"Denied {one_line(part.pointer)} in {_where(part)}.")
+        done = "Would deny" if dry_run else "Denied"
+        shell.console.message(f"{done} {one_line(part.pointer)} in {_where(part)}.")
     if not chosen:
-        shell.console.message("Nothing to deny." if not wanted else "Denied already.")
+        shell.console.message("Nothing to deny." if not wanted else "Already denied.")
 
 
-@app.command(epilog="\b\nExamples:\n  nexus trust diff\n  nexus trust diff mcp_servers/github")
-def diff(ctx: typer.Context, pointer: Pointer = None) -> None:
+@app.command(epilog="\b\nExamples:\n  nexus trust diff\n  nexus trust diff github")
+def diff(ctx: typer.Context, pointer: Pointer = None, json: Json = False) -> None:
     """Show what changed in settings since you allowed them.
 
     Exits with 1 if something did.
     """
     shell: CommandShell = ctx.obj
     parts, store = _load(shell)
-    lines: list[str] = []
-    for part in _choose(parts, [pointer] if pointer else None, everything=False, undecided=OPEN):
-        approved = store.approved_content(part)
-        if part.decision == "changed" and approved is not None:
-            name = f"{one_line(part.pointer)} in {_where(part)}"
-            lines += compare(approved, part.content, approved_name=f"allowed {name}", present_name=f"present {name}")
-    if not lines:
+    chosen = _choose(parts, [pointer] if pointer else None, everything=False, undecided=OPEN)
+    changes = [(part, lines) for part in chosen if (lines := _changes(part, store))]
+    if json:
+        shell.console.json({"schema": 1, "changes": [{**describe(part), "diff": lines} for part, lines in changes]})
+    elif changes:
+        shell.console.text("\n".join(line for _, lines in changes for line in lines))
+    else:
         shell.console.message("Nothing differs from what you allowed.")
-        return
-    shell.console.text("\n".join(lines))
-    raise typer.Exit(FINDINGS)
+    if changes:
+        raise typer.Exit(FINDINGS)
+
+
+def _changes(part: ActivePart, store: TrustStore) -> list[str]:
+    approved = store.approved_content(part)
+    if part.decision != "changed" or approved is None:
+        return []
+    name = f"{one_line(part.pointer)} in {_where(part)}"
+    return compare(approved, part.content, approved_name=f"allowed {name}", present_name=f"present {name}")
 
 
 def _load(shell: CommandShell) -> tuple[tuple[ActivePart, ...], TrustStore]:
@@ -169,13 +191,26 @@ def _choose(
     if not pointers:
         return [part for part in parts if part.decision in undecided]
     if everything:
-        raise UsageError("settings were named, and --all besides", hint="leave out one of them")
-    known = {part.pointer for part in parts}
-    names = {name if name.startswith("/") else f"/{name}" for name in pointers}
-    unknown = sorted(names - known)
-    if unknown:
-        raise UnknownNameError("active setting", one_line(unknown[0]), map(one_line, known))
-    return [part for part in parts if part.pointer in names]
+        raise UsageError("settings were named, and --all as well", hint="leave out one of them")
+    pointers_by_name = _by_name(parts)
+    for name in pointers:
+        if name not in pointers_by_name:
+            alike = {part.pointer if "/" in name else _short_name(part) for part in parts}
+            raise UnknownNameError("active setting", one_line(name), map(one_line, alike))
+    named = {pointers_by_name[name] for name in pointers}
+    return [part for part in parts if part.pointer in named]
+
+
+def _by_name(parts: Sequence[ActivePart]) -> dict[str, str]:
+    """The pointers of parts by all of their names: with the first slash, without it, and the name of a server."""
+    names = {_short_name(part): part.pointer for part in parts}
+    names |= {part.pointer.removeprefix("/"): part.pointer for part in parts}
+    return names | {part.pointer: part.pointer for part in parts}
+
+
+def _short_name(part: ActivePart) -> str:
+    setting, *keys = split_pointer(part.pointer)
+    return keys[0] if setting == SERVERS and len(keys) == 1 else part.pointer
 
 
 def _show(shell: CommandShell, part: ActivePart) -> None:
@@ -198,15 +233,3 @@ def _what(part: ActivePart) -> str:
 def _state(part: ActivePart) -> str:
     """What there is to say about the decision: about a server that is switched off, none is needed."""
     return "disabled" if part.decision in OPEN and is_off(part) else part.decision
-
-
-def _describe(part: ActivePart) -> dict[str, object]:
-    return {
-        "decision": part.decision,
-        "pointer": part.pointer,
-        "layer": part.layer,
-        "path": str(part.path),
-        "line": part.line,
-        "enabled": not is_off(part),
-        "summary": mention(part),
-    }

@@ -47,5 +47,5 @@ def why_to_stop(recent: Sequence[Gain], *, since_reply: int, turns_since: int, k
     last = recent[-MOST_SMALL:]
     if len(last) == MOST_SMALL and all(gain.is_small for gain in last) and turns_since < keep_turns:
         shares = " and ".join(f"{max(gain.share, 0):.0%}" for gain in last)
-        return f"the last two compactions took away {shares}"
+        return f"the last two compactions saved only {shares}"
     return ""

@@ -7,6 +7,7 @@ from inspect import isawaitable
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nexus_core.errors import NexusError
 from nexus_core.host.implementation import describe
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def call_summariser(summariser: Summariser, request: SummaryRequest) -> Any:  # 
         raise _late(request.timeout)
     value, error = outcome[0]
     if error is not None:
-        raise SummariserError(describe(error)) from error
+        raise SummariserError(_told(error)) from error
     return _awaited(value, request.timeout) if isawaitable(value) else value
 
 
@@ -81,8 +82,15 @@ async def _awaited(value: Awaitable[Any], timeout: float) -> Any:  # noqa: ANN40
     except TimeoutError as error:
         raise _late(timeout) from error
     except Exception as error:
-        raise SummariserError(describe(error)) from error
+        raise SummariserError(_told(error)) from error
+
+
+def _told(error: BaseException) -> str:
+    """What went wrong, for a sentence that begins with the summariser."""
+    if not isinstance(error, NexusError):
+        return describe(error)
+    return f"failed: {error.what}" + (f" ({error.hint})" if error.hint else "")
 
 
 def _late(timeout: float) -> SummariserError:
-    return SummariserError(f"took longer than {timeout:g} seconds")
+    return SummariserError(f"took longer than {timeout:g} s")

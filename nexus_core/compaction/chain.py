@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Mapping
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.compaction.calling import SummariserError, call_summariser
 from nexus_core.compaction.judging import judge_summary
-from nexus_core.compaction.pieces import LEAST, cut_pieces, room_in
+from nexus_core.compaction.overflow import read_overflow
+from nexus_core.compaction.pieces import cut_pieces, room_in
 from nexus_core.compaction.prompts import (
     build_cached_instruction,
     build_instruction,
@@ -34,6 +36,10 @@ if TYPE_CHECKING:
 
 MOST_FAILURES = 2
 """So many calls of models may fail; then only those are asked that need none."""
+WITHOUT_MODEL = 60.0
+"""Seconds that those have at least: how long a model may take says nothing about how long reading takes."""
+SUMMARY_SHARE = 6
+"""A summary takes no more than this fraction of a window: the one before and the one that is written are in it too."""
 _LONGEST = 300
 
 Asking = Generator[Callable[[], Any], Any, "Summary"]
@@ -51,7 +57,7 @@ class SummaryTask(NamedTuple):
         focus: What the user wants to be kept above all.
         context: The call that would be made next, to ask the same model with the same beginning; None to ask with the
             conversation as one text.
-        timeout: How many seconds each call may take.
+        timeout: How many seconds each call of a model may take.
         redact: Whether secrets are taken out first. From a call that others have seen nothing can be taken out; where
             there are secrets in it, the conversation goes as one text.
     """
@@ -92,8 +98,8 @@ class Summary(NamedTuple):
 def ask_summarisers(task: SummaryTask, chain: Sequence[Summariser], count: Callable[[str], int]) -> Asking:
     """The first summary that somebody in the chain writes.
 
-    No summariser is asked twice, but for the pieces of a conversation that it cannot read at once. After two calls of
-    models that failed no further model is asked.
+    No summariser is asked twice, but for the pieces of a conversation that it cannot read at once; one that says so
+    only when it is asked gets pieces then. After two calls of models that failed no further model is asked.
 
     Args:
         task: What is to be summarised.
@@ -106,24 +112,40 @@ def ask_summarisers(task: SummaryTask, chain: Sequence[Summariser], count: Calla
     task, original, counts, note = yield partial(_prepared, task, count)
     failures: list[tuple[str, str]] = []
     calls = failed_models = 0
-    for summariser in chain:
+    waiting = deque(chain)
+    while waiting:
+        summariser = waiting.popleft()
         if summariser.asks_model and failed_models >= MOST_FAILURES:
             continue
         try:
-            written, pieces = yield partial(_readable, task, summariser.window, count)
+            own = _task_for(summariser, task)
+            written, pieces = yield partial(_readable, own, summariser.window, count)
             for piece in pieces:
-                request = _request(task, piece, written, is_whole=len(pieces) == 1)
+                request = _request(own, piece, written, is_whole=len(pieces) == 1)
                 calls += 1
                 answer = yield partial(call_summariser, summariser, request)
                 written = judge_summary(answer, request, original, count, is_model=summariser.asks_model)
         except Exception as error:  # noqa: BLE001 - a summariser may fail in any way; then the next one is asked
             failures.append((summariser.name, _told(error)))
             failed_models += summariser.asks_model
+            if window := _smaller_window(error, summariser, task, original):
+                waiting.appendleft(replace(summariser, window=window))
         else:
             said = tuple(task.messages)
             summary = Summary(written, summariser.name, calls, said, tuple(failures), counts)
             return _as_asked(summary, task, note, len(pieces)) if summariser.asks_model else summary
     raise SummaryError(failures)
+
+
+def _smaller_window(error: Exception, summariser: Summariser, task: SummaryTask, original: int) -> int:
+    """The window of a model that has just said that the conversation is too long for it; 0 where it said nothing so.
+
+    It may count otherwise than we do, so that no more than half of the conversation is believed to fit.
+    """
+    overflow = read_overflow(error) if summariser.asks_model and task.messages else None
+    if overflow is None:
+        return 0
+    return min(each for each in (overflow.limit, summariser.window, max(original // 2, 1)) if each)
 
 
 def _as_asked(summary: Summary, task: SummaryTask, note: str, pieces: int) -> Summary:
@@ -163,9 +185,16 @@ def _readable(task: SummaryTask, window: int, count: Callable[[str], int]) -> tu
     """The summary so far and the pieces of a conversation, with room for the summary that is written."""
     previous = task.previous
     if window:
-        previous = shorten_text(previous, room_in(window, beside=task.max_tokens + LEAST), count)
+        previous = shorten_text(previous, room_in(window, beside=task.max_tokens + window // 3), count)
     beside = max(count(previous), task.max_tokens) + task.max_tokens
     return previous, cut_pieces(task.messages, window, beside=beside, count=count)
+
+
+def _task_for(summariser: Summariser, task: SummaryTask) -> SummaryTask:
+    """A task with the time that a summariser has, and a summary that leaves room in its window for the conversation."""
+    seconds = task.timeout if summariser.asks_model else max(task.timeout, WITHOUT_MODEL)
+    most = summariser.window // SUMMARY_SHARE or task.max_tokens
+    return task._replace(timeout=seconds, max_tokens=min(task.max_tokens, most))
 
 
 def _told(error: Exception) -> str:

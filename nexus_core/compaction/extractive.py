@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.compaction.evidence.calls import command_of, exit_of, touched_paths
-from nexus_core.compaction.evidence.shapes import find_errors
+from nexus_core.compaction.evidence.shapes import UNSPACED, find_errors
 from nexus_core.compaction.prompts import describe_media
 from nexus_core.compaction.summary import is_summary
 from nexus_core.history.groups import is_input
@@ -21,7 +22,7 @@ from nexus_core.values.compaction import Summariser
 from nexus_core.values.parts import ToolCall, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from nexus_core.values.compaction import SummaryRequest
     from nexus_core.values.message import Message
@@ -34,8 +35,11 @@ _ASKED, _OUTCOME, _LINE = 240, 400, 200
 """Characters of what is shown of a question, of an answer, and of anything else."""
 _EARLIER = 3
 """This fraction of the room is for what was summarised before, and what is not needed for anything new."""
-_BETWEEN = re.compile(r"(?<=[.!?])\s+|\n+")  # a dot inside a name ends no sentence
-_TERM = re.compile(r"\w{4,40}")
+# A dot inside a name ends no sentence; in Chinese and Japanese, nothing need stand behind one that does.
+_BETWEEN = re.compile("(?<=[.!?])\\s+|(?<=[\u3002\uff01\uff1f])|\\n+")
+_TERM = re.compile(rf"[^\W{UNSPACED}]{{4,40}}")
+_RUN = re.compile(f"[{UNSPACED}]{{2,}}")
+"""Words without blanks between them; any two letters of it count as one."""
 _COMMON = frozenset(
     _TERM.findall(
         "about after again also because been before being could does done each even first from have having here into"
@@ -138,30 +142,43 @@ def _describe(turn: Sequence[Message], terms: _Terms) -> _Entry:
 
 
 def _deeds(turn: Sequence[Message]) -> Iterable[str]:
-    """What was done: tools by how often they were called, files that were changed, what failed."""
-    tools: Counter[str] = Counter()
-    changed: dict[str, None] = {}
-    commands: dict[str, str] = {}
-    failed: dict[str, None] = {}
-    for message in turn:
-        for part in message.parts:
-            if isinstance(part, ToolCall):
-                tools[part.name] += 1
-                changed |= {path: None for path, effect in touched_paths(part) if effect == "changed"}
-                if command := command_of(part):
-                    commands[part.id] = command
-            elif isinstance(part, ToolResult):
-                command, ended = commands.pop(part.call_id, ""), exit_of(part)
-                if ended not in ("", "exit 0"):
-                    error = next(find_errors(part.text), "")
-                    failed[": ".join(filter(None, [f"{command or part.name or 'a tool'} ({ended})", error]))] = None
+    """What was done: tools by how often they were called, files that were changed, what failed to the end."""
+    calls = [part for message in turn for part in message.parts if isinstance(part, ToolCall)]
+    tools = Counter(call.name for call in calls)
+    changed = dict.fromkeys(path for call in calls for path, effect in touched_paths(call) if effect == "changed")
+    failed = _failures(turn)
     if tools:
         used = ", ".join(f"{name} ({times} times)" if times > 1 else name for name, times in sorted(tools.items()))
         yield f"  Did: {used}"[:_LINE]
     if changed:
         yield f"  Changed: {', '.join(changed)}"[:_LINE]
     if failed:
-        yield f"  Failed: {next(reversed(failed))}"[:_LINE]
+        yield f"  Failed: {failed[-1]}"[:_LINE]
+
+
+def _failures(turn: Sequence[Message]) -> list[str]:
+    """What failed, the newest last, but for commands that worked later."""
+    commands: dict[str, str] = {}
+    failed: dict[str, str] = {}
+    for part in (part for message in turn for part in message.parts):
+        if isinstance(part, ToolCall):
+            commands[part.id] = command_of(part)
+        elif isinstance(part, ToolResult):
+            command = commands.pop(part.call_id, "")
+            what = command or part.call_id
+            failed.pop(what, None)
+            if failure := _failure(part, command):
+                failed[what] = failure
+    return list(failed.values())
+
+
+def _failure(result: ToolResult, command: str) -> str:
+    """What failed, how, and the first error in what it said; "" where nothing did."""
+    ended = exit_of(result) if command else "failed" * result.is_error  # what other tools read may speak of exit codes
+    if ended in ("", "exit 0"):
+        return ""
+    error = next(find_errors(result.text), "")
+    return ": ".join(filter(None, [f"{command or result.name or 'a tool'} ({ended})", error]))
 
 
 def _earlier(previous: str, terms: _Terms, room: int, count: Callable[[str], int]) -> str:
@@ -215,8 +232,11 @@ def _fill(entries: Sequence[_Entry], room: int, count: Callable[[str], int]) -> 
     return [*note, *(chosen[place] for place in sorted(chosen))]
 
 
-def _words(text: str) -> Iterable[str]:
-    return (word for word in _TERM.findall(text.lower()) if word not in _COMMON)
+def _words(text: str) -> Iterator[str]:
+    yield from (word for word in _TERM.findall(text.lower()) if word not in _COMMON)
+    if not text.isascii():
+        for run in _RUN.findall(text):
+            yield from map("".join, pairwise(run))
 
 
 def _ends(text: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
+from nexus_core.compaction.evidence.shapes import UNSPACED
 from nexus_core.values.compaction import FACT_CLASSES, Fidelity
 
 if TYPE_CHECKING:
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
 _MOST_HITS = 50
 """So many places of a text are looked at for one fact; more would only be parts of longer words."""
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 _JOINTS = ("_", "/", "\\", ".", "-")
 
 
@@ -74,6 +77,8 @@ def fidelity_to_json(fidelity: Mapping[FactClass, Fidelity]) -> dict[str, Any]:
 
 def _goes_on(neighbour: str, end: str) -> bool:
     """Whether a word goes on beyond its end."""
+    if end.isascii() and _UNSPACED.match(neighbour):
+        return False
     return end.isalnum() and (neighbour.isalnum() or neighbour in _JOINTS)
 
 

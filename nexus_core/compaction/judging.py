@@ -48,7 +48,7 @@ def judge_summary(
     if len(text) > original * WIDEST + SHORT:
         raise SummariserError(f"wrote {len(text):,} characters in place of {original:,} tokens")
     if is_model and " ".join(text.split()) in _known_texts(request):
-        raise SummariserError("gave back what it was given")
+        raise SummariserError("returned what it was given")
     if is_model and len(text) <= SHORT and _REFUSAL.match(text.replace("\u2019", "'")):
         raise SummariserError(f"refused: {text.splitlines()[0][:80]}")
     tokens = count(text)
@@ -59,15 +59,15 @@ def judge_summary(
 
 def _text_of(answer: object, *, is_model: bool) -> str:
     if not isinstance(answer, str):
-        raise SummariserError(f"gave {type(answer).__name__} instead of a text")
+        raise SummariserError(f"returned {type(answer).__name__} instead of text")
     if _SURROGATE.search(answer):
-        raise SummariserError("gave a text that cannot be encoded (a lone surrogate)")
+        raise SummariserError("returned text that cannot be encoded (a lone surrogate)")
     garbage = len(_GARBAGE.findall(answer))
     if is_model and garbage * _TOLERATED > len(answer):
-        raise SummariserError(f"gave {garbage:,} characters that are no text")
+        raise SummariserError(f"returned {garbage:,} characters that are not text")
     text = _GARBAGE.sub("", answer).strip()
     if not text:
-        raise SummariserError("gave an empty text")
+        raise SummariserError("returned an empty text")
     return text
 
 

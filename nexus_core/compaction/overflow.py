@@ -17,7 +17,19 @@ LONGEST_NUMBER = 12
 """Digits; no window is larger, and longer ones take their time to be read."""
 
 _TOO_LARGE = "request_too_large"
-_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", _TOO_LARGE, "string_above_max_length"})
+_CODES = frozenset(
+    {
+        "context_length_exceeded",
+        "context_window_exceeded",
+        "exceed_context_size_error",
+        "input_too_long",
+        "model_context_window_exceeded",
+        "model_max_prompt_tokens_exceeded",
+        "prompt_too_long",
+        _TOO_LARGE,
+        "string_above_max_length",
+    }
+)
 _TOO_MUCH = 413
 _NOW = 429  # too much at once, which is another matter
 
@@ -39,6 +51,11 @@ _SAYINGS = tuple(
         rf"input token count exceeds the maximum number of tokens(?: allowed)? \(?{_LIMIT}\)?",
         rf"{_LENGTH}[^\d]{{1,120}}?you requested (?:a total of |about )?{_ALL} tokens{_ANSWER}",
         rf"{_LENGTH}[^\d]{{1,120}}?{_ASKED}(?: input)? tokens",
+        rf"input tokens exceed the configured limit of {_LIMIT} tokens[^\d]{{1,80}}?{_ASKED} tokens",
+        rf"input tokens exceed the configured limit of {_LIMIT}",
+        rf"passed {_ASKED} input tokens and requested (?P<answer>\d+) output tokens[^\d]{{1,80}}?{_LIMIT} tokens",
+        rf"requested tokens \({_ASKED}\) exceed context window of {_LIMIT}",
+        rf"prompt has {_ASKED} tokens, but the configured context size is {_LIMIT}",
         rf"prompt token count of {_ASKED}[^\d]{{1,120}}?{_LIMIT}",
         rf"prompt contains {_ASKED} tokens(?: and \d+ draft tokens)?[^\d]{{1,120}}?{_LIMIT}",
         rf"\brequest \({_ASKED} tokens\) exceeds the available context size \({_LIMIT} tokens\)",
@@ -48,22 +65,32 @@ _SAYINGS = tuple(
         rf"`inputs` must have less than {_LIMIT} tokens\. Given: {_ASKED}",
         rf"total number of tokens in the prompt cannot exceed {_LIMIT} - received {_ASKED}",
         rf"current length is {_ASKED} while limit is {_LIMIT}",
+        rf"exceeded model token limit: {_LIMIT} \(requested: {_ASKED}\)",
         rf"exceeded model token limit: {_LIMIT}",
-        rf"loaded with (?:a )?context length of only {_LIMIT}",
+        rf"range of input length should be \[\d+, ?{_LIMIT}\]",
+        rf"exceeds (?:the )?maximum allowed input length of {_LIMIT} tokens",
+        rf"context length (?:of|is) only {_LIMIT}",
         rf"body too large for [^\n]{{1,80}}? model\. Max size: {_LIMIT} tokens",
         _LENGTH,
         r"exceeds? the (?:model's )?(?:maximum |available )?context (?:window|length|size)",
-        r"context (?:window|length|size)(?: limit)? (?:is |was |has been )?exceed(?:ed|s)",
+        r"context[ _]?(?:window|length|size)(?: limit)?[ _]?(?:is |was |has been )?exceed(?:ed|s)",
+        r"exceeded (?:max |the maximum )?context length",
         r"context window exceeds limit",
         r"input is too long for requested model",
         r"input length exceeds (?:the )?(?:maximum )?context length",
         r"number of input tokens exceeds (?:the )?maximum length",
         r"tokens to keep from the initial prompt is greater than the context length",
-        r"prompt is too long",
+        r"prompt(?: is |[ _])too[ _]long",
+        r"prompt exceeds max length",
+        r"tokens in request more than max tokens allowed",
         r"too many tokens: (?:the )?(?:total|max|prompt|size)",
         r"reduce the length of the (?:messages|prompt|input)",
     )
 )
+_SIZE = re.compile(
+    rf"{_TOO_LARGE}|\b{_TOO_MUCH}\b[^\n]{{0,40}}too large|request payload size exceeds the limit", re.IGNORECASE
+)
+"""What is said of bytes and not of tokens, where an error has no status."""
 _RATE = re.compile(r"tokens per (?:min|day|hour|second)|\bTPM\b|rate.?limit|quota", re.IGNORECASE)
 
 
@@ -118,7 +145,7 @@ def _read_text(text: str, status: object) -> Overflow | None:
         if match:
             break
     else:
-        return None
+        return Overflow(None, None, text, is_size=True) if _SIZE.search(text) else None
     found = match.groupdict()
     if "limit" not in found and (status == _NOW or _RATE.search(text)):
         return None  # too many tokens in a minute are fewer in the next

@@ -1,7 +1,7 @@
 """Settings on disk.
 
 documents.py      a file as a document, or an error that shows where it is wrong: excerpt.py draws the lines,
-                  secrecy.py knows which not to show, encodings.py what is no text
+                  secrecy.py knows which not to show, covering.py covers their words, encodings.py what is no text
 json_document.py  a text and its value, read fast; json_parser.py: JSON and JSON with comments, with all places in it
 lines.py          places by line and column; pointers.py: by JSON pointer; dotted.py: settings by their dotted names
 servers/          MCP servers: many shapes become one form

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_HEADING = "Configuration Error"
+
 
 def read_document(path: Path, *, comments: bool = False, empty: JsonValue, quote: bool = True) -> JsonDocument | None:
     """The JSON document in a file, or None when there is no such file; a blank file holds `empty`.
@@ -31,7 +33,8 @@ def read_document(path: Path, *, comments: bool = False, empty: JsonValue, quote
         path: The file.
         comments: Whether comments and trailing commas are allowed.
         empty: The value of a file with nothing in it (with `comments`: nothing but comments).
-        quote: Whether an error may show lines of the file; say no where any of them may hold a password.
+        quote: Whether an error may show lines of the file as they are; say no where any of them may hold a password,
+            and their words are covered.
 
     Raises:
         ConfigError: It is not UTF-8, not JSON, or larger than 1 MiB; the report shows where.
@@ -73,7 +76,14 @@ def read_layer_text(
 
 
 def setting_error(
-    path: Path, lines: Lines | None, position: tuple[int, int], *, title: str, message: str, closing: str
+    path: Path,
+    lines: Lines | None,
+    position: tuple[int, int],
+    *,
+    title: str,
+    message: str,
+    closing: str,
+    heading: str = _HEADING,
 ) -> ConfigError:
     """The error for something wrong at a position of a file; its report shows the lines around it.
 
@@ -86,6 +96,7 @@ def setting_error(
         title: The rest of the first line, such as `Invalid setting in <path>`.
         message: What is wrong, one sentence without a final period.
         closing: What to do about it, a whole sentence.
+        heading: What the first line begins with.
     """
     from nexus_core.config.excerpt import render_excerpt  # noqa: PLC0415 - only when something is wrong
     from nexus_core.config.lines import Position  # noqa: PLC0415 - as above
@@ -93,7 +104,7 @@ def setting_error(
 
     line, column = place = Position(*position)
     parts = (
-        f"Configuration Error: {visible_line(title)}",
+        f"{heading}: {visible_line(title)}",
         f"  Line {line}, Column {column}: {visible_line(message)}",
         render_excerpt(lines, place, secret_lines_around(lines, place)) if lines else "",
         closing,
@@ -102,10 +113,12 @@ def setting_error(
     return ConfigError(message, where=f"{path}:{line}:{column}", hint=closing, report=report)
 
 
-def syntax_error(path: Path, lines: Lines | None, position: tuple[int, int], message: str) -> ConfigError:
+def syntax_error(
+    path: Path, lines: Lines | None, position: tuple[int, int], message: str, *, heading: str = _HEADING
+) -> ConfigError:
     """The error for a text that is not JSON at a position."""
     title, closing = f"Invalid JSON in {path}", "Fix the JSON syntax error and try again."
-    return setting_error(path, lines, position, title=title, message=message, closing=closing)
+    return setting_error(path, lines, position, title=title, message=message, closing=closing, heading=heading)
 
 
 def _read(path: Path, read: Callable[[Path], T], max_bytes: int) -> T:
@@ -131,8 +144,15 @@ def _parse(path: Path, text: str, *, comments: bool, empty: JsonValue, quote: bo
             return JsonDocument(empty, text, root=Span(0, 0, len(text)))
         return parse_json(text, comments=comments)
     except JsonSyntaxError as error:
+        from nexus_core.config.covering import cover  # noqa: PLC0415 - only when something is wrong
+
         lines = Lines(text)
-        raise syntax_error(path, lines if quote else None, lines.position(error.offset), error.message) from None
+        # The place is told before the message, which need not end by leading to it.
+        message = error.message.removesuffix(" at").removesuffix(" starting")
+        if not comments and text.startswith(("//", "/*"), error.offset):
+            message = "Comments are not allowed in JSON"
+        shown = lines if quote else Lines(cover(text))
+        raise syntax_error(path, shown, lines.position(error.offset), message) from None
 
 
 def _decode(path: Path, data: bytes, *, quote: bool) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nexus_core.config.pointers import array_index
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -20,10 +22,17 @@ def names_within(settings: Mapping[str, Any], names: Iterable[str]) -> list[str]
 
 def get_setting(settings: Any, name: str) -> Any:  # noqa: ANN401 - any JSON value
     """The value of a setting; None where it is not set, or is null."""
-    for key in name.split("."):
-        if not isinstance(settings, dict) or key not in settings:
-            return None
-        settings = settings[key]
+    return follow_keys(settings, name.split("."))
+
+
+def follow_keys(settings: Any, keys: Iterable[str]) -> Any:  # noqa: ANN401 - as above
+    """What some keys and indexes lead to; None where there is nothing, or null."""
+    for key in keys:
+        if isinstance(settings, list):
+            index = array_index(key)
+            settings = None if index is None or index >= len(settings) else settings[index]
+        else:
+            settings = settings.get(key) if isinstance(settings, dict) else None
     return settings
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
 from typing import TYPE_CHECKING
 
+from nexus_core.config.covering import cover
 from nexus_core.config.documents import setting_error
 from nexus_core.config.lines import Lines
 
@@ -26,7 +27,7 @@ def encoding_error(path: Path, data: bytes, mark: int, offset: int, *, quote: bo
     is_damage = encoding is None and data[offset] == 0
     return setting_error(
         path,
-        lines if quote else None,
+        lines if quote else Lines(cover(lines.text)),
         position,
         title=f"Invalid encoding in {path}",
         message=f"Byte 0x{data[offset]:02x} at offset {offset} is not {'text' if data[offset] == 0 else 'UTF-8'}"

@@ -134,18 +134,22 @@ def _fault(settings: Settings, base: str, model: type[BaseModel], found: ErrorDe
         if pointer_to(pointer, key) not in settings.origins and isinstance(key, str) and found["type"] != "missing":
             break  # the name of a branch of a union, not a key of the file
         pointer = pointer_to(pointer, key)
-    dotted = shortened(".".join(map(str, pointer.split("/")[1:])), LONGEST_NAME)
-    return Fault(pointer, _message(dotted, model, found))
+    dotted = ".".join(map(str, pointer.split("/")[1:]))
+    return Fault(pointer, _message(shortened(dotted, LONGEST_NAME), model, found, settings.get(dotted)))
 
 
-def _message(dotted: str, model: type[BaseModel], fault: ErrorDetails) -> str:
+def _message(dotted: str, model: type[BaseModel], fault: ErrorDetails, value: object) -> str:
     if fault["type"] == "extra_forbidden":
         *path, key = fault["loc"]
         known = _known_keys(model, path)
         hint = did_you_mean(str(key), known) or f"known here: {', '.join(sorted(known))}"
         return f"unknown setting {dotted!r}; {hint}"
     if fault["type"] == "literal_error":
-        return f"{dotted} must be one of {fault['ctx']['expected'].replace(' or ', ', ')}"
+        allowed = fault["ctx"]["expected"].replace(" or ", ", ")
+        nearest = did_you_mean(str(value)[:LONGEST_NAME], [each.strip("'") for each in allowed.split(", ")])
+        return f"{dotted} must be one of {allowed}" + (f"; {nearest}" if nearest else "")
+    if fault["type"] in {"dict_type", "model_type"}:  # these speak of Python
+        return f"{dotted}: should be an object, {{ … }}"
     text = fault["msg"].removeprefix("Input ").removeprefix("Value error, ")
     return f"{dotted}: {text}"
 

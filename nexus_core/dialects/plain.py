@@ -126,7 +126,7 @@ def _scalar(value: object) -> Any:  # noqa: ANN401 - JSON has many types
         return b64encode(value).decode("ascii")
     if isinstance(value, date):
         return value.isoformat()
-    raise MessageError(f"JSON has no word for {named(value)}")
+    raise MessageError(f"{named(value)} cannot be written as JSON")
 
 
 def _is_model(value: object) -> bool:

@@ -18,7 +18,7 @@ def existing_directory(path: str | os.PathLike[str]) -> Path:
     try:
         directory = Path(path).resolve()
     except FileNotFoundError:
-        raise FileError("the current directory does not exist any more", hint="change to one that does") from None
+        raise FileError("the current directory no longer exists", hint="cd to one that does") from None
     except (OSError, RuntimeError, ValueError):  # too long, a circle of links, a NUL: `isdir` below says no to it
         directory = Path(path)
     if not os.path.isdir(directory):  # noqa: PTH112 - Path.is_dir raises where a directory cannot be reached
@@ -48,7 +48,7 @@ def home_directory(cwd: Path) -> Path:
         hint = "set NEXUS_HOME to a directory"
         raise ConfigError("no home directory can be found", where=configured, hint=hint) from None
     except FileNotFoundError:
-        raise FileError("the current directory does not exist any more", hint="change to one that does") from None
+        raise FileError("the current directory no longer exists", hint="cd to one that does") from None
     if configured:
         _refuse_inside(workspace_of(cwd), home)
     return home

@@ -20,10 +20,7 @@ def write_tree(root: Path, files: Mapping[str, str]) -> None:
     Raises:
         FileError: `root` exists already, or its parent cannot be written.
     """
-    if os.path.lexists(root):
-        raise FileError("exists already", where=str(root), hint="choose another name or remove it first")
-    if not os.path.isdir(root.parent):  # noqa: PTH112 - Path.is_dir raises where a directory cannot be reached
-        raise FileError("no such directory", where=str(root.parent), hint="make it first")
+    ensure_new(root)
     try:
         # Beside its destination, because only a rename within one file system is atomic.
         with tempfile.TemporaryDirectory(prefix=f".{root.name}-", dir=root.parent) as scratch:
@@ -35,6 +32,21 @@ def write_tree(root: Path, files: Mapping[str, str]) -> None:
             staged.rename(root)
     except OSError as error:
         raise FileError(f"cannot write: {error.strerror}", where=str(root)) from error
+
+
+def ensure_new(root: Path) -> None:
+    """Nothing is at `root`, and the directory for it is there.
+
+    Raises:
+        FileError: It is not so.
+    """
+    parent = str(root.parent)
+    if os.path.lexists(root):
+        raise FileError("already exists", where=str(root), hint="choose another name or remove it first")
+    if not os.path.lexists(parent):
+        raise FileError("no such directory", where=parent, hint="make it first")
+    if not os.path.isdir(parent):  # noqa: PTH112 - Path.is_dir raises where a directory cannot be reached
+        raise FileError("not a directory", where=parent, hint="name a directory")
 
 
 def make_directories(directory: Path, *, mode: int) -> None:
@@ -96,7 +108,7 @@ def _require_replaceable(path: Path) -> None:
     if stat.S_ISLNK(kind):
         raise FileError("is a link", where=str(path), hint="put the file itself in its place")
     if not stat.S_ISREG(kind):
-        raise FileError("is no regular file", where=str(path), hint="name a file, or one that is not there yet")
+        raise FileError("is not a regular file", where=str(path), hint="name a file, or one that is not there yet")
 
 
 def _replace(path: Path, data: bytes, mode: int) -> None:

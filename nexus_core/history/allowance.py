@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_core.dialects.fields import named, without
 from nexus_core.errors import BudgetError, UsageError
 from nexus_core.values.budget import TokenBudget
 from nexus_core.values.message import Message
+from nexus_core.values.parts import Opaque, Text
 
 if TYPE_CHECKING:
     from nexus_core.host.host import Host
     from nexus_core.values.conversation import Tool
     from nexus_core.values.counting import TokenCounter
+    from nexus_core.values.parts import Part
     from nexus_core.values.settings import Settings
 
 RESERVE = 8000
@@ -34,7 +36,7 @@ def allowance_for(
                 f"a budget is a number of tokens or a TokenBudget, not {budget!r}", hint="budget=8000, for example"
             )
         if budget < 0:
-            raise UsageError(f"a budget of {budget} tokens is none", hint="give a positive number")
+            raise UsageError(f"a budget cannot be negative: {budget}", hint="budget=8000, for example")
         return TokenBudget(limit=budget)
     from nexus_core.tokens.counters import open_model  # noqa: PLC0415 - only without a budget
 
@@ -56,19 +58,49 @@ def weigh_fixed(counter: TokenCounter, system: object, tools: Iterable[object] |
     from nexus_core.dialects.sizes import measure_message, measure_options, measure_tools  # noqa: PLC0415 - only to fit
     from nexus_core.tokens.messages import count_tools  # noqa: PLC0415 - as above
 
-    words = system if isinstance(system, str) else _compact(system) if system else ""
-    instructions, defined = Message("system", words), read_definitions(tools, api)
+    instructions, defined = read_instructions(system), read_definitions(tools, api)
     return Fixed(
         tokens={
-            "system": counter.count_messages([instructions]) if words else 0,
+            "system": counter.count_messages([instructions]) if instructions else 0,
             "tools": count_tools(counter, defined) if defined else 0,
         },
         bytes={
-            "system": measure_message(instructions) if words else 0,
+            "system": measure_message(instructions) if instructions else 0,
             "tools": measure_tools(defined),
             "options": measure_options({}),
         },
     )
+
+
+def read_instructions(system: object) -> Message | None:
+    """Instructions that are sent beside the messages: text, a `Message`, or blocks as an API has them.
+
+    Raises:
+        UsageError: It is something else.
+        MessageError: There is something in it that JSON has no word for.
+    """
+    if not system:
+        return None
+    if isinstance(system, Message):
+        return system
+    if isinstance(system, str):
+        return Message("system", system)
+    from nexus_core.dialects.plain import plain  # noqa: PLC0415 - most instructions are a text
+
+    given = plain(system, "system")
+    if isinstance(given, dict):
+        given = given.get("parts") or given.get("content") or [given]  # Gemini's, a message of chat, or one block
+    return Message("system", map(_read_block, given if isinstance(given, list) else [given]))
+
+
+def _read_block(block: object) -> Part:
+    """What a block says, and the rest of it; one without words as it is."""
+    if isinstance(block, str):
+        return Text(block)
+    if not isinstance(block, dict):
+        raise UsageError(f"expected instructions as text or blocks, not {named(block)}", hint='system="Be brief."')
+    text = block.get("text")
+    return Text(text, without(block, "type", "text")) if isinstance(text, str) else Opaque("", block)
 
 
 def count_definitions(counter: TokenCounter, tools: Iterable[object] | None, api: str) -> int:
@@ -99,7 +131,10 @@ def read_definitions(tools: Iterable[object] | None, api: str) -> tuple[Tool, ..
 def require_limit(result_tokens: int | None) -> None:
     """Refuse a limit for results that is none."""
     if result_tokens is not None and (type(result_tokens) is not int or result_tokens < 0):  # True would pass for 1
-        raise UsageError(f"no result can take {result_tokens!r} tokens", hint="result_tokens=2000, for example")
+        raise UsageError(
+            f"result_tokens is a number of tokens, 0 or more, not {result_tokens!r}",
+            hint="result_tokens=2000, for example",
+        )
 
 
 def require_room(budget: TokenBudget, measured: Mapping[str, int]) -> None:
@@ -116,9 +151,3 @@ def require_room(budget: TokenBudget, measured: Mapping[str, int]) -> None:
         raise BudgetError(budget.high, budget.available, budget.used)
     if budget.remaining_bytes < 0:
         raise BudgetError(budget.bytes, budget.byte_limit, measured, unit="bytes")
-
-
-def _compact(value: object) -> str:
-    from nexus_core.dialects.plain import plain  # noqa: PLC0415 - not every call has tools
-
-    return json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"))

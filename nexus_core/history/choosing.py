@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_core.history.asking import NEWEST, ask_truncation, smaller_room
 from nexus_core.history.groups import is_input
 from nexus_core.history.hiding import RULE, count_media
-from nexus_core.history.lazy import LazyGroups, Span
+from nexus_core.history.lazy import LazyGroups, Span, joined
 from nexus_core.history.mending.steps import mend
 from nexus_core.history.soundness import is_surely_sound
 from nexus_core.values.budget import Decision
@@ -96,15 +96,14 @@ class Chooser:
         while True:
             places = self._places(groups, room)
             chosen = self._mended(places, instructions)
-            least = len(places) <= len(self._places(groups, -1))
-            if chosen.tokens <= budget or least:
+            if chosen.tokens <= budget or len(places) <= len(self._places(groups, -1)):
                 return places, chosen
             room = smaller_room(room, self._taken(places), chosen.tokens - instructions, budget - instructions)
 
     def _hide_oldest(self, places: list[int], over: int) -> None:
         """Tell pictures and documents in words, oldest first; not those of the open question and the newest group."""
         newest = self._groups(self._window.bytes).group(-1)
-        end = len(self._window) if newest is None else self._begin + newest.first
+        end = len(self._window) if newest is None else newest.first
         for place in places:
             if over <= 0 or place >= end:
                 break
@@ -122,7 +121,7 @@ class Chooser:
         spans = self._spans(groups, room)
         if self._input is not None and not any(span.first <= self._input < span.end for span in spans):
             spans = [*self._spans(groups, room - groups.size(self._input)), Span(self._input, self._input + 1)]
-        return self._begun(sorted({place for span in spans for place in range(*span)}))
+        return self._begun([place for span in joined(spans) for place in range(*span)])
 
     def _spans(self, groups: LazyGroups, room: int) -> list[Span]:
         # Without room for anything, the newest group still goes.
@@ -162,11 +161,12 @@ class Chooser:
     def _mended(self, kept: list[int], instructions: int) -> Chosen:
         window, rules = self._window, self._speaking.rules
         places = [*range(self._begin), *kept]
-        given = [window.message(place) for place in places]
-        if window.are_sound(places, rules.name) and is_surely_sound(given, rules):
-            decisions, size = tuple(self._left_out(kept)), sum(map(window.bytes, places))
-            return Chosen(list(zip(places, given, strict=True)), self._taken(places), size, instructions, decisions, ())
-        mended = mend(given, rules, listed=True)
+        sound = window.sound(places, rules.name)
+        if sound and is_surely_sound(given := [known.message for known in sound], rules):
+            tokens, size = sum([known.tokens for known in sound]), sum([known.size for known in sound])
+            decisions = tuple(self._left_out(kept))
+            return Chosen(list(zip(places, given, strict=True)), tokens, size, instructions, decisions, ())
+        mended = mend([window.message(place) for place in places], rules, listed=True)
         messages: list[tuple[int | None, Message]] = []
         tokens = 0
         for index, message in mended.messages:

@@ -36,10 +36,10 @@ def _always(_rules: ApiRules) -> bool:
 _CODES = (
     # characters and texts
     Code(
-        "lone-surrogate", "Half a character stands in a text", "joins it with its other half, or puts � there", _always
+        "lone-surrogate", "A text contains half a character", "joins it with its other half, or puts � there", _always
     ),
-    Code("nul-character", "A NUL character stands in a text", "takes it out", _always),
-    Code("blank-text", "A text is empty or all blanks", "takes the text out", lambda rules: not rules.blank_text),
+    Code("nul-character", "A text contains a NUL character", "removes it", _always),
+    Code("blank-text", "A text is empty or only whitespace", "removes the text", lambda rules: not rules.blank_text),
     # parts
     Code(
         "foreign-block",
@@ -49,19 +49,19 @@ _CODES = (
     ),
     Code(
         "misplaced-part",
-        "A call stands in a message that is not the assistant's, a result in the assistant's, or the like",
+        "A call is in a message that is not the assistant's, a result in the assistant's, or the like",
         "leaves calls and reasoning out; moves results and words into a message of their own",
         _always,
     ),
     Code(
         "misplaced-media",
-        "A picture or document stands in a message in which the API takes none",
+        "A picture or document is in a message in which the API accepts none",
         "puts a note in its place",
         lambda rules: len(rules.media) < len(ROLES),
     ),
     Code(
         "oversized-media",
-        "A picture or document is larger than the API takes",
+        "A picture or document is larger than the API accepts",
         "puts a note in its place",
         lambda rules: bool(rules.image_size or rules.file_size),
     ),
@@ -73,7 +73,7 @@ _CODES = (
     ),
     Code(
         "cache-mark-order",
-        "A mark by which the API keeps something longer stands after one by which it keeps it shorter",
+        "A mark that keeps something longer comes after one that keeps it for a shorter time",
         "makes the later one as short",
         lambda rules: bool(rules.cache_marks),
     ),
@@ -161,42 +161,42 @@ _CODES = (
         "adds a result that says that none was recorded; calls at the end of the list are left waiting",
         _always,
     ),
-    Code("early-result", "A result stands before its call", "moves it behind the call", _always),
+    Code("early-result", "A result comes before its call", "moves it after the call", _always),
     Code(
         "late-result",
-        "Something stands between a call and its result",
+        "Something comes between a call and its result",
         "moves the result to its call",
         lambda rules: rules.results != "anywhere",
     ),
     Code(
         "split-results",
-        "The results of one turn stand in several messages",
+        "The results of one turn are split across several messages",
         "puts them into one",
         lambda rules: rules.results == "together",
     ),
     Code(
         "results-not-first",
-        "Something stands before the results in their message",
+        "Something comes before the results in their message",
         "moves the results to the front",
         _always,
     ),
     Code(
         "results-not-alone",
-        "Something else stands in the message with the results",
+        "The message with the results contains something else",
         "moves it into a message of its own",
         lambda rules: rules.results_alone,
     ),
     # who speaks when
-    Code("empty-message", "A message says nothing", "leaves the message out", _always),
+    Code("empty-message", "A message is empty", "leaves the message out", _always),
     Code(
         "system-message",
-        "Instructions stand where the API takes none",
+        "Instructions are where the API accepts none",
         "makes them a message of the user, at the same place",
         lambda rules: rules.system != "anywhere",
     ),
     Code(
         "split-turn",
-        "Words and calls of the assistant's turn stand in several messages",
+        "The words and calls of the assistant's turn are split across several messages",
         "makes them one",
         lambda rules: rules.calls_after_user,
     ),
@@ -214,8 +214,8 @@ _CODES = (
     ),
     Code(
         "final-blanks",
-        "The assistant has the last word, and it ends in blanks",
-        "takes the blanks away",
+        "The assistant has the last word, and it ends in whitespace",
+        "removes the whitespace",
         lambda rules: not rules.final_blanks,
     ),
 )

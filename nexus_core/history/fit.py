@@ -91,7 +91,7 @@ def fit(
         messages: Dicts or SDK objects of any API, or `Message`.
         model: Whose window and tokeniser count.
         tools: Definitions of tools that are sent along, in any API's shape.
-        system: Instructions that are sent along beside the messages.
+        system: Instructions that are sent along beside the messages: a text, blocks as an API has them, or a `Message`.
         budget: Tokens for all of it. By default the model's window without room for an answer.
         api: The API that the list is written for; told from the messages otherwise.
         strategy: What is left out: `oldest_first` (the default), `middle_out`, or what a plugin offers.

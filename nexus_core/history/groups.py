@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from nexus_core.values.message import Message
 
 
+_LEADING = (ToolCall, Reasoning)
+
+
 class Group(NamedTuple):
     """Neighbours in a list.
 
@@ -29,7 +32,7 @@ class Group(NamedTuple):
 
     first: int
     last: int
-    open: bool
+    open: bool = False
 
 
 def groups(messages: Sequence[Message]) -> list[Group]:
@@ -37,86 +40,83 @@ def groups(messages: Sequence[Message]) -> list[Group]:
     return list(newest_groups(messages.__getitem__, len(messages)))[::-1]
 
 
-def newest_groups(read: Callable[[int], Message], end: int) -> Iterator[Group]:
+def newest_groups(read: Callable[[int], Message], end: int, first: int = 0) -> Iterator[Group]:
     """The groups of the messages before `end`, newest first; no message is read before it is needed, and none twice.
 
     Args:
         read: Gives the message at a place.
         end: How many messages there are.
+        first: Where to stop: what stands before is in no group.
     """
-    messages = _Backwards(read, end)
-    while messages.left:
-        last = messages.left - 1
-        results = messages.take(_brings_results)
-        said = messages.take(_is_assistant)
-        if not results and not said:
-            messages.take_one()
-            yield Group(last, last, open=False)
+    said: list[Message] = []
+    results: list[Message] = []
+    for place in range(end - 1, first - 1, -1):
+        message = read(place)
+        if message.role == "assistant":
+            said.append(message)
+            continue
+        brings = _brings_results(message)
+        if said or (results and not brings):
+            yield from _split(place + 1, said[::-1], results[::-1])
+            said, results = [], []
+        if brings:
+            results.append(message)
         else:
-            yield from _split(messages.left, said, results)
+            yield Group(place, place)
+    if said or results:
+        yield from _split(first, said[::-1], results[::-1])
 
 
 def is_input(message: Message) -> bool:
     """Whether the user speaks, and no tool with it."""
-    return message.role == "user" and not any(isinstance(part, ToolResult) for part in message.parts)
+    return message.role == "user" and not _brings_results(message)
 
 
-def _split(first: int, said: list[Message], results: list[Message]) -> Iterator[Group]:
+def _split(first: int, said: list[Message], results: list[Message]) -> list[Group]:
     """The groups of an assistant's messages and the results after them, newest first."""
     last = first + len(said) + len(results) - 1
-    begin = next((place for place, message in enumerate(said) if _leads(message)), len(said))
-    if begin == len(said):  # nobody called anything: most answers
-        yield from (Group(place, place, open=False) for place in range(last, first - 1, -1))
-        return
-    waiting = WaitingCalls(part for message in said[begin:] for part in message.tool_calls)
+    begin = 0
+    while begin < len(said) and not _leads(said[begin]):
+        begin += 1
+    if begin == len(said):  # most answers
+        return _alone(first, last)
+    answers, is_open = _answered(said[begin:], results)
+    end = first + len(said) + answers - 1
+    group = Group(first + begin, end, is_open)
+    if not begin and end == last:
+        return [group]
+    # What stands after it are results of calls that are not in this group.
+    return [*_alone(end + 1, last), group, *_alone(first, first + begin - 1)]
+
+
+def _alone(first: int, last: int) -> list[Group]:
+    return [Group(place, place) for place in range(last, first - 1, -1)]
+
+
+def _answered(said: list[Message], results: list[Message]) -> tuple[int, bool]:
+    """How many of the messages with results answer these calls, and whether a call waits after them."""
+    asked = [part.id for message in said for part in message.parts if isinstance(part, ToolCall)]
+    if "" not in asked and asked == [part.call_id for message in results for part in message.tool_results]:
+        return len(results), False  # one by one, as nearly always
+    waiting = WaitingCalls(part for message in said for part in message.tool_calls)
     answers, is_open = 0, bool(waiting)
     for message in results:
-        places = [waiting.take(result) for result in message.tool_results]
-        if None in places:
+        if None in [waiting.take(result) for result in message.tool_results]:
             break
         answers, is_open = answers + 1, bool(waiting)
-    end = first + len(said) + answers - 1
-    for place in range(last, end, -1):  # results of calls that are not in this group
-        yield Group(place, place, open=False)
-    yield Group(first + begin, end, open=is_open)
-    for place in range(first + begin - 1, first - 1, -1):
-        yield Group(place, place, open=False)
+    return answers, is_open
 
 
-class _Backwards:
-    """A list read from its end."""
-
-    def __init__(self, read: Callable[[int], Message], end: int) -> None:
-        self.left = end
-        self._read = read
-        self._seen: Message | None = None
-
-    def take(self, wanted: Callable[[Message], bool]) -> list[Message]:
-        """The messages before the last one taken, as long as they are what is wanted; in the order of the list."""
-        taken = []
-        while self.left and wanted(message := self._next()):
-            taken.append(message)
-            self.take_one()
-        return taken[::-1]
-
-    def take_one(self) -> None:
-        """Go on to the message before."""
-        self.left -= 1
-        self._seen = None
-
-    def _next(self) -> Message:
-        if self._seen is None:
-            self._seen = self._read(self.left - 1)
-        return self._seen
-
-
-def _is_assistant(message: Message) -> bool:
-    return message.role == "assistant"
-
-
+# Both are asked of every message that is read, and `any` with a generator takes three times as long as a loop.
 def _leads(message: Message) -> bool:
-    return any(isinstance(part, ToolCall | Reasoning) for part in message.parts)
+    for part in message.parts:  # noqa: SIM110 - as above
+        if isinstance(part, _LEADING):
+            return True
+    return False
 
 
 def _brings_results(message: Message) -> bool:
-    return message.role != "assistant" and any(isinstance(part, ToolResult) for part in message.parts)
+    for part in message.parts:  # noqa: SIM110 - as above
+        if isinstance(part, ToolResult):
+            return True
+    return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.history.groups import Group, groups, newest_groups
@@ -18,6 +19,17 @@ class Span(NamedTuple):
 
     first: int
     end: int
+
+
+def joined(spans: Iterable[Span]) -> list[Span]:
+    """The same places in ascending order, none twice; neighbours are one span."""
+    apart: list[Span] = []
+    for span in sorted(spans):
+        if apart and span.first <= apart[-1].end:
+            apart[-1] = Span(apart[-1].first, max(span.end, apart[-1].end))
+        else:
+            apart.append(span)
+    return apart
 
 
 class LazyGroups:
@@ -38,7 +50,7 @@ class LazyGroups:
         self._first = first
         self._end = end
         self.size = size
-        self._older: Iterator[Group] = newest_groups(lambda place: read(first + place), end - first)
+        self._older: Iterator[Group] = newest_groups(read, end, first)
         self._newest: list[Group] = []
         self._sums = [0]
         self._oldest: Group | None = None
@@ -61,12 +73,12 @@ class LazyGroups:
 
     def newest(self, budget: int, *, at_least: int = 1) -> int:
         """How many of the newest groups fit into a budget together, but never fewer than `at_least`."""
-        count = 0
-        while count < len(self._newest) or self._find_one_more():
-            if self._sums[count + 1] > budget and count >= at_least:
-                break
-            count += 1
-        return count
+        sums = self._sums
+        # One group more than there must be is counted, so that what is left out after it can be told.
+        while (sums[-1] <= budget or len(sums) <= at_least + 1) and self._find_one_more():
+            pass
+        fitting = bisect_right(self._sums, budget) - 1
+        return min(max(fitting, at_least), len(self._newest))
 
     def group(self, index: int) -> Group | None:
         """The group at a place from the end (-1 is the newest), or None before the first."""
@@ -76,25 +88,20 @@ class LazyGroups:
 
     def spans(self, slices: Iterable[slice]) -> list[Span]:
         """Where the messages of those groups stand in the list; ascending, neighbours joined."""
-        joined: list[Span] = []
-        for span in sorted(filter(None, map(self._span, slices))):
-            if joined and span.first <= joined[-1].end:
-                joined[-1] = Span(joined[-1].first, max(span.end, joined[-1].end))
-            else:
-                joined.append(span)
-        return joined
+        return joined(filter(None, map(self._span, slices)))
 
     def _span(self, part: slice) -> Span | None:
         if part == slice(0, 1):
-            return self._placed(self._oldest_group()) if self._end > self._first else None
+            oldest = self._oldest_group() if self._end > self._first else None
+            return Span(oldest.first, oldest.last + 1) if oldest else None
         if part.start is not None and part.start < 0 and part.stop is None:
             oldest = self.group(part.start) or self.group(-len(self))
-            return Span(self._first + oldest.first, self._end) if oldest else None
+            return Span(oldest.first, self._end) if oldest else None
         first, last, _ = part.indices(len(self))
         if first >= last:
             return None
         chosen = self._newest[::-1][first:last]
-        return Span(self._first + chosen[0].first, self._first + chosen[-1].last + 1)
+        return Span(chosen[0].first, chosen[-1].last + 1)
 
     def _find_one_more(self) -> bool:
         group = next(self._older, None)
@@ -105,10 +112,9 @@ class LazyGroups:
         return True
 
     def _tokens(self, group: Group) -> int:
-        return sum(self.size(self._first + place) for place in range(group.first, group.last + 1))
-
-    def _placed(self, group: Group) -> Span:
-        return Span(self._first + group.first, self._first + group.last + 1)
+        if group.first == group.last:  # most of them
+            return self.size(group.first)
+        return sum([self.size(place) for place in range(group.first, group.last + 1)])
 
     def _oldest_group(self) -> Group:
         """The first group: read from the beginning, until another begins."""
@@ -118,5 +124,6 @@ class LazyGroups:
                 beginning.append(self._read(place), 0)
                 if len(beginning.sums) > 1:
                     break
-            self._oldest = groups(beginning.messages)[0]
+            first, last, is_open = groups(beginning.messages)[0]
+            self._oldest = Group(self._first + first, self._first + last, is_open)
         return self._oldest

@@ -113,7 +113,7 @@ class ContextManager:
     def add_session_start_message(self) -> None:
         """Say when the session began, as the first message of a conversation."""
         if self._history.messages:
-            raise UsageError("the session has begun already", hint="call this before anything is added")
+            raise UsageError("the session has already begun", hint="call this before you add anything")
         self._add(Message("user", (Text(f"[Session started: {self._now():%Y-%m-%d %H:%M} (local)]"),)))
 
     def add_user_message(self, content: str | Iterable[Part]) -> None:
@@ -282,7 +282,9 @@ class ContextManager:
 
 def _require_message(message: object) -> None:
     if not isinstance(message, Message):
-        raise UsageError("expected a Message", hint='dialect("anthropic").read(item) makes one of what an API has')
+        raise UsageError(
+            "expected a Message", hint='dialect("anthropic").read(item) makes one from what an API returned'
+        )
 
 
 def _parts_of(content: object) -> tuple[Part, ...]:

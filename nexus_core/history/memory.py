@@ -26,7 +26,7 @@ class Known(NamedTuple):
         message: What was read.
         tokens: What it takes.
         size: How many bytes it has in a request.
-        sound: The APIs for which nothing is wrong with it.
+        sound: The APIs for which nothing is wrong with it; grows.
         counts: Whether there is a number in it, which may equal what is written otherwise.
     """
 
@@ -53,8 +53,8 @@ class Memory:
             return None
         return known if not known.counts or _is_written_alike(known.copy, item) else None
 
-    def keep(self, item: object, copy: object, message: Message, weight: tuple[int, int]) -> set[str]:
-        """Remember what was read from a copy of an object; returns the set of APIs it is sound for, to be added to.
+    def keep(self, item: object, copy: object, message: Message, weight: tuple[int, int]) -> Known:
+        """Remember what was read from a copy of an object, if it is worth it; returns what is known of it now.
 
         Args:
             item: The object.
@@ -62,16 +62,18 @@ class Memory:
             message: What was read from it.
             weight: Its tokens and its bytes.
         """
-        sound: set[str] = set()
+        if not is_remembered(item):
+            return Known(copy, message, *weight, sound=set(), counts=True)
         characters, counts = _weigh(copy)
-        if not is_remembered(item) or characters > SIZE_LIMIT // _SHARE:
-            return sound
+        known = Known(copy, message, *weight, sound=set(), counts=counts)
+        if characters > SIZE_LIMIT // _SHARE:
+            return known
         if len(self._known) >= LIMIT or self._size + characters > SIZE_LIMIT:
             self._known.clear()
             self._size = 0
-        self._known[id(item)] = Known(copy, message, *weight, sound, counts)
+        self._known[id(item)] = known
         self._size += characters
-        return sound
+        return known
 
 
 def is_remembered(item: object) -> bool:
@@ -81,15 +83,19 @@ def is_remembered(item: object) -> bool:
 
 def _weigh(value: Any) -> tuple[int, bool]:  # noqa: ANN401 - JSON has many types
     """The characters in a value, and whether there is a number in it."""
-    if isinstance(value, str):
-        return len(value), False
-    if isinstance(value, dict):
-        inner = [(len(key), False) for key in value] + [_weigh(each) for each in value.values()]
-    elif isinstance(value, list):
-        inner = [_weigh(each) for each in value]
-    else:
-        return 1, value is not None
-    return sum(size for size, _ in inner), any(counts for _, counts in inner)
+    characters, counts, inner = 0, False, [value]
+    for each in inner:  # which grows meanwhile
+        if isinstance(each, str):
+            characters += len(each)
+        elif isinstance(each, dict):
+            inner += each
+            inner += each.values()
+        elif isinstance(each, list):
+            inner += each
+        else:
+            characters += 1
+            counts = counts or each is not None
+    return characters, counts
 
 
 def _is_written_alike(copy: Any, item: Any) -> bool:  # noqa: ANN401 - as above

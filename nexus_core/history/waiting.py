@@ -22,9 +22,11 @@ class WaitingCalls:
     """
 
     def __init__(self, calls: Iterable[ToolCall] = ()) -> None:
+        self._calls: list[ToolCall] = []
         self._places: set[int] = set()
-        self._queues: dict[tuple[str, str], deque[int]] = defaultdict(deque)
-        self._count = 0
+        self._by_id: defaultdict[str, deque[int]] = defaultdict(deque)
+        self._by_name: defaultdict[tuple[str, str], deque[int]] = defaultdict(deque)
+        self._named = 0  # so many calls are in the queues by name, which few results ask for
         for call in calls:
             self.add(call)
 
@@ -36,17 +38,15 @@ class WaitingCalls:
 
     def add(self, call: ToolCall) -> int:
         """One more call; returns its place in the batch."""
-        place, self._count = self._count, self._count + 1
+        place = len(self._calls)
+        self._calls.append(call)
         self._places.add(place)
-        for key in (("id", call.id), ("name", call.name), _ANY):
-            self._queues[key].append(place)
-        if not call.id:
-            self._queues["without id", call.name].append(place)
+        self._by_id[call.id].append(place)
         return place
 
     def has(self, call_id: str) -> bool:
         """Whether a call with that id waits."""
-        return bool(call_id) and self._first(("id", call_id)) is not None
+        return bool(call_id) and self._first(self._by_id.get(call_id)) is not None
 
     def take(self, result: ToolResult) -> int | None:
         """The place of the call that a result answers, or None; from now on that call does not wait."""
@@ -56,15 +56,24 @@ class WaitingCalls:
         return place
 
     def _find(self, result: ToolResult) -> int | None:
-        place = self._first(("id", result.call_id)) if result.call_id else None
+        place = self._first(self._by_id.get(result.call_id)) if result.call_id else None
         if place is None:
-            place = self._first(("without id", result.name))
+            place = self._first_named("without id", result.name)
         if place is None and not result.call_id:
-            place = self._first(("name", result.name) if result.name else _ANY)
+            place = self._first_named("name", result.name) if result.name else self._first_named(*_ANY)
         return place
 
-    def _first(self, key: tuple[str, str]) -> int | None:
-        queue = self._queues.get(key)
+    def _first_named(self, kind: str, name: str) -> int | None:
+        for place in range(self._named, len(self._calls)):
+            call = self._calls[place]
+            self._by_name["name", call.name].append(place)
+            self._by_name[_ANY].append(place)
+            if not call.id:
+                self._by_name["without id", call.name].append(place)
+        self._named = len(self._calls)
+        return self._first(self._by_name.get((kind, name)))
+
+    def _first(self, queue: deque[int] | None) -> int | None:
         while queue and queue[0] not in self._places:
             queue.popleft()
         return queue[0] if queue else None

@@ -13,6 +13,7 @@ from nexus_core.history.memory import is_remembered, memory_of
 from nexus_core.history.shortening import shorten_results
 
 if TYPE_CHECKING:
+    from nexus_core.history.memory import Known
     from nexus_core.values.api import Dialect
     from nexus_core.values.counting import TokenCounter
     from nexus_core.values.message import Message
@@ -43,11 +44,10 @@ class Window:
         self._counter = counter
         self._memory = memory_of(counter, speaking)
         self._limit: int | None = None
-        self._copies: dict[int, object] = {}
+        self._copies: dict[int, object] = {}  # of what was read, and not counted yet
         self._given: dict[int, Message] = {}
-        self._counted: dict[int, int] = {}
-        self._sound: dict[int, set[str]] = {}
-        self._sent: dict[int, Message] = {}
+        self._known: dict[int, Known] = {}  # what was counted, now or before
+        self._sent: dict[int, Message] = {}  # what is not sent as it was given
         self._tokens: dict[int, int] = {}
         self._sizes: dict[int, int] = {}
 
@@ -71,19 +71,7 @@ class Window:
         """The message as it was given."""
         message = self._given.get(place)
         if message is None:
-            item = self._items[place]
-            known = self._memory.find(item)
-            if known is None:
-                with at(f"messages[{place}]"):
-                    # A copy, because another thread may change what the caller gave while it is counted.
-                    self._copies[place] = plain(item) if is_remembered(item) else item
-                    message = self._speaking.read(self._copies[place])
-            else:
-                message = known.message
-                self._counted[place] = known.tokens
-                self._sizes[place] = known.size
-                self._sound[place] = known.sound
-            self._given[place] = message
+            message = self._given[place] = self._read(place)
         return message
 
     def message(self, place: int) -> Message:
@@ -100,8 +88,8 @@ class Window:
         """What it takes as it will be sent."""
         tokens = self._tokens.get(place)
         if tokens is None:
-            message = self.message(place)
-            tokens = self.whole(place) if message is self.given(place) else self.size(message)
+            is_given = self._is_given(place)
+            tokens = self._weighed(place).tokens if is_given else self.size(self.message(place))
             self._tokens[place] = tokens
         return tokens
 
@@ -109,28 +97,27 @@ class Window:
         """How many bytes it has in a request, as it will be sent."""
         size = self._sizes.get(place)
         if size is None:
-            size = self._sizes[place] = measure_message(self.message(place))
+            is_given = self._is_given(place) and place in self._known
+            size = self._known[place].size if is_given else measure_message(self.message(place))
+            self._sizes[place] = size
         return size
 
     def whole(self, place: int) -> int:
         """What a message takes as it was given."""
-        if place not in self._counted:
-            message = self.given(place)
-            tokens = self._counted[place] = self.size(message)
-            weight = tokens, measure_message(message)
-            self._sound[place] = self._memory.keep(self._items[place], self._copies.pop(place), message, weight)
-            if message is self.message(place):
-                self._sizes[place] = weight[1]
-        return self._counted[place]
+        return self._weighed(place).tokens
 
-    def are_sound(self, places: list[int], api: str) -> bool:
-        """Whether each of them is known to be what an API wants, and will be sent as it was given."""
-        return self._limit is None and not self._sent and all(api in self._sound.get(place, ()) for place in places)
+    def sound(self, places: list[int], api: str) -> list[Known] | None:
+        """What is known of each, if each is known to be what an API wants and will be sent as it was given."""
+        if self._limit is not None or self._sent:
+            return None
+        known = [self._known.get(place) for place in places]
+        sound = [each for each in known if each is not None and api in each.sound]
+        return sound if len(sound) == len(known) else None
 
     def note_sound(self, place: int, api: str) -> None:
         """Remember that nothing is wrong with a message."""
-        if place in self._sound:
-            self._sound[place].add(api)
+        if place in self._known:
+            self._known[place].sound.add(api)
 
     def known(self, places: range) -> int | None:
         """What they take together, if all of them were counted."""
@@ -148,3 +135,28 @@ class Window:
             f"the counter says that a message takes {tokens!r} tokens",
             hint="count_messages(messages) must return a whole number, 0 or more",
         )
+
+    def _read(self, place: int) -> Message:
+        item = self._items[place]
+        known = self._memory.find(item)
+        if known is not None:
+            self._known[place] = known
+            return known.message
+        with at(f"messages[{place}]"):
+            # A copy, because another thread may change what the caller gave while it is counted.
+            copy = self._copies[place] = plain(item) if is_remembered(item) else item
+            return self._speaking.read(copy)
+
+    def _is_given(self, place: int) -> bool:
+        """Whether it is sent as it was given."""
+        return (self._limit is None and not self._sent) or self.message(place) is self.given(place)
+
+    def _weighed(self, place: int) -> Known:
+        """What a message takes as it was given, counted if nobody did before."""
+        message = self.given(place)
+        known = self._known.get(place)
+        if known is None:
+            weight = self.size(message), measure_message(message)
+            known = self._memory.keep(self._items[place], self._copies.pop(place), message, weight)
+            self._known[place] = known
+        return known

@@ -43,7 +43,7 @@ class Blame:
         """Report a problem and its consequence once, or raise a PluginError where going on would be wrong."""
         if self._strict or candidate.is_bundled:
             raise PluginError(message, plugin=candidate.label, hook=hook) from cause
-        self.note(candidate.label, f"{message}; {consequence}", hook=hook, cause=cause)
+        self.note(candidate.label, f"{consequence}, because {message}", hook=hook, cause=cause)
 
     def note(self, plugin: str, message: str, *, hook: str | None = None, cause: BaseException | None = None) -> None:
         """Report a problem that is nobody's exception, such as a name taken twice; fatal in a strict run."""

@@ -12,6 +12,7 @@ from nexus_core import hookspecs
 from nexus_core.config.pointers import pointer_of
 from nexus_core.errors import did_you_mean
 from nexus_core.host.blame import Blame
+from nexus_core.host.candidates import OWN_DISTRIBUTION
 from nexus_core.host.contract import hooks
 from nexus_core.host.loading import Loader
 from nexus_core.host.registry import Registry
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
 
 # Writes into a value of an answer what only the host knows. It is a copy that nobody else has yet, so it may change.
 _stamp = object.__setattr__
+_MEMORY_IN_PROMPT = (
+    "is a memory in the system prompt, so every new memory breaks the cache; nexus_current_sections tells it"
+)
 
 
 class Host:
@@ -62,7 +66,8 @@ class Host:
         trace: Callable[[HookCall], None] | None = None,
     ) -> None:
         self._manager = pluggy.PluginManager(hookspecs.PROJECT)
-        self._manager.add_hookspecs(hookspecs)
+        for stage in hookspecs.STAGES:
+            self._manager.add_hookspecs(stage)
         self._in_order: dict[str, list[Callable[..., Answer[Any] | None]]] = {}
         self._answers: dict[str, list[Answer[Any]]] = {}
         self._blame = Blame(strict=policy.strict, report=report)
@@ -231,6 +236,8 @@ class Host:
             for section in answer.items:
                 _stamp(section, "source", _source(section, answer.plugin))
                 if ZONES[section.kind] != zone:
+                    if section.kind == "memory":
+                        self._blame.note(answer.plugin, f"the section {section.id!r} {_MEMORY_IN_PROMPT}", hook=hook)
                     _stamp(section, "kind", "workspace" if zone == "static" else "event")
         return tuple(section for answer in answers for section in answer.items)
 
@@ -238,11 +245,12 @@ class Host:
         """Add what a hook offers, each under its name; Nexus itself and the bundled plugins keep theirs."""
         # Installing a package must not change what a name of ours means.
         for item in core:
-            registry.add(item.name, item, "Nexus itself")
+            registry.add(item.name, item, OWN_DISTRIBUTION)
         for answer in self._bundled_first(hook, **arguments):
             for item in answer.items:
-                if owner := registry.add(item.name, item, f"plugin {answer.plugin!r}"):
-                    message = f"the {registry.kind} {item.name!r} is taken by {owner}; it is left out"
+                if owner := registry.add(item.name, item, answer.plugin):
+                    taken_by = "Nexus itself" if owner == OWN_DISTRIBUTION else f"plugin {owner!r}"
+                    message = f"the {registry.kind} {item.name!r} is taken by {taken_by}; it is left out"
                     self._blame.note(answer.plugin, message, hook=hook)
 
     def _bundled_first(self, hook: str, **arguments: object) -> list[Answer[Any]]:

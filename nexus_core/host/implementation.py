@@ -6,7 +6,6 @@ functions: for each of them it is given a stand-in made here, which does not rai
 
 from __future__ import annotations
 
-from functools import cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -45,24 +44,19 @@ def stand_in(
         tryfirst: Whether the plugin wants to be asked before others, where the first answer wins.
         trylast: Whether it wants to be asked after others.
     """
-
-    @cache
-    def resolved() -> tuple[Callable[..., object], list[tuple[str, int]]]:
-        function = find()
-        return function, [(name, hook.parameters.index(name)) for name in parameter_names(function)]
+    call = _checked_call(hook, find)
 
     def answer(*arguments: object) -> Answer[Any] | None:
         started = perf_counter() if trace else 0.0
         items: tuple[object, ...] | None = None
-        failed = False
+        failed = True
         try:
-            function, wanted = resolved()
-            items = CHECKS[hook.name](function(**{name: arguments[place] for name, place in wanted}))
+            items = call(arguments)
+            failed = False
         except (KeyboardInterrupt, NexusError):
             raise
         except BaseException as error:  # noqa: BLE001 - sys.exit() and extension panics too must not stop the others
-            failed = True
-            message = str(error) if isinstance(error, WrongAnswerError) else describe(error)
+            message = f"it {error if isinstance(error, WrongAnswerError) else describe(error)}"
             blame.put_on(candidate, message, consequence="its answer is left out", hook=hook.name, cause=error)
         finally:
             if trace is not None:
@@ -75,11 +69,27 @@ def stand_in(
     return hookimpl(tryfirst=tryfirst, trylast=trylast)(answer)
 
 
+def _checked_call(
+    hook: Hook, find: Callable[[], Callable[..., object]]
+) -> Callable[[tuple[object, ...]], tuple[object, ...] | None]:
+    """What calls a plugin's function with those parameters of the hook that it asks for, and checks its answer."""
+    found: list[tuple[Callable[..., object], list[tuple[str, int]]]] = []  # one, once it was asked for
+
+    def call(arguments: tuple[object, ...]) -> tuple[object, ...] | None:
+        if not found:
+            function = find()
+            found.append((function, [(name, hook.parameters.index(name)) for name in parameter_names(function)]))
+        function, wanted = found[0]
+        return CHECKS[hook.name](function(**{name: arguments[place] for name, place in wanted}))
+
+    return call
+
+
 def describe(error: BaseException) -> str:
     """An exception in half a sentence: its type, and its message if it has one."""
     try:
         if isinstance(error, SystemExit):
-            return f"called sys.exit({error.code if error.code is not None else ''})"
+            return f"called sys.exit({'' if error.code is None else repr(error.code)})"
         kind = type(error).__name__
     except KeyboardInterrupt:
         raise

@@ -12,10 +12,11 @@ from nexus_core.host.contract import hooks, parameter_names
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-NO_HOOK = "it implements no hook; mark a function with @hookimpl"
+    from nexus_core.host.contract import Hook
 
 _MARK = f"{PROJECT}_impl"
 _PREFIX = f"{PROJECT}_"
+_NO_HOOK = "it implements no hook; mark a function with @hookimpl"
 
 
 def implementations(plugin: object) -> dict[str, Callable[..., object]]:
@@ -27,40 +28,50 @@ def implementations(plugin: object) -> dict[str, Callable[..., object]]:
 
 def faults(plugin: object) -> Iterator[str]:
     """Every reason why a plugin cannot be registered, each a sentence that says what to change."""
+    if isinstance(plugin, str):
+        yield f"{plugin!r} is a name; import the module and pass that"
+        return
     if inspect.isclass(plugin):
         yield f"{plugin.__name__} is a class; pass an instance: {plugin.__name__}()"
         return
     answering: dict[str, str] = {}
     for name, function in _marked(plugin):
-        options = _options(function)
         hook = hooks().get(_hook_name(function, name))
-        if hook is not None and (other := answering.setdefault(hook.name, name)) != name:
-            yield f"{other} and {name} both answer {hook.name}; make them one"
-        if hook is None:
-            if not options.get("optionalhook"):
-                yield _join(f"{_hook_name(function, name)} is not a hook", did_you_mean(name, hooks()))
-            continue
-        if options.get("wrapper") or options.get("hookwrapper"):
-            yield f"{name} is a hook wrapper; wrappers are not supported, answer the hook yourself"
-        if inspect.iscoroutinefunction(function):
-            yield f"{name} is async; write `def`, hooks are called synchronously"
-        for parameter in parameter_names(function):
-            if parameter not in hook.parameters:
-                yield _join(
-                    f"{name} asks for a parameter {parameter!r}, but the hook is {hook.signature}",
-                    did_you_mean(parameter, hook.parameters),
-                )
+        if hook is not None:
+            if (other := answering.setdefault(hook.name, name)) != name:
+                yield f"{other} and {name} both answer {hook.name}; make them one"
+            yield from _faults_of(name, function, hook)
+        elif not _options(function).get("optionalhook"):
+            yield _join(f"{_hook_name(function, name)} is not a hook", did_you_mean(name, hooks()))
 
 
-def unmarked(plugin: object) -> Iterator[str]:
-    """Functions that are named like hooks but lack `@hookimpl`, and so are never called."""
+def _faults_of(name: str, function: Callable[..., object], hook: Hook) -> Iterator[str]:
+    options = _options(function)
+    if options.get("wrapper") or options.get("hookwrapper"):
+        yield f"{name} is a hook wrapper; wrappers are not supported, answer the hook yourself"
+    if inspect.iscoroutinefunction(function):
+        yield f"{name} is async; write `def`, hooks are called synchronously"
+    for parameter in parameter_names(function):
+        if parameter not in hook.parameters:
+            yield _join(
+                f"{name} asks for a parameter {parameter!r}, but the hook is {hook.signature}",
+                did_you_mean(parameter, hook.parameters),
+            )
+
+
+def idle(plugin: object) -> list[str]:
+    """What is never called: functions that are named like hooks but lack `@hookimpl`; a plugin without any hook."""
     marked = {name for name, _ in _marked(plugin)}
+    found: list[str] = []
     for name in dir(plugin):
-        if name.startswith(_PREFIX) and name not in marked:
-            if name in hooks():
-                yield f"{name} is not marked @hookimpl, so it is never called"
-            elif nearest := did_you_mean(name, hooks()):
-                yield f"{name} looks like a hook but is none; {nearest}"
+        if not name.startswith(_PREFIX) or name in marked or not callable(_attribute(plugin, name)):
+            continue
+        if name in hooks():
+            found.append(f"{name} is not marked @hookimpl, so it is never called")
+        # Where hooks are marked, a name that is only near to one is more likely that of a helper.
+        elif not marked and (nearest := did_you_mean(name, hooks())):
+            found.append(f"{name} looks like a hook but is none; {nearest}")
+    return found if found or marked else [_NO_HOOK]
 
 
 def _marked(plugin: object) -> Iterator[tuple[str, Callable[..., object]]]:

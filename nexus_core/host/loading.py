@@ -9,7 +9,7 @@ from nexus_core.errors import PluginError
 from nexus_core.hookspecs import PROJECT
 from nexus_core.host.contract import hooks
 from nexus_core.host.implementation import describe, stand_in
-from nexus_core.host.inspection import NO_HOOK, faults, implementations, unmarked
+from nexus_core.host.inspection import faults, idle, implementations
 from nexus_core.values.plugin import PluginInfo
 
 if TYPE_CHECKING:
@@ -79,19 +79,22 @@ class Loader:
             plugin = candidate.load()
             found = list(faults(plugin))
             functions = implementations(plugin)
-            if candidate.origin == "given" and not found:
-                found = [*unmarked(plugin)] or ([] if functions else [NO_HOOK])
+            never_called = [] if found else idle(plugin)
             if self._lacks(candidate, getattr(plugin, "NEEDS", None)):
                 return
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - a plugin may call sys.exit() when imported
-            self._fail(candidate, f"{describe(error)} while it was loaded", cause=error)
+            self._fail(candidate, f"it {describe(error)} while it was loaded", cause=error)
             return
+        if candidate.origin == "given":
+            found += never_called
         if found:
             self._fail(candidate, "; ".join(found))
-        else:
-            self._register(candidate, functions)
+            return
+        self._register(candidate, functions)
+        for each in never_called:
+            self._blame.note(candidate.label, each)
 
     def _register(self, candidate: Candidate, functions: dict[str, Callable[..., object]]) -> None:
         view = {

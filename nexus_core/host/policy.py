@@ -48,7 +48,7 @@ def _words(variable: str) -> list[str]:
     for word in words:
         if word != ONLY_BUNDLED and not (word.startswith("-") and word[1:]):
             raise ConfigError(
-                f"{word!r} means nothing",
+                f"{word!r} is neither '-name' nor '{ONLY_BUNDLED}'",
                 where="the environment variable NEXUS_PLUGINS",
                 hint=f"write '-{word.lstrip('-+')}' to disable a plugin, or 'none' to load bundled plugins only",
             )

@@ -28,6 +28,10 @@ class Registry(Generic[T]):
         taken = self._entries.setdefault(name, (value, plugin))
         return None if taken[0] is value else taken[1]
 
+    def owner(self, name: str) -> str:
+        """The plugin that the value of that name came from."""
+        return self._entries[name][1]
+
     def get(self, name: str) -> T:
         """The value of that name; an UnknownNameError with the nearest name otherwise."""
         try:

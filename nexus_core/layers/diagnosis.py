@@ -128,7 +128,7 @@ def _forged_marker(case: _Case) -> Iterator[Finding]:
 
 def _forged_in(file: _File) -> Iterator[Finding]:
     for number, line in forged(file.content):
-        message = f"{line.strip()[:80]!r} reads like what only Nexus writes; the model sees it with a backslash"
+        message = f"{line.strip()[:80]!r} looks like a line that only Nexus writes; the model sees it with a backslash"
         yield Finding("forged-marker", message, file.path, number)
 
 
@@ -188,7 +188,7 @@ def _volatile_text(case: _Case) -> Iterator[Finding]:
 def _volatile_in(file: _File) -> Iterator[Finding]:
     for number, line in prose(file.content):
         if found := find_volatile(line):
-            message = f"{found[0]!r} changes from day to day, and each change costs the prompt cache"
+            message = f"{found[0]!r} changes from day to day, and each change invalidates the prompt cache"
             yield Finding("volatile-text", message, file.path, number, found.start() + 1)
 
 

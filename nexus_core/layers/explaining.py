@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.config.pointers import pointer_of
+from nexus_core.config.dotted import follow_keys
+from nexus_core.config.keys import keys_of
+from nexus_core.config.pointers import join_pointer
+from nexus_core.config.servers import SETTING as SERVERS
+from nexus_core.config.withholding import withhold_secrets
 from nexus_core.errors import NexusError
 from nexus_core.files.admission import Admission, real_path
 from nexus_core.files.reading import read_text
@@ -34,12 +38,13 @@ class Explanation(NamedTuple):
 
 def explain(context: LoadedContext, query: str) -> list[Explanation]:
     """Everything that is known about a setting's dotted name, a path, or a piece of text."""
-    return [*_settings(context, query), *_files(context, query)] or [*_sentences(context, query)]
+    named = [*_settings(context, query), *_servers(context, query), *_files(context, query)]
+    return named or [*_sentences(context, query)]
 
 
 def _settings(context: LoadedContext, query: str) -> Iterator[Explanation]:
-    settings, pointer = context.loaded.settings, pointer_of(query)
-    value = settings.get(query)
+    settings, keys = context.loaded.settings, keys_of(query)
+    pointer, value = join_pointer(keys), follow_keys(withhold_secrets(settings.value), keys)
     is_group = isinstance(value, dict | list)
     speakers = _speakers(settings, pointer) if is_group else set()
     for number, origin in enumerate(settings.origins.get(pointer, ())):
@@ -52,6 +57,15 @@ def _settings(context: LoadedContext, query: str) -> Iterator[Explanation]:
     for finding in context.loaded.findings:
         if finding.message.startswith(f"{query} "):
             yield Explanation(query, finding.place, finding.message)
+
+
+def _servers(context: LoadedContext, query: str) -> Iterator[Explanation]:
+    for server in context.loaded.servers:
+        name = f"{SERVERS}.{server.config.name}"
+        if query in {server.config.name, name}:
+            yield Explanation(name, f"{server.source_path}:{server.line}", f"{server.status} ({server.origin})")
+            if server.shadows is not None:
+                yield Explanation(name, str(server.shadows), f"overridden ({server.shadows.layer})")
 
 
 def _speakers(settings: Settings, pointer: str) -> set[Path]:

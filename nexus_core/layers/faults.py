@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nexus_core.config.pointers import pointer_of, pointer_to
 from nexus_core.config.servers.normalising import normalise_servers
-from nexus_core.config.validation import DISABLED, import_models, list_faults
+from nexus_core.config.validation import DISABLED, find_faults, import_models, list_faults
 from nexus_core.errors import did_you_mean
 from nexus_core.layers.guarding import guard_configs
 from nexus_core.layers.names import find_unknown_names
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from nexus_core.errors import ConfigError
     from nexus_core.host.host import Host
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.settings import Settings
@@ -37,6 +38,11 @@ def find_invalid_settings(settings: Settings, host: Host) -> list[Finding]:
     faults = list_faults(settings, import_models(host.setting_models()), find_unknown_names(settings, host))
     found = [locate_finding(Finding(INVALID, each.message), settings, each.pointer) for each in faults[:MAX_FAULTS]]
     return [*found, Finding(INVALID, f"and {len(faults) - MAX_FAULTS:,} more")] if faults[MAX_FAULTS:] else found
+
+
+def find_errors(settings: Settings, host: Host) -> Iterator[ConfigError]:
+    """The same, as the errors that would be raised for them."""
+    return find_faults(settings, import_models(host.setting_models()), find_unknown_names(settings, host))
 
 
 def find_missing_names(loaded: Loaded, host: Host) -> Iterator[Finding]:
@@ -112,5 +118,5 @@ def _find_summarisers(names: list[object], loaded: Loaded, host: Host) -> Iterat
     for name in names:
         if isinstance(name, str) and name not in known:
             hint = did_you_mean(name, known) or f"known here: {', '.join(sorted(known))}"
-            finding = Finding(UNKNOWN, f"{_SUMMARISERS}: nobody is called {name!r}; {hint}")
+            finding = Finding(UNKNOWN, f"{_SUMMARISERS}: no summariser is called {name!r}; {hint}")
             yield locate_finding(finding, loaded.settings, pointer_of(_SUMMARISERS))

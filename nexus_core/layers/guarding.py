@@ -15,7 +15,6 @@ from nexus_core.config.merging import REMOVE, REPLACE, is_edit
 from nexus_core.config.pointers import pointer_of, pointer_to
 from nexus_core.config.servers import SETTING as SERVERS
 from nexus_core.errors import ConfigError
-from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -103,7 +102,12 @@ class _Guard:
         settings = copy_settings(config.settings)
         for dotted in names_within(settings, self._protected):
             if take_setting(settings, dotted):
-                self._find(config, dotted, "protected-setting", f"{dotted} is your own decision, not a project's")
+                self._find(
+                    config,
+                    dotted,
+                    "protected-setting",
+                    f"{dotted} can only be set in your own config, not by a project",
+                )
         if config.layer is not None and config.layer.scope == "ancestor" and _is_depth(get_setting(settings, DEPTH)):
             take_setting(settings, DEPTH)
         self._tighten(config, settings)
@@ -171,11 +175,11 @@ class _Guard:
             value = get_setting(settings, dotted)
             if value is None:
                 continue
-            from nexus_core.trust.fingerprint import setting_content  # noqa: PLC0415 - most projects have none
+            from nexus_core.trust.fingerprint import describe_setting, setting_content  # noqa: PLC0415 - seldom there
 
             pointer = pointer_of(dotted)
             content = setting_content(pointer, value, root=_root(config))
-            part = self._judge(config, pointer, pointer, content, _summary(dotted, value))
+            part = self._judge(config, pointer, pointer, content, describe_setting(dotted, value))
             if part.decision != "allowed":
                 take_setting(settings, dotted)
 
@@ -266,16 +270,6 @@ def _names(items: list[Any]) -> frozenset[str]:
 
 def _root(config: LayerConfig) -> Path:
     return config.layer.project if config.layer else config.path.parent
-
-
-def _summary(dotted: str, value: Any) -> str:  # noqa: ANN401 - as above
-    # Only what would run or be connected to is shown; any other value may be a secret.
-    if dotted.rpartition(".")[2] not in {"command", "args", "url"}:
-        return dotted
-    import shlex  # noqa: PLC0415 - as above
-
-    words = [str(word) for word in value] if isinstance(value, list) else [str(value)]
-    return visible_line(f"{dotted} = {shlex.join(words)}")
 
 
 def _is_depth(value: object) -> bool:

@@ -68,9 +68,9 @@ def plan_init(
     existing = [name for name in texts if os.path.lexists(directory / name)]
     if existing and not force:
         raise FileError(
-            f"exists already: {', '.join(existing)}",
+            f"already exists: {', '.join(existing)}",
             where=str(directory),
-            hint="--force overwrites, and keeps what is there as <name>.bak",
+            hint="--force overwrites, and keeps the old files as <name>.bak",
         )
     return InitPlan(directory, scope, tuple(_plan_file(directory / name, text) for name, text in texts.items()))
 

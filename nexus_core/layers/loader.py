@@ -39,6 +39,8 @@ class LayerLoader:
         self._defaults = defaults
         self._looks = looks
         self._valid: set[str] = set()  # settings that were found valid, as text
+        # By model and by what the settings say of models: a table is read for the first one.
+        self._windows: dict[tuple[str, str], int | None] = {}
 
     def request(self, cwd: Path, mode: Mode) -> Request:
         """The circumstances in a directory, as far as its first settings tell."""
@@ -93,9 +95,23 @@ class LayerLoader:
             cwd=request.cwd,
             loaded=loaded,
             layer_sections=layer_sections(loaded),
-            other_sections=(*static, active_configuration(loaded.settings)),
+            other_sections=(*static, active_configuration(loaded.settings, self._window(loaded.settings))),
             load_for=lambda cwd: self._subagent_context(cwd, request.mode),
         )
+
+    def _window(self, settings: Settings) -> int | None:
+        """How many tokens the model takes that is set; None where nobody says so."""
+        name, window = settings.get("provider.model"), settings.get("provider.context_window")
+        if window or not name or not isinstance(name, str):
+            return window if isinstance(window, int) else None
+        model = name, repr(settings.get("models"))
+        if model not in self._windows:
+            from nexus_core.tokens.models import find_model, find_unknown_model  # noqa: PLC0415 - many set no model
+
+            models = self._host().models()
+            is_known = find_unknown_model(name, models, settings) is None
+            self._windows[model] = find_model(name, models, settings).window if is_known else None
+        return self._windows[model]
 
     def _subagent_context(self, cwd: str | os.PathLike[str], mode: Mode) -> LoadedContext:
         """What a subagent gets of a directory: everything but servers."""

@@ -67,9 +67,9 @@ def _title(layer: Layer | None) -> str:
     return _TITLES[layer.scope] + (f" ({own_name})" if own_name != layer.scope else "")
 
 
-def active_configuration(settings: Settings) -> Section:
-    """The section `Active Configuration`: the model, its window and the permission level, as far as they are set."""
-    model, window = settings.get("provider.model"), settings.get("provider.context_window")
+def active_configuration(settings: Settings, window: int | None) -> Section:
+    """The section `Active Configuration`: the model and its window, where they are known, and the permission level."""
+    model = settings.get("provider.model")
     lines = [
         f"Model: {_in_one_line(model)}" if model else "",
         f"Context window: {window} tokens" if window else "",

@@ -140,15 +140,15 @@ def _cleaned(text: LayerText, findings: list[Finding]) -> str:
     from nexus_core.values.finding import Finding  # noqa: PLC0415 - as above
 
     is_own = text.layer is not None and text.layer.is_own
-    consequence = "left in, because the file is your own" if is_own else "taken out"
+    consequence = "kept, because the file is yours" if is_own else "removed"
     pieces = Pieces(text)
     found = find_hidden(text.text)
     for hidden in found[:MAX_HIDDEN]:
-        message = f"{hidden.name} that no reader sees: '{visible_line(hidden.text)}'; {consequence}"
+        message = f"invisible {hidden.name}: '{visible_line(hidden.text)}'; {consequence}"
         findings.append(Finding("hidden-characters", message, *pieces.origin(hidden.line, hidden.column)))
     if len(found) > MAX_HIDDEN:
         line, column = found[MAX_HIDDEN][:2]
-        message = f"{len(found) - MAX_HIDDEN:,} more runs of characters that no reader sees; {consequence}"
+        message = f"{len(found) - MAX_HIDDEN:,} more runs of invisible characters; {consequence}"
         findings.append(Finding("hidden-characters", message, *pieces.origin(line, column)))
     return neutralise(text.text if is_own else strip_hidden(text.text))
 

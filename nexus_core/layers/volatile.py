@@ -59,7 +59,7 @@ def find_volatile_sections(first: Iterable[Section], second: Iterable[Section]) 
             message = f"plugin {plugin!r} has {dated[0]!r} in its section {name!r}, which changes from day to day"
         else:
             continue
-        found.append(Finding("volatile-section", f"{message}, and each change costs the prompt cache"))
+        found.append(Finding("volatile-section", f"{message}, and each change invalidates the prompt cache"))
     return found
 
 

@@ -12,7 +12,7 @@ from nexus_core.files.places import defaults_directory
 from nexus_core.host.candidates import given_candidates
 from nexus_core.host.host import Host
 from nexus_core.host.implementation import describe
-from nexus_core.host.inspection import NO_HOOK, faults, implementations, unmarked
+from nexus_core.host.inspection import faults, idle
 from nexus_core.host.policy import PluginPolicy
 from nexus_core.testing.trees import write_files
 from nexus_core.tokens.estimator import SimpleTokenCounter
@@ -42,9 +42,7 @@ def check_plugin(plugin: object) -> list[str]:
     The plugin's hooks are called on a small tree in a temporary directory, each of them twice, because the same
     question must get the same answer.
     """
-    findings = [*faults(plugin), *unmarked(plugin)]
-    if not findings and not implementations(plugin):
-        findings = [NO_HOOK]
+    findings = list(faults(plugin)) or idle(plugin)
     if not findings:
         with tempfile.TemporaryDirectory() as scratch:
             # Resolved, because some systems reach their temporary directory through a link.
@@ -151,4 +149,4 @@ def _check_target(command: Command) -> Iterator[str]:
         yield f"nexus_commands: {command.target} cannot be imported: it {describe(error)}"
         return
     if type(app).__name__ != "Typer":  # by name, because Typer is imported by the command line only
-        yield f"nexus_commands: {command.target} is a {type(app).__name__}, expected a typer.Typer"
+        yield f"nexus_commands: {command.target} is of type {type(app).__name__}, expected a typer.Typer"

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from nexus_core.errors import NexusError, PluginError
+from nexus_core.host.implementation import describe
 from nexus_core.tokens.counter import TextCounter
 from nexus_core.values.counting import Count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from nexus_core.tokens.cache import CountCache
     from nexus_core.values.counting import ModelCounter
     from nexus_core.values.message import Message
+
+Asked = TypeVar("Asked")
 
 MEMORY = 16_000_000
 """How many characters of texts are remembered with their counts; the oldest are forgotten first."""
@@ -56,7 +60,7 @@ class RememberingCounter(TextCounter):
         """The tokens of messages, in the way of the counter."""
         if getattr(type(self.counter), "count_messages", None) is TextCounter.count_messages:
             return super().count_messages(messages)  # text by text, each of them remembered
-        return self.counter.count_messages(list(messages))
+        return self._ask(self.counter.count_messages, list(messages))
 
     def measure(self, text: str) -> Count:
         """The tokens of a text, and how sure that number is: `cached` when they were counted before."""
@@ -82,9 +86,25 @@ class RememberingCounter(TextCounter):
     def _count(self, text: str) -> Count:
         """What the counter says; an `exact` count is its tokeniser's, whichever model it is for."""
         if not isinstance(self.counter, TextCounter):
-            return Count(self.counter.count(text), "exact")
+            return Count(self._ask(self.counter.count, text), "exact")
         tokens = self.counter.try_count(text)
         return Count(self.counter.count(text), "estimated") if tokens is None else Count(tokens, "exact")
+
+    def _ask(self, count: Callable[[Asked], object], asked: Asked) -> int:
+        """What a counter that is not ours answers: a number, or the error names it."""
+        try:
+            tokens = count(asked)
+        except NexusError:
+            raise
+        except Exception as error:
+            raise self._broken(describe(error)) from error
+        if not isinstance(tokens, int) or tokens < 0:
+            raise self._broken(f"answered {tokens!r}, expected a number of tokens")
+        return tokens
+
+    def _broken(self, what: str) -> PluginError:
+        module = type(self.counter).__module__
+        return PluginError(f"its counter {self.name!r} {what}", plugin=module, hook="nexus_token_counter")
 
     def _remember(self, text: str, counted: Count) -> None:
         size = len(text) + _ENTRY

@@ -75,7 +75,7 @@ def find_unknown_model(name: str, models: Mapping[str, Model], settings: Setting
         taken = f"{name!r} is not in the table of models; taken for {match}: {models[match].window:,} tokens"
         otherwise = f"{nearest} Otherwise set" if nearest else "set"
         return Finding("guessed-model", f"{taken}; {otherwise} models.{name}.window")
-    assumed = f"nobody knows the model {name!r}, so a window of {DEFAULT_WINDOW:,} tokens is assumed"
+    assumed = f"unknown model {name!r}, so a window of {DEFAULT_WINDOW:,} tokens is assumed"
     return Finding("unknown-model", f"{assumed}; {nearest or f'models.{name}.window sets another'}")
 
 

@@ -26,8 +26,8 @@ Effect = Literal["run", "connect to", "set"]
 # What is told about a server as it is; of anything that is not known, only a digest.
 _TOLD = ("enabled", "env_passthrough", "transport", "type")
 _KNOWN = frozenset({"name", "command", "args", "env", "env_file", "cwd", "url", "headers", *_TOLD})
-# What names a program or an address is shown whole, as whoever approves it must see it.
-_OPEN = frozenset({"args", "command", "url"})
+# What names a program, an address or who reads a conversation is shown whole, as whoever approves it must see it.
+_OPEN = frozenset({"args", "command", "summarisers", "url"})
 # Their values name code that is loaded into the program, which makes it part of the program.
 _CODE_VARIABLES = (
     "BASH_ENV",
@@ -111,6 +111,18 @@ def describe_server(server: Mapping[str, object]) -> str:
         if isinstance(names, Mapping) and names:
             said.append(f"{title}: {' '.join(shlex.quote(_text(name)) for name in sorted(names))}")
     return one_line("; ".join(said) or "nothing: there is neither a command nor an address")
+
+
+def describe_setting(dotted: str, value: object) -> str:
+    """A setting and what it is set to, in one line; only its name where that may be a secret."""
+    if isinstance(value, bool | int | float):
+        shown = canonical(value)
+    elif dotted.rpartition(".")[2] in _OPEN:
+        words = value if isinstance(value, list) else [value]
+        shown = shlex.join(without_password(_text(word)) for word in words)
+    else:
+        return one_line(dotted)
+    return one_line(f"{dotted} = {shown}")
 
 
 def words_of(server: Mapping[str, object]) -> list[str]:

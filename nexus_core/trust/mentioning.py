@@ -9,6 +9,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from nexus_core.values.trust import ActivePart
 
 OPEN = frozenset({"pending", "changed"})
@@ -36,6 +38,24 @@ def mention(part: ActivePart) -> str:
     url = content.get("url")
     shown = {"command": hide_secrets(words_of(content)), "args": None}
     return describe_server({**content, **shown, "url": hide_secrets([url])[0] if isinstance(url, str) else None})
+
+
+def describe(part: ActivePart) -> dict[str, object]:
+    """A part for programs: where it stands, what it would do, and what was decided."""
+    return {
+        "decision": part.decision,
+        "pointer": part.pointer,
+        "layer": part.layer,
+        "path": str(part.path),
+        "line": part.line,
+        "enabled": not is_off(part),
+        "summary": mention(part),
+    }
+
+
+def left_off(parts: Iterable[ActivePart]) -> list[dict[str, object]]:
+    """The parts that do not take effect, as `--json` lists them under `skipped`."""
+    return [describe(part) for part in parts if part.decision != "allowed"]
 
 
 def _content(part: ActivePart) -> dict[str, Any]:

@@ -133,6 +133,7 @@ class AssembledContext:
 
         Raises:
             UnknownNameError: There is no such API.
+            BudgetError: The API takes fewer bytes than the one that the model is known by, and fewer than these.
         """
         return self.writer.write(self, api, options, cache=cache)
 

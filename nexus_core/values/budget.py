@@ -121,7 +121,7 @@ class Decision:
 
 
 class GroupSizes(Protocol):
-    """The groups of a conversation as sizes, oldest first. Only what is looked at is counted."""
+    """The sizes of the groups of a conversation, `groups[0]` the oldest. Only what is looked at is counted."""
 
     def __len__(self) -> int:
         """How many groups there are."""

@@ -39,7 +39,7 @@ class TokenCounter(Protocol):
 
 @runtime_checkable
 class ModelCounter(TokenCounter, Protocol):
-    """What `nexus_token_counter` answers: a counter that says what it is."""
+    """What `nexus_token_counter` answers: a `TokenCounter` that also says what it is."""
 
     @property
     def name(self) -> str:

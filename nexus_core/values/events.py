@@ -23,7 +23,7 @@ class Problem:
 
     def __str__(self) -> str:
         where = f", {self.hook}" if self.hook else ""
-        return f"plugin {self.plugin!r}{where}: {self.message}"
+        return f"plugin {self.plugin}{where}: {self.message}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,7 @@ class Request:
         plugin_tables: What the user's own config.json and that of `cwd` have under `plugins`, neither checked nor
             merged; for what a plugin must know before all settings are read.
         mode: How the agent is driven; `repl`, which is usual, leaves a session as it was told before.
+        is_call: Whether it is about a call of a model, which Nexus says by itself; `nexus show` makes none.
         lenient: Whether an MCP server that cannot be used is left out rather than an error.
         role: What part the agent plays, by the name of an `AgentRole`; "" for what the session was told before, else
             `unified`. Who is asked for sections or tools is told which.
@@ -64,6 +65,7 @@ class Request:
     ancestor_depth: int = DEFAULT_ANCESTOR_DEPTH
     plugin_tables: tuple[JSON, ...] = field(default=(), repr=False)
     mode: Mode = DEFAULT_MODE
+    is_call: bool = False
     lenient: bool = False
     role: str = ""
     renderer: str = ""

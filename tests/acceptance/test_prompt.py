@@ -160,9 +160,18 @@ def test_a_path_below_the_home_directory_can_be_abbreviated(make_nexus: MakeNexu
             {"provider": {"model": "m", "context_window": 5}, "permissions": {"level": "sandboxed"}},
             ["Model: m", "Context window: 5 tokens", "Permission level: sandboxed"],
         ),
+        (
+            {"provider": {"model": "anthropic/claude-sonnet-4"}},
+            ["Model: anthropic/claude-sonnet-4", "Context window: 200000 tokens", "Permission level: trusted"],
+        ),
+        (
+            {"provider": {"model": "house-blend"}, "models": {"house-*": {"window": 9}}},
+            ["Model: house-blend", "Context window: 9 tokens", "Permission level: trusted"],
+        ),
+        ({"provider": {"model": "nobody-knows-it"}}, ["Model: nobody-knows-it", "Permission level: trusted"]),
     ],
 )
-def test_the_active_configuration_is_what_the_layers_set(
+def test_the_active_configuration_is_what_the_layers_set_and_what_is_known_of_the_model(
     make_nexus: MakeNexus, nexus_home: Path, settings: dict[str, object], lines: list[str]
 ) -> None:
     write_files(nexus_home, {"config.json": json.dumps(settings)})

@@ -163,6 +163,12 @@ def test_what_is_no_message_for_a_model_is_named(world: ModuleType) -> None:
         world.fit_messages([world.HumanMessage("a"), world.RemoveMessage(id="x")])
 
 
+@pytest.mark.parametrize(("given", "name"), [(1, "int"), (None, "NoneType"), (b"hi", "bytes"), (["human"], "list")])
+def test_what_is_no_message_at_all_is_named(world: ModuleType, given: Any, name: str) -> None:
+    with pytest.raises(MessageError, match=rf"{name} is not a message for a model\n.*messages\[1\]"):
+        world.fit_messages([world.HumanMessage("a"), given])
+
+
 def test_only_what_fits_is_looked_at(world: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     adapter = import_module("nexus_core.adapters.langgraph")
     looked: list[int] = []

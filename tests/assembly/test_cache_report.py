@@ -80,10 +80,10 @@ def rules(text: str) -> Section:
     [
         ((epoch("a"), epoch("a", "b")), ("x", "x"), ("tool", "b", "the tool 'b' is new")),
         ((epoch("a", "b"), epoch("a")), ("x", "x"), ("tool", "b", "the tool 'b' is gone")),
-        ((epoch("a", "b"), epoch("b", "a")), ("x", "x"), ("tool", "", "the tools stand in another order")),
+        ((epoch("a", "b"), epoch("b", "a")), ("x", "x"), ("tool", "", "the tools are in another order")),
         ((epoch("a"), epoch("b")), ("x", "y"), ("tool", "b", "the tool 'b' is new")),
         ((epoch("a"), epoch("a")), ("x", "y"), ("section", "Rules", "'Rules' (/w/NEXUS.md) is changed")),
-        ((epoch(), epoch(renderer="tagged")), ("x", "y"), ("renderer", "tagged", "tagged puts it into words now")),
+        ((epoch(), epoch(renderer="tagged")), ("x", "y"), ("renderer", "tagged", "the renderer is tagged now")),
     ],
 )
 def test_what_differs_between_epochs_is_named(

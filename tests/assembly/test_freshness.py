@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import get_ident
 
 import pytest
 
@@ -15,13 +16,13 @@ from nexus_core import Nexus
 from nexus_core.assembly.freshness import SETTLED_AFTER, FreshLoads
 from nexus_core.testing import write_files
 
-WATCHED: list[list[str]] = []
+WATCHED: dict[int, list[str]] = {}
+"""What is opened, by the thread that does it: others may have something to do as well."""
 
 
 def _listen(event: str, arguments: tuple[object, ...]) -> None:
-    if event == "open":
-        for heard in WATCHED:
-            heard.append(str(arguments[0]))
+    if event == "open" and (heard := WATCHED.get(get_ident())) is not None:
+        heard.append(str(arguments[0]))
 
 
 sys.addaudithook(_listen)
@@ -29,10 +30,8 @@ sys.addaudithook(_listen)
 
 @contextmanager
 def opened_files() -> Iterator[list[str]]:
-    heard: list[str] = []
-    WATCHED.append(heard)
-    yield heard
-    WATCHED.remove(heard)
+    yield WATCHED.setdefault(get_ident(), [])
+    del WATCHED[get_ident()]
 
 
 def settle() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nexus_core import MessageError, Nexus
+from nexus_core import MessageError, Nexus, UnknownNameError
 from nexus_core.assembly.tools import offer_tools, read_tools
 from nexus_core.rendering.core import UNIFIED
 from nexus_core.values.conversation import Tool
@@ -46,6 +46,47 @@ def test_a_session_with_such_tools_is_refused_before_anything_is_kept() -> None:
         assert nexus.ledger.sessions(status=None) == []
 
 
+SENDS: dict[str, dict[str, Any]] = {
+    "anthropic": {**anthropic("send"), "scope": "messaging"},
+    "openai": {"type": "function", "function": {"name": "send"}, "scope": "messaging"},
+    "openai, inside": {"type": "function", "function": {"name": "send", "scope": "messaging"}},
+    "responses": {"type": "function", "name": "send", "parameters": {"type": "object"}, "scope": "messaging"},
+    "gemini": {"functionDeclarations": [{"name": "send", "scope": "messaging"}]},
+    "neutral": {"name": "send", "scope": "messaging"},
+}
+
+
+@pytest.mark.acceptance("W-06", "C-34")
+@pytest.mark.parametrize("shape", SENDS)
+def test_a_definition_in_any_shape_may_say_what_the_tool_reaches(shape: str) -> None:
+    with Nexus(ledger="memory:") as nexus:
+        mine = nexus.assemble(nexus.request(message="Why?", tools=[SENDS[shape]]))
+        workers = nexus.assemble(nexus.request(message="Why?", tools=[SENDS[shape]], role="worker", task="Look."))
+
+    assert [tool.scope for tool in mine.tools] == ["messaging"]
+    assert workers.tools == ()
+    assert not any("messaging" in str(mine.to(api)) for api in ("anthropic", "openai", "responses", "gemini"))
+
+
+def test_a_scope_that_there_is_none_of_is_refused() -> None:
+    with pytest.raises(
+        UnknownNameError, match="unknown scope of the tool 'send': 'mesaging'\n  did you mean 'messaging'"
+    ):
+        read_tools([{**anthropic("send"), "scope": "mesaging"}], "anthropic")
+
+
+def test_what_else_stands_around_a_definition_stays() -> None:
+    (tool,) = read_tools([{"type": "function", "function": {"name": "a"}, "scope": "spawn", "x": 1}], "openai")
+
+    assert (tool.scope, tool.extra) == ("spawn", {"_outer": {"x": 1}})
+
+
+def test_the_scope_of_what_a_provider_runs_is_its_own_business() -> None:
+    (tool,) = read_tools([{"type": "web_search", "scope": "news"}], "responses")
+
+    assert tool.scope == "general"
+
+
 def offered(*tools: Tool) -> dict[str, str]:
     """What became of the tools of a plugin, by name."""
     added = [(tool, "shop") for tool in tools]
@@ -62,7 +103,7 @@ def test_a_tool_of_a_plugin_that_is_no_json_costs_that_tool_and_not_the_call() -
 
     became = offered(broken, Tool(name="look"))
 
-    assert became["buy"].startswith("JSON has no word for")
+    assert "cannot be written as JSON" in became["buy"]
     assert became["buy"].endswith("at parameters.properties.a")
     assert became["look"] == ""
 

@@ -17,7 +17,9 @@ from openai.resources.responses.responses import Responses
 from nexus_core.assembly.options import CONTENT, KNOWN
 from nexus_core.assembly.writing import RequestWriter, writer_for
 from nexus_core.dialects.finding import dialect
-from nexus_core.errors import UnknownNameError
+from nexus_core.errors import BudgetError, UnknownNameError
+from nexus_core.values.assembled import AssembledContext
+from nexus_core.values.budget import TokenBudget
 from nexus_core.values.conversation import Conversation, Tool
 from nexus_core.values.message import Message
 from nexus_core.values.parts import Reasoning, Text, ToolCall, ToolResult
@@ -520,3 +522,39 @@ def test_gemini_hears_the_name_of_each_function_that_has_answered(later: Message
         part["functionResponse"] for content in contents for part in content["parts"] if "functionResponse" in part
     ]
     assert [answer["name"] for answer in answers] == ["read"] * count
+
+
+# ---- how large it may be -------------------------------------------------------------------------------------------
+
+
+def sized(text: str, size: int) -> AssembledContext:
+    """A call that was fitted for OpenAI, which takes 50 MB, and is thought to have so many bytes at most."""
+    budget = TokenBudget(limit=GPT.window, bytes=size, byte_limit=50_000_000)
+    return context_of([user(text)], model=GPT, token_budget=budget)
+
+
+def test_a_call_that_is_too_large_for_another_api_is_refused() -> None:
+    context = sized("a" * 33_000_000, 33_010_000)
+
+    with pytest.raises(BudgetError, match="do not fit into 32,000,000") as caught:
+        context.to("anthropic", model="claude-opus-5")
+
+    assert caught.value.unit == "bytes"
+    assert next(iter(caught.value.parts)) == "messages"
+    assert context.to("openai")["model"] == GPT.name
+
+
+def test_a_call_that_was_only_thought_to_be_too_large_for_another_api_is_written() -> None:
+    # Letters that JSON may escape are counted as if it did.
+    context = sized("ä" * 100, 33_000_000)
+
+    written = context.to("anthropic", model="claude-opus-5")
+
+    assert written["messages"][-1]["role"] == "user"
+
+
+def test_what_a_server_takes_by_the_settings_counts_for_every_api() -> None:
+    context = sized("a" * 33_000_000, 33_010_000)
+    told = RequestWriter(replace(GPT, request_bytes=50_000_000), find_model)
+
+    assert "messages" in replace(context, writer=told).to("anthropic")

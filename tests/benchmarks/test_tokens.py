@@ -5,6 +5,7 @@ from pathlib import Path
 from benchmarks import tokens
 from benchmarks.measuring.reports import exit_code
 from benchmarks.measuring.rows import compare
+from benchmarks.measuring.texts import read_messages, read_text
 from benchmarks.measuring.venvs import Venv
 
 
@@ -29,9 +30,9 @@ def test_a_missed_goal_is_the_exit_code() -> None:
 
 
 def test_both_sides_count_the_same_megabyte() -> None:
-    assert len(tokens.read_text()) == 1_000_000
-    assert tokens.read_text() == tokens.read_text()
-    assert len(tokens.read_messages()) == 2000
+    assert len(read_text()) == 1_000_000
+    assert read_text() == read_text()
+    assert len(read_messages()) == 2000
 
 
 def test_the_worst_text_of_each_way_to_estimate_is_told() -> None:

@@ -277,7 +277,7 @@ def test_a_model_that_nobody_knows_is_a_warning(cli: Cli) -> None:
     outcome = cli("assemble", "Hello.", "-m", "gemni-2.5-pro")
 
     assert outcome.code == 0
-    assert "Warning: nobody knows the model 'gemni-2.5-pro'" in outcome.err
+    assert "Warning: unknown model 'gemni-2.5-pro'" in outcome.err
     assert "did you mean 'gemini-2.5'?" in outcome.err
 
 

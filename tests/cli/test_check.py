@@ -185,16 +185,13 @@ def test_what_makes_no_sense_is_a_usage_error(cli: Cli, work: Path, arguments: t
     assert words in outcome.err
 
 
-@pytest.mark.acceptance("F-09")
 def test_text_that_is_no_json_is_shown_where_it_breaks(cli: Cli, work: Path) -> None:
     path = put(work, "chat.json", '[\n  {"role": "user", "content": "hi"},\n  {"role": oops}\n]\n')
 
     outcome = cli("check", "chat.json")
 
     assert outcome.code == 3
-    assert outcome.err.startswith(
-        f"Configuration Error: Invalid JSON in {path}\n\n  Line 3, Column 12: Expecting value\n"
-    )
+    assert outcome.err.startswith(f"Error: Invalid JSON in {path}\n\n  Line 3, Column 12: Expecting value\n")
     assert "^" in outcome.err
     assert outcome.err.endswith("Fix the JSON syntax error and try again.\n")
 
@@ -216,7 +213,8 @@ def test_a_broken_line_of_many_is_shown_with_its_own_number(cli: Cli, work: Path
         ),
         ("{}", "there are no messages in it"),
         ('"hi"', "there are no messages in it"),
-        ("", "Expecting value"),
+        ("", "there is nothing in it"),
+        ("\n \r\n", "there is nothing in it"),
         ("[" * 100_000, "nested too deeply"),
         ('[{"role": "usr", "content": "hi"}]', "chat.json: messages[0]"),
         ("[3]", "chat.json: messages[0]"),
@@ -231,6 +229,36 @@ def test_what_cannot_be_read_is_refused_with_the_place(cli: Cli, work: Path, tex
     assert outcome.code == 3
     assert words in outcome.err
     assert "Traceback" not in outcome.err
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"type": "user", "uuid": "a", "parentUuid": None, "sessionId": "s", "message": USER},
+        {"type": "response_item", "timestamp": "2026-01-01T00:00:00Z", "payload": {"type": "message", **USER}},
+        {"type": "message", "id": "b", "parentId": "a", "message": USER},
+    ],
+    ids=["claude-code", "codex", "pi"],
+)
+def test_a_session_of_an_agent_is_not_taken_for_messages_without_fault(
+    cli: Cli, work: Path, line: dict[str, Any], count: int
+) -> None:
+    put(work, "session.jsonl", lines([line] * count))
+
+    outcome = cli("check", "session.jsonl")
+
+    assert outcome.code == 3
+    assert "a session that an agent wrote, not a list of messages" in outcome.err
+
+
+def test_the_input_of_a_request_may_be_a_single_text(cli: Cli, work: Path) -> None:
+    put(work, "request.json", {"model": "gpt-4o", "input": "hi\x00"})
+
+    outcome = cli("check", "request.json", "--fix")
+
+    assert outcome.err == "request.json: message 0: there is a NUL character in it [nul-character]\n"
+    assert json.loads(outcome.out) == {"model": "gpt-4o", "input": [USER]}
 
 
 def test_a_directory_is_called_one(cli: Cli, work: Path) -> None:

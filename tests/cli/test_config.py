@@ -77,9 +77,17 @@ def test_a_file_is_made_where_there_is_none(cli: Cli, nexus_home: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("provider.base_url", "https://example.com", "is your own decision, not a project's, so it would be ignored"),
-        ("provider", '{"base_url": "https://example.com"}', "provider.base_url is your own decision, not a project's"),
-        ("plugins.providers.endpoints", "{}", "is your own decision, not a project's"),
+        (
+            "provider.base_url",
+            "https://example.com",
+            "can only be set in your own config, not by a project, so it would be ignored",
+        ),
+        (
+            "provider",
+            '{"base_url": "https://example.com"}',
+            "provider.base_url can only be set in your own config, not by a project",
+        ),
+        ("plugins.providers.endpoints", "{}", "can only be set in your own config, not by a project"),
         ("permissions.level", "yolo", "a project may only tighten it, so it would be ignored"),
     ],
 )
@@ -111,16 +119,58 @@ def test_permissions_that_a_project_tightens_are_written(cli: Cli) -> None:
     [
         ("context.ancestor_depth", "99", "cannot set context.ancestor_depth: should be"),
         ("permissions.level", "wild", "cannot set permissions.level: must be one of"),
+        ("plugins.environment.git", "7", "cannot set plugins.environment.git: should be a valid boolean"),
+        ("plugins.enviroment.git", "true", "unknown plugin 'enviroment'; did you mean 'environment'?"),
+        ("truncation.strategy", "oldest", "cannot set truncation.strategy: unknown truncation 'oldest'"),
+        ("models.acme.window", "none", "cannot set models.acme.window: should be a valid integer"),
     ],
 )
 def test_a_value_that_is_not_allowed_is_refused_naming_the_setting_once(
-    cli: Cli, key: str, value: str, said: str
+    cli: Cli, work: Path, key: str, value: str, said: str
 ) -> None:
     outcome = cli("config", "set", key, value)
 
     assert outcome.code == 2
+    assert not (work / ".nexus3").exists()
     assert outcome.err.count(key) == 1
     assert said in outcome.err
+
+
+def test_what_is_known_of_a_model_is_set_and_found_whatever_its_name(cli: Cli, work: Path) -> None:
+    outcome = cli("config", "set", "models.acme-4.1.window", "9000")
+
+    config = work / ".nexus3/config.json"
+    assert outcome.code == 0
+    assert json.loads(config.read_text()) == {"models": {"acme-4.1": {"window": 9000}}}
+    assert cli("config", "get", "models.acme-4.1.window").out == "9000\n"
+    assert f"{config}:4  9000 (local)" in cli("explain", "models.acme-4.1.window").out
+
+
+@pytest.mark.parametrize("command", [("get",), ("set", "1")])
+def test_what_nobody_says_of_a_model_is_refused(cli: Cli, command: tuple[str, ...]) -> None:
+    verb, *value = command
+
+    outcome = cli("config", verb, "models.acme-4.1.windw", *value)
+
+    assert outcome.code == 2
+    assert "did you mean 'models.acme-4.1.window'?" in outcome.err
+
+
+def test_an_option_of_the_provider_is_set_by_its_name(cli: Cli, nexus_home: Path) -> None:
+    cli("config", "set", "--global", "provider.options.temperature", "0.2")
+
+    config = json.loads((nexus_home / "config.json").read_text())
+    assert config == {"provider": {"options": {"temperature": 0.2}}}
+
+
+def test_what_would_be_ignored_as_part_of_something_else_is_refused_too(cli: Cli, work: Path) -> None:
+    outcome = cli("config", "set", "provider.options.temperature", "0.2")
+
+    assert outcome.code == 2
+    assert (
+        "provider.options can only be set in your own config, not by a project, so it would be ignored" in outcome.err
+    )
+    assert not (work / ".nexus3").exists()
 
 
 @pytest.mark.usefixtures("layered")
@@ -265,7 +315,7 @@ def test_a_protected_setting_of_a_project_is_named_in_a_warning(cli: Cli, work: 
     for command in (["show"], ["config", "show"], ["layers"]):
         outcome = cli(*command)
         assert outcome.code == 0
-        assert f"Warning: {work}/.nexus3/config.json:2:1: provider.base_url is your own decision" in outcome.err
+        assert f"Warning: {work}/.nexus3/config.json:2:1: provider.base_url can only be set in your own config" in outcome.err
         assert "evil" not in outcome.out
 
 

@@ -393,10 +393,10 @@ def test_whoever_looks_at_a_prompt_makes_no_ledger(cli: Cli, nexus_home: Path) -
     ("arguments", "told"),
     [
         (["--session", "auth-bog"], "unknown session 'auth-bog'\n  did you mean 'auth-bug'?"),
-        (["--session", "auth-bug", "--as", "claude"], "no other agent reads it"),
-        (["a.json", "--session", "auth-bug"], "are not about a FILE"),
-        (["a.json", "--tree"], "are not about a FILE"),
-        (["--all"], "--all is about a transcript"),
+        (["--session", "auth-bug", "--as", "claude"], "no other agent reads"),
+        (["a.json", "--session", "auth-bug"], "cannot be used with a FILE"),
+        (["a.json", "--tree"], "cannot be used with a FILE"),
+        (["--all"], "--all needs a transcript"),
         (["--as", "clude"], "did you mean 'claude'?"),
     ],
 )

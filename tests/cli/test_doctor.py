@@ -41,7 +41,7 @@ def test_findings_are_printed_one_per_line_as_editors_read_them(cli: Cli, work: 
     assert outcome.code == 1
     assert lines[0].startswith(f"{work}/AGENTS.md:2:1: 'Today is Monday' changes")
     assert lines[0].endswith(" [volatile-text]")
-    assert lines[1].startswith(f"{work}/AGENTS.md:3: '## Environment' reads like")
+    assert lines[1].startswith(f"{work}/AGENTS.md:3: '## Environment' looks like")
     assert lines[1].endswith(" [forged-marker]")
     assert outcome.err == "2 findings\n"
 
@@ -134,7 +134,8 @@ def test_a_plugin_that_fails_while_it_looks_is_a_finding_too(cli: Cli, install_p
     outcome = cli("doctor")
 
     assert outcome.code == 1
-    assert "nexus_diagnose: raised RuntimeError: boom" in outcome.out
+    assert "nexus_diagnose: " in outcome.out
+    assert "raised RuntimeError: boom" in outcome.out
     assert outcome.out.endswith(" [plugin-problem]\n")
 
 
@@ -213,7 +214,7 @@ def test_a_plugin_whose_section_changes_with_every_call_is_named(
     outcome = cli("doctor")
 
     assert outcome.code == 1
-    assert outcome.out == f"{told}, and each change costs the prompt cache [volatile-section]\n"
+    assert outcome.out == f"{told}, and each change invalidates the prompt cache [volatile-section]\n"
 
 
 def test_a_section_that_stays_the_same_is_no_finding(cli: Cli, install_plugin: InstallPlugin) -> None:
@@ -256,6 +257,15 @@ def test_a_model_that_is_only_guessed_is_found_where_it_is_set(cli: Cli, work: P
     assert outcome.out.endswith(" [guessed-model]\n")
 
 
+WEATHER = """
+from nexus_core import hookimpl
+
+@hookimpl
+def nexus_models():
+    return []
+"""
+
+
 @pytest.mark.parametrize(
     ("config", "said"),
     [
@@ -269,7 +279,7 @@ def test_a_model_that_is_only_guessed_is_found_where_it_is_set(cli: Cli, work: P
         ),
         (
             {"compaction": {"summarisers": ["extractiv"]}},
-            "compaction.summarisers: nobody is called 'extractiv'; did you mean 'extractive'?",
+            "compaction.summarisers: no summariser is called 'extractiv'; did you mean 'extractive'?",
         ),
         (
             {"skills": {"disabled": ["deplo"]}},
@@ -280,7 +290,7 @@ def test_a_model_that_is_only_guessed_is_found_where_it_is_set(cli: Cli, work: P
 def test_a_name_of_something_that_is_not_there_is_found(
     cli: Cli, nexus_home: Path, install_plugin: InstallPlugin, config: dict[str, object], said: str
 ) -> None:
-    install_plugin("weather", "")
+    install_plugin("weather", WEATHER)
     guide = "---\nname: deploy\ndescription: How to deploy.\n---\nPush.\n"
     write_files(nexus_home, {"config.json": json.dumps(config), "skills/deploy/SKILL.md": guide})
 
@@ -294,7 +304,7 @@ def test_a_name_of_something_that_is_not_there_is_found(
 def test_settings_of_a_plugin_that_is_elsewhere_or_says_of_none_are_a_note(
     cli: Cli, nexus_home: Path, install_plugin: InstallPlugin
 ) -> None:
-    install_plugin("weather", "")
+    install_plugin("weather", WEATHER)
     write_files(nexus_home, {"config.json": '{"plugins": {"weather": {"city": "Oslo"}, "zzz": {}}}'})
 
     outcome = cli("doctor")

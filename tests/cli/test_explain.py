@@ -43,6 +43,36 @@ def test_a_group_of_which_nothing_is_left_is_overridden(cli: Cli, work: Path, ne
     assert "overridden (global)" in cli("explain", "skills.disabled").out
 
 
+@pytest.mark.acceptance("T10")
+def test_a_secret_is_not_told_by_whoever_says_where_it_comes_from(cli: Cli, nexus_home: Path) -> None:
+    command = ["serve", "--token=ghp_abcdefghijklmnopqrstuvwxyz0123456789"]
+    server = {"name": "docs", "command": command, "env": {"KEY": "planted"}}
+    config = {"provider": {"options": {"api_key": "planted"}}, "mcp_servers": [server]}
+    write_files(nexus_home, {"config.json": json.dumps(config)})
+    keys = ["provider.options.api_key", "mcp_servers.0.env.KEY", "mcp_servers.0.command.1"]
+
+    outcomes = [cli(*command, key) for command in [("explain",), ("config", "get")] for key in keys]
+
+    assert [outcome.code for outcome in outcomes] == [0] * 6
+    assert ["(hidden)" in outcome.out or "***" in outcome.out for outcome in outcomes] == [True] * 6
+    assert not [outcome for outcome in outcomes if "planted" in outcome.out or "ghp_" in outcome.out]
+
+
+@pytest.mark.parametrize("query", ["docs", "mcp_servers.docs"])
+def test_a_server_is_explained_with_the_one_whose_place_it_takes(
+    cli: Cli, work: Path, nexus_home: Path, query: str
+) -> None:
+    write_files(nexus_home, {"mcp.json": '{"servers": [{"name": "docs", "command": ["mine"]}]}'})
+    write_files(work, {".nexus3/mcp.json": '{"servers": [\n{"name": "docs", "command": ["theirs"]}]}'})
+
+    rows = [line.split(maxsplit=2) for line in cli("explain", query).out.splitlines()]
+
+    assert rows == [
+        ["mcp_servers.docs", f"{work}/.nexus3/mcp.json:2", "not approved (local)"],
+        ["mcp_servers.docs", f"{nexus_home}/mcp.json:1", "overridden (global)"],
+    ]
+
+
 def test_a_long_question_is_not_repeated_in_the_answer(cli: Cli) -> None:
     outcome = cli("explain", "x" * 100_000)
 
@@ -51,14 +81,14 @@ def test_a_long_question_is_not_repeated_in_the_answer(cli: Cli) -> None:
 
 
 def test_a_default_is_explained(cli: Cli) -> None:
-    assert "nobody set it; the default is 3" in cli("explain", "compaction.keep_turns").out
+    assert "not set; the default is 3" in cli("explain", "compaction.keep_turns").out
 
 
 def test_a_protected_setting_says_why_it_has_no_effect(cli: Cli, work: Path) -> None:
     write_files(work, {".nexus3/config.json": '{"provider": {"base_url": "https://evil"}}'})
 
     assert (
-        "provider.base_url is your own decision, not a project's; it is ignored"
+        "provider.base_url can only be set in your own config, not by a project; it is ignored"
         in cli("explain", "provider.base_url").out
     )
 
@@ -248,7 +278,7 @@ def test_a_step_says_that_it_was_left_out_so_that_the_rest_fits(
 def test_what_a_session_does_not_know_is_looked_for_in_the_settings_and_files(cli: Cli) -> None:
     outcome = cli("explain", "--session", "auth-bug", "compaction.keep_turns")
 
-    assert rows(outcome)[0][2] == "nobody set it; the default is 3"
+    assert rows(outcome)[0][2] == "not set; the default is 3"
     assert cli("explain", "--session", "auth-bug", "nowhere to be found").code == 1
 
 

@@ -160,7 +160,7 @@ def test_what_is_there_is_not_overwritten(cli: Cli, work: Path) -> None:
     outcome = cli("init")
 
     assert (outcome.code, outcome.out) == (3, "")
-    assert "exists already: NEXUS.md" in outcome.err
+    assert "already exists: NEXUS.md" in outcome.err
     assert "--force" in outcome.err
     assert names(work / ".nexus3") == ["NEXUS.md"]
 
@@ -171,8 +171,8 @@ def test_force_overwrites_and_says_where_the_former_file_is(cli: Cli, work: Path
     outcome = cli("init", "--force")
 
     assert outcome.out.splitlines() == [f"{work}/.nexus3/NEXUS.md", f"{work}/.nexus3/config.json"]
-    assert "The former NEXUS.md is kept as NEXUS.md.bak.\n" in outcome.err
-    assert "mcp.json is left alone: it says this already.\n" in outcome.err
+    assert "The old NEXUS.md is kept as NEXUS.md.bak.\n" in outcome.err
+    assert "mcp.json is unchanged: it already says this.\n" in outcome.err
     assert (work / ".nexus3/NEXUS.md.bak").read_text() == "mine"
 
 
@@ -247,7 +247,7 @@ def test_settings_that_cannot_be_used_are_not_overwritten_without_force(cli: Cli
     outcome = cli("init")
 
     assert (outcome.code, (work / ".nexus3/config.json").read_text()) == (3, "{")
-    assert "exists already: config.json" in outcome.err
+    assert "already exists: config.json" in outcome.err
     assert "--force" in outcome.err
 
 
@@ -321,7 +321,7 @@ def test_each_of_the_three_files_stops_it(cli: Cli, nexus_home: Path, command: l
     outcome = cli(*command)
 
     assert outcome.code == 3
-    assert f"exists already: {name}" in outcome.err
+    assert f"already exists: {name}" in outcome.err
     assert names(nexus_home) == [name]
 
 
@@ -570,7 +570,7 @@ def test_a_file_that_cannot_be_read_does_not_stop_it(cli: Cli, user_home: Path, 
     outcome = cli("init", "--global")
 
     assert outcome.code == 0
-    assert f"{user_home}/.claude.json was not looked into" in outcome.err
+    assert f"{user_home}/.claude.json was skipped" in outcome.err
     assert TOKEN not in outcome.err
     assert names(nexus_home) == THREE
 

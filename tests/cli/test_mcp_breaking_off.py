@@ -1,4 +1,4 @@
-"""`nexus mcp call` that is broken off at a terminal leaves nothing running."""
+"""Commands of `nexus mcp` at a terminal: one that is broken off leaves nothing running."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ pytestmark = [
 CTRL_C = b"\x03"
 
 
-def begin(home: Path, work: Path, *words: str) -> tuple[int, int]:
-    """The command at a terminal of its own, once its server runs: its number, and the other end of the terminal."""
+def start(home: Path, work: Path, *words: str) -> tuple[int, int]:
+    """The command at a terminal of its own: its number, and the other end of the terminal."""
     import pty  # noqa: PLC0415 - not everywhere
 
     environment = {**os.environ, "NEXUS_HOME": str(home), "PYTHONPATH": f"{ROOT}:{ROOT}/plugins", "NO_COLOR": "1"}
@@ -30,6 +30,12 @@ def begin(home: Path, work: Path, *words: str) -> tuple[int, int]:
     if child == 0:
         os.chdir(work)
         os.execve(sys.executable, [sys.executable, "-m", "nexus_core", "mcp", *words], environment)  # noqa: S606 - ours
+    return child, terminal
+
+
+def begin(home: Path, work: Path, *words: str) -> tuple[int, int]:
+    """The same, once its server runs."""
+    child, terminal = start(home, work, *words)
     for _ in range(600):
         if alive(home):
             break
@@ -75,3 +81,17 @@ def test_who_is_told_to_end_ends_its_server_first(nexus_home: Path, work: Path, 
 
     assert (code, said) == (128 + number, "")
     assert survivors(nexus_home) == []
+
+
+def test_who_serves_at_a_terminal_is_told_what_is_waited_for(nexus_home: Path, work: Path) -> None:
+    child, terminal = start(nexus_home, work, "serve")
+    told = b""
+    while b"\n" not in told:
+        told += os.read(terminal, 4096)
+    time.sleep(0.3)  # until it waits
+    os.write(terminal, CTRL_C)
+    code, said = end(child, terminal)
+
+    assert told.decode().strip() == "Waiting for an MCP client on standard input; press Ctrl-C to stop."
+    assert code == 130
+    assert said.replace("^C", "").strip() == "Error: interrupted"

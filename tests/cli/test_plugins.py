@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from nexus_core.host.contract import hooks
+from nexus_core.testing import write_files
 from tests.conftest import Cli, InstallPlugin
 
 FINE = """
@@ -45,7 +46,7 @@ def test_the_list_as_json(cli: Cli, install_plugin: InstallPlugin) -> None:
             "bundled": False,
             "status": "failed",
             "hooks": [],
-            "error": "raised ImportError: boom while it was loaded",
+            "error": "it raised ImportError: boom while it was loaded",
         },
         {
             "name": "git",
@@ -101,7 +102,8 @@ def test_the_contract_lists_every_hook_in_order(cli: Cli) -> None:
 def test_the_reference_of_one_hook_is_its_docstring(cli: Cli) -> None:
     out = cli("plugins", "hooks", "nexus_layers").out
 
-    assert out == f"nexus_layers(request)\n\n{hooks()['nexus_layers'].reference}\n"
+    declaration = "nexus_layers(request: Request) -> Iterable[Layer | Skipped]"
+    assert out == f"{declaration}\n\n{hooks()['nexus_layers'].reference}\n"
 
 
 def test_the_contract_as_json(cli: Cli) -> None:
@@ -168,7 +170,7 @@ def test_checking_nothing_says_so(cli: Cli, install_plugin: InstallPlugin) -> No
     outcome = cli("plugins", "check")
 
     assert (outcome.code, outcome.out) == (0, "")
-    assert "No plugin is installed" in outcome.err
+    assert "No plugins are installed" in outcome.err
 
 
 def test_checking_an_unknown_plugin_is_an_error(cli: Cli) -> None:
@@ -210,7 +212,21 @@ def test_an_existing_directory_is_not_touched(cli: Cli, work: Path) -> None:
     outcome = cli("plugins", "new", "git")
 
     assert (outcome.code, list((work / "nexus-git").iterdir())) == (3, [])
-    assert "exists already" in outcome.err
+    assert "already exists" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [([], "already exists"), (["--into", "nowhere"], "no such directory"), (["--into", "file"], "not a directory")],
+)
+def test_a_dry_run_fails_as_the_real_one_would(cli: Cli, work: Path, options: list[str], words: str) -> None:
+    write_files(work, {"nexus-git/README.md": "mine", "file": ""})
+
+    dry, real = cli("plugins", "new", "git", *options, "--dry-run"), cli("plugins", "new", "git", *options)
+
+    assert dry == real
+    assert (dry.code, dry.out) == (3, "")
+    assert words in dry.err
 
 
 @pytest.mark.parametrize("name", ["core", "plugins", "environment", "file-layers"])

@@ -69,6 +69,17 @@ def test_without_a_terminal_active_parts_are_off_and_listed(cli: Cli, work: Path
 
 
 @pytest.mark.acceptance("T5")
+@pytest.mark.parametrize("command", [("show",), ("assemble", "hi")])
+def test_what_was_allowed_is_not_listed_as_left_out(cli: Cli, work: Path, command: tuple[str, ...]) -> None:
+    servers = [{"name": name, "command": ["npx", name]} for name in ("a", "b")]
+    write_files(work, {".nexus3/mcp.json": json.dumps({"servers": servers})})
+
+    cli("trust", "allow", "/mcp_servers/a", "--yes")
+
+    assert [each["pointer"] for each in json.loads(cli(*command, "--json").out)["skipped"]] == ["/mcp_servers/b"]
+
+
+@pytest.mark.acceptance("T5")
 def test_a_run_can_insist_on_approval(cli: Cli, work: Path) -> None:
     write_files(work, {".nexus3/mcp.json": '{"servers": [{"name": "a", "command": ["npx", "x"]}]}'})
 

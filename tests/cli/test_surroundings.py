@@ -31,8 +31,8 @@ from nexus_core.cli import main
 main()
 """
 WAITING = """
-import os, time
-from nexus_core.plugin import hookimpl
+import time
+from nexus_core import hookimpl
 
 @hookimpl
 def nexus_static_sections():
@@ -120,7 +120,7 @@ def test_a_signal_ends_a_command_with_its_exit_code(tmp_path: Path, work: Path, 
     path = os.pathsep.join([str(ROOT), str(ROOT / "plugins"), str(site)])
     with start(("show",), work, PYTHONPATH=path) as running:
         assert running.stderr is not None
-        running.stderr.readline()
+        assert running.stderr.readline() == "waiting\n"
         running.send_signal(getattr(signal, sent))
         _, err = running.communicate(timeout=60)
 

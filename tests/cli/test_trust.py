@@ -3,17 +3,12 @@ import os
 import pty
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from nexus_core.nexus import Nexus
 from nexus_core.testing import write_files
-from nexus_core.trust.fingerprint import describe_server, server_content, setting_content
-from nexus_core.trust.store import TrustStore
-from nexus_core.values.trust import ActivePart
 from tests.cli.conftest import Answer
 from tests.conftest import Cli, Outcome
 
@@ -31,32 +26,29 @@ REMOTE: dict[str, object] = {
     "headers": {"Authorization": BEARER},
 }
 
-Servers = list[dict[str, object]]
+
+class Servers(list[dict[str, object]]):
+    """The servers of a project, each on a line of its mcp.json, the first on the third."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__([GITHUB, REMOTE])
+        self._path = path
+        self._write()
+
+    def __setitem__(self, place: Any, value: Any) -> None:
+        super().__setitem__(place, value)
+        self._write()
+
+    def _write(self) -> None:
+        lines = ",\n".join(map(json.dumps, self))
+        self._path.parent.mkdir(exist_ok=True)
+        self._path.write_text(f'{{\n"servers": [\n{lines}\n]}}\n')
 
 
 @pytest.fixture
-def servers(monkeypatch: pytest.MonkeyPatch, work: Path) -> Servers:
-    """The servers of the project; a test changes them as somebody would change its mcp.json."""
-    servers: Servers = [GITHUB, REMOTE]
-
-    def load(nexus: Nexus) -> SimpleNamespace:
-        store = TrustStore(nexus.home, workspace=nexus.cwd)
-        parts = [_part(work, line, server) for line, server in enumerate(servers, start=3)]
-        return SimpleNamespace(active=tuple(replace(part, decision=store.decide(part)) for part in parts))
-
-    monkeypatch.setattr(Nexus, "load", load)
-    return servers
-
-
-def _part(work: Path, line: int, server: dict[str, object]) -> ActivePart:
-    return ActivePart(
-        path=work / ".nexus3/mcp.json",
-        layer="local",
-        pointer=f"/mcp_servers/{server['name']}",
-        line=line,
-        summary=describe_server(server),
-        content=server_content(server, work),
-    )
+def servers(work: Path) -> Servers:
+    """The servers of the project; whoever sets one of them changes its mcp.json."""
+    return Servers(work / ".nexus3/mcp.json")
 
 
 def decisions(cli: Cli) -> dict[str, str]:
@@ -100,7 +92,7 @@ def test_the_status_as_json(cli: Cli, work: Path) -> None:
 
 
 def test_a_project_without_active_settings_has_nothing_to_approve(cli: Cli, servers: Servers) -> None:
-    servers.clear()
+    servers[:] = []
 
     outcome = cli("trust", "status")
 
@@ -164,7 +156,7 @@ def test_without_a_terminal_and_a_clear_word_nothing_is_allowed(cli: Cli, argume
 
 
 @pytest.mark.usefixtures("servers")
-@pytest.mark.parametrize("pointer", ["mcp_servers/github", "/mcp_servers/github"])
+@pytest.mark.parametrize("pointer", ["github", "mcp_servers/github", "/mcp_servers/github"])
 def test_a_named_setting_is_shown_and_allowed_without_asking(cli: Cli, pointer: str) -> None:
     outcome = cli("trust", "allow", pointer, "--yes")
 
@@ -194,7 +186,7 @@ def test_a_denied_setting_can_be_allowed_by_name(cli: Cli) -> None:
 
 @pytest.mark.usefixtures("servers")
 @pytest.mark.parametrize(
-    ("arguments", "words"), [(["--all"], "Nothing to allow."), (["mcp_servers/github"], "Allowed already.")]
+    ("arguments", "words"), [(["--all"], "Nothing to allow."), (["mcp_servers/github"], "Already allowed.")]
 )
 def test_nothing_to_do_is_said(cli: Cli, arguments: list[str], words: str) -> None:
     cli("trust", "allow", "--all", "--yes")
@@ -206,12 +198,31 @@ def test_nothing_to_do_is_said(cli: Cli, arguments: list[str], words: str) -> No
 
 @pytest.mark.usefixtures("servers")
 @pytest.mark.parametrize("command", [["allow", "--yes"], ["deny"], ["diff"]])
-def test_an_unknown_setting_suggests_the_nearest(cli: Cli, command: list[str]) -> None:
-    outcome = cli("trust", *command, "mcp_servers/githb")
+@pytest.mark.parametrize(("name", "nearest"), [("mcp_servers/githb", "/mcp_servers/github"), ("githb", "github")])
+def test_an_unknown_setting_suggests_the_nearest(cli: Cli, command: list[str], name: str, nearest: str) -> None:
+    outcome = cli("trust", *command, name)
 
     assert outcome.code == 2
-    assert "unknown active setting '/mcp_servers/githb'" in outcome.err
-    assert "did you mean '/mcp_servers/github'?" in outcome.err
+    assert outcome.err == f"Error: unknown active setting {name!r}\n  did you mean {nearest!r}?\n"
+
+
+def test_a_pointer_goes_before_a_server_that_has_it_for_its_name(cli: Cli, servers: Servers) -> None:
+    servers[:] = [{"name": "mcp_servers/github", "command": ["evil"]}, GITHUB]
+
+    cli("trust", "allow", "mcp_servers/github", "--yes")
+
+    assert decisions(cli) == {"mcp_servers~1github": "pending", "github": "allowed"}
+
+
+@pytest.mark.usefixtures("servers")
+@pytest.mark.parametrize("command", ["allow", "deny"])
+def test_a_dry_run_says_what_it_would_decide_and_decides_nothing(cli: Cli, nexus_home: Path, command: str) -> None:
+    outcome = cli("trust", command, "--all", "--dry-run")
+
+    assert outcome.code == 0
+    assert "/mcp_servers/github" in outcome.err
+    assert decisions(cli) == {"github": "pending", "remote": "pending"}
+    assert not (nexus_home / "trust.json").exists()
 
 
 @pytest.mark.usefixtures("servers")
@@ -295,7 +306,7 @@ def test_denying_twice_is_said(cli: Cli) -> None:
 
     outcome = cli("trust", "deny", "mcp_servers/github")
 
-    assert (outcome.code, outcome.err) == (0, "Denied already.\n")
+    assert (outcome.code, outcome.err) == (0, "Already denied.\n")
 
 
 @pytest.mark.usefixtures("servers")
@@ -319,6 +330,19 @@ def test_a_changed_setting_is_shown_against_what_was_allowed(cli: Cli, servers: 
     assert '-    "server-github"\n' in outcome.out
     assert '+    "server-evil"\n' in outcome.out
     assert decisions(cli)["github"] == "changed"
+
+
+def test_changes_are_there_for_programs_too(cli: Cli, servers: Servers) -> None:
+    cli("trust", "allow", "--all", "--yes")
+    unchanged = cli("trust", "diff", "--json")
+    servers[0] = {**GITHUB, "command": ["npx", "-y", "server-evil"]}
+
+    changed = cli("trust", "diff", "--json")
+
+    (change,) = json.loads(changed.out)["changes"]
+    assert (unchanged.code, json.loads(unchanged.out)) == (0, {"schema": 1, "changes": []})
+    assert (changed.code, change["pointer"], change["decision"]) == (1, "/mcp_servers/github", "changed")
+    assert '+    "server-evil"' in change["diff"]
 
 
 def test_a_changed_setting_that_was_not_named_is_not_compared(cli: Cli, servers: Servers) -> None:
@@ -437,38 +461,24 @@ def test_no_command_prints_a_secret(cli: Cli, servers: Servers, nexus_home: Path
         assert secret not in store
 
 
-@pytest.mark.usefixtures("servers")
-def test_a_setting_that_is_no_server_is_told_as_one_that_sets(
-    cli: Cli, work: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    content = setting_content("/plugins/git", {"fetch": True})
-    part = replace(_part(work, 3, GITHUB), pointer="/plugins/git", summary="fetch\u200b =\ntrue", content=content)
-    monkeypatch.setattr(Nexus, "load", lambda _: SimpleNamespace(active=(part,)))
+def test_a_setting_that_is_no_server_is_told_as_one_that_sets(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/config.json": json.dumps({"compaction": {"summarisers": ["a\u200b\nb"]}})})
 
     outcome = cli("trust", "allow", "--all", "--yes")
 
-    assert "This would set: fetch\\u200b =\\ntrue\n" in outcome.err
+    assert "This would set: compaction.summarisers = 'a\\u200b\\nb'\n" in outcome.err
 
 
-ON_A_TERMINAL = """
-import sys
-from pathlib import Path
-from types import SimpleNamespace
-from nexus_core.cli.run import run
-from nexus_core.nexus import Nexus
-from nexus_core.values.trust import ActivePart
-
-part = ActivePart(path=Path.cwd() / "mcp.json", layer="local", pointer="/x", line=1, summary="node", content="{}")
-Nexus.load = lambda self: SimpleNamespace(active=(part,))
-sys.exit(run(["trust", "allow"]))
-"""
-
-
+@pytest.mark.usefixtures("servers")
 @pytest.mark.parametrize(("typed", "is_allowed"), [(b"y\n", True), (b"\n", False), (b"\x04", False)])
 def test_a_real_terminal_is_asked(work: Path, nexus_home: Path, typed: bytes, is_allowed: bool) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-c", ON_A_TERMINAL], cwd=work, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs
+        [sys.executable, "-m", "nexus_core", "trust", "allow", "github"],
+        cwd=work,
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
     )
     os.close(theirs)
     shown = b""

@@ -32,7 +32,7 @@ def test_nothing_speaks_against_it(recent: list[Gain]) -> None:
 @pytest.mark.acceptance("R15")
 @pytest.mark.parametrize("recent", [[SMALL, SMALL], [GOOD, SMALL, WORSE]])
 def test_two_in_a_row_that_were_not_worth_it_are_enough(recent: list[Gain]) -> None:
-    assert why_to_stop(recent, since_reply=0, turns_since=2).startswith("the last two compactions took away 5% and ")
+    assert why_to_stop(recent, since_reply=0, turns_since=2).startswith("the last two compactions saved only 5% and ")
 
 
 def test_with_new_turns_it_is_tried_again() -> None:

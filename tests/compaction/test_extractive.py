@@ -46,6 +46,30 @@ def test_each_turn_says_what_was_asked_done_and_achieved() -> None:
     )
 
 
+def ran(call: str, result: str, tool: str = "bash", *, is_error: bool = False) -> list[Message]:
+    """A call of a tool with its result."""
+    arguments = {"command": "pytest -q"} if tool == "bash" else {"path": "README.md"}
+    return [
+        Message("assistant", (ToolCall(call, tool, arguments),)),
+        Message("tool", (ToolResult(call, result, tool, is_error=is_error),)),
+    ]
+
+
+@pytest.mark.parametrize("result", ["3 passed\nexit code: 0", "3 passed"])
+def test_a_command_that_worked_in_the_end_has_not_failed(result: str) -> None:
+    messages = [Message("user", "Fix it."), *ran("a", "boom\nexit code: 1"), *ran("b", result)]
+
+    assert "Failed" not in summarise(request(messages), words)
+    assert "Failed: pytest -q (exit 1)" in summarise(request([*messages, *ran("c", "exit code: 1")]), words)
+
+
+@pytest.mark.parametrize(("is_error", "told"), [(False, ""), (True, "  Failed: read_file (failed)")])
+def test_a_file_that_speaks_of_exit_codes_is_no_failure(is_error: bool, told: str) -> None:
+    messages = [Message("user", "Read it."), *ran("a", "Ends with exit code 5.", "read_file", is_error=is_error)]
+
+    assert [line for line in summarise(request(messages), words).split("\n") if "Failed" in line] == [told] * is_error
+
+
 def test_the_newest_turns_are_told_in_full_and_older_ones_by_what_was_asked() -> None:
     lines = summarise(request(conversation(20), 250), words).split("\n")
 
@@ -54,6 +78,22 @@ def test_the_newest_turns_are_told_in_full_and_older_ones_by_what_was_asked() ->
     assert "part19" in asked[-1]
     assert 4 < len(asked) < 20
     assert 0 < sum("Outcome" in line for line in lines) < len(asked)
+
+
+def test_what_somebody_asked_for_is_known_in_a_language_without_blanks() -> None:
+    login, cache = "\u767b\u5f55\u5931\u8d25\u4e86", "\u7f13\u5b58\u592a\u6162\u4e86"
+    messages = [
+        each
+        for place in range(20)
+        for each in (
+            Message("user", f"{login if place == 3 else cache}\u3002\u8bf7\u770b{place}\u3002"),
+            Message("assistant", f"\u4fee\u597d{place}\u3002"),
+        )
+    ]
+
+    told = summarise(request(messages, 20, focus="\u767b\u5f55"), words)
+
+    assert f"- Asked: {login}\u3002 \u8bf7\u770b3\u3002\n  Outcome: \u4fee\u597d3\u3002" in told
 
 
 def test_what_somebody_asked_for_is_told_in_full() -> None:

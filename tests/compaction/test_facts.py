@@ -56,7 +56,11 @@ def test_a_patch_that_is_no_json_tells_its_files() -> None:
         ("3 passed\nexit code: 0", False, "exit 0"),
         ("Exit code 1\nboom", True, "exit 1"),
         ("Process exited with code 127", False, "exit 127"),
+        ("Process exited with status code 5", False, "exit 5"),
+        ("The program exited with 6.", False, "exit 6"),
         ('{"output": "x", "metadata": {"exit_code": 2}}', False, "exit 2"),
+        ("curl: the server answered with status code 404", False, ""),
+        ("if [ ! -f config ]; then exit 1; fi", False, ""),
         ("returned non-zero exit status 3.", True, "exit 3"),
         ("x" * 10_000 + "\n[exit code: 4]", False, "exit 4"),
         ("boom", True, "failed"),
@@ -90,6 +94,17 @@ def test_a_command_that_is_run_again_ends_as_it_did_last() -> None:
     (fact,) = (fact for fact in extract_facts(messages) if fact.kind == "command")
 
     assert (fact.note, fact.uses, fact.step, fact.position) == ("exit 0", 2, "s4", 4)
+
+
+def test_a_command_that_failed_once_is_not_said_to_have_failed_when_it_ran_again() -> None:
+    first = called("bash", {"command": "make"}, "boom", position=2, is_error=True)
+    again = called("bash", {"command": "make"}, "built", position=4)
+
+    assert found(first, "command") == {"make": "failed"}
+    assert found([*first, *again], "command") == {"make": ""}
+    assert [
+        fact.note for fact in merge_facts(extract_facts(first), extract_facts(again)) if fact.kind == "command"
+    ] == [""]
 
 
 def test_results_belong_to_their_calls_in_whatever_order_they_come() -> None:

@@ -17,6 +17,7 @@ from nexus_core.values.compaction import Fact
         ("ABC-1", "see ABC-1: done"),
         ("make", "`make`"),
         ("KeyError: 'x'", "KeyError: 'x'"),
+        ("src/a.py", "\u4fee\u6539src/a.py\u6587\u4ef6"),
     ],
 )
 def test_a_fact_stands_in_a_text(fact: str, text: str) -> None:
@@ -33,6 +34,7 @@ def test_a_fact_stands_in_a_text(fact: str, text: str) -> None:
         ("ABC-1", "ABC-17 and XABC-1"),
         ("1.2.3", "11.2.3 and 1.2.3.4"),
         ("x", ""),
+        ("\u6587", "\u6587\u4ef6"),
     ],
 )
 def test_a_part_of_something_longer_is_another_fact(fact: str, text: str) -> None:

@@ -35,6 +35,14 @@ SAID: dict[str, tuple[str, int | None, int | None, int]] = {
         ),
         *(4097, 4000, 1000),
     ),
+    "openai, long inputs": (
+        (
+            "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 301000 tokens. "
+            "Please reduce the length of the messages."
+        ),
+        *(272_000, 301_000, 0),
+    ),
+    "openai, limit alone": ("Input tokens exceed the configured limit of 922000 tokens.", 922_000, None, 0),
     "openai responses": (
         "Your input exceeds the context window of this model. Please adjust your input.",
         *(None, None, 0),
@@ -63,6 +71,20 @@ SAID: dict[str, tuple[str, int | None, int | None, int]] = {
             "length is 4096 tokens and your request has 4000 input tokens (1000 > 4096 - 4000)."
         ),
         *(4096, 4000, 0),
+    ),
+    "vllm 2": (
+        (
+            "You passed 27905 input tokens and requested 4096 output tokens. However, the model's context length is "
+            "only 32000 tokens, resulting in a maximum input length of 27904 tokens."
+        ),
+        *(32_000, 27_905, 4096),
+    ),
+    "vllm 2, before it has counted": (
+        (
+            "You passed 500001 input characters and requested 0 output tokens. However, the model's context length is "
+            "only 32000 tokens, resulting in a maximum input length of 32000 tokens."
+        ),
+        *(32_000, None, 0),
     ),
     "sglang": (
         "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
@@ -111,6 +133,8 @@ SAID: dict[str, tuple[str, int | None, int | None, int]] = {
         "request (9000 tokens) exceeds the available context size (8192 tokens), try increasing it",
         *(8192, 9000, 0),
     ),
+    "llama-cpp-python": ("Requested tokens (5000) exceed context window of 4096", 4096, 5000, 0),
+    "ds4": ("Prompt has 32769 tokens, but the configured context size is 32768 tokens", 32_768, 32_769, 0),
     "lm studio": (
         (
             "Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded "
@@ -119,6 +143,13 @@ SAID: dict[str, tuple[str, int | None, int | None, int]] = {
         *(4096, None, 0),
     ),
     "ollama": ("the input length exceeds maximum context length", None, None, 0),
+    "ollama cloud": ("prompt too long; exceeded max context length by 65590 tokens (ref: 632f)", None, None, 0),
+    "dashscope": (
+        "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 202745]",
+        *(202_745, None, 0),
+    ),
+    "zhipu": ("Prompt exceeds max length", None, None, 0),
+    "poolside": ("The input exceeds the maximum allowed input length of 131,072 tokens", 131_072, None, 0),
     "fireworks": ("The prompt is too long: 140000, model maximum context length: 131071", 131_071, 140_000, 0),
     "cohere": (
         "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5000.",
@@ -132,6 +163,10 @@ SAID: dict[str, tuple[str, int | None, int | None, int]] = {
     "copilot": ("prompt token count of 70000 exceeds the limit of 64000", 64_000, 70_000, 0),
     "bedrock": ("Input is too long for requested model.", None, None, 0),
     "kimi": ("Invalid request: Your request exceeded model token limit: 131072", 131_072, None, 0),
+    "kimi for coding": (
+        "Your request exceeded model token limit: 262144 (requested: 300000)",
+        *(262_144, 300_000, 0),
+    ),
 }
 
 
@@ -185,6 +220,34 @@ def test_a_body_that_is_too_large_is_an_overflow() -> None:
     assert found.is_size
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "413 Request Entity Too Large",
+        "Error code: 413 - {'error': 'Request Entity Too Large (ref: 632f)'}",
+        "Error code: 413 - {'type': 'error', 'error': {'type': 'request_too_large', 'message': 'Too big.'}}",
+        "400 INVALID_ARGUMENT. Request payload size exceeds the limit: 20971520 bytes.",
+    ],
+)
+def test_a_body_that_is_too_large_is_known_by_its_words_where_an_error_has_no_status(message: str) -> None:
+    found = read_overflow(RuntimeError(message))
+
+    assert found is not None
+    assert found.is_size
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Error code: 400 - {'error': {'message': 'Too long.', 'code': 'context_length_exceeded'}}",
+        "litellm.ContextWindowExceededError: Too long.",
+        "model_context_window_exceeded",
+    ],
+)
+def test_a_code_is_known_in_the_words_of_an_error_that_another_program_has_wrapped(message: str) -> None:
+    assert read_overflow(RuntimeError(message)) is not None
+
+
 @pytest.mark.acceptance("D-05")
 def test_an_error_of_the_google_sdk_is_understood() -> None:
     from google.genai.errors import ClientError  # noqa: PLC0415 - takes a second to import
@@ -212,6 +275,9 @@ def test_the_cause_of_an_error_is_looked_at() -> None:
             "Too large on tokens per min (TPM): limit 30000. Please reduce the length of the messages.",
             429,
         ),
+        ("Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 45000.", 429),
+        ("Too many tokens, please wait before trying again.", 400),
+        ("max_tokens is too large: 100000. This model supports at most 16384 completion tokens", 400),
         ("Rate limit reached", 429),
         ("Incorrect API key provided", 401),
         ("messages.0.content: text content blocks must be non-empty", 400),

@@ -38,6 +38,41 @@ def test_a_path_is_known_by_its_shape(word: str, path: str) -> None:
     assert as_path(word) == path
 
 
+UNSPACED = {
+    "Chinese": (
+        "\u4fee\u6539src/auth.py\u6587\u4ef6\uff0c\u53c2\u89c1https://example.com/7\u3002"
+        "\u7ea612.5 ms\u5185\uff0c\u5de5\u5355AUTH-123\uff1b"
+    ),
+    "Japanese": "src/auth.py\u3092\u76f4\u3059\uff08AUTH-123\uff09\u3002https://example.com/7\u306f12.5 ms\u3067\u3059",
+    "Korean": "src/auth.py\ub97c \uace0\uccd0 https://example.com/7\uc5d0\uc11c 12.5 ms\uac00 AUTH-123\uc758",
+}
+
+
+@pytest.mark.parametrize("language", UNSPACED)
+def test_facts_are_found_where_no_blank_parts_them_from_the_words_around_them(language: str) -> None:
+    assert set(find_facts(UNSPACED[language])) == {
+        ("path", "src/auth.py"),
+        ("url", "https://example.com/7"),
+        ("number", "12.5 ms"),
+        ("identifier", "AUTH-123"),
+    }
+
+
+@pytest.mark.parametrize(
+    "path", ["src/\u6587\u6863/\u8bf4\u660e.md", "\u8bf4\u660e.md", "/srv/\u6570\u636e/a.csv", "src/gr\u00f6\u00dfe.py"]
+)
+def test_a_path_may_have_letters_of_any_script(path: str) -> None:
+    assert list(find_facts(f"a {path} b")) == [("path", path)]
+
+
+def test_an_address_may_have_letters_of_any_script_behind_a_slash() -> None:
+    assert list(find_urls("https://zh.example.org/\u4e2d\u6587\uff0c")) == ["https://zh.example.org/\u4e2d\u6587"]
+
+
+def test_a_word_that_begins_like_a_unit_is_none_in_any_language() -> None:
+    assert list(find_facts("5 s\u00e9ries, 5 h\u00f4tes")) == []
+
+
 @pytest.mark.parametrize(
     "word",
     [

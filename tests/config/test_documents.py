@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
@@ -64,20 +65,20 @@ def test_a_blank_file_holds_what_was_said_to_be_empty(tmp_path: Path, content: s
 @pytest.mark.acceptance("F-10")
 def test_a_file_of_comments_is_blank_where_they_are_allowed(tmp_path: Path) -> None:
     assert read(tmp_path, "// nothing yet\n", comments=True, empty={}).value == {}
-    assert refusal(tmp_path, "// nothing yet\n").where == f"{tmp_path / 'config.json'}:1:1"
+    assert line_of(refusal(tmp_path, "// nothing yet\n")) == "  Line 1, Column 1: Comments are not allowed in JSON"
 
 
 def test_a_comment_without_end_is_shown_where_it_starts(tmp_path: Path) -> None:
     error = refusal(tmp_path, "\n  /* nothing yet\n", comments=True)
 
-    assert line_of(error) == "  Line 2, Column 3: Unterminated comment starting at"
+    assert line_of(error) == "  Line 2, Column 3: Unterminated comment"
 
 
 def test_comments_are_allowed_only_where_asked_for(tmp_path: Path) -> None:
     content = '{"a": 1, // one\n}'
 
     assert read(tmp_path, content, comments=True).value == {"a": 1}
-    assert refusal(tmp_path, content).where == f"{tmp_path / 'config.json'}:1:10"
+    assert line_of(refusal(tmp_path, content)) == "  Line 1, Column 10: Comments are not allowed in JSON"
 
 
 @pytest.mark.acceptance("F-08", "F-09", "C-04")
@@ -117,7 +118,7 @@ def test_a_malformed_file_is_refused_with_its_path_line_column_and_lines(tmp_pat
 
 
 @pytest.mark.parametrize("content", ['{\n  "key": "secret"\n  x\n}', b'{\n  "key": "secret \xff"\n}', b'"secret\0"'])
-def test_no_line_is_shown_of_a_file_that_must_not_be_quoted(tmp_path: Path, content: str | bytes) -> None:
+def test_no_word_is_shown_of_a_file_that_must_not_be_quoted(tmp_path: Path, content: str | bytes) -> None:
     path = written(tmp_path, content)
 
     with pytest.raises(ConfigError) as quoted:
@@ -125,8 +126,9 @@ def test_no_line_is_shown_of_a_file_that_must_not_be_quoted(tmp_path: Path, cont
     with pytest.raises(ConfigError) as withheld:
         read_document(path, empty={}, quote=False)
 
-    title, what, _, closing = str(quoted.value).split("\n\n")
-    assert str(withheld.value).split("\n\n") == [title, what, closing]
+    title, what, excerpt, closing = str(quoted.value).split("\n\n")
+    assert str(withheld.value).split("\n\n") == [title, what, ANY, closing]
+    assert "secret" in excerpt
     assert "secret" not in f"{withheld.value.__dict__}"
 
 

@@ -26,7 +26,7 @@ BLOCKS = [block for page in PAGES for block in blocks(page)]
 PROGRAMS = [block for block in BLOCKS if block.language == "python"]
 DATA = {"json": json.loads, "toml": tomllib.loads}
 COMMANDS = {"", "console", "sh", "text"}
-PROGRAMS_OF_A_SHELL = {"nexus", "pip", "python", "make", "pytest", "export", "claude", "codex", "code"}
+PROGRAMS_OF_A_SHELL = {"nexus", "pip", "python", "python3", "make", "pytest", "export", "claude", "codex", "code"}
 ELSEWHERE = {"hello"}  # the command of the example plugin
 WORDS = {"csv", "markdown"}  # files that the reader writes, and prompts
 BY_OTHERS = {"docs/reference/hooks.md": "test_the_example_of_a_hook_keeps_the_contract"}
@@ -205,7 +205,9 @@ def test_what_is_installed_made_or_started_is_there() -> None:
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     places = [*TYPED, *MENTIONED]
 
-    named = {extra for _, line in places for extra in re.findall(r"nexus-core\[([\w,]+)\]", line)}
+    of_nexus = [line for place, line in places if not place.startswith("examples/")]
+
+    named = {extra for line in of_nexus for extra in re.findall(r"'\.\[([\w,]+)\]'", line)}
     made = {words[0] for _, line in places for words in calls(line, "make") if words}
     started = {words[0] for _, line in places for words in calls(line, "python") if words and words[0].endswith(".py")}
 

@@ -1,24 +1,17 @@
 from __future__ import annotations
 
 import json
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
 from anthropic.types import MessageParam, TextBlock, ToolUseBlock
-from anthropic.types.beta import BetaMessageParam
-from hypothesis import given, settings
 
 from nexus_core.dialects.anthropic import DIALECT
-from nexus_core.errors import MessageError
 from nexus_core.values.message import Message
 from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
-from tests.dialects.support import JSON, accepted, spoiled, strictly, values_of
-from tests.effort import examples
+from tests.dialects.support import accepted, strictly
 
-MESSAGES = values_of(MessageParam)
-BETA_MESSAGES = values_of(BetaMessageParam)
 SESSIONS = Path(__file__).resolve().parents[3] / "shared/corpus/sessions/claude-code/real"
 
 RESULT = {"type": "tool_result", "tool_use_id": "toolu_1"}
@@ -32,37 +25,6 @@ def user(*blocks: dict[str, Any]) -> dict[str, Any]:
 def only_part(block: dict[str, Any], role: str = "user") -> Any:
     (part,) = DIALECT.read({"role": role, "content": [block]}).parts
     return part
-
-
-@given(MESSAGES)
-def test_whatever_the_api_takes_comes_back_as_it_was(message: dict[str, Any]) -> None:
-    given_to_us = deepcopy(message)
-
-    assert DIALECT.write([DIALECT.read(message)]) == [message]
-    assert message == given_to_us
-
-
-@settings(max_examples=examples(200))
-@given(BETA_MESSAGES)
-def test_so_does_whatever_its_beta_takes(message: dict[str, Any]) -> None:
-    assert DIALECT.write([DIALECT.read(message)]) == [message]
-
-
-@given(spoiled(MESSAGES))
-def test_a_spoiled_message_is_read_or_refused_with_its_place(message: Any) -> None:
-    try:
-        DIALECT.write([DIALECT.read(message)])
-    except MessageError as error:
-        assert error.what  # noqa: PT017 - any other exception is the failure
-
-
-@given(JSON)
-def test_anything_at_all_is_read_or_refused(value: Any) -> None:
-    for item in (value, {"role": "user", "content": value}, {"role": "assistant", "content": [value]}):
-        try:
-            DIALECT.read(item)
-        except MessageError as error:
-            assert error.what  # noqa: PT017 - any other exception is the failure
 
 
 @pytest.mark.parametrize(
@@ -209,35 +171,26 @@ def test_of_a_whole_reply_among_the_messages_only_what_may_be_sent_back_is_read(
     assert DIALECT.write([DIALECT.read(reply)]) == [{"role": "assistant", "content": "Hi"}]
 
 
-@pytest.mark.parametrize(
-    ("item", "path", "words"),
-    [
-        ("Hi", "", "expected an object, not the text 'Hi'"),
-        ({"content": "Hi"}, "role", "there is no 'role'"),
-        ({"role": "asistant", "content": "Hi"}, "role", "did you mean 'assistant'"),
-        ({"role": "tool", "content": "Hi"}, "role", "Anthropic knows user, assistant, system"),
-        ({"role": "user"}, "content", "there is no 'content'"),
-        ({"role": "user", "content": 3}, "content", "expected text or a list of blocks, not the number 3"),
-        ({"role": "user", "content": ["Hi"]}, "content[0]", "expected an object, not the text 'Hi'"),
-        (user({"text": "Hi"}), "content[0].type", "there is no 'type'"),
-        (user({"type": "text", "text": None}), "content[0].text", "expected text, not null"),
-        (user({"type": "image"}), "content[0].source", "there is no 'source'"),
-        (user({"type": "image", "source": {"type": "url"}}), "content[0].source.url", "there is no 'url'"),
-        (user(RESULT | {"is_error": "yes"}), "content[0].is_error", "expected true or false"),
-        (user(RESULT | {"content": [{"type": "text"}]}), "content[0].content[0].text", "there is no 'text'"),
-        (
-            {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "f", "input": "{}"}]},
-            "content[0].input",
-            "expected an object, not the text '{}'",
-        ),
-    ],
-)
-def test_what_is_no_message_is_refused_with_its_place(item: object, path: str, words: str) -> None:
-    with pytest.raises(MessageError) as refused:
-        DIALECT.read(item)
-
-    assert refused.value.path == path
-    assert words in str(refused.value)
+BAD: list[tuple[object, str, str]] = [
+    ("Hi", "", "expected an object, not the text 'Hi'"),
+    ({"content": "Hi"}, "role", "there is no 'role'"),
+    ({"role": "asistant", "content": "Hi"}, "role", "did you mean 'assistant'"),
+    ({"role": "tool", "content": "Hi"}, "role", "Anthropic knows user, assistant, system"),
+    ({"role": "user"}, "content", "there is no 'content'"),
+    ({"role": "user", "content": 3}, "content", "expected text or a list of blocks, not the number 3"),
+    ({"role": "user", "content": ["Hi"]}, "content[0]", "expected an object, not the text 'Hi'"),
+    (user({"text": "Hi"}), "content[0].type", "there is no 'type'"),
+    (user({"type": "text", "text": None}), "content[0].text", "expected text, not null"),
+    (user({"type": "image"}), "content[0].source", "there is no 'source'"),
+    (user({"type": "image", "source": {"type": "url"}}), "content[0].source.url", "there is no 'url'"),
+    (user(RESULT | {"is_error": "yes"}), "content[0].is_error", "expected true or false"),
+    (user(RESULT | {"content": [{"type": "text"}]}), "content[0].content[0].text", "there is no 'text'"),
+    (
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "f", "input": "{}"}]},
+        "content[0].input",
+        "expected an object, not the text '{}'",
+    ),
+]
 
 
 @pytest.mark.parametrize(

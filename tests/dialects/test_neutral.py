@@ -136,10 +136,10 @@ def test_tools_of_any_api_are_read() -> None:
     [
         ({"nexus": 2, "role": "user", "parts": []}, "nexus", "expected version 1, not 2", "update Nexus"),
         ({"parts": []}, "role", "there is no 'role'", None),
-        ({"role": "usr"}, "role", "unknown word: the text 'usr'", "did you mean 'user'?"),
+        ({"role": "usr"}, "role", "unknown value: the text 'usr'", "did you mean 'user'?"),
         ({"role": "user", "part": []}, "'part'", "unknown field 'part'", "did you mean 'parts'?"),
         ({"role": "user", "parts": "x"}, "parts", "expected a list, not the text 'x'", None),
-        ({"role": "user", "parts": [{"text": "x"}]}, "parts[0].kind", "unknown word: null", None),
+        ({"role": "user", "parts": [{"text": "x"}]}, "parts[0].kind", "unknown value: null", None),
         ({"role": "user", "parts": [{"kind": "text"}]}, "parts[0].text", "there is no 'text'", None),
         (
             {"role": "user", "parts": [{"kind": "text", "text": 1}]},
@@ -226,7 +226,7 @@ def test_a_message_of_a_subclass_is_written_as_a_message() -> None:
 def test_a_result_holds_no_calls() -> None:
     part = {"kind": "tool_result", "call_id": "c", "parts": [{"kind": "tool_call", "id": "d", "name": "f"}]}
 
-    with pytest.raises(MessageError, match="unknown word: the text 'tool_call'") as caught:
+    with pytest.raises(MessageError, match="unknown value: the text 'tool_call'") as caught:
         from_json({"role": "tool", "parts": [part]})
 
     assert caught.value.path == "parts[0].parts[0].kind"

@@ -93,10 +93,10 @@ def test_other_mappings_tuples_and_dates_become_json() -> None:
 @pytest.mark.parametrize(
     ("value", "path", "what"),
     [
-        ({"a": [1, {"b": {1, 2}}]}, "m.a[1].b", "JSON has no word for a set"),
-        ({"a": (each for each in "xy")}, "m.a", "JSON has no word for a generator"),
+        ({"a": [1, {"b": {1, 2}}]}, "m.a[1].b", "a set cannot be written as JSON"),
+        ({"a": (each for each in "xy")}, "m.a", "a generator cannot be written as JSON"),
         ({"a": {1: 2}}, "m.a", "expected text as the name of a field, not the number 1"),
-        ({"a": object}, "m.a", "JSON has no word for a type"),
+        ({"a": object}, "m.a", "a type cannot be written as JSON"),
     ],
 )
 def test_what_json_cannot_say_is_named_with_its_place(value: object, path: str, what: str) -> None:

@@ -141,7 +141,7 @@ def test_a_deleted_current_directory_is_an_error_in_words(tmp_path: Path, monkey
     monkeypatch.chdir(gone)
     gone.rmdir()
 
-    with pytest.raises(FileError, match="does not exist any more"):
+    with pytest.raises(FileError, match="no longer exists"):
         existing_directory(".")
 
 

@@ -22,7 +22,7 @@ def test_an_existing_directory_is_left_alone(tmp_path: Path) -> None:
     root = tmp_path / "old"
     root.mkdir()
 
-    with pytest.raises(FileError, match="exists already"):
+    with pytest.raises(FileError, match="already exists"):
         write_tree(root, {"a.txt": "A\n"})
 
     assert list(root.iterdir()) == []
@@ -32,7 +32,7 @@ def test_a_dangling_link_is_not_followed(tmp_path: Path) -> None:
     root = tmp_path / "link"
     root.symlink_to(tmp_path / "elsewhere")
 
-    with pytest.raises(FileError, match="exists already"):
+    with pytest.raises(FileError, match="already exists"):
         write_tree(root, {"a.txt": "A\n"})
 
     assert not (tmp_path / "elsewhere").exists()
@@ -157,7 +157,7 @@ def test_a_pipe_is_refused_and_left_alone(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
 
-    with pytest.raises(FileError, match="is no regular file"):
+    with pytest.raises(FileError, match="is not a regular file"):
         write_text_atomically(pipe, "x")
 
     assert stat.S_ISFIFO(pipe.stat().st_mode)
@@ -169,7 +169,7 @@ def test_a_socket_is_refused_and_left_alone(tmp_path: Path, monkeypatch: pytest.
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("door")
 
-        with pytest.raises(FileError, match="is no regular file"):
+        with pytest.raises(FileError, match="is not a regular file"):
             write_text_atomically(Path("door"), "x")
 
     assert stat.S_ISSOCK((tmp_path / "door").stat().st_mode)
@@ -178,7 +178,7 @@ def test_a_socket_is_refused_and_left_alone(tmp_path: Path, monkeypatch: pytest.
 def test_a_directory_is_not_replaced_by_a_file(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
 
-    with pytest.raises(FileError, match="is no regular file"):
+    with pytest.raises(FileError, match="is not a regular file"):
         write_text_atomically(tmp_path / "a", "new")
 
     assert [path.name for path in tmp_path.iterdir()] == ["a"]

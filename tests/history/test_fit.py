@@ -15,6 +15,7 @@ from nexus_core.history.fit import FitOptions
 from nexus_core.plugin import Truncation
 from nexus_core.testing import write_files
 from nexus_core.values.budget import Decision, TokenBudget
+from nexus_core.values.message import Message
 from tests.history.counters import Characters
 
 
@@ -152,6 +153,40 @@ def test_tools_and_instructions_beside_the_messages_take_room() -> None:
     assert fitted.budget.used == {"system": 8, "tools": len(definition) + 4, "history": 10}
 
 
+@pytest.mark.parametrize(
+    "system",
+    [
+        [{"type": "text", "text": "be kind", "cache_control": {"type": "ephemeral"}}],
+        [{"text": "be kind"}],
+        {"parts": [{"text": "be kind"}]},
+        {"role": "system", "content": "be kind"},
+        ["be kind"],
+        Message("system", "be kind"),
+    ],
+    ids=["anthropic", "block", "gemini", "chat", "texts", "message"],
+)
+def test_instructions_in_blocks_take_as_much_as_their_words(system: object) -> None:
+    fitted = fit(say("aaaa"), budget=70, system=system, counter=Characters())
+
+    assert fitted.budget.used["system"] == len("be kind") + 1
+
+
+def test_a_mark_on_instructions_takes_bytes_but_no_tokens() -> None:
+    plain, marked = (
+        fit(say("aaaa"), budget=70, system=[{"type": "text", "text": "be kind", **mark}], counter=Characters()).budget
+        for mark in ({}, {"cache_control": {"type": "ephemeral"}})
+    )
+
+    assert marked.used == plain.used
+    assert marked.bytes > plain.bytes
+
+
+@pytest.mark.parametrize("system", [3, [3], [["be kind"]]])
+def test_instructions_that_are_no_text_and_no_blocks_are_refused(system: object) -> None:
+    with pytest.raises(UsageError, match="expected instructions as text or blocks"):
+        fit(say("aaaa"), system=system)
+
+
 def test_a_result_without_its_call_is_left_out_and_named_by_its_place() -> None:
     messages = [*say("one", "two", "three", "four"), result("nobody"), *say("five")]
 
@@ -242,7 +277,7 @@ def test_an_unknown_strategy_is_refused_with_the_nearest_name() -> None:
 
 
 def test_a_negative_budget_is_refused() -> None:
-    with pytest.raises(UsageError, match="-1 tokens"):
+    with pytest.raises(UsageError, match="cannot be negative: -1"):
         fit(say("hello"), budget=-1)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -174,8 +175,10 @@ def test_the_newest_group_of_a_long_list_costs_as_much_as_that_of_a_short_one() 
         messages = [USER, calls("a"), result("a"), SAID] * count
         ran = 0
 
-        def trace(*_: Any) -> Any:
+        def trace(frame: FrameType, *_: Any) -> Any:
             nonlocal ran
+            if "history" not in frame.f_code.co_filename:  # what Python clears away meanwhile is not counted
+                return None
             ran += 1
             return trace
 
@@ -188,4 +191,4 @@ def test_the_newest_group_of_a_long_list_costs_as_much_as_that_of_a_short_one() 
             sys.settrace(None)
         return ran
 
-    assert lines(10_000) == lines(10)
+    assert lines(10_000) == lines(10) > 0

@@ -345,7 +345,7 @@ def test_a_session_begins_only_once() -> None:
     context = manager()
     say(context, "Hello")
 
-    with pytest.raises(UsageError, match="begun already"):
+    with pytest.raises(UsageError, match="already begun"):
         context.add_session_start_message()
 
 

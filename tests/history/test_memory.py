@@ -16,44 +16,40 @@ if TYPE_CHECKING:
 
     from nexus_core.values.message import Message
 
-COUNTER = Characters()
-
-
-def asked_by(messages: list[dict[str, Any]]) -> int:
-    before = len(COUNTER.asked)
-    fit(messages, budget=1000, counter=COUNTER)
-    return len(COUNTER.asked) - before
-
 
 def test_a_message_is_read_and_counted_once_in_its_life() -> None:
+    counter = Characters()
     messages = [{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}]
 
-    assert asked_by(messages) == 2
-    assert asked_by(messages) == 0
-    assert asked_by([*messages, {"role": "user", "content": "three"}]) == 1
+    for more in ([], [], [{"role": "user", "content": "three"}]):
+        fit([*messages, *more], budget=1000, counter=counter)
+
+    assert sorted(message.content for message in counter.asked) == ["one", "three", "two"]
 
 
 def test_a_message_that_was_changed_is_read_again() -> None:
+    counter = Characters()
     messages: list[dict[str, Any]] = [{"role": "user", "content": [{"type": "text", "text": "one"}]}]
-    fit(messages, budget=1000, counter=COUNTER)
+    fit(messages, budget=1000, counter=counter)
 
     messages[0]["content"][0]["text"] = "another"
 
-    assert fit(messages, budget=1000, counter=COUNTER).budget.total == len("another") + 1
+    assert fit(messages, budget=1000, counter=counter).budget.total == len("another") + 1
 
 
 def test_a_message_that_became_wrong_is_repaired_although_it_was_right_before() -> None:
+    counter = Characters()
     call = {"id": "a", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
     messages: list[dict[str, Any]] = [
         {"role": "user", "content": "Why?"},
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "a", "content": "x"},
     ]
-    assert fit(messages, budget=1000, counter=COUNTER).findings == ()
+    assert fit(messages, budget=1000, counter=counter).findings == ()
 
     del messages[1]
 
-    assert [finding.code for finding in fit(messages, budget=1000, counter=COUNTER).findings] == ["orphan-result"]
+    assert [finding.code for finding in fit(messages, budget=1000, counter=counter).findings] == ["orphan-result"]
 
 
 def test_a_counter_that_cannot_be_remembered_counts_every_time() -> None:
@@ -72,13 +68,14 @@ def test_a_counter_that_cannot_be_remembered_counts_every_time() -> None:
 
 @pytest.mark.parametrize("value", [True, 1.0, "1"])
 def test_a_number_that_became_another_that_is_equal_is_read_again(value: object) -> None:
+    counter = Characters()
     call: dict[str, Any] = {"type": "tool_use", "id": "not allowed", "name": "ls", "input": {"deep": [{"n": 1}]}}
     messages: list[dict[str, Any]] = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": [call]}]
-    fit(messages, budget=1000, counter=COUNTER)
+    fit(messages, budget=1000, counter=counter)
 
     call["input"]["deep"][0]["n"] = value
 
-    (written,) = fit(messages, budget=1000, counter=COUNTER).messages[1]["content"]
+    (written,) = fit(messages, budget=1000, counter=counter).messages[1]["content"]
     assert json.dumps(written["input"]) == json.dumps({"deep": [{"n": value}]})
 
 
@@ -118,3 +115,18 @@ def test_a_message_that_would_make_all_others_forgotten_is_not_remembered(monkey
     fit(messages, budget=10_000, counter=counter)
 
     assert [message.content[0] for message in counter.asked] == ["x"]
+
+
+def test_a_result_that_is_shortened_has_as_many_bytes_when_it_was_read_before() -> None:
+    counter = Characters()
+    messages: list[dict[str, Any]] = []
+    for name in ("a", "b", "c"):
+        call = {"id": name, "type": "function", "function": {"name": "ls", "arguments": "{}"}}
+        messages.append({"role": "user", "content": "Why?"})
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": name, "content": name * 500})
+
+    first, second = (fit(messages, budget=800, result_tokens=100, counter=counter) for _ in range(2))
+
+    assert second == first
+    assert len(first.messages) == len(messages)

@@ -27,7 +27,7 @@ def test_a_result_that_would_become_longer_is_the_same_object() -> None:
 
 @pytest.mark.parametrize("limit", [-1, 1.5, "10", True])
 def test_a_limit_that_is_none_is_refused(limit: Any) -> None:
-    with pytest.raises(UsageError, match="no result can take"):
+    with pytest.raises(UsageError, match="result_tokens is a number of tokens"):
         fit([{"role": "user", "content": "hi"}], budget=10, result_tokens=limit, counter=Characters())
 
 

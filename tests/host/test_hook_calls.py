@@ -56,6 +56,7 @@ def ask(*answers: Callable[[], Any], strict: bool = False) -> tuple[tuple[Sectio
     [
         (ValueError("boom"), "raised ValueError: boom"),
         (SystemExit(3), "called sys.exit(3)"),
+        (SystemExit("no disk"), "called sys.exit('no disk')"),
         (GeneratorExit(), "raised GeneratorExit"),
     ],
 )
@@ -64,7 +65,7 @@ def test_a_hook_that_raises_costs_its_own_answer_only(error: BaseException, word
 
     assert [each.id for each in sections] == ["fine"]
     assert [str(problem) for problem in problems] == [
-        f"plugin 'Answering', nexus_static_sections: {words}; its answer is left out"
+        f"plugin Answering, nexus_static_sections: its answer is left out, because it {words}"
     ]
 
 
@@ -191,6 +192,19 @@ def test_texts_are_stamped_with_layer_and_source() -> None:
     assert text.source == Source(uri="/project/.nexus3/RULES.md", layer="local", plugin="Reader", trust="project")
 
 
+@pytest.mark.acceptance("C-21")
+def test_a_memory_in_the_system_prompt_is_used_and_reported_because_it_breaks_the_cache() -> None:
+    plugin = Answering(lambda: [Section("likes", title="Likes", text="Tea.", kind="memory")])
+    problems: list[Problem] = []
+    host = Host(given_candidates([plugin]), PluginPolicy(), report=problems.append)
+
+    told = [host.static_sections(REQUEST, Loaded()) for _ in range(2)]
+
+    assert [[(each.text, each.zone) for each in sections] for sections in told] == [[("Tea.", "static")]] * 2
+    (problem,) = problems
+    assert "'likes' is a memory in the system prompt" in str(problem)
+
+
 def test_of_two_commands_with_one_name_the_first_stays_and_the_other_is_named() -> None:
     class One:
         @hookimpl
@@ -249,6 +263,17 @@ def test_every_call_can_be_traced() -> None:
         "Answering#2": ("nexus_static_sections", 0, True),
     }
     assert all(call.seconds >= 0 for call in calls)
+
+
+def test_a_call_that_refuses_to_go_on_is_traced_as_failed() -> None:
+    calls: list[HookCall] = []
+    plugins = given_candidates([Answering(raising(ConfigError("no such remote")))])
+    host = Host(plugins, PluginPolicy(), trace=calls.append)
+
+    with pytest.raises(ConfigError):
+        host.static_sections(REQUEST, Loaded())
+
+    assert [(call.answers, call.failed) for call in calls] == [(0, True)]
 
 
 def test_every_hook_of_the_contract_has_its_answers_checked() -> None:

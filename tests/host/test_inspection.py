@@ -2,8 +2,9 @@ from types import SimpleNamespace
 
 import pytest
 
+import nexus_core
 from nexus_core import hookimpl
-from nexus_core.host.inspection import faults, implementations, unmarked
+from nexus_core.host.inspection import faults, idle, implementations
 
 
 @hookimpl
@@ -111,12 +112,24 @@ def test_async_hooks_are_refused() -> None:
 
 
 def test_a_hook_without_its_mark_is_noticed() -> None:
-    found = list(unmarked(SimpleNamespace(nexus_layers=print)))
+    found = idle(SimpleNamespace(nexus_layers=print, nexus_models=nexus_layers))
 
     assert found == ["nexus_layers is not marked @hookimpl, so it is never called"]
 
 
 def test_a_misspelt_hook_without_its_mark_is_noticed() -> None:
-    found = list(unmarked(SimpleNamespace(nexus_layerz=print)))
+    found = idle(SimpleNamespace(nexus_layerz=print))
 
     assert found == ["nexus_layerz looks like a hook but is none; did you mean 'nexus_layers'?"]
+
+
+def test_a_plugin_without_any_hook_is_noticed() -> None:
+    assert idle(SimpleNamespace(layers=print)) == ["it implements no hook; mark a function with @hookimpl"]
+
+
+def test_what_a_plugin_imports_and_its_helpers_are_not_taken_for_misspelt_hooks() -> None:
+    plugin = SimpleNamespace(
+        nexus_layers=nexus_layers, nexus_core=nexus_core, nexus_home="/home", nexus_layer_names=print
+    )
+
+    assert idle(plugin) == []

@@ -85,7 +85,7 @@ def test_strictness_makes_a_broken_plugin_fatal() -> None:
     with pytest.raises(PluginError, match="raised ImportError") as caught:
         Host([installed("bad", broken(ImportError("x")))], PluginPolicy(strict=True))
 
-    assert caught.value.where == "plugin 'bad (dist 1.0)'"
+    assert str(caught.value) == "plugin bad (dist 1.0): it raised ImportError: x while it was loaded"
 
 
 def test_a_broken_bundled_plugin_is_fatal_when_it_is_used() -> None:
@@ -126,7 +126,7 @@ def test_disabling_a_name_that_is_nearly_one_is_questioned() -> None:
 
     Host([installed("git")], PluginPolicy(disabled=frozenset({"gitt", "elsewhere"})), report=problems.append)
 
-    assert [str(problem) for problem in problems] == ["plugin 'gitt': disabled, but not installed; did you mean 'git'?"]
+    assert [str(problem) for problem in problems] == ["plugin gitt: disabled, but not installed; did you mean 'git'?"]
 
 
 def test_a_bundled_plugin_whose_extra_is_missing_says_what_to_install() -> None:
@@ -170,9 +170,26 @@ def test_hooks_are_listed_in_the_order_of_the_contract() -> None:
 
 
 def test_plugins_without_hooks_do_not_get_in_each_others_way() -> None:
-    host = Host([installed("one", SimpleNamespace), installed("two", SimpleNamespace)], PluginPolicy())
+    problems: list[Problem] = []
+
+    host = Host(
+        [installed("one", SimpleNamespace), installed("two", SimpleNamespace)], PluginPolicy(), report=problems.append
+    )
 
     assert [plugin.status for plugin in host.plugins] == ["active", "active"]
+    assert [problem.plugin for problem in problems] == ["one (dist 1.0)", "two (dist 1.0)"]
+
+
+def test_a_function_that_lacks_its_mark_is_named_and_the_others_are_called() -> None:
+    problems: list[Problem] = []
+    plugin = SimpleNamespace(nexus_static_sections=nexus_static_sections, nexus_layers=list)
+
+    host = Host([installed("half", lambda: plugin)], PluginPolicy(), report=problems.append)
+
+    assert [str(problem) for problem in problems] == [
+        "plugin half (dist 1.0): nexus_layers is not marked @hookimpl, so it is never called"
+    ]
+    assert rows(host)["half"].hooks == ("nexus_static_sections",)
 
 
 def test_two_given_instances_of_one_class_get_names_of_their_own() -> None:
@@ -196,7 +213,7 @@ def test_a_given_plugin_that_breaks_the_contract_is_an_error_at_once() -> None:
     ("given", "words"),
     [
         (5, "implements no hook"),
-        ("nexus_git", "implements no hook"),
+        ("nexus_git", "'nexus_git' is a name; import the module and pass that"),
         (SimpleNamespace(nexus_layers=list), "not marked @hookimpl"),
     ],
 )

@@ -267,7 +267,7 @@ def test_a_line_that_only_nexus_writes_is_found_where_it_stands_in_the_file(make
     findings = look(nexus, "forged-marker")
 
     assert places(findings) == ["AGENTS.md:3:0", "a.md:3:0"]
-    assert "'## Environment' reads like what only Nexus writes" in findings[0].message
+    assert "'## Environment' looks like a line that only Nexus writes" in findings[0].message
 
 
 def test_a_file_that_has_vanished_is_not_examined(make_nexus: MakeNexus) -> None:

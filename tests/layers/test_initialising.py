@@ -88,7 +88,7 @@ def test_a_plan_says_what_becomes_of_each_file_and_writes_nothing(tmp_path: Path
 def test_files_that_exist_are_listed_and_not_overwritten(tmp_path: Path) -> None:
     write_files(tmp_path, {"NEXUS.md": "old", "rules/style.md": "old"})
 
-    with pytest.raises(FileError, match=r"exists already: NEXUS\.md, rules/style\.md") as caught:
+    with pytest.raises(FileError, match=r"already exists: NEXUS\.md, rules/style\.md") as caught:
         plan_init(host(FILES), tmp_path, "local", force=False)
 
     assert caught.value.where == str(tmp_path)

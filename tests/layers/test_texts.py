@@ -111,7 +111,7 @@ def test_hidden_characters_of_a_project_are_taken_out_and_reported() -> None:
     (finding,) = chosen.findings
     assert chosen.texts[0].text == "Be brief."
     assert (finding.code, finding.line, finding.column) == ("hidden-characters", 1, 3)
-    assert "no reader sees: '\\u202e'; taken out" in finding.message
+    assert ": '\\u202e'; removed" in finding.message
 
 
 @pytest.mark.acceptance("T16")
@@ -128,7 +128,7 @@ def test_hidden_characters_of_ones_own_are_only_reported() -> None:
     chosen = choose(LayerText(Path("/home/NEXUS.md"), "Be\u202e brief.", layer=OWN))
 
     assert chosen.texts[0].text == "Be\u202e brief."
-    assert "your own" in chosen.findings[0].message
+    assert "the file is yours" in chosen.findings[0].message
 
 
 def test_a_hidden_character_is_reported_in_the_file_that_holds_it(make_nexus: MakeNexus, tmp_path: Path) -> None:

@@ -90,6 +90,12 @@ def notes_in(name: str = "notes") -> Path:
     return Path(os.environ["EXPERIMENT_DIRECTORY"]) / name
 
 
+def wait_for(lines: int, notes: Path) -> None:
+    """Go on when so much is noted."""
+    while not notes.exists() or notes.read_text().count("\n") < lines:
+        time.sleep(0.01)
+
+
 # ---- killed -----------------------------------------------------------------------------------------------
 
 
@@ -194,6 +200,7 @@ def forking(url: str, number: int) -> dict[str, object]:
     threads = [threading.Thread(target=write, args=[label]) for label in "ab"] + [threading.Thread(target=look)]
     for thread in threads:
         thread.start()
+    wait_for(1, notes)
     with ThreadPoolExecutor(2) as pool:
         failed = sum(each.result() for each in [pool.submit(fork), pool.submit(fork)])
     is_over.set()
@@ -229,24 +236,35 @@ def own_sessions(url: str, number: int) -> dict[str, object]:
 
 def one_session_cut(url: str, number: int) -> dict[str, object]:
     """The same, while their connections to the server are cut again and again."""
-    return _many(url, number, lambda _process: "work", meanwhile=lambda: _cut(url)) | {
-        "cuts": notes_in("cuts").stat().st_size
-    }
+    result = _many(url, number, lambda _process: "work", meanwhile=lambda: _cut(url))
+    return result | {"cuts": _cuts()}
 
 
 def own_sessions_cut(url: str, number: int) -> dict[str, object]:
     """The same with sessions of their own."""
     result = _many(url, number, lambda process: f"work {process}", meanwhile=lambda: _cut(url))
-    return result | {"cuts": notes_in("cuts").stat().st_size}
+    return result | {"cuts": _cuts()}
 
 
 def _cut(url: str) -> None:
+    """Cut whoever is connected, and again when half of them have come on: however slow it goes, it goes on."""
     import psycopg  # noqa: PLC0415 - only experiments on a server need it
 
+    there = 0
     with psycopg.connect(url, autocommit=True) as connection, notes_in("cuts").open("ab", buffering=0) as file:
         while True:
-            time.sleep(0.05)
-            file.write(b"." * len(connection.execute(CUT).fetchall()))
+            ((steps,),) = connection.execute("select count(*) from nexus.steps").fetchall()
+            if steps >= there + PROCESSES // 2:
+                time.sleep(CHANCE.uniform(0, 0.03))  # in the middle of anything
+                if connection.execute(CUT).fetchall():
+                    file.write(b".")
+                    there = steps
+            time.sleep(0.002)
+
+
+def _cuts() -> int:
+    """How often those who were connected were cut off so far."""
+    return notes_in("cuts").stat().st_size
 
 
 def _many(
@@ -260,9 +278,13 @@ def _many(
     def write(process: int) -> None:
         with closing(opened(url)) as own:
             for turn in range(number):
+                while meanwhile and _cuts() < turn:  # nobody is done before there were as many
+                    own.session(label(process))
                 append(own, label(process), f"{process}.{turn}")
 
     begun = time.perf_counter()
+    if meanwhile:
+        notes_in("cuts").touch()
     beside = spawn(meanwhile) if meanwhile else 0
     failed = wait([spawn(lambda process=process: write(process)) for process in range(PROCESSES)])  # type: ignore[misc]
     seconds = time.perf_counter() - begun
@@ -345,7 +367,7 @@ def migration(url: str, number: int) -> dict[str, int]:
 
 
 def meeting(url: str, number: int) -> dict[str, object]:
-    """Four processes write into sessions of their own when a later Nexus opens the ledger."""
+    """Four processes have added so many steps to sessions of their own when a later Nexus opens the ledger."""
     notes = notes_in()
     with closing(opened(url)) as ledger:
         for process in range(4):
@@ -361,7 +383,7 @@ def meeting(url: str, number: int) -> dict[str, object]:
             os.write(descriptor, f"{error.what}\n".encode())
 
     writers = [spawn(lambda process=process: write(process)) for process in range(4)]  # type: ignore[misc]
-    time.sleep(number / 10)
+    wait_for(number, notes)
     failed = wait([spawn(lambda: _come_later(url))])
     failed += wait(writers)
     told = notes.read_text().splitlines()

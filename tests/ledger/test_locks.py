@@ -113,13 +113,16 @@ def test_whoever_is_interrupted_while_waiting_for_the_lock_does_not_keep_it(path
         other.execute("begin immediate")
 
         def interrupt() -> None:
-            time.sleep(0.1)
+            is_expected.wait()
+            time.sleep(0.1)  # by now it waits; if it is slower, it is interrupted before
             signal.raise_signal(signal.SIGINT)
             other.execute("rollback")
 
+        is_expected = threading.Event()
         thread = threading.Thread(target=interrupt)
         thread.start()
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - whoever is slow must not be interrupted outside
+            is_expected.set()
             tell(sqlite, "work", "interrupted")
         thread.join()
         other.execute("pragma busy_timeout = 0")

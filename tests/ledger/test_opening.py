@@ -81,7 +81,7 @@ def test_an_answer_that_is_no_ledger_is_left_out_and_named(tmp_path: Path) -> No
 
     assert isinstance(ledger, SqliteLedger)
     (problem,) = problems
-    assert problem.message.startswith("returned str, expected a Ledger or None")
+    assert "returned str, expected a Ledger or None" in problem.message
     ledger.close()
 
 

@@ -81,7 +81,7 @@ def test_a_later_schema_is_refused(database: str) -> None:
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("update nexus.about set version = 99")
 
-    with pytest.raises(LedgerError, match="of a later Nexus: it has schema 99"):
+    with pytest.raises(LedgerError, match="by a newer Nexus: it has schema 99"):
         open_postgres(database).session("work")
 
 
@@ -266,7 +266,7 @@ def test_many_processes_whose_connections_are_cut_lose_nothing(database: str, tm
     """What is done again because its answer got lost is there once."""
     result = experiment(sessions, database, rounds(20), tmp_path)
 
-    assert result["cuts"] > 8
+    assert result["cuts"] >= rounds(20) - 1
     assert (result["failed"], result["lost"], result["twice"], result["forks"]) == (0, 0, 0, 0)
     assert result["found"] == []
 
@@ -281,13 +281,15 @@ def own_server() -> Iterator[tuple[str, Callable[[], None]]]:
 
         def kill() -> None:
             os.kill(running.get_pid(), signal.SIGKILL)
-            for _ in range(20):  # until those it leaves behind are gone as well
+            for _ in range(100):  # until those it leaves behind are gone as well
                 time.sleep(0.3)
-                # Where nobody buries the dead, its file would pass for that of a server that runs.
-                (running.pgdata / "postmaster.pid").unlink(missing_ok=True)
+                # Where nobody buries the dead, its files would pass for those of a server that runs.
+                for file in (running.pgdata / "postmaster.pid", *running.pgdata.glob(".s.PGSQL.*.lock")):
+                    file.unlink(missing_ok=True)
                 with suppress(Exception):
                     running.ensure_postgres_running()
                     return
+            pytest.fail("the server does not start again")
 
         yield running.get_uri(), kill
         running.cleanup()
@@ -295,15 +297,16 @@ def own_server() -> Iterator[tuple[str, Callable[[], None]]]:
 
 @pytest.mark.acceptance("R4")
 def test_a_server_that_is_killed_and_started_again_loses_nothing(
-    own_server: tuple[str, Callable[[], None]],
+    own_server: tuple[str, Callable[[], None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("nexus_plugins.ledger.postgres.store.PATIENCE", 600.0)  # however long it takes to start
     url, kill = own_server
     with closing(open_postgres(url)) as ledger, Writer(ledger) as writer:
         for _ in range(20 if LONG else 3):
             time.sleep(0.5)
             before = len(writer.kept)
             kill()
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 600
             while len(writer.kept) < before + 5 and time.monotonic() < deadline and not writer.errors:
                 time.sleep(0.05)
         writer.__exit__()

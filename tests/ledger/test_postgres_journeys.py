@@ -26,12 +26,11 @@ from nexus_plugins.ledger.postgres.line import Line, Statement
 from nexus_plugins.ledger.postgres.store import PostgresStore
 from nexus_plugins.ledger.sqlite import open_sqlite
 from tests.ledger.backends import add, said, tell, texts
+from tests.ledger.experiments import CUT
 from tests.ledger.test_ledger import PICTURE
 from tests.ledger.test_repair import fill
 
 pytestmark = pytest.mark.slow
-
-CUT = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'nexus'"
 
 
 @pytest.fixture
@@ -317,8 +316,8 @@ def test_who_waits_for_a_lock_can_be_interrupted_and_goes_on_later(database: str
     try:
         with psycopg.connect(database) as connection:
             connection.execute("select pg_advisory_xact_lock(hashtextextended('work', 0))")
-            signal.setitimer(signal.ITIMER_REAL, 0.3)
-            with pytest.raises(KeyboardInterrupt):
+            with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - whoever is slow must not be interrupted outside
+                signal.setitimer(signal.ITIMER_REAL, 0.3)
                 ledger.append("work", said("too early"), after=None)
     finally:
         signal.signal(signal.SIGALRM, before)

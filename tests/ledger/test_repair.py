@@ -18,6 +18,9 @@ from nexus_plugins.ledger.sqlite import SqliteLedger, open_sqlite
 from tests.ledger.backends import add, figure, said, tell, texts
 from tests.ledger.test_chain import tamper
 from tests.ledger.test_ledger import PICTURE
+from tests.tables import count
+
+PAGE = 4096
 
 
 def fill(ledger: StoreLedger, turns: int = 40) -> list[Step]:
@@ -62,6 +65,20 @@ def test_a_sound_file_is_copied_with_every_digest(sqlite: SqliteLedger, path: Pa
     assert new.sessions() == sqlite.sessions()
     assert new.session("fork") == sqlite.session("branch")
     new.close()
+
+
+def test_a_name_that_was_given_by_a_clock_set_back_is_saved(sqlite: SqliteLedger, path: Path, tmp_path: Path) -> None:
+    times = iter(range(2_000_000_000_000, 0, -86_400_000))
+    ledger = StoreLedger(sqlite.store, now=times.__next__)
+    ledger.create("draft")
+    tell(ledger, "draft", "one")
+
+    ledger.rename("draft", "final")
+    ledger.update("final", status="archived")
+
+    with closing(saved(path, tmp_path / "new.db")) as new:
+        (session,) = new.sessions(status=None)
+        assert (session.label, session.status) == ("final", "archived")
 
 
 def test_what_lies_in_the_log_only_is_saved_too(sqlite: SqliteLedger, path: Path, tmp_path: Path) -> None:
@@ -184,6 +201,23 @@ def test_a_session_whose_tip_is_lost_stands_at_the_turn_before(
     new.close()
 
 
+def test_a_fork_whose_first_turn_is_lost_keeps_what_came_after(
+    sqlite: SqliteLedger, path: Path, tmp_path: Path
+) -> None:
+    sqlite.create("main")
+    steps = tell(sqlite, "main", *"abcdef")
+    sqlite.create("fork", head=steps[4].id)
+    (lost, *_) = tell(sqlite, "fork", *"xyz")
+    sqlite.close()
+    tamper(path, lambda connection: connection.execute("update steps set tokens = 99 where id = ?", (lost.id,)))
+
+    with closing(saved(path, tmp_path / "new.db")) as new:
+        fork = new.session("fork")
+        assert fork is not None
+        assert texts(new.thread(str(fork.tip))) == ["y", "z"]
+        assert texts(new.thread(str(new.session("main").tip))) == [*"abcdef"]  # type: ignore[union-attr]
+
+
 def test_an_end_whose_session_is_lost_gets_a_name(sqlite: SqliteLedger, path: Path, tmp_path: Path) -> None:
     steps = fill(sqlite)
     sqlite.close()
@@ -278,25 +312,29 @@ def test_any_ledger_can_be_copied_into_any_other(ledger: StoreLedger) -> None:
 
 
 @pytest.mark.acceptance("R7")
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
 def test_every_turn_that_is_whole_is_saved_from_a_destroyed_page(
-    sqlite: SqliteLedger, path: Path, tmp_path: Path, seed: int
+    sqlite: SqliteLedger, path: Path, tmp_path: Path, every: int
 ) -> None:
-    """A page in the middle is overwritten; what did not lie on it, and was not referred to by it, is saved."""
+    """One page is overwritten; what did not lie on it, and was not referred to by it, is saved."""
     fill(sqlite)
     original = contents(sqlite)
     sqlite.close()
-    damaged = bytearray(path.read_bytes())
-    chance = random.Random(seed)  # noqa: S311 - the same page every time
-    page = chance.randrange(0, len(damaged) // 4096) * 4096
-    damaged[page : page + 4096] = chance.randbytes(4096)
-    path.write_bytes(damaged)
+    content = path.read_bytes()
+    chance = random.Random(every)  # noqa: S311 - the same bytes every time
+    pages = range(0, len(content), PAGE * every)
+    for page in pages:
+        damaged = bytearray(content)
+        damaged[page : page + PAGE] = chance.randbytes(PAGE)
+        path.write_bytes(damaged)
 
-    with closing(saved(path, tmp_path / "new.db")) as new:
-        rescued = contents(new)
+        with closing(saved(path, tmp_path / f"new-{page}.db")) as new:
+            rescued = contents(new)
 
-    assert path.read_bytes() == damaged
-    assert all(original[turn] == content for turn, content in rescued.items())
-    figure(f"page {page // 4096} of {len(damaged) // 4096}: {len(rescued)} of {len(original)} turns saved")
-    # At most some turns lie on a page, and all those with a picture refer to one blob.
-    assert len(rescued) >= len(original) - 13
+        assert path.read_bytes() == damaged
+        assert all(original[turn] == content for turn, content in rescued.items())
+        # At most some turns lie on a page, and all those with a picture refer to one blob.
+        assert len(rescued) >= len(original) - 13, page
+
+    count(len(pages))
+    figure(f"{len(pages)} of {len(content) // PAGE} pages destroyed, one at a time")

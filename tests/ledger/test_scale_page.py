@@ -26,6 +26,21 @@ def program(directory: Path) -> dict[str, Any]:
     return made
 
 
+def test_the_figures_of_the_page_are_no_better_than_those_of_the_results() -> None:
+    results = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
+    row = r"^\| time of a step with 64 writers / .* \| ([\d,]+) steps/s, median ([\d.]+) ms, 99 % within ([\d.]+) ms;"
+    ((rate, median, most),) = re.findall(row, results, re.MULTILINE)
+    lost = re.findall(r"^\| of [\d,]+ steps to .*, (?:lost|kept twice) \| (\d+) ", results, re.MULTILINE)
+
+    told = (
+        "over 1,000 steps per second, half of them within 25 ms and 99 % within\n200 ms; none was lost or stored twice"
+    )
+    assert told in PAGE
+    assert int(rate.replace(",", "")) > 1000
+    assert (float(median) <= 25, float(most) <= 200) == (True, True)
+    assert lost == ["0"] * 4
+
+
 def test_labels_are_spread_over_the_ledgers_and_stay_where_they_are(tmp_path: Path) -> None:
     one, other = program(tmp_path), program(tmp_path)
     labels = [f"session-{number}" for number in range(200)]

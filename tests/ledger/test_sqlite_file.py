@@ -133,7 +133,7 @@ WRONG = {
     words: "not a ledger",
     short: "not a ledger",
     another: "another program",
-    later: "later Nexus",
+    later: "newer Nexus",
     directory: "not a regular file",
     pipe: "not a regular file",
 }

@@ -123,7 +123,7 @@ def test_the_loop_of_the_readme_asks_a_model_and_keeps_its_answer(newcomer: Envi
 def test_the_plugin_of_the_readme_is_in_the_prompt(newcomer: Environment) -> None:
     (program,) = [block for block in blocks("python") if "class Motto" in block]
     (newcomer.work / "motto.py").write_text(program, encoding="utf-8")
-    assert "## Motto\nMeasure twice in work." in typed(newcomer, "python motto.py")
+    assert "## Motto\nMeasure twice in auth-service." in typed(newcomer, "python motto.py")
 
 
 def test_a_connection_to_another_machine_would_be_noticed(newcomer: Environment) -> None:

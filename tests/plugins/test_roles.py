@@ -88,7 +88,7 @@ def test_the_prompt_of_a_worker(make_nexus: MakeNexus, nexus_home: Path, monkeyp
     files = {".nexus3/NEXUS.md": "The auth-service issues JWTs.\n", "AGENTS.md": "Run the tests.\n"}
     persona = {".nexus3/SOUL.md": "Be kind.\n", ".nexus3/IDENTITY.md": "Name: Atlas\n"}
     nexus = make_nexus(files=files | persona)
-    asked = replace(nexus.request(), role="worker", task=TASK, session="login", skills=("logs",))
+    asked = replace(nexus.request(), role="worker", task=TASK, session="login", is_call=True, skills=("logs",))
 
     text = prompt(nexus, asked)
 

@@ -25,8 +25,9 @@ from nexus_core.testing import check_plugin
 from nexus_core.tokens.counters import get_token_counter, open_counter
 from nexus_core.tokens.estimator import estimate
 from nexus_core.values.counting import ModelCounter
-from nexus_plugins.tiktoken_counter import _tables
+from nexus_plugins.tiktoken_counter import _engines, _tables
 from nexus_plugins.tiktoken_counter._diagnosis import diagnose
+from nexus_plugins.tiktoken_counter._engines import load_engine
 from nexus_plugins.tiktoken_counter._tables import SEPARATOR, load_encoder, read_ranks, tables
 from tests.conftest import ROOT
 
@@ -36,15 +37,16 @@ ENCODINGS = pytest.mark.parametrize("encoding", KNOWN)
 
 @pytest.fixture
 def damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A copy of the tables that may be spoilt; encoders are made anew."""
+    """A copy of the tables that may be spoilt, and nobody who has tables of his own; encoders are made anew."""
     folder = tmp_path / "ranks"
     shutil.copytree(_tables.FOLDER, folder)
     monkeypatch.setattr(_tables, "FOLDER", folder)
     monkeypatch.setattr("nexus_plugins.tiktoken_counter._diagnosis.FOLDER", folder)
-    for cached in (tables, load_encoder):
+    monkeypatch.setattr(_engines, "has_splintr", lambda: False)
+    for cached in (tables, load_encoder, load_engine):
         cached.cache_clear()
     yield folder
-    for cached in (tables, load_encoder):
+    for cached in (tables, load_encoder, load_engine):
         cached.cache_clear()
 
 
@@ -254,13 +256,15 @@ def test_nothing_is_imported_until_a_text_is_counted(tmp_path: Path) -> None:
     code = (
         "import sys; from nexus_core.context import get_token_counter\n"
         "counters = [get_token_counter(model) for model in ('gpt-4o', 'claude-sonnet-4', '')]\n"
-        "print('tiktoken' in sys.modules); counters[0].count('x'); print('tiktoken' in sys.modules)\n"
+        "print(*sys.modules.keys() & {'tiktoken', 'splintr'}, '-')\n"
+        "counters[0].count('x')\n"
+        "print(*sys.modules.keys() & {'tiktoken', 'splintr'})\n"
     )
     environment = {**os.environ, "NEXUS_HOME": str(tmp_path)}
 
     output = subprocess.check_output([sys.executable, "-c", code], text=True, env=environment)
 
-    assert output.split() == ["False", "True"]
+    assert output.split() == ["-", "splintr"]
 
 
 # ---- which encoding -------------------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ def test_a_prompt_has_exactly_the_sections_that_were_put_into_it(texts: tuple[st
 
     chosen = choose_texts(given_texts, Settings())
     sections = layer_sections(Loaded(texts=tuple(chosen.texts)))
-    prompt = render_labelled([*sections, active_configuration(Settings())])
+    prompt = render_labelled([*sections, active_configuration(Settings(), None)])
 
     expected = [
         Read(section.title, section.source.uri, section.text.strip("\n")) for section in sections if section.source

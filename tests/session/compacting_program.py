@@ -1,4 +1,7 @@
-"""A program that compacts a session again and again, and may be killed at any moment: python … WORK URL."""
+"""A program that compacts a session again and again, and may be killed at any moment: python … WORK URL [hold].
+
+With `hold`, it never comes to the end of its first summary.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from tests.session.compacted import Words, exchange
 
 def summarize(_: SummaryRequest) -> str:
     tell("summarising")
-    time.sleep(0.01)
+    time.sleep(3600 if "hold" in sys.argv else 0.01)
     return "They counted."
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,14 @@ def test_what_does_not_fit_is_summarised_before_the_call(open_nexus: OpenNexus, 
     assert "They counted up to six." in summary.content
     assert texts(tuple(kept)) == [f"{who} {n}" for n in (7, 8, 9) for who in ("question", "answer")]
     assert kinds_of(ledger, "s")[-3:] == ["input", "compaction", "sealed"]
+
+
+def test_what_was_summarised_is_said(open_nexus: OpenNexus) -> None:
+    session = long_session(open_nexus(plugins=[Words()], summarize=Fake()), 10, words=35)
+
+    (finding,) = session.ask("And? " + "word " * 300).findings
+
+    assert re.fullmatch(r"14 earlier messages summarised by given: 1,\d{3} tokens became \d{3}.*", finding.message)
 
 
 @pytest.mark.acceptance("D-04")

@@ -47,11 +47,16 @@ FAULTS: dict[str, Any] = {
 }
 
 
+def patience(fault: str) -> float:
+    """Seconds that a summariser has: few for the one that takes all of them, and enough for everyone else."""
+    return 0.1 if fault == "hangs" else 60
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_summariser_that_fails_changes_nothing(
     open_nexus: OpenNexus, ledger: StoreLedger, nexus_home: Path, fault: str
 ) -> None:
-    configure(nexus_home, summarisers=["given"], timeout=0.2)
+    configure(nexus_home, summarisers=["given"], timeout=patience(fault))
     fake = Fake(FAULTS[fault])
     session = long_session(open_nexus(plugins=[Words()], summarize=fake), 6)
     before, messages = kinds_of(ledger, "s"), session.messages
@@ -68,7 +73,7 @@ def test_a_summariser_that_fails_changes_nothing(
 def test_a_call_goes_out_all_the_same_with_less_in_it(
     open_nexus: OpenNexus, ledger: StoreLedger, nexus_home: Path, fault: str
 ) -> None:
-    configure(nexus_home, summarisers=["given"], timeout=0.05)
+    configure(nexus_home, summarisers=["given"], timeout=patience(fault))
     fake = Fake(FAULTS[fault])
     session = long_session(open_nexus(plugins=[Words()], summarize=fake), 8)
 
@@ -88,7 +93,7 @@ def test_a_call_goes_out_all_the_same_with_less_in_it(
 def test_the_next_one_is_asked_and_it_is_written_down_who_failed(
     open_nexus: OpenNexus, ledger: StoreLedger, nexus_home: Path, fault: str
 ) -> None:
-    configure(nexus_home, timeout=0.2)
+    configure(nexus_home, timeout=patience(fault))
     session = long_session(open_nexus(plugins=[Words()], summarize=Fake(FAULTS[fault])), 6)
 
     report = session.compact()
@@ -282,6 +287,7 @@ def test_a_server_that_refuses_is_followed_by_the_one_without_a_model(
 
     assert report is not None
     assert report.summariser == "extractive"
-    assert [name for name, _ in report.failures] == ["refusing"]
-    assert handler.asked == 1
+    times = 2 if handler.status == 413 else 1  # what is too large is sent in pieces then
+    assert [name for name, _ in report.failures] == ["refusing"] * times
+    assert handler.asked == times
     assert session.messages[0].extra["_summary"] == compactions(ledger)[0].id

@@ -87,7 +87,7 @@ def test_where_it_stops_what_does_not_fit_is_left_out_and_the_cut_stays(
 def test_whatever_a_summariser_does_a_conversation_goes_on(
     nexus_home: Path, open_nexus: OpenNexus, fault: str, histories: int
 ) -> None:
-    configure(nexus_home, summarisers=["given"], timeout=2)
+    configure(nexus_home, summarisers=["given"], timeout=60)
     count(histories)
     for seed in range(histories):
         chance = random.Random(seed)  # noqa: S311 - the same conversations in every run

@@ -14,7 +14,7 @@ from tests.dialects.support import Loopback
 from tests.session.support import calls, says, streamed
 
 HOW_TO = (ROOT / "docs/how-to/keep-a-session.md").read_text(encoding="utf-8")
-PROGRAM, STREAMED, RESUMED = re.findall(r"```python\n(.*?)```", HOW_TO, re.DOTALL)
+PROGRAM, RESUMED, STREAMED = re.findall(r"```python\n(.*?)```", HOW_TO, re.DOTALL)
 
 
 def test_the_programs_of_the_page_run(

@@ -111,7 +111,7 @@ def test_inside_a_turn_the_summary_alone_is_made_shorter(open_nexus: OpenNexus, 
     assert (fake.asked[-1].messages, "RECORD" in fake.asked[-1].prompt) == ((), False)
     assert fake.asked[-1].previous in fake.asked[-1].prompt
     (told,) = (each.message for each in context.findings if each.code == "compacted")
-    assert told.startswith("the summary was made shorter by given: ")
+    assert told.startswith("summary shortened by given: ")
     assert session.expand(last.id) == ()
 
 

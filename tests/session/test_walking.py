@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,12 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_core.errors import TurnError, UsageError
+from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.history.ledger.memory import MemoryLedger
 from nexus_core.session.steps.naming import end_of_turn
 from nexus_core.session.steps.numbering import turns_until, turns_with
 from nexus_core.session.steps.tail import Tail
 from nexus_core.session.steps.walking import is_in_thread, walk_back
 from nexus_core.values.ledger import NewStep, Step
+from tests.ledger.test_chain import tamper
 from tests.session.conftest import OpenSession
 from tests.session.support import add_step, add_turns, calls, says, steps_of
 
@@ -186,3 +189,28 @@ def test_a_thread_that_went_on_elsewhere_is_read_from_there(ledger: MemoryLedger
     tail.turn(main[-1].id)
 
     assert tail.since(main[0].id, fork[-1].id) == [main[0], *fork]
+
+
+@pytest.mark.parametrize("kept_in", ["sqlite"], indirect=True)
+def test_a_step_that_is_fetched_by_itself_is_compared_with_what_was_recorded(
+    ledger: StoreLedger, tmp_path: Path
+) -> None:
+    """A cut may lie far behind the summary that is sent with it."""
+    ledger.create("s")
+    summary = add_step(ledger, "s", NewStep(kind="compaction", closes=True, data={"summary": "They looked for it."}))
+    tip = add_turns(ledger, "s", *map(str, range(40)))[-1]
+    tamper(
+        tmp_path / "ledger.db",
+        lambda file: file.execute(
+            "update steps set data = replace(data, 'They', 'Thieves') where id = ?", [summary.id]
+        ),
+    )
+    tail = Tail(ledger)
+
+    tail.turn(tip.id)
+    before = tail.changed()
+    fetched = [tail.step(summary.id) for _ in range(2)]
+
+    assert before == ()
+    assert fetched[0] is fetched[1]
+    assert tail.changed() == tail.changed() == (summary.id,)

@@ -61,7 +61,9 @@ def test_an_exception_is_a_finding_with_its_hook() -> None:
     def fail() -> None:
         raise ValueError("boom")
 
-    assert check_plugin(Sections(fail)) == ["nexus_static_sections: raised ValueError: boom; its answer is left out"]
+    (finding,) = check_plugin(Sections(fail))
+
+    assert finding == "nexus_static_sections: its answer is left out, because it raised ValueError: boom"
 
 
 def test_an_answer_of_the_wrong_type_is_a_finding() -> None:
@@ -103,7 +105,7 @@ def test_a_command_that_is_no_typer_application_is_a_finding() -> None:
         def nexus_commands(self) -> list[Command]:
             return [Command("x", "help", "json:loads")]
 
-    assert check_plugin(Commands()) == ["nexus_commands: json:loads is a function, expected a typer.Typer"]
+    assert check_plugin(Commands()) == ["nexus_commands: json:loads is of type function, expected a typer.Typer"]
 
 
 def test_a_value_with_a_wrong_field_is_a_finding() -> None:

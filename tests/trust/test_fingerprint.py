@@ -10,6 +10,7 @@ from nexus_core.testing import write_files
 from nexus_core.trust.fingerprint import (
     canonical,
     describe_server,
+    describe_setting,
     effect,
     one_line,
     secret_digest,
@@ -329,3 +330,18 @@ def test_a_directory_that_is_named_does_not_make_its_other_files_part_of_an_appr
 )
 def test_the_effect_of_a_setting_is_told_in_a_word(content: str, word: str) -> None:
     assert effect(content) == word
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("compaction.summarisers", ["anthropic", "extractive"], "compaction.summarisers = anthropic extractive"),
+        ("compaction.command", ["curl", "a b"], "compaction.command = curl 'a b'"),
+        ("plugins.git.fetch", True, "plugins.git.fetch = true"),
+        ("plugins.x.url", "https://me:hunter2@x", "plugins.x.url = 'https://me:***@x'"),
+        ("plugins.x.token", "hunter2", "plugins.x.token"),
+        ("plugins.x.headers", {"Authorization": "hunter2"}, "plugins.x.headers"),
+    ],
+)
+def test_a_setting_is_shown_with_its_value_unless_that_may_be_a_secret(name: str, value: object, shown: str) -> None:
+    assert describe_setting(name, value) == shown

@@ -18,15 +18,15 @@ app = typer.Typer()
 
 File = Annotated[
     str | None,
-    typer.Argument(metavar="[FILE]", help="A transcript or a list of messages; - is standard input."),
+    typer.Argument(metavar="[FILE]", help="A transcript or a list of messages; - reads standard input."),
 ]
-ModelName = Annotated[
-    str, model_option("Whose tokens and whose window; by default the transcript's model, else provider.model.")
-]
+ModelName = Annotated[str, model_option("The model to count for; by default the transcript's, else provider.model.")]
 Top = Annotated[int, typer.Option("--top", metavar="N", min=0, help="How many tools and messages to list.")]
-Session = Annotated[str, session_option("What a session would send now, instead of a file.")]
-Tree = Annotated[bool, typer.Option("--tree", help="From zones to single sections, instead of bars; not of a FILE.")]
-Everything = Annotated[bool, typer.Option("--all", help="Count also what was compacted away.")]
+Session = Annotated[str, session_option("Show what a session would send now, instead of a file.")]
+Tree = Annotated[
+    bool, typer.Option("--tree", help="A tree from zones down to sections, instead of bars; not for a FILE.")
+]
+Everything = Annotated[bool, typer.Option("--all", help="Also count what was compacted away.")]
 
 EXAMPLES = """
 \b
@@ -64,11 +64,12 @@ def context(
     json: Json = False,
     require_trusted: RequireTrusted = False,
 ) -> None:
-    """Show where the tokens go: in a transcript by role, kind, tool and message, else in what goes to a model here.
+    """Show where the tokens go: in a transcript, or in what would be sent to a model here.
 
-    FILE may be a session of Claude Code, Codex or pi, an export of ChatGPT, or messages or a request of any API.
-    It is only read. Without it, the request of this directory or of a session is shown by zone, kind, layer, section
-    and tool, with what is free and what was left out. Exits with 1 if it does not fit into the model's window.
+    FILE may be a session of Claude Code, Codex or pi, a ChatGPT export, or the messages or request of any API. It is
+    only read, and shown by role, kind, tool and message. Without FILE, the request of this directory or of a session
+    is shown by zone, kind, layer, section and tool, with the free space and what was left out. Exits with 1 if it does
+    not fit the model's window.
     """
     shell: CommandShell = ctx.obj
     wanted = Wanted(
@@ -95,8 +96,10 @@ def context(
 def _require_sense(file: str | None, wanted: Wanted, *, everything: bool) -> None:
     is_foreign = wanted.profile != OWN_PROFILE
     if file is None and everything:
-        raise UsageError("--all is about a transcript", hint="name the FILE")
+        raise UsageError("--all needs a transcript", hint="name the FILE")
     if file is None and wanted.session and is_foreign:
-        raise UsageError("a session is Nexus's own; no other agent reads it", hint="leave out --session or --as")
+        raise UsageError("no other agent reads a session of Nexus", hint="leave out --session or --as")
     if file is not None and (wanted.session or wanted.tree or is_foreign or wanted.ledger):
-        raise UsageError("--session, --tree, --as and --ledger are not about a FILE", hint="leave out FILE, or them")
+        raise UsageError(
+            "--session, --tree, --as and --ledger cannot be used with a FILE", hint="leave out FILE, or them"
+        )

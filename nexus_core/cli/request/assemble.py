@@ -21,36 +21,41 @@ app = typer.Typer()
 
 Message = Annotated[
     str | None,
-    typer.Argument(metavar="[MSG]", help="What is said; - is standard input. Without it, what would be sent now."),
+    typer.Argument(
+        metavar="[MSG]", help="The user's message; - reads standard input. Without it, what would be sent now."
+    ),
 ]
-Session = Annotated[str, session_option("Whose history to send.")]
-ModelName = Annotated[str, model_option("Whom to ask; the session's by default, else provider.model.")]
+Session = Annotated[str, session_option("The session whose history is sent.")]
+ModelName = Annotated[str, model_option("The model to ask; by default the session's, else provider.model.")]
 RendererName = Annotated[
     str,
     typer.Option(
-        "--renderer", metavar="NAME", help="What puts it into words: labelled, tagged.", autocompletion=renderer_names
+        "--renderer",
+        metavar="NAME",
+        help="How the request is written: labelled or tagged.",
+        autocompletion=renderer_names,
     ),
 ]
 Role = Annotated[
     str,
     typer.Option(
-        "--role", metavar="NAME", help="What part the agent plays: unified, manager, worker.", autocompletion=role_names
+        "--role", metavar="NAME", help="The agent's role: unified, manager or worker.", autocompletion=role_names
     ),
 ]
-Task = Annotated[str, typer.Option("--task", metavar="TEXT", help="What a worker is to do.")]
+Task = Annotated[str, typer.Option("--task", metavar="TEXT", help="The worker's task.")]
 Skills = Annotated[
     list[str] | None,
-    typer.Option("--skill", metavar="NAME", help="A skill that a worker is told about; all by default."),
+    typer.Option("--skill", metavar="NAME", help="A skill the worker is told about; all by default."),
 ]
 Timezone = Annotated[
-    str, typer.Option("--timezone", metavar="ZONE", help="Where the user's clock stands: Europe/Zurich.")
+    str, typer.Option("--timezone", metavar="ZONE", help="The user's time zone, such as Europe/Zurich.")
 ]
-Platform = Annotated[str, typer.Option("--platform", metavar="NAME", help="Where the user is: slack.")]
-Actions = Annotated[
-    list[str] | None, typer.Option("--action", metavar="NAME", help="Something that can be done on the platform.")
+Platform = Annotated[
+    str, typer.Option("--platform", metavar="NAME", help="The platform the user is on, such as slack.")
 ]
+Actions = Annotated[list[str] | None, typer.Option("--action", metavar="NAME", help="An action the platform offers.")]
 Data = Annotated[
-    list[str] | None, typer.Option("--data", metavar="NAME=VALUE", help="What a program has to say about the message.")
+    list[str] | None, typer.Option("--data", metavar="NAME=VALUE", help="A fact that a program adds to the message.")
 ]
 
 EXAMPLES = """
@@ -82,10 +87,10 @@ def assemble(
     json: Json = False,
     require_trusted: RequireTrusted = False,
 ) -> None:
-    """Print what would go to a model: system prompt, tools, messages. Nothing is written, and no model is called.
+    """Print what would be sent to a model: system prompt, tools, messages. Nothing is written, and no model is called.
 
-    --dialect prints the body of an API's call; --json everything that is known about it: where each piece comes from,
-    what was left out and why, what it takes. Exits with 1 if it does not fit into the model's window.
+    --dialect prints the body of an API call. --json prints everything known about the request: where each piece comes
+    from, what was left out and why, and what it takes. Exits with 1 if the request does not fit the model's window.
     """
     from nexus_core.cli.request.shown import print_request, require_dialect  # noqa: PLC0415 - not for completion
 
@@ -100,7 +105,7 @@ def assemble(
         loaded = nexus.load()
         shell.review(loaded, require_trusted=require_trusted)
         context = _assembled(shell, nexus, asked, json=json)
-        print_request(shell, nexus, loaded.settings, context, dialect, json=json)
+        print_request(shell, nexus, loaded.settings, context, dialect, json=json, active=loaded.active)
 
 
 def _assembled(shell: CommandShell, nexus: Nexus, asked: Asked, *, json: bool) -> AssembledContext:

@@ -18,24 +18,26 @@ app = typer.Typer()
 
 A = Annotated[
     str | None,
-    typer.Argument(metavar="[A]", help="A step, a session, a file or a model.", autocompletion=session_labels),
+    typer.Argument(metavar="[A]", help="A step, session, file or model.", autocompletion=session_labels),
 ]
 B = Annotated[
     str | None,
     typer.Argument(
-        metavar="[B]", help="What came after it; the last call of A by default.", autocompletion=session_labels
+        metavar="[B]",
+        help="What to compare it with, the later one; by default, the last call of A.",
+        autocompletion=session_labels,
     ),
 ]
 Check = Annotated[
     bool,
-    typer.Option("--check", help="Exit with 1 if there is a difference; without B, A or this directory is made again."),
+    typer.Option("--check", help="Exit with 1 if they differ; without B, compare A, or this directory, with itself."),
 ]
 
 EXAMPLES = """
 \b
 Examples:
   nexus diff auth-bug         the last two calls of a session: why the cache broke
-  nexus diff --check          whether everything here is the same each time it is put together
+  nexus diff --check          whether the request of this directory is the same every time
 """
 
 
@@ -49,11 +51,11 @@ def diff(
     ledger: LedgerUrl = "",
     json: Json = False,
 ) -> None:
-    """Say by what two requests differ first, which file or plugin is to blame, and how many tokens are billed again.
+    """Show where two requests first differ, which file or plugin is to blame, and how many tokens are billed again.
 
-    A step is what was sent before that reply; a session or a model what would be sent now (model:NAME is one that
-    nobody knows), a model beside a session what it would be sent in that; a file what `nexus assemble` has printed, or
-    any API's request. Nothing is written.
+    A step stands for what was sent before that reply. A session or a model stands for what would be sent now; write
+    model:NAME for an unknown model. A model next to a session is what that model would be sent in it. A file is what
+    `nexus assemble` has printed, or a request of any API. Nothing is written.
     """
     from nexus_core.cli.request.compared import facts_of, print_compared  # noqa: PLC0415 - not for completion
     from nexus_core.cli.request.comparing import compare_again, compare_two  # noqa: PLC0415 - as above

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from nexus_core.cli.shell import CommandShell
     from nexus_core.nexus import Nexus
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nexus_core.values.finding import Finding
     from nexus_core.values.message import Message
     from nexus_core.values.settings import Settings
+    from nexus_core.values.trust import ActivePart
 
 
 def require_dialect(name: str) -> None:
@@ -32,7 +33,14 @@ def require_dialect(name: str) -> None:
 
 
 def print_request(
-    shell: CommandShell, nexus: Nexus, settings: Settings, context: AssembledContext, dialect: str, *, json: bool
+    shell: CommandShell,
+    nexus: Nexus,
+    settings: Settings,
+    context: AssembledContext,
+    dialect: str,
+    *,
+    json: bool,
+    active: Iterable[ActivePart] | None = None,
 ) -> None:
     """Print a request; what a person should know about it goes to standard error.
 
@@ -43,6 +51,7 @@ def print_request(
         context: The request.
         dialect: The API whose call is printed; "" for a reader.
         json: Whether everything is printed that is known.
+        active: What projects want to start, connect to or set; `--json` lists what of it is off.
     """
     context = replace(context, findings=(*context.findings, *_remarks(nexus, settings, context, dialect)))
     for finding in context.findings:
@@ -50,7 +59,7 @@ def print_request(
     if json:
         from nexus_core.cli.request.facts import facts_of  # noqa: PLC0415 - only with --json
 
-        shell.console.json(facts_of(context, dialect))
+        shell.console.json(facts_of(context, dialect) | _skipped(active))
         return
     if dialect:
         shell.console.json(context.to(dialect))
@@ -65,6 +74,14 @@ def _remarks(nexus: Nexus, settings: Settings, context: AssembledContext, dialec
     from nexus_core.cli.request.remarks import remarks_on  # noqa: PLC0415 - most want to read it
 
     return tuple(remarks_on(nexus, settings, context, dialect))
+
+
+def _skipped(active: Iterable[ActivePart] | None) -> dict[str, object]:
+    if active is None:
+        return {}
+    from nexus_core.trust.mentioning import left_off  # noqa: PLC0415 - only with --json
+
+    return {"skipped": left_off(active)}
 
 
 def _print(shell: CommandShell, context: AssembledContext) -> None:

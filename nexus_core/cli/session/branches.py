@@ -85,7 +85,7 @@ class Tree(NamedTuple):
 
     Attributes:
         root: The first branch, by its id.
-        branches: All branches, the first one first, then as they were begun.
+        branches: All branches, each behind the one it left.
         labels: The sessions that point into it.
         maker: The session whose worker it is; "" for none.
     """
@@ -112,10 +112,15 @@ def find_trees(ledger: Ledger, records: Sequence[SessionRecord]) -> tuple[list[T
                 makers[root] = makers.get(root) or maker_of(ledger, record)
                 break
     members: dict[str, list[Branch]] = defaultdict(list)
-    for name in sorted(branches):
-        members[branches[name].root].append(branches[name])
+    for branch in sorted(branches.values(), key=_beginning):
+        members[branch.root].append(branch)
     trees = [Tree(root, tuple(members[root]), tuple(names), makers[root]) for root, names in labels.items()]
     return trees, damaged
+
+
+def _beginning(branch: Branch) -> tuple[int, int, str]:
+    """What sorts branches: how far down the tree they begin, then when; a clock that went back reorders no tree."""
+    return branch.first.position, branch.first.created, branch.id
 
 
 def with_workers(trees: Sequence[Tree], label: str) -> list[Tree]:

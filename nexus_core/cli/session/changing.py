@@ -21,7 +21,7 @@ New = Annotated[str, typer.Argument(metavar="NEW", help="A name that no session 
 At = Annotated[
     str, typer.Option("--at", metavar="TURN", help="A closed turn, or the step that ended it; the last by default.")
 ]
-Undo = Annotated[bool, typer.Option("--undo", help="Take it back into use.")]
+Undo = Annotated[bool, typer.Option("--undo", help="Restore it.")]
 
 FORK_EXAMPLES = """
 \b
@@ -92,11 +92,11 @@ def archive(
             what, changed = f"{record.label} is {'in use' if undo else 'archived'} already.", record
         elif dry_run:
             what, changed = (
-                f"Would {'take back' if undo else 'archive'} {record.label}.",
+                f"Would {'restore' if undo else 'archive'} {record.label}.",
                 replace(record, status=status),
             )
         else:
-            what = f"{'Took back' if undo else 'Archived'} {record.label}."
+            what = f"{'Restored' if undo else 'Archived'} {record.label}."
             changed = nexus.ledger.update(record.label, status=status)
     _report(ctx, what, changed, json=json)
 

@@ -58,7 +58,7 @@ LINES = {
     "pin": "Keep a step as it is when the rest is summarised.",
     "fork": "Begin a new session where a turn of another ended.",
     "rename": "Give a session another name.",
-    "archive": "Put a session away, or take it back into use.",
+    "archive": "Put a session away, or restore it.",
     "import": "Bring conversations of other programs into the ledger.",
     "export": "Write a session into a file.",
     "verify": "Say what is not as it was recorded.",

@@ -31,7 +31,8 @@ def print_report(shell: CommandShell, label: str, report: CompactionReport | Non
         shell.console.json({"schema": 1, "session": label, "compaction": None if report is None else _facts(report)})
         return
     if report is None:
-        shell.console.message(visible_line(f"There is nothing to summarise in {label}."))
+        stays = "The newest turns stay as they are (compaction.keep_turns, 3 by default)."
+        shell.console.message(visible_line(f"There is nothing to summarise in {label}. {stays}"))
         return
     for name, what in report.failures:
         shell.console.warning(visible_line(f"{name} {what}"))

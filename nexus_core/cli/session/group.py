@@ -42,8 +42,8 @@ class SessionGroup(TyperGroup):
             return super().resolve_command(ctx, args)
         if name in _DELETING:
             hint = (
-                "`nexus session archive LABEL` puts a session away; to be rid of what was said, move the others into a"
-                " new ledger: 'Get rid of a secret' in docs/how-to/keep-a-session.md"
+                "`nexus session archive LABEL` puts a session away; `nexus session copy NEW --without LABEL` makes a"
+                " ledger without it, see 'Get rid of a secret' in docs/how-to/keep-a-session.md"
             )
             raise UsageError("nothing is ever deleted from a ledger", hint=hint)
         raise UnknownNameError("command", name, self.commands)

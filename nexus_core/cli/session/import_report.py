@@ -157,7 +157,7 @@ def _told(outcome: Outcome) -> Iterator[str]:
         yield f"{outcome.file}: {transcript.format}, {entries}: {', '.join(found)}"
     if outcome.repaired:
         listed = ", ".join(f"{number:,} {code}" for code, number in outcome.repaired.items())
-        yield f"{outcome.file}: put right whenever it is sent: {listed}"
+        yield f"{outcome.file}: repaired each time it is sent: {listed}"
     for row in outcome.rows:
         if row.is_open and row.what != "same":
             record = f"nexus session record {quote(row.label)}"

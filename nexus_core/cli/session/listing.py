@@ -33,8 +33,8 @@ _DEEPEST = 5
 def list_sessions(
     ctx: typer.Context,
     *,
-    everything: Annotated[bool, typer.Option("--all", help="Those that are archived, too.")] = False,
-    archived: Annotated[bool, typer.Option("--archived", help="Only those that are archived.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Archived sessions, too.")] = False,
+    archived: Annotated[bool, typer.Option("--archived", help="Only archived sessions.")] = False,
     ledger: LedgerUrl = "",
     json: Json = False,
 ) -> None:

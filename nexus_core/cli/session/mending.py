@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core.cli.exits import FINDINGS
+from nexus_core.cli.ledger import session_labels
 from nexus_core.cli.options import DryRun, Json  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.cli.session.group import LedgerUrl, app, ledger_url, open_nexus
 from nexus_core.errors import LedgerError, UnreachableError
@@ -15,7 +16,7 @@ from nexus_core.text.console import counted
 from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from nexus_core.cli.shell import CommandShell
     from nexus_core.history.ledger.ledger import StoreLedger
@@ -24,8 +25,12 @@ if TYPE_CHECKING:
     from nexus_core.values.finding import Finding
     from nexus_core.values.ledger import Ledger
 
-Target = Annotated[
-    str, typer.Argument(metavar="NEW", help="A file that is not there yet, or the url of an empty ledger.")
+Target = Annotated[str, typer.Argument(metavar="NEW", help="A new file, or the URL of an empty ledger.")]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--without", metavar="LABEL", help="A session to leave out, with its workers.", autocompletion=session_labels
+    ),
 ]
 
 VERIFY_EXAMPLES = """
@@ -44,7 +49,7 @@ COPY_EXAMPLES = """
 \b
 Examples:
   nexus session copy postgresql://nexus@db.example.org/nexus
-  nexus session copy backup.db --ledger postgresql://nexus@db.example.org/nexus
+  nexus session copy clean.db --without auth-bug
 """
 
 
@@ -70,7 +75,7 @@ def verify(ctx: typer.Context, *, ledger: LedgerUrl = "", json: Json = False) ->
     else:
         _print(shell, findings)
         seen = counted(looked_at, "step") + ("" if sessions is None else f" and {counted(sessions, 'session')}")
-        found = counted(len(findings), "finding") if findings else "all as it was recorded"
+        found = counted(len(findings), "finding") if findings else "everything is as it was recorded"
         shell.console.message(f"Looked at {seen} in {url}: {found}.")
         if findings:
             where = f" --ledger {visible_line(without_secret(ledger))}" if ledger else ""
@@ -93,35 +98,54 @@ def repair(
 
 @app.command(epilog=COPY_EXAMPLES)
 def copy(
-    ctx: typer.Context, new: Target, *, dry_run: DryRun = False, ledger: LedgerUrl = "", json: Json = False
+    ctx: typer.Context,
+    new: Target,
+    *,
+    without: Without = None,
+    dry_run: DryRun = False,
+    ledger: LedgerUrl = "",
+    json: Json = False,
 ) -> None:
     """Copy everything into a new ledger, from a file to a server or back, with every id and every digest.
 
     The old one stays as it is. What is damaged in it is named and left out, as by `repair`; it exits with 1 then.
+    --without leaves a session out, and everything that only it leads to: the way to get rid of one.
     """
-    _save(ctx, new, dry_run=dry_run, ledger=ledger, json=json)
+    _save(ctx, new, without=without or (), dry_run=dry_run, ledger=ledger, json=json)
 
 
-def _save(ctx: typer.Context, new: str, *, dry_run: bool, ledger: str, json: bool) -> None:
+def _save(
+    ctx: typer.Context, new: str, *, without: Collection[str] = (), dry_run: bool, ledger: str, json: bool
+) -> None:
     shell: CommandShell = ctx.obj
     with open_nexus(ctx, ledger) as nexus:
         old = _repairable(nexus.ledger)
         target = _target(nexus, new, dry_run=dry_run)
         try:
             with shell.console.progress(1) as progress:
-                rebuilt = old.repair(target, advance=progress.advance)
+                rebuilt = old.repair(target, advance=progress.advance, without=without)
         finally:
             target.close()
     where = without_secret(ledger_url(shell.cwd, new) or "")
     if json:
         facts = {"turns": rebuilt.turns, "steps": rebuilt.steps, "sessions": rebuilt.sessions, "blobs": rebuilt.blobs}
         document = {"schema": 1, "ledger": without_secret(old.url), "new": where, "dry_run": dry_run, "saved": facts}
-        shell.console.json(document | {"lost": _facts(rebuilt.lost)})
+        left_out = {"left_out": [*rebuilt.left_out], "sharing": [*rebuilt.sharing]}
+        shell.console.json(document | {"lost": _facts(rebuilt.lost), **left_out})
     else:
         _print(shell, rebuilt.lost)
         shell.console.message(f"{'Would save' if dry_run else 'Saved'} {_saved(rebuilt)} in {where}.")
+        _tell_left_out(shell, rebuilt)
     if rebuilt.lost:
         raise typer.Exit(FINDINGS)
+
+
+def _tell_left_out(shell: CommandShell, rebuilt: Rebuilt) -> None:
+    if rebuilt.left_out:
+        shell.console.message(visible_line(f"Left out: {', '.join(rebuilt.left_out)}."))
+    if rebuilt.sharing:
+        shared = f"steps that are also part of {', '.join(rebuilt.sharing)} are still there"
+        shell.console.warning(visible_line(f"{shared}; to get rid of them, add --without for each of these sessions"))
 
 
 def _sessions_in(ledger: Ledger) -> int | None:

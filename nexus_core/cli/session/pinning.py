@@ -22,7 +22,7 @@ Step = Annotated[
         help="What stays, by the id of its step or some characters of that. Without it, all are listed.",
     ),
 ]
-Remove = Annotated[bool, typer.Option("--remove", help="Let go of it.")]
+Remove = Annotated[bool, typer.Option("--remove", help="Unpin it.")]
 
 EXAMPLES = """
 \b
@@ -90,5 +90,5 @@ def _state(nexus: Nexus, label: str) -> State:
 def _told(step: str, label: str, *, remove: bool, changed: bool, dry_run: bool) -> str:
     if not changed:
         return f"Step {step} of {label} is {'not pinned' if remove else 'pinned already'}."
-    verb = ("Would let go of" if dry_run else "Let go of") if remove else "Would pin" if dry_run else "Pinned"
+    verb = ("Would unpin" if dry_run else "Unpinned") if remove else "Would pin" if dry_run else "Pinned"
     return f"{verb} step {step} of {label}."

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nexus_core.session.session import Session
     from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.finding import Finding
+    from nexus_core.values.request import Mode
 
 
 class Options(NamedTuple):
@@ -38,6 +39,7 @@ class Options(NamedTuple):
     interrupted: bool
     model: str
     tools: str
+    mode: str
     api: str
     dry_run: bool
     json: bool
@@ -70,7 +72,8 @@ def record_given(shell: CommandShell, nexus: Nexus, options: Options) -> None:
         tools = read_tools(shell.cwd, options.tools) if options.tools else None
         if not given or not _begins(given[0]):
             find_session(nexus.ledger, options.label)
-        session = nexus.session(options.label, model=options.model or None, tools=tools)
+        mode = cast("Mode | None", options.mode or None)  # another word is refused by the session
+        session = nexus.session(options.label, model=options.model or None, tools=tools, mode=mode)
     except NexusError as error:
         if options.json:
             shell.console.json({"schema": 1, "session": options.label, "recorded": [], "error": _told(error)})
@@ -101,11 +104,11 @@ def _read(directory: Path, options: Options) -> list[GivenItem]:
     first, last = given[0].item, given[-1].item
     if options.interrupt:
         if not isinstance(first, Ask):
-            raise UsageError("--interrupt is about a user's message", hint="the first thing in FILE is none")
+            raise UsageError("--interrupt goes with a user's message", hint="the first item in FILE is not one")
         given[0] = given[0]._replace(item=first._replace(interrupt=True))
     if options.interrupted:
         if not isinstance(last, Keep) or last.what != "reply":
-            raise UsageError("--interrupted is about a reply", hint="the last thing in FILE is none")
+            raise UsageError("--interrupted goes with a reply", hint="the last item in FILE is not one")
         given[-1] = given[-1]._replace(item=last._replace(interrupted=True))
     return given
 
@@ -199,7 +202,7 @@ def _print_plan(shell: CommandShell, options: Options, given: list[GivenItem]) -
         return
     for each in plan:
         shell.console.text(visible_line(f"{each['where']}: {each['what']}"))
-    shell.console.message(f"Would record {len(plan)}; whether the session expects them was not looked at.")
+    shell.console.message(f"Would record {len(plan)}; whether the session expects them was not checked.")
 
 
 def _what(given: GivenItem) -> str:

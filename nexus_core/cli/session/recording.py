@@ -9,12 +9,15 @@ import typer
 from nexus_core.cli.options import DryRun, Json, Tools, dialect_names, model_option
 from nexus_core.cli.session.group import Label, LedgerUrl, app, open_session
 from nexus_core.errors import UnknownNameError, UsageError
+from nexus_core.values.request import MODES
 
 _SPEAKERS = ("user", "assistant")
 
 File = Annotated[
     str | None,
-    typer.Argument(metavar="[FILE]", help="What to record; - is standard input. Without it, only the state is told."),
+    typer.Argument(
+        metavar="[FILE]", help="What to record; - is standard input. Without it, only print where the session stands."
+    ),
 ]
 As = Annotated[
     str,
@@ -29,6 +32,15 @@ Interrupted = Annotated[
     bool, typer.Option("--interrupted", help="The reply was cut off; without FILE, the open turn is given up.")
 ]
 ModelName = Annotated[str, model_option("Whom the session asks from now on.")]
+Driven = Annotated[
+    str,
+    typer.Option(
+        "--mode",
+        metavar="MODE",
+        help="How the agent is driven from now on: repl (by a person), server (by programs).",
+        autocompletion=lambda: [*MODES],
+    ),
+]
 To = Annotated[
     str,
     typer.Option(
@@ -60,6 +72,7 @@ def record(
     interrupted: Interrupted = False,
     model: ModelName = "",
     tools: Tools = "",
+    mode: Driven = "",
     to: To = "",
     dry_run: DryRun = False,
     ledger: LedgerUrl = "",
@@ -85,6 +98,7 @@ def record(
         interrupted=interrupted,
         model=model,
         tools=tools,
+        mode=mode,
         api=to,
         dry_run=dry_run,
         json=json,
@@ -99,9 +113,9 @@ def _require_sense(file: str | None, speaker: str, call: str, *, failed: bool) -
     if speaker and call:
         raise UsageError("--as and --call say different things about FILE", hint="leave out one of them")
     if (speaker or call) and file is None:
-        raise UsageError("there is no FILE that --as or --call could be about", hint="- is standard input")
+        raise UsageError("--as and --call need a FILE", hint="- is standard input")
     if failed and not call:
-        raise UsageError("--error says that a tool failed", hint="name the call: --call CALL --error")
+        raise UsageError("--error goes with --call", hint="name the call: --call CALL --error")
 
 
 def _require_api(to: str, *, json: bool) -> None:
@@ -110,4 +124,4 @@ def _require_api(to: str, *, json: bool) -> None:
     if to:
         dialect(to)
         if not json:
-            raise UsageError("the request is printed as a part of JSON", hint="--to API --json")
+            raise UsageError("--to prints the request as a part of JSON", hint="--to API --json")

@@ -22,9 +22,9 @@ _MOST, _FEWEST = 1_000, 40
 _TOLD = 4_000
 """Characters around what was found, in JSON."""
 
-Sought = Annotated[str, typer.Argument(metavar="TEXT", help="What was said, as it was written.")]
+Sought = Annotated[str, typer.Argument(metavar="TEXT", help="The text to find, exactly as it was written.")]
 Within = Annotated[str, session_option("Only in this session; in all of them by default.")]
-Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=_MOST, help="So many of the newest findings.")]
+Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=_MOST, help="How many of the newest matches.")]
 
 EXAMPLES = """
 \b
@@ -68,7 +68,7 @@ def search(
     elif hits:
         _print(shell, hits, text)
     else:
-        shell.console.message("Nobody said that.")
+        shell.console.message("Nothing found.")
     tell_damage(shell, damaged)
 
 

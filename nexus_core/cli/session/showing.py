@@ -23,7 +23,7 @@ Step = Annotated[
 ]
 Turns = Annotated[
     int | None,
-    typer.Option("--turns", metavar="N", min=0, help=f"So many of the newest turns; {_TURNS} by default."),
+    typer.Option("--turns", metavar="N", min=0, help=f"How many of the newest turns; {_TURNS} by default."),
 ]
 Everything = Annotated[bool, typer.Option("--all", help="All turns.")]
 

@@ -75,7 +75,7 @@ def tree(
         elif label is None:
             shell.console.message(f"No sessions in {without_secret(nexus.ledger.url)}.")
         else:
-            shell.console.message("Nothing was said in it yet.")
+            shell.console.message("Nothing has been said in it yet.")
         tell_damage(shell, damaged)
 
 

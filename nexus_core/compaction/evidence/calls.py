@@ -31,8 +31,8 @@ _PATCHED = re.compile(
     r"^(?:\*\*\* (?:Update|Add|Delete) File: |\*\*\* Move to: |\+\+\+ b/)(\S[^\n\t]{0,259})", re.MULTILINE
 )
 _EXIT = re.compile(
-    r"\b(?:exit(?:ed)?[ _-]?(?:with )?(?:code|status)?|return ?code|status code)\"?[ ]{0,2}[:=]?[ ]{0,2}(?:of )?"
-    r"(-?\d{1,5})\b",
+    r"\b(?:exit(?:ed)?[ _-]?(?:with )?(?:status code|code|status)|exited(?: with)?|return ?code)"
+    r"\"?[ ]{0,2}[:=]?[ ]{0,2}(?:of )?(-?\d{1,5})\b",
     re.IGNORECASE,
 )
 _ENDS = 2000

@@ -106,8 +106,7 @@ class _Collected:
         running = self.running.get(result.call_id)
         if running:
             known = self.facts["command", running.popleft()]
-            note = exit_of(result) or known.note
-            self.facts["command", known.text] = replace(known, note=note)
+            self.facts["command", known.text] = replace(known, note=exit_of(result))
 
     def add(self, found: Found, step: str, position: int) -> None:
         known = self.facts.get(found.key)
@@ -161,10 +160,8 @@ def _joined(earlier: Fact, later: Fact) -> Fact:
 
 
 def _note(earlier: Fact, later: Fact) -> str:
-    """What is said of a fact: a file that was changed stays so; of a command, how it ended last."""
-    if later.kind == "path":
-        return min(earlier.note, later.note, key=_strength)
-    return later.note or earlier.note
+    """What is said of a fact: a file that was changed stays so; of a command, how it ended last, if that is known."""
+    return min(earlier.note, later.note, key=_strength) if later.kind == "path" else later.note
 
 
 def _strength(note: str) -> int:

@@ -19,10 +19,19 @@ MOST = 50
 LONGEST = 300
 """Characters of a fact."""
 
-_URL = re.compile(
-    r"\b(?:https?|wss?|ftp|ssh|git|s3|gs|file|postgresql|postgres|mysql|redis|mongodb)://[^\s\"'`<>\\^{}|]++"
+UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+"""Letters of Chinese, Japanese and Korean, which may stand beside a path or a number without a blank between them."""
+_MARKS = (
+    "\u2018-\u201f\u3000-\u303f\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"  # their punctuation, and quotes
 )
-_WORD = re.compile(r"[^\s\"'`<>|(){}\[\],;=]{3,}+")
+_LETTER = rf"[^\W{UNSPACED}]"
+_BORDER = re.compile(rf"(?<=[{UNSPACED}])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?=[{UNSPACED}])")
+
+_URL = re.compile(
+    rf"(?<!{_LETTER})(?:https?|wss?|ftp|ssh|git|s3|gs|file|postgresql|postgres|mysql|redis|mongodb)://"
+    rf"(?:[^\s\"'`<>\\^{{}}|{_MARKS}{UNSPACED}]|(?<![A-Za-z0-9])[{UNSPACED}])++"
+)
+_WORD = re.compile(rf"[^\s\"'`<>|(){{}}\[\],;={_MARKS}]{{3,}}+")
 _LINE_NUMBER = re.compile(r"(?::\d{1,7}){1,2}$")
 _ENDS = ".,:;!?*"
 
@@ -33,8 +42,9 @@ _UNITS = (
     "|failed|passed|errors?|USD|EUR|GBP|x"
 )
 _NUMBER = re.compile(
-    r"(?<![\w.,/:#-])(?:[$€£][ ]?\d(?:[\d,]{0,14}\d)?(?:\.\d{1,6})?(?:[kKMB]\b)?"
-    rf"|[-+]?\d[\d,_]{{0,15}}(?:\.\d{{1,9}})?[ \u00a0]?(?:{_UNITS})(?![\w/%])|[Pp]ort[ ]\d{{2,5}}\b)"
+    rf"(?<!{_LETTER})(?<![.,/:#-])(?:[$€£][ ]?\d(?:[\d,]{{0,14}}\d)?(?:\.\d{{1,6}})?(?:[kKMB]\b)?"
+    rf"|[-+]?\d[\d,_]{{0,15}}(?:\.\d{{1,9}})?[ \u00a0]?(?:{_UNITS})(?!{_LETTER}|[/%])"
+    rf"|[Pp]ort[ ]\d{{2,5}}(?!{_LETTER}))"
 )
 
 # Where an error may be, and whether a line is one.
@@ -191,7 +201,10 @@ def _is_opaque(word: str, digits: int) -> bool:
 def _find_words(text: str) -> Iterator[tuple[FactClass, str]]:
     counts: dict[FactClass, int] = {"path": 0, "identifier": 0}
     seen: set[str] = set()
-    for word in dict.fromkeys(_WORD.findall(text)):
+    words = dict.fromkeys(_WORD.findall(text))
+    if not text.isascii():
+        words = dict.fromkeys(part for word in words for part in _BORDER.split(word))
+    for word in words:
         if word.isalpha() or len(word) > LONGEST or "://" in word:
             continue
         bare = word.strip("*_").rstrip(_ENDS)

@@ -53,7 +53,7 @@ class PartialCall:
 def _put(arguments: Block, path: str, value: object) -> None:
     matches = list(_STEP.finditer(path))
     if not matches or len(matches) > DEEPEST or "$" + "".join(match.group() for match in matches) != path:
-        raise MessageError(f"this is no path into arguments: {shown(path)}", path="partialArgs")
+        raise MessageError(f"not a path into the arguments: {shown(path)}", path="partialArgs")
     steps = [_step(match) for match in matches]
     holder: list[Any] | Block = arguments
     for step, following in pairwise(steps):

@@ -65,7 +65,7 @@ def content_of(value: Any) -> Block:  # noqa: ANN401 - JSON has many types
     block = mapping_of(value)
     if "content" in block and "parts" not in block:  # read as empty, what it says would be lost without a word
         hint = "Gemini has `parts`; this looks like a message of another API, which another dialect reads"
-        raise MessageError("there is 'content' in the place of 'parts'", path="content", hint=hint)
+        raise MessageError("there is 'content' instead of 'parts'", path="content", hint=hint)
     if "role" in block or "parts" in block:
         return block
     part = _part_of(block)

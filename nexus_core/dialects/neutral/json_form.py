@@ -205,7 +205,7 @@ def _word(words: Sequence[str], given: object, path: str = "") -> str:
         return given
     listed = ", ".join(word or '""' for word in words)
     hint = (did_you_mean(given, words) if isinstance(given, str) else "") or f"one of {listed}"
-    raise MessageError(f"unknown word: {named(given)}", path=path, hint=hint)
+    raise MessageError(f"unknown value: {named(given)}", path=path, hint=hint)
 
 
 _ELEMENTS: dict[str, Callable[[Any], object]] = {

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.dialects.fields import at
-from nexus_core.dialects.transcripts.lines import not_json, require_shallow
+from nexus_core.dialects.transcripts.lines import TOO_MUCH, not_json, require_shallow
 from nexus_core.errors import MessageError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def parse_document(text: str, name: str) -> Any:  # noqa: ANN401 - JSON has many
     except json.JSONDecodeError as error:
         raise MessageError(not_json(error), path=place(name, error.lineno)) from None
     except (ValueError, RecursionError):
-        raise MessageError("nothing that JSON is used for", path=name) from None
+        raise MessageError(TOO_MUCH, path=name) from None
     if isinstance(value, dict | list):
         with at(name):
             require_shallow(value)

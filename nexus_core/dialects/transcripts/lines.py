@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from nexus_core.dialects.transcripts.account import Account
 
 
+TOO_MUCH = "nested too deeply, or a number with thousands of digits"
+"""Why Python reads no further, though it is JSON so far."""
+
+
 class Record(NamedTuple):
     """A line and the object that stands on it."""
 
@@ -64,7 +68,8 @@ def objects_in(value: object) -> list[dict[str, Any]]:
 
 def not_json(error: json.JSONDecodeError) -> str:
     """What is wrong with a line, and where in it."""
-    return f"not JSON: {error.msg[:1].lower()}{error.msg[1:]} at column {error.colno}"
+    what = error.msg.removesuffix(" at")  # some end so
+    return f"not JSON: {what[:1].lower()}{what[1:]} at column {error.colno}"
 
 
 def require_shallow(value: dict[str, Any] | list[Any]) -> None:
@@ -94,8 +99,8 @@ def _parsed(number: int, line: str) -> Record | _Unread:
         value = json.loads(line)
     except json.JSONDecodeError as error:
         return _Unread(number, line.rstrip("\r\n"), not_json(error), is_torn=True)
-    except (ValueError, RecursionError):  # a number with thousands of digits; nested without end
-        return _Unread(number, line.rstrip("\r\n"), "nothing that JSON is used for")
+    except (ValueError, RecursionError):
+        return _Unread(number, line.rstrip("\r\n"), TOO_MUCH)
     if not isinstance(value, dict):
         return _Unread(number, line.rstrip("\r\n"), f"expected an object, not {named(value)}")
     return Record(number, value)

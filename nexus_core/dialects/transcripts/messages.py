@@ -125,7 +125,13 @@ def _transcript(
         for message, line, value in zip(messages, lines, values, strict=True)
     )
     return Transcript(
-        format=FORMAT, api=api, entries=entries, report=account.report(), metadata=account.metadata, **beside
+        format=FORMAT,
+        api=api,
+        entries=entries,
+        report=account.report(),
+        asked=model,
+        metadata=account.metadata,
+        **beside,
     )
 
 

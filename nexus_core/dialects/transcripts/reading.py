@@ -55,6 +55,11 @@ def read_transcript(source: str | Iterable[str], name: str = "") -> Transcript:
     return _read_lines(lines, name)
 
 
+def is_session_line(value: dict[str, Any]) -> bool:
+    """Whether a line is surely of a session that a program keeps, in which messages are inside of other things."""
+    return any(recognises(value) for recognises, _ in _READERS if recognises is not messages.recognises)
+
+
 def _split(text: str) -> list[str]:
     # Only a line feed ends a line of JSON; other signs that Python takes for one may stand in its texts.
     lines = text.removeprefix("\ufeff").split("\n")
@@ -69,7 +74,7 @@ def _read_lines(lines: Sequence[str], name: str) -> Transcript:
             if recognises(record.value):
                 return read(records, account)
     first = records[0].number if records else 1
-    raise MessageError("no transcript, as far as Nexus knows", path=place(name, first), hint=_KNOWN)
+    raise MessageError("not a transcript that Nexus knows", path=place(name, first), hint=_KNOWN)
 
 
 def _read_document(lines: Sequence[str], written: Sequence[str], name: str) -> Transcript | None:
@@ -86,7 +91,7 @@ def _read_document(lines: Sequence[str], written: Sequence[str], name: str) -> T
     if isinstance(value, list):
         return _read_listed(text, value, account)
     if not isinstance(value, dict):
-        raise MessageError("no transcript, as far as Nexus knows", path=place(name, 1), hint=_KNOWN)
+        raise MessageError("not a transcript that Nexus knows", path=place(name, 1), hint=_KNOWN)
     return _read_object(text, value, account, None)
 
 
@@ -110,7 +115,7 @@ def _read_listed(text: str, values: list[Any], account: Account) -> Transcript:
     (start,) = elements(text)
     found = _read_object(text, values[0], account, start)
     if found is None:
-        raise MessageError("no transcript, as far as Nexus knows", path=place(account.name, 1), hint=_KNOWN)
+        raise MessageError("not a transcript that Nexus knows", path=place(account.name, 1), hint=_KNOWN)
     return found
 
 

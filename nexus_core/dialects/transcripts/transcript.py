@@ -160,6 +160,7 @@ class Transcript:
         cwd: The directory in which it began, as the program calls it; "" where it does not say.
         system: Instructions that stand beside the messages.
         tools: What the model could ask for.
+        asked: The model that a request is for, which need not have answered yet.
         branches: Everything else that was said.
         compactions: Those on the main path, oldest first.
         metadata: All other lines, as they stand.
@@ -174,6 +175,7 @@ class Transcript:
     cwd: str = ""
     system: tuple[Message, ...] = ()
     tools: tuple[Tool, ...] = ()
+    asked: str = ""
     branches: tuple[Branch, ...] = ()
     compactions: tuple[Compaction, ...] = ()
     metadata: tuple[Line, ...] = ()
@@ -193,5 +195,5 @@ class Transcript:
 
     @property
     def model(self) -> str:
-        """Who answered last; "" when nobody is named."""
-        return next((entry.model for entry in reversed(self.entries) if entry.model), "")
+        """Who answered last, else who is asked; "" when nobody is named."""
+        return next((entry.model for entry in reversed(self.entries) if entry.model), self.asked)

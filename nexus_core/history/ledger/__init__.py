@@ -9,7 +9,7 @@ store.py         what a place to keep rows must be able to do
 ledger.py        StoreLedger: the rules of a ledger, over any such place; growing.py: where a step goes
 reading.py       threads and searches; searching.py: what was found, in words without secrets
 verifying.py     what was changed, deleted, reordered or damaged
-rebuilding.py    a new ledger of what is whole in a damaged one
+rebuilding.py    a new ledger of what is whole in a damaged one; leaving_out.py: without some sessions
 turns_kept.py    which turns that are; steps_joined.py: their steps, over gaps; sessions_kept.py: where sessions stand
 memory.py        MemoryLedger: `memory:`, for tests and for what may be forgotten
 opening.py       the ledger of a url

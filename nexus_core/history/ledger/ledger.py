@@ -18,7 +18,7 @@ from nexus_core.history.ledger.texts import clean, label_of, write_json
 from nexus_core.values.ledger import SessionRecord, SessionStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from nexus_core.history.ledger.growing import Draft
     from nexus_core.history.ledger.rebuilding import Rebuilt
@@ -129,8 +129,7 @@ class StoreLedger:
             raise UnknownNameError("status", str(status), get_args(SessionStatus))
         text = None if data is None else write_json(dict(data))
         label = clean(label)
-        moment = self._now() if updated is None else updated
-        return _record(self.store.write(partial(self._update, label, status, text, moment), session=label))
+        return _record(self.store.write(partial(self._update, label, status, text, updated), session=label))
 
     def rename(self, label: str, new: str) -> SessionRecord:
         """Another name; the old one stays as an alias."""
@@ -181,19 +180,24 @@ class StoreLedger:
 
         return verify(self.store, advance)
 
-    def repair(self, target: StoreLedger, *, advance: Callable[[float], None] = _unwatched) -> Rebuilt:
+    def repair(
+        self, target: StoreLedger, *, advance: Callable[[float], None] = _unwatched, without: Collection[str] = ()
+    ) -> Rebuilt:
         """Put every turn that is whole into another ledger, which must be empty; this one is left as it is.
 
         Args:
             target: The new ledger.
             advance: Called with shares of the work, which together are 1.
+            without: Sessions to leave out, with their workers and all that only they lead to.
 
         Raises:
-            LedgerError: There is something in the target already, or nothing is whole in this one.
+            LedgerError: There is something in the target already, or nothing is whole in this one; or sessions are to
+                be left out of one that is damaged.
+            UnknownNameError: There is no such session to leave out.
         """
         from nexus_core.history.ledger.rebuilding import rebuild  # noqa: PLC0415 - as above
 
-        return rebuild(self.store.salvage(), target.store, advance)
+        return rebuild(self.store.salvage(), target.store, advance, [clean(label) for label in without])
 
     def close(self) -> None:
         """Let go of the file or the connection; a second call does nothing."""
@@ -266,12 +270,12 @@ class StoreLedger:
             self.store.add_history(notes)
         return moved, rows
 
-    def _update(self, label: str, status: SessionStatus | None, data: str | None, moment: int) -> SessionRow:
+    def _update(self, label: str, status: SessionStatus | None, data: str | None, updated: int | None) -> SessionRow:
         session = self._known(label)
         changed = session._replace(
             status=session.status if status is None else status,
             data=session.data if data is None else data,
-            updated=moment,
+            updated=self._later_than(session) if updated is None else updated,
         ).sealed()
         self.store.save_session(changed)
         return changed
@@ -283,12 +287,16 @@ class StoreLedger:
         there = self.store.session(new)
         if there is not None and there.id != session.id:
             raise _taken(new, there)
-        renamed = session._replace(label=new, updated=self._now()).sealed()
+        renamed = session._replace(label=new, updated=self._later_than(session)).sealed()
         if there is not None:  # it goes back to a name it had before
             self.store.drop_alias(new)
         self.store.save_session(renamed)
         self.store.add_alias(AliasRow(session.label, session.id, renamed.updated).sealed())
         return renamed
+
+    def _later_than(self, session: SessionRow) -> int:
+        """When a session is changed: whatever the clock says, not before its last change; `repair` goes by that."""
+        return max(self._now(), session.updated)
 
     def _known(self, label: str) -> SessionRow:
         session = self.store.session(label)

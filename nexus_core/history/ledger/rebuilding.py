@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.errors import LedgerError
+from nexus_core.history.ledger.leaving_out import Rest, leave_out
 from nexus_core.history.ledger.media import address_of
 from nexus_core.history.ledger.rows import BranchRow, is_sealed
 from nexus_core.history.ledger.sessions_kept import keep_sessions, newest_versions
@@ -13,10 +14,9 @@ from nexus_core.history.ledger.steps_joined import join_steps
 from nexus_core.history.ledger.turns_kept import find_ends, keep_whole_turns, sort_out
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection
 
-    from nexus_core.history.ledger.rows import Salvaged, StepRow
-    from nexus_core.history.ledger.sessions_kept import Kept
+    from nexus_core.history.ledger.rows import Salvaged
     from nexus_core.history.ledger.store import Store
     from nexus_core.values.finding import Finding
 
@@ -30,6 +30,8 @@ class Rebuilt(NamedTuple):
     Attributes:
         turns, steps, sessions, blobs: How many are in the new ledger.
         lost: What is not, and why.
+        left_out: The sessions that were to be left out, and their workers.
+        sharing: Sessions that are there, and have steps in common with these.
     """
 
     turns: int
@@ -37,18 +39,23 @@ class Rebuilt(NamedTuple):
     sessions: int
     blobs: int
     lost: tuple[Finding, ...]
+    left_out: tuple[str, ...] = ()
+    sharing: tuple[str, ...] = ()
 
 
-def rebuild(found: Salvaged, target: Store, advance: Callable[[float], None]) -> Rebuilt:
+def rebuild(found: Salvaged, target: Store, advance: Callable[[float], None], without: Collection[str] = ()) -> Rebuilt:
     """Fill an empty store with every turn that is whole. What a lost turn stood between is joined.
 
     Args:
         found: What was found.
         target: The empty store.
         advance: Called with shares of the work, which together are 1.
+        without: Sessions to leave out, with their workers and all that only they lead to.
 
     Raises:
-        LedgerError: There is something in the target already, or nothing to put there.
+        LedgerError: There is something in the target already, or nothing to put there; or sessions are to be left out
+            and something is lost, so that nobody can tell what was theirs.
+        UnknownNameError: There is no such session to leave out.
     """
     _require_empty(target)
     blobs = {digest: content for digest, content in found.blobs if address_of(content) == digest}
@@ -65,9 +72,16 @@ def rebuild(found: Salvaged, target: Store, advance: Callable[[float], None]) ->
     advance(_READING / 4)
     if not rows and not sessions.sessions:
         raise LedgerError("there is nothing in it that is whole", hint="no new ledger was made")
-    target.write(partial(_fill, target, blobs, rows, sessions, advance))
-    turns = sum(row.id == row.turn for row in rows)
-    return Rebuilt(turns, len(rows), len(sessions.sessions), len(blobs), tuple(lost))
+    rest = Rest(rows, sessions, blobs, (), ())
+    if without:
+        if lost:
+            hint = "`nexus session repair NEW` saves what is whole; leave them out of a copy of that"
+            raise LedgerError("the ledger is damaged, so nobody can tell what belongs to these sessions", hint=hint)
+        rest = leave_out(without, rows, sessions, blobs)
+    target.write(partial(_fill, target, rest, advance))
+    turns = sum(row.id == row.turn for row in rest.rows)
+    numbers = turns, len(rest.rows), len(rest.kept.sessions), len(rest.blobs)
+    return Rebuilt(*numbers, tuple(lost), rest.left_out, rest.sharing)
 
 
 def _require_empty(target: Store) -> None:
@@ -77,15 +91,10 @@ def _require_empty(target: Store) -> None:
         )
 
 
-def _fill(
-    target: Store,
-    blobs: Mapping[str, bytes],
-    rows: Sequence[StepRow],
-    kept: Kept,
-    advance: Callable[[float], None],
-) -> None:
+def _fill(target: Store, rest: Rest, advance: Callable[[float], None]) -> None:
     """Put everything into a store, in an order in which what is referred to is there before."""
-    for digest, content in sorted(blobs.items()):
+    rows, kept = rest.rows, rest.kept
+    for digest, content in sorted(rest.blobs.items()):
         target.add_blob(digest, content)
     steps = {row.id: row for row in rows}
     for row in rows:

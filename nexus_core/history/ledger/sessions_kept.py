@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.history.ledger.rows import AliasRow, HistoryRow, SessionRow, StepRow, is_sealed
 from nexus_core.values.finding import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 class Kept(NamedTuple):
@@ -49,25 +50,37 @@ def keep_sessions(
         lost: Where to say what is not as it was.
     """
     steps = {row.id: row for row in rows}
-    notes = {(note.session, note.step): note for note in history if note.step in steps}
+    notes: dict[str, dict[str, HistoryRow]] = defaultdict(dict)
+    for note in history:
+        if note.step in steps:
+            notes[note.session][note.step] = note
     kept = Kept([], [], [])
     for version in versions:
-        heads = [note.step for (session, _), note in notes.items() if session == version.id]
-        row = _standing(version, steps, heads)
+        row = _standing(version, steps, [*notes[version.id]])
         if (row.head, row.tip) != (version.head, version.tip):
             lost.append(Finding("session-moved", _moved(version, row), step=row.head or ""))
         kept.sessions.append(row)
     _name_ends(rows, kept, lost)
     known = {row.id: row for row in kept.sessions}
     for row in kept.sessions:
-        if row.head is not None and (row.id, row.head) not in notes:
-            notes[row.id, row.head] = HistoryRow(row.id, row.head, "repair", row.updated).sealed()
-    kept.history.extend(note for (session, _), note in sorted(notes.items()) if session in known)
+        kept.history.extend(sorted(_on_its_way(row, steps, notes[row.id])))
     labels = {row.label for row in kept.sessions}
     for alias in sorted({each.alias: each for each in aliases if is_sealed(each)}.values()):
         if alias.session in known and alias.alias not in labels:
             kept.aliases.append(alias)
     return kept
+
+
+def _on_its_way(row: SessionRow, steps: Mapping[str, StepRow], notes: Mapping[str, HistoryRow]) -> Iterator[HistoryRow]:
+    """The notes on heads that a session had on its way to where it stands now; others do not lead there any more."""
+    if row.head is not None and row.head not in notes:
+        yield HistoryRow(row.id, row.head, "repair", row.updated).sealed()
+    name, left = row.head, len(notes)
+    while name is not None and left:
+        if name in notes:
+            yield notes[name]
+            left -= 1
+        name = steps[name].parent
 
 
 def _standing(row: SessionRow, steps: Mapping[str, StepRow], heads: Sequence[str]) -> SessionRow:

@@ -30,7 +30,11 @@ def drop_unpaired_blocks(work: Work) -> None:
             if (name := _paired(part, work)[1]) == "" or name in answered or (draft is last and name in calls)
         ]
         if len(kept) < len(draft.parts):
-            work.note("unpaired-block", draft, "a tool that the provider runs was called without result, or not called")
+            work.note(
+                "unpaired-block",
+                draft,
+                "a call of a tool that the provider runs has no result, or the result has no call",
+            )
             draft.parts = kept
 
 

@@ -41,7 +41,9 @@ def _name(work: Work, spot: Spot) -> None:
         name = _fitted(name, rules.name_pattern, rules.name_length)
     elif not is_valid(name, rules.name_pattern, rules.name_length):
         name = _fitted(name, rules.name_pattern, rules.name_length)
-        work.note("invalid-tool-name", spot.draft, f"the {rules.name} API allows no tool called {shown(call.name)}")
+        work.note(
+            "invalid-tool-name", spot.draft, f"the {rules.name} API does not allow the tool name {shown(call.name)}"
+        )
     if name != call.name:
         if spot.partner and spot.partner.result.name:
             _change_result(spot.partner, name=name)
@@ -100,10 +102,10 @@ class _Ids:
             self._work.note("missing-id", spot.draft, f"a call of {shown(spot.call.name)} has no id")
             new = self._free(_fitted(answered or _ID, rules.id_pattern, rules.id_length))
         elif rules.call_ids and not is_valid(given, rules.id_pattern, rules.id_length):
-            self._work.note("invalid-id", spot.draft, f"the {rules.name} API allows no id like {shown(given)}")
+            self._work.note("invalid-id", spot.draft, f"the {rules.name} API does not allow the id {shown(given)}")
             new = self._free(_fitted(given, rules.id_pattern, rules.id_length))
         elif given in (self._taken if self._is_unique(spot) else self._batch):
-            self._work.note("duplicate-id", spot.draft, f"an earlier call has the id {shown(given)} too")
+            self._work.note("duplicate-id", spot.draft, f"an earlier call already has the id {shown(given)}")
             new = self._free(given)
         else:
             new = given

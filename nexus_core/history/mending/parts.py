@@ -36,14 +36,14 @@ def replace_misplaced_media(work: Work) -> None:
     """Put notes in place of pictures and documents where the API takes none; others are the conversion's to place."""
     for draft in filter(work.owns, work.drafts):
         if draft.rewrite(lambda part, role: _placed(part, role, work)):
-            work.note("misplaced-media", draft, f"the {work.rules.name} API takes no picture or document there")
+            work.note("misplaced-media", draft, f"the {work.rules.name} API accepts no picture or document there")
 
 
 def replace_oversized_media(work: Work) -> None:
     """Put notes in place of pictures and documents that are too large."""
     for draft in work.drafts:
         if draft.rewrite(lambda part, _role: _fitting(part, work)):
-            work.note("oversized-media", draft, "a picture or document is larger than the API takes")
+            work.note("oversized-media", draft, "a picture or document is larger than the API accepts")
 
 
 def wrap_malformed_arguments(work: Work) -> None:

@@ -52,7 +52,7 @@ def order_results(work: Work) -> None:
     for draft in work.drafts:
         ordered = [*draft.results, *draft.others]
         if any(a is not b for a, b in zip(ordered, draft.parts, strict=True)):
-            work.note("results-not-first", draft, "something stands before the results")
+            work.note("results-not-first", draft, "something comes before the results")
             draft.parts = ordered
 
 
@@ -67,7 +67,7 @@ def join_results(work: Work) -> None:
             continue
         for draft in turn[1:]:
             if not draft.placed:
-                work.note("split-results", draft, "the results of one turn stand in several messages")
+                work.note("split-results", draft, "the results of one turn are split across several messages")
         others = turn[-1].others  # whatever came after it would not have been a result of this turn
         results = [result for draft in turn for result in draft.results]
         drafts.append(owned.copy([*results, *others], "user" if others else "tool"))
@@ -80,7 +80,7 @@ def part_results(work: Work) -> None:
     for draft in work.drafts:
         results, others = draft.results, draft.others
         if results and others and work.owns(draft):
-            work.note("results-not-alone", draft, "something else stands beside the results")
+            work.note("results-not-alone", draft, "there is something besides the results")
             drafts += [draft.copy(results, "tool"), draft.copy(others, "user")]
         else:
             drafts.append(draft)

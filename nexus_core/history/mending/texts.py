@@ -52,7 +52,7 @@ def drop_blank_texts(work: Work) -> None:
     change = _said if any(map(work.owns, work.drafts)) else _said_or_usual
     for draft in work.drafts:
         if draft.rewrite(change):
-            work.note("blank-text", draft, "a text is empty or all blanks")
+            work.note("blank-text", draft, "a text is empty or only whitespace")
 
 
 def is_blank(part: Part) -> bool:

@@ -22,7 +22,7 @@ def drop_foreign_reasoning(work: Work) -> None:
 
     for draft in work.drafts:
         if draft.rewrite(known):
-            work.note("foreign-reasoning", draft, f"it holds reasoning that is not of the {name} API")
+            work.note("foreign-reasoning", draft, f"it holds reasoning from another API than {name}")
 
 
 def drop_unsigned_reasoning(work: Work) -> None:

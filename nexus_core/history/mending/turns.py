@@ -23,7 +23,7 @@ def drop_empty_messages(work: Work) -> None:
     drafts: list[Draft] = []
     for draft in work.drafts:
         if _says_nothing(work, draft):
-            work.note("empty-message", draft, "it says nothing")
+            work.note("empty-message", draft, "it is empty")
         else:
             drafts.append(draft)
     work.drafts = drafts
@@ -37,7 +37,7 @@ def move_instructions(work: Work) -> None:
     for place in range(len(drafts) - 1, leading - 1, -1):  # backwards, because it depends on what follows
         draft = drafts[place]
         if draft.role == "system" and not _may_instruct(work, place):
-            work.note("system-message", draft, f"the {work.rules.name} API takes no instructions there")
+            work.note("system-message", draft, f"the {work.rules.name} API accepts no instructions there")
             draft.role = "user"
 
 
@@ -51,7 +51,7 @@ def join_turns(work: Work) -> None:
             drafts += turn
             continue
         for draft in turn[1:]:
-            work.note("split-turn", draft, "words and calls of one turn stand in several messages")
+            work.note("split-turn", draft, "the words and calls of one turn are split across several messages")
         drafts.append(owned.copy([part for draft in turn for part in draft.parts], "assistant"))
     work.drafts = drafts
 
@@ -83,7 +83,7 @@ def cut_final_blanks(work: Work) -> None:
     place = next((place for place in reversed(range(len(draft.parts))) if not is_blank(draft.parts[place])), 0)
     last = draft.parts[place]
     if isinstance(last, Text) and last.text != last.text.rstrip():
-        work.note("final-blanks", draft, "the assistant's last word ends in blanks")
+        work.note("final-blanks", draft, "the assistant's last message ends in whitespace")
         draft.parts[place] = replace(last, text=last.text.rstrip())
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nexus_core.session.asking.inputs import Said
     from nexus_core.session.options import Options
 
-_PLACE = ("cwd", "home", "defaults", "ancestor_depth", "plugin_tables", "mode", "lenient")
+_PLACE = ("cwd", "home", "defaults", "ancestor_depth", "plugin_tables", "mode", "is_call", "lenient")
 """What a Nexus knows by itself, or is asked for in another way."""
 
 

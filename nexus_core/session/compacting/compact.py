@@ -180,9 +180,12 @@ def _report(made: Summarised, step: Step) -> CompactionReport:
 
 
 def _told(report: CompactionReport) -> Finding:
+    """What a compaction did, in half a sentence."""
+    from nexus_core.text.console import counted  # noqa: PLC0415 - most calls fit as they are
+
     missing = sum(len(each.recoverable) + len(each.lost) for each in report.fidelity.values())
-    facts = f"; {missing:,} facts of them are only in the ledger" if missing else ""
+    what = f"{counted(report.messages, 'earlier message')} summarised" if report.messages else "summary shortened"
     sizes = f"{report.tokens_before:,} tokens became {report.tokens_after:,}"
+    facts = f"; {counted(missing, 'fact')} only in the ledger now" if missing else ""
     note = f"; {report.note}" if report.note else ""
-    turns = f"{report.turns:,} earlier turns were summarised" if report.messages else "the summary was made shorter"
-    return Finding("compacted", f"{turns} by {report.summariser}: {sizes}{facts}{note}", step=report.step or "")
+    return Finding("compacted", f"{what} by {report.summariser}: {sizes}{facts}{note}", step=report.step or "")

@@ -63,7 +63,7 @@ def recover(thread: Thread, last: LastCall, error: BaseException) -> Work[None]:
     if done is None:
         raise noted(error, "there is nothing to summarise")
     if isinstance(done, Moved):
-        raise noted(error, "somebody else has gone on with the session")
+        raise noted(error, "somebody else has continued the session")
 
 
 def _why_not(thread: Thread, state: State, plan: Plan) -> str:

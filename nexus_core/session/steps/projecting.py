@@ -20,22 +20,32 @@ if TYPE_CHECKING:
     from nexus_core.values.source import Trust
 
 
-def project(steps: Iterable[Step], scales: Weighs) -> list[Sent]:
+def project(steps: Iterable[Step], scales: Weighs, turn: str = "") -> list[Sent]:
     """The messages of steps in the order in which a model reads them.
 
     An input that was sealed stands as it was sent. Results stand in the order of their calls, however they came.
     Compactions say nothing by themselves. A step that takes back the newest messages (`popped`) leaves them out.
+
+    Args:
+        steps: The steps.
+        scales: Who says what messages take.
+        turn: The open turn: as long as its input is not sealed, nobody needs to know what that takes.
     """
     sent: list[Sent] = []
     results: list[tuple[int, Sent]] = []
+    unweighed: Step | None = None  # an input, the last of `sent`: a seal takes its place, as a rule
     for step in steps:
         if step.kind in SILENT:
             popped = step.data.get("popped")
             if isinstance(popped, int) and popped > 0:
                 _flush(results, sent)
                 del sent[-popped:]
+                unweighed = None
             continue
-        messages = _sent(step, scales)
+        if unweighed is not None and not (step.kind == "sealed" and step.messages):
+            _weigh_last(sent, unweighed, scales)
+        unweighed = step if step.kind == "input" and is_event(step) else None
+        messages = _unweighed(step) if unweighed else _sent(step, scales)
         if not messages:
             continue
         if step.kind in ("result", "interrupted"):
@@ -47,6 +57,8 @@ def project(steps: Iterable[Step], scales: Weighs) -> list[Sent]:
             _put_in_place(sent, messages, step.turn)
         else:
             sent += messages
+    if unweighed is not None and unweighed.turn != turn:
+        _weigh_last(sent, unweighed, scales)
     _flush(results, sent)
     return sent
 
@@ -139,6 +151,15 @@ def _sent(step: Step, scales: Weighs) -> Sequence[Sent]:
     if known is None:
         scales.remember(step.id, known := tuple(_weighed(step, scales)))
     return known
+
+
+def _weigh_last(sent: list[Sent], step: Step, scales: Weighs) -> None:
+    sent[len(sent) - len(step.messages) :] = _sent(step, scales)
+
+
+def _unweighed(step: Step) -> list[Sent]:
+    said = enumerate(step.messages)
+    return [Sent(message, 0, step.turn, True, step.id, place, step.created) for place, message in said]  # noqa: FBT003 - it is an input
 
 
 def _weighed(step: Step, scales: Weighs) -> Iterator[Sent]:

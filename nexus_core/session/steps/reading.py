@@ -45,11 +45,11 @@ def read_thread(tail: Tail, tip: Step, scales: Weighs, bounds: Bounds) -> list[S
         summed = steps[-1].total - steps[0].total + steps[0].tokens
         if steps[0].counter == steps[-1].counter == scales.name and 0 <= summed <= bounds.room:
             return False  # told from the running sums alone
-        projected[steps[0].id] = project(steps, scales)
+        projected[steps[0].id] = project(steps, scales, bounds.turn)
         return sum(sent.tokens for sent in projected[steps[0].id]) > bounds.room
 
     steps = tail.newest(tip.id, is_enough)
-    return projected.get(steps[0].id) or project(steps, scales)
+    return projected.get(steps[0].id) or project(steps, scales, bounds.turn)
 
 
 class Stretch(NamedTuple):
@@ -86,7 +86,7 @@ def read_cut_thread(tail: Tail, tip: Step, scales: Weighs, cut: Cut, turn: str) 
     if turn not in ("", TRIED):  # what the open turn is about stays, even if the cut is inside of it
         steps |= {step.id: step for step in tail.turn(tip.id) if is_event(step)}
     steps |= {step.id: step for step in newest}
-    sent = project(sorted(steps.values(), key=lambda step: step.position), scales)
+    sent = project(sorted(steps.values(), key=lambda step: step.position), scales, turn)
     if cut.compaction is None:
         return sent
     compaction = tail.step(cut.compaction)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CHUNK = 32
 """So many steps are read at first; twice as many each time that is not enough."""
 SPANS = 32
-"""So many pieces of the thread that lie farther back are remembered."""
+"""So many pieces of the thread that lie farther back are remembered, and so many single steps."""
 
 
 class Tail:
@@ -31,8 +31,9 @@ class Tail:
         self._steps: list[Step] = []
         self._positions: dict[str, int] = {}
         self._spans: dict[tuple[str, str], list[Step]] = {}
+        self._single: dict[str, Step] = {}
         self._unchecked: list[Step] = []
-        self._changed: list[str] = []
+        self._changed: dict[str, None] = {}
         self._lock = Lock()
 
     def add(self, step: Step) -> None:
@@ -46,12 +47,14 @@ class Tail:
         with self._lock:
             if name in self._positions:
                 return self._at(name)
-        step = self._ledger.step(name)
-        if step is None:
-            raise LedgerError(
-                f"there is no step {name}", where=self._ledger.url, hint="`nexus session verify` says what is missing"
-            )
-        return step
+            if name not in self._single:
+                step = self._ledger.step(name)
+                if step is None:
+                    hint = "`nexus session verify` says what is missing"
+                    raise LedgerError(f"there is no step {name}", where=self._ledger.url, hint=hint)
+                self._single = dict([(name, step), *self._single.items()][:SPANS])
+                self._unchecked.append(step)
+            return self._single[name]
 
     def turn(self, tip: str) -> list[Step]:
         """The steps of the turn that a step is of, up to that step."""
@@ -108,7 +111,7 @@ class Tail:
         """Of the steps that were read, those whose content is not what was recorded; each is looked at once."""
         with self._lock:
             new, self._unchecked = self._unchecked, []
-            self._changed += [step.id for step in new if isinstance(step, StoredStep) and not step.is_as_recorded]
+            self._changed |= {step.id: None for step in new if isinstance(step, StoredStep) and not step.is_as_recorded}
             return tuple(self._changed)
 
     def _follow(self, tip: str) -> None:

@@ -64,7 +64,7 @@ def ensure_in_use(state: State) -> None:
         undo = f"nexus session archive --undo {quote(state.record.label)}"
         raise TurnError(
             f"session {state.record.label!r} is archived",
-            hint=f"`{undo}` takes it back into use; it can be read and forked as it is",
+            hint=f"`{undo}` restores it; it can be read and forked as it is",
         )
 
 

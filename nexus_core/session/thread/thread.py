@@ -198,12 +198,12 @@ class Thread(ThreadReader):
         clamps = find_clamps(step.messages, limit, scales.counter.count)
         if clamps:
             data["clamp"] = [list(clamp) for clamp in clamps]
-        sizes = [scales.weigh(message) for message in apply_clamps(step.messages, clamps, SOME_STEP)]
+        # What was said counts in its seal, as it is sent.
+        counted = () if step.kind == "input" else apply_clamps(step.messages, clamps, SOME_STEP)
+        sizes = [scales.weigh(message) for message in counted]
         if len(sizes) > 1:
             data["sizes"] = sizes
-        # What was said counts in its seal, as it is sent.
-        tokens = 0 if step.kind == "input" else sum(sizes)
-        return replace(step, tokens=tokens, counter=scales.counter.name, data=data)
+        return replace(step, tokens=sum(sizes), counter=scales.counter.name, data=data)
 
 
 def _without_parent(data: Any) -> dict[str, Any]:  # noqa: ANN401 - what a record holds

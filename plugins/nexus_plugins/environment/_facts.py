@@ -30,10 +30,10 @@ def _facts(request: Request) -> dict[str, str]:
         "Working directory": visible_line(str(request.cwd)),
         "Operating system": operating_system(),
     }
-    if request.session:  # what is shown without one is as short as can be
+    if request.is_call:  # which says the same every day, in whatever terminal
         host, architecture = machine()
         facts |= {"Architecture": visible_line(architecture), "Host": visible_line(host)}
-    elif request.mode == "repl":  # a session goes on in another terminal every day, which is no news for its model
+    elif request.mode == "repl":
         facts["Terminal"] = visible_line(terminal())
     facts["Mode"] = _MODES[request.mode]
     return facts

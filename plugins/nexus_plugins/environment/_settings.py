@@ -11,7 +11,7 @@ class EnvironmentSettings(Strict):
     """Which facts are told."""
 
     terminal: bool = Field(
-        default=True, description="Whether the terminal is named, in mode `repl` and outside of sessions."
+        default=True, description="Whether `nexus show` names the terminal, in mode `repl`; a call never does."
     )
-    host: bool = Field(default=True, description="Whether sessions are told the machine's name.")
+    host: bool = Field(default=True, description="Whether a call names the machine.")
     git: bool = Field(default=False, description="Whether each message says which branch is checked out.")

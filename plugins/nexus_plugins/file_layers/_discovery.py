@@ -74,8 +74,11 @@ class _Search:
             return
         if distance <= self._depth or _is_directory(found):
             yield Skipped(directory, reason, layer=name)
-        if distance <= self._height and any(_is_file(place / rules) for rules in RULES):
-            yield self._layer(name, directory, distance, only_rules=True)
+        if distance <= self._height:
+            if any(_is_file(place / rules) for rules in RULES):
+                yield self._layer(name, directory, distance, only_rules=True)
+            else:
+                yield from (Skipped(place / rules, "not there", layer=name) for rules in RULES)
 
     def local(self) -> Iterator[Layer | Skipped]:
         """The layer of the working directory; only its rules where it is the user's own."""

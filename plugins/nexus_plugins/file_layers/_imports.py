@@ -45,7 +45,7 @@ def expand_imports(path: Path, text: str, layer: Layer, admission: Admission) ->
     fragments = importer.expand(Cutter(path, text), (real_path(path),))
     imports = tuple(importer.imports)
     whole, pieces = joined(fragments) if imports else (text, ())
-    return Expanded(whole, pieces, imports, tuple(importer.skipped))
+    return Expanded(whole, pieces, imports, tuple(importer.skipped.values()))
 
 
 class _Importer:
@@ -58,7 +58,7 @@ class _Importer:
         self._not_text: set[Path] = set()
         # Dictionaries for their order: each file is imported, and each reason given, once.
         self.imports: dict[Path, None] = {}
-        self.skipped: dict[Skipped, None] = {}
+        self.skipped: dict[tuple[Path, str], Skipped] = {}
 
     def expand(self, cutter: Cutter, chain: tuple[Path, ...]) -> list[Fragment]:
         """The text of the last file of `chain`, each file of which imports the next."""
@@ -68,9 +68,10 @@ class _Importer:
         for token in find_tokens(cutter.text):
             self._lookups += 1
             if self._lookups > MAX_LOOKUPS:
-                self._skip(self._path, f"more than {MAX_LOOKUPS} words after an @; the others stay as they are")
+                reason = f"more than {MAX_LOOKUPS} words after an @; the others stay as they are"
+                self.skipped[self._path, reason] = Skipped(self._path, reason)
                 break
-            content = self._content(token.path, chain, reach)
+            content = self._content(_Mention(token.path, chain[-1], cutter.text, token.start), chain, reach)
             if content is not None:
                 fragments += cutter.cut(position, token.start), *content
                 position = token.end
@@ -87,14 +88,16 @@ class _Importer:
         # A project that the user imports from must not get the user's reach.
         return _Reach((repository_root(importer.parent) or importer.parent,))
 
-    def _content(self, written: str, chain: tuple[Path, ...], reach: _Reach) -> list[Fragment] | None:
+    def _content(self, mention: _Mention, chain: tuple[Path, ...], reach: _Reach) -> list[Fragment] | None:
         """What to put in the place of an import; None leaves it as it is."""
-        if len(written) > LONGEST_NAME:  # no file has such a name, and some versions of pathlib take long to see it
+        if (
+            len(mention.name) > LONGEST_NAME
+        ):  # no file has such a name, and some versions of pathlib take long to see it
             return None
-        path = _named_path(written, chain[-1].parent)
+        path = _named_path(mention.name, chain[-1].parent)
         real = _target(path, reach)
         if isinstance(real, str):
-            self._skip(path, real)
+            self._skip(path, real, mention)
             return None
         if real is None or real == chain[-1]:  # a file may speak of itself
             return None
@@ -102,22 +105,22 @@ class _Importer:
             circle = " -> ".join(map(str, (*chain[chain.index(real) :], real)))
             raise FileError(f"imports form a circle: {circle}", where=str(chain[-1]), hint="remove one of the imports")
         if real in self.imports:
-            self._skip(path, "imported already")
+            self._skip(path, "imported already", mention)
             return []
         if len(chain) > MAX_DEPTH:
-            self._skip(path, f"imports nested deeper than {MAX_DEPTH}")
+            self._skip(path, f"imports nested deeper than {MAX_DEPTH}", mention)
             return None
-        text = self._read(path, real, reach)
+        text = self._read(path, real, reach, mention)
         return None if text is None else without_last_newlines(self.expand(Cutter(real, text), (*chain, real)))
 
-    def _read(self, path: Path, real: Path, reach: _Reach) -> str | None:
+    def _read(self, path: Path, real: Path, reach: _Reach, mention: _Mention) -> str | None:
         if len(self.imports) == MAX_FILES:
             self._refuse(f"imports more than {MAX_FILES} files")
         if real in self._not_text:
             return None
         data = self._admission.read_bytes(path, root=reach.limit)
         if isinstance(data, Skipped):
-            self._skip(path, data.reason)
+            self._skip(path, data.reason, mention)
             return None
         self._size += len(data)
         if self._size > MAX_BYTES:
@@ -126,16 +129,31 @@ class _Importer:
             text = data.decode("utf-8-sig").replace("\r\n", "\n")
         except UnicodeDecodeError:
             self._not_text.add(real)
-            self._skip(path, "not UTF-8")
+            self._skip(path, "not UTF-8", mention)
             return None
         self.imports[real] = None
         return text
 
-    def _skip(self, path: Path, reason: str) -> None:
-        self.skipped[Skipped(path, reason)] = None
+    def _skip(self, path: Path, reason: str, mention: _Mention) -> None:
+        if (path, reason) not in self.skipped:
+            self.skipped[path, reason] = Skipped(path, f"{reason} ({mention.place(self._layer.project)})")
 
     def _refuse(self, what: str) -> None:
         raise FileError(what, where=str(self._path), hint="import less")
+
+
+class _Mention(NamedTuple):
+    """A word after an @, and where it stands."""
+
+    name: str
+    path: Path
+    text: str
+    offset: int
+
+    def place(self, directory: Path) -> str:
+        """The file, by a name that is short inside `directory`, and the line."""
+        file = self.path.relative_to(directory) if self.path.is_relative_to(directory) else self.path
+        return f"{file}:{self.text.count(chr(10), 0, self.offset) + 1}"
 
 
 class _Reach(NamedTuple):

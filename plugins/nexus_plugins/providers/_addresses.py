@@ -16,14 +16,14 @@ def fault_of(url: str, *, allow_http: bool = False) -> str:
         parts = urlsplit(url)
         _ = parts.port  # raises where it is none
     except ValueError:
-        return "is no address"
+        return "is not an address"
     is_read_by_others = parts.scheme == "http" and not allow_http and not _is_here(parts.hostname or "")
     faults = {
-        "has a character in it that no address has": _STRANGE.search(url),
+        "contains a character that cannot be in an address": _STRANGE.search(url),
         "must begin with https:// and the name of a server": parts.scheme not in _SCHEMES or not parts.hostname,
-        "must have no password in it; name an environment variable in key_env or headers": "@" in parts.netloc,
-        "must have nothing behind a ? or #": "?" in url or "#" in url,
-        "must begin with https://, or others could read the key; allow_http says that they may": is_read_by_others,
+        "must not contain a password; name an environment variable in key_env or headers": "@" in parts.netloc,
+        "must not have anything after a ? or #": "?" in url or "#" in url,
+        "must begin with https://, or others could read the key; allow_http permits that": is_read_by_others,
     }
     return next((fault for fault, is_so in faults.items() if is_so), "")
 

@@ -59,7 +59,7 @@ def read(reply: object) -> str:
 
 def _why_empty(blocks: object, ended: str) -> str:
     if not isinstance(blocks, list):
-        return "answered JSON that is no message"
+        return "answered with JSON that is not a message"
     if ended == "tool_use":
         return "called a tool instead of writing a summary"
-    return "came to the end of its tokens before it wrote anything" if ended == "max_tokens" else "wrote nothing"
+    return "ran out of tokens before it wrote anything" if ended == "max_tokens" else "wrote nothing"

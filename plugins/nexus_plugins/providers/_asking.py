@@ -105,10 +105,10 @@ class EndpointSummariser:
     def _hint(self, reply: Reply, secrets: Secrets) -> str | None:
         if _ELSEWHERE <= reply.status < _REFUSED:
             place = secrets.tell(reply.headers.get("location", "")) or "another place"
-            return f"it sends you to {place}; the key goes only where base_url says"
+            return f"it redirects to {place}; the key is only sent to base_url"
         wanted = wanted_wait(reply)
         if wanted is not None and wanted > MOST_PATIENCE:
-            return f"it wants to be asked again in {wanted:.0f} seconds"
+            return f"it asks to be tried again in {wanted:.0f} seconds"
         hint = _HINTS.get(reply.status)
         return hint and hint.format(key=self.endpoint.key_env or "the variable that key_env names")
 

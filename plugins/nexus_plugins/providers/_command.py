@@ -73,7 +73,7 @@ class CommandSummariser:
             files.read.seek(0)
             process = _start(self.command, self.directory or Path(empty), secrets, files)
             with _not_outliving(process):
-                code = _wait(process, files, allowed(request.timeout))
+                code = _wait(process, files, request.timeout)
             if code:
                 words = secrets.tell(files.last_words())
                 raise CommandError(f"the command {_ended(code)}" + (f": {words}" if words else ""), exit_code=code)
@@ -101,7 +101,7 @@ class _Files(NamedTuple):
         self.printed.seek(0)
         text = _decoded(self.printed.read())
         if text is None:
-            raise CommandError("the command printed something that is no text (UTF-8)", exit_code=0)
+            raise CommandError("the command printed something that is not UTF-8 text", exit_code=0)
         if not text:
             raise CommandError("the command printed nothing", exit_code=0)
         return text
@@ -136,7 +136,7 @@ def _start(command: tuple[str, ...], directory: Path, secrets: Secrets, files: _
     except (OSError, ValueError) as error:
         fault = f"the command could not be started: {getattr(error, 'strerror', None) or error}"
     # Not from inside, where the error would take the environment along.
-    raise CommandError(fault, hint="give the whole path of a program")
+    raise CommandError(fault, hint="give the full path of a program")
 
 
 @contextmanager
@@ -180,15 +180,16 @@ def _environment(secrets: Secrets) -> dict[str, str]:
     return usual | plain | {name: secret.reveal() for name, secret in secrets.values.items()}
 
 
-def _wait(process: subprocess.Popen[bytes], files: _Files, seconds: float) -> int:
+def _wait(process: subprocess.Popen[bytes], files: _Files, timeout: float) -> int:
     """What the program ends with."""
+    seconds = allowed(timeout)
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         with suppress(subprocess.TimeoutExpired):
             return process.wait(timeout=min(GLANCE, seconds))
         if files.are_too_large():
             raise CommandError(f"the command {_TOO_MUCH}")
-    raise CommandError(f"the command took longer than {seconds:.3g} seconds")
+    raise CommandError(f"the command took longer than {timeout:g} s")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

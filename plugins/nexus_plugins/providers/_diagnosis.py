@@ -33,11 +33,11 @@ def diagnose(loaded: Loaded) -> Iterator[Finding]:
         }
         for pointer, variable in named.items():
             if variable is not None and not is_set(variable):
-                message = f"the endpoint {name!r} finds nothing in the environment variable {variable}"
+                message = f"the endpoint {name!r} needs the environment variable {variable}, which is not set"
                 yield _finding(loaded, "key-not-set", message, pointer)
     command = find_command(loaded)
     if command is not None and not shutil.which(command.command[0], path=os.environ.get("PATH", os.defpath)):
-        message = f"{COMMAND} names {command.command[0]!r}, which is no program here"
+        message = f"{COMMAND} names {command.command[0]!r}, which is not a program on this machine"
         yield _finding(loaded, "no-such-program", message, POINTER)
 
 

@@ -72,7 +72,7 @@ def read(reply: object) -> str:
 
 def _why_empty(message: object, ended: str) -> str:
     if message is None:
-        return "answered JSON that is no chat completion"
+        return "answered with JSON that is not a chat completion"
     if find(message, "tool_calls"):
         return "called a tool instead of writing a summary"
-    return "came to the end of its tokens before it wrote anything" if ended == "length" else "wrote nothing"
+    return "ran out of tokens before it wrote anything" if ended == "length" else "wrote nothing"

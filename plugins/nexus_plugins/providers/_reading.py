@@ -22,7 +22,7 @@ def parse(body: bytes) -> object:
     try:
         value: object = json.loads(body)
     except (ValueError, RecursionError):  # no UTF-8 is a ValueError too
-        raise NoSummary("answered something that is no JSON") from None
+        raise NoSummary("answered with something that is not JSON") from None
     return value
 
 

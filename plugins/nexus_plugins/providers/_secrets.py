@@ -86,5 +86,5 @@ def _read(name: str) -> Secret:
     # Files end with a line break, and keys often come from files.
     secret = Secret(os.environ[name].strip())
     if not (secret.reveal().isascii() and secret.reveal().isprintable()):
-        raise VariableError(f"the environment variable {name} holds characters that no key has")
+        raise VariableError(f"the environment variable {name} contains characters that cannot be in a key")
     return secret

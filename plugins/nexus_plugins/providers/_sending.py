@@ -96,7 +96,7 @@ def _read(response: httpx2.Response, deadline: float) -> Reply | Silence | None:
     """An answer as a whole; None where its end does not come in time."""
     headers = {name.lower(): value for name, value in response.headers.items()}
     if headers.get("content-encoding", "identity").lower() != "identity":
-        return Silence("answered in a compression that was not asked for", again=False)
+        return Silence("compressed its answer, which it was not asked to do", again=False)
     chunks: list[bytes] = []
     size = 0
     for chunk in response.iter_raw():

@@ -61,7 +61,7 @@ class Endpoint(Strict):
     def _are_headers(cls, headers: dict[str, str]) -> dict[str, str]:
         for name in headers:
             if not _HEADER.fullmatch(name) or name.lower() in _OURS:
-                raise ValueError("has a name that no header of yours can have")
+                raise ValueError("has a name that cannot be set here")
         return headers
 
     @model_validator(mode="after")
@@ -88,5 +88,5 @@ class ProvidersSettings(Strict):
             if name in TAKEN:
                 raise ValueError(f"{name!r} is the name of another summariser")
             if not _NAME.fullmatch(name):
-                raise ValueError("names are letters, digits, points, lines and underscores")
+                raise ValueError("names consist of letters, digits, dots, hyphens and underscores")
         return endpoints

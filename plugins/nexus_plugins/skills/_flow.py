@@ -73,7 +73,7 @@ class _Scanner:
         while self._goes_on("}", is_first=not found):
             key = self._scalar()
             if key in found:
-                raise FlowError(f"{key[:40]!r} stands there twice")
+                raise FlowError(f"{key[:40]!r} is there twice")
             found[key] = ""
             if self._peek() == ":":
                 self._at += 1
@@ -123,7 +123,7 @@ class _Scanner:
     def _continue(self) -> None:
         line = self._more()
         if line is None:
-            raise FlowError(f"what begins with {self._text[:20]!r} does not end")
+            raise FlowError(f"{self._text[:20]!r} is never closed")
         self._text += f"\n{line}"
 
 

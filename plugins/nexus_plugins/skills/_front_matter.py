@@ -49,11 +49,11 @@ def read_front_matter(text: str) -> FrontMatter:
     """
     first, _, rest = text.partition("\n")
     if first.rstrip() != FENCE:
-        raise FrontMatterError("does not begin with a line '---'", 1)
+        raise FrontMatterError("does not start with a '---' line", 1)
     lines = rest[:MOST_CHARACTERS].split("\n")[:MOST_LINES]
     end = next((at for at, line in enumerate(lines) if line.rstrip() in {FENCE, "..."}), None)
     if end is None:
-        raise FrontMatterError("the line '---' that ends its head is missing, or too far down", 1)
+        raise FrontMatterError("the '---' line that ends its front matter is missing or too far down", 1)
     return FrontMatter(_Reader(lines[:end]).document(), "\n".join(rest.split("\n")[end + 1 :]))
 
 
@@ -90,7 +90,7 @@ class _Reader:
                 raise self._error(WRONG_FORM)
             key, rest = named
             if key in values:
-                raise self._error(f"{key[:40]!r} stands there twice")
+                raise self._error(f"{key[:40]!r} is there twice")
             self._at += 1
             values[key] = self._value(rest, indent, depth + 1)
         return values
@@ -162,7 +162,7 @@ class _Reader:
         except FlowError as error:
             raise FrontMatterError(str(error), begun + 2) from None
         if left.strip() and not left.strip().startswith("#"):
-            raise FrontMatterError(f"{left.strip()[:20]!r} follows what has ended", begun + 2)
+            raise FrontMatterError(f"{left.strip()[:20]!r} comes after the end of a value", begun + 2)
         return value
 
     def _plain(self, rest: str, indent: int) -> str:
@@ -183,7 +183,7 @@ class _Reader:
             row = self._rows[self._at]
             if row.content and not row.content.startswith("#"):
                 if self._at in self._tabbed:
-                    raise self._error("is indented with a tab; use blanks")
+                    raise self._error("is indented with a tab; use spaces")
                 return row
             self._at += 1
         return None

@@ -72,12 +72,12 @@ def _name(head: dict[str, Value], directory: str, remarks: list[str]) -> str:
     name = head.get("name") or directory
     if isinstance(name, str) and _NAME.fullmatch(name):
         if name != directory:
-            remarks.append(f"is called {name!r} in a directory of another name")
+            remarks.append(f"is named {name!r}, unlike its directory")
         return name
-    rule = "its name must have 64 letters, digits, '-', '_' or '.' at most"
+    rule = "its name must be at most 64 ASCII letters, digits, '-', '_' or '.'"
     if not _NAME.fullmatch(directory):
         raise UnusableError(rule)
-    remarks.append(f"{rule}; that of its directory is used")
+    remarks.append(f"{rule}; the name of its directory is used")
     return directory
 
 
@@ -96,7 +96,7 @@ def _category(head: dict[str, Value], remarks: list[str]) -> str:
     value = _find(head, "category") or OTHER
     if isinstance(value, str) and _CATEGORY.fullmatch(value):
         return value[0].upper() + value[1:]
-    remarks.append("its category must have 32 characters at most: words, '&', '/', '+' and '-'")
+    remarks.append("its category must be at most 32 characters: words, '&', '/', '+' and '-'")
     return OTHER
 
 
@@ -107,7 +107,7 @@ def _required(head: dict[str, Value], keys: tuple[str, ...], form: re.Pattern[st
         return ()
     names = list(dict.fromkeys(name for key in keys for name in _names(requires.get(key, ""))))
     if len(names) > MAX_REQUIRED or not all(form.fullmatch(name) for name in names):
-        raise UnusableError(f"what it requires as {keys[0]!r} must be a list of {MAX_REQUIRED} names at most")
+        raise UnusableError(f"`requires.{keys[0]}` must be a list of at most {MAX_REQUIRED} names")
     return tuple(names)
 
 
@@ -115,7 +115,7 @@ def _names(value: Value) -> Iterator[str]:
     # Of an object, the names are what counts; some say there what each of them is good for.
     for item in _SEPARATORS.split(value) if isinstance(value, str) else value:
         if not isinstance(item, str):
-            raise UnusableError("what it requires must be lists of names")
+            raise UnusableError("`requires` must hold lists of names")
         if item:
             yield item
 

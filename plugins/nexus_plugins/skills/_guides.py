@@ -80,7 +80,7 @@ class _Search:
         for path in self._files(layer, admission):
             guide = self._guide(path, layer, admission)
             if guide is not None and guide.name in found:
-                self._fault(path, f"has the name of {found[guide.name].path}, which is used")
+                self._fault(path, f"has the same name as {found[guide.name].path}, which is used")
             elif guide is not None:
                 found[guide.name] = guide
         return found
@@ -97,7 +97,7 @@ class _Search:
             self._fault(directory, f"cannot read: {error.strerror}")
             return
         if len(names) > MAX_ENTRIES:  # which of them come first is the file system's secret
-            self._fault(directory, f"has more than {MAX_ENTRIES:,} entries, so that none is read")
+            self._fault(directory, f"has more than {MAX_ENTRIES:,} entries; none is read")
             return
         yield from (directory / name / FILE for name in sorted(names))
 
@@ -124,7 +124,7 @@ class _Search:
     def _head(self, text: str, layer: Layer) -> str:
         """The beginning of a guide, with its head; only so much in all that it cannot take long."""
         if self._left <= 0:
-            raise UnusableError(f"the heads of all guides together have more than {MOST_IN_ALL:,} characters")
+            raise UnusableError(f"the front matter of all skills together has more than {MOST_IN_ALL:,} characters")
         start = text[: MOST_CHARACTERS + 16]
         end = start.find("\n---", 1)
         self._left -= len(start) if end < 0 else end

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from nexus_core import NexusError
 from nexus_core.plugin import TextCounter, cut_pieces, estimate
 from nexus_plugins.tiktoken_counter._encodings import DEFAULT
-from nexus_plugins.tiktoken_counter._tables import ensure_available, load_encoder, table_for
+from nexus_plugins.tiktoken_counter._engines import join_halves, load_engine
+from nexus_plugins.tiktoken_counter._tables import ensure_available, table_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +47,7 @@ class TiktokenCounter(TextCounter):
         return estimate(text) if tokens is None else tokens
 
     def try_count(self, text: str) -> int | None:
-        """The tokens of a text; None when tiktoken cannot say, and `count` estimates."""
+        """The tokens of a text; None when the tokeniser cannot say, and `count` estimates."""
         encode = self._encode or self._load()
         if encode is None:
             return None
@@ -54,6 +55,8 @@ class TiktokenCounter(TextCounter):
             if len(text) <= _SHORT:
                 return len(encode(text))
             return sum(len(encode(piece)) for piece in cut_pieces(text))
+        except UnicodeEncodeError:
+            return self.try_count(join_halves(text))
         except KeyboardInterrupt:
             raise
         except BaseException:  # noqa: BLE001 - a panic in the extension is no Exception
@@ -61,7 +64,7 @@ class TiktokenCounter(TextCounter):
 
     def _load(self) -> Callable[[str], list[int]] | None:
         try:
-            self._encode = load_encoder(self._table).encode_ordinary
+            self._encode = load_engine(self._table)
         except NexusError as error:
             self.exact = False
             _warn_once(str(error))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,23 @@ from tests.session.support import TOOLS, says
 
 Talk = Callable[..., Session]
 TypeIn = Callable[[str], None]
+
+
+class Ticking:
+    """A clock of which no two looks say the same millisecond."""
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def time_ns(self) -> int:
+        self._last = max(time.time_ns(), self._last + 1_000_000)
+        return self._last
+
+
+@pytest.fixture(autouse=True)
+def ticking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes later has a later time and a name that sorts behind; within one millisecond that would be luck."""
+    monkeypatch.setattr("nexus_core.history.ledger.ids.time", Ticking())
 
 
 @pytest.fixture

@@ -158,7 +158,7 @@ def test_a_session_is_put_away_and_taken_back(cli: Cli, talk: Talk, nexus: Nexus
     assert cli("session", "archive", "main").err == "Archived main.\n"
     assert cli("session", "archive", "main").err == "main is archived already.\n"
     assert nexus.ledger.sessions() == []
-    assert cli("session", "archive", "--undo", "main").err == "Took back main.\n"
+    assert cli("session", "archive", "--undo", "main").err == "Restored main.\n"
     assert cli("session", "archive", "--undo", "main").err == "main is in use already.\n"
     assert [record.label for record in nexus.ledger.sessions()] == ["main"]
 

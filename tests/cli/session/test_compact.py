@@ -85,7 +85,11 @@ def test_where_there_is_nothing_to_summarise_it_says_so(cli: Cli, talk: Talk) ->
 
     outcome = cli("session", "compact", "main")
 
-    assert (outcome.code, outcome.out, outcome.err) == (0, "", "There is nothing to summarise in main.\n")
+    assert (outcome.code, outcome.out) == (0, "")
+    assert outcome.err == (
+        "There is nothing to summarise in main. The newest turns stay as they are "
+        "(compaction.keep_turns, 3 by default).\n"
+    )
 
 
 def test_a_summariser_that_fails_is_an_error_of_its_own(cli: Cli, talk: Talk, nexus: Nexus, nexus_home: Path) -> None:
@@ -163,7 +167,7 @@ def test_a_plan_that_cannot_be_had_is_the_fault_of_its_plugin(
     outcome = cli("session", "compact", "main")
 
     assert outcome.code == 3
-    assert "plugin 'brief'" in outcome.err
+    assert "plugin brief, nexus_compaction_plan: " in outcome.err
     assert "begins with step nowhere" in outcome.err
     assert steps_of(nexus, "main") == before
 
@@ -174,7 +178,7 @@ def test_without_a_plugin_that_says_what_stays_nothing_is_summarised(
     talk("main", *QUESTIONS)
     monkeypatch.setenv("NEXUS_PLUGINS", "-compaction")
 
-    assert cli("session", "compact", "main").err == "There is nothing to summarise in main.\n"
+    assert cli("session", "compact", "main").err.startswith("There is nothing to summarise in main. ")
 
 
 # ---- undo and expand ------------------------------------------------------------------------------------------------
@@ -241,7 +245,7 @@ def test_a_step_is_pinned_and_let_go_of(cli: Cli, talk: Talk, nexus: Nexus) -> N
     assert cli("session", "compact", "main").code == 0
     assert nexus.session("main").messages[1].content.endswith(QUESTIONS[0])
     gone = cli("session", "pin", "main", first, "--remove")
-    assert gone.err == f"Let go of step {first} of main.\n"
+    assert gone.err == f"Unpinned step {first} of main.\n"
     none = cli("session", "pin", "main")
     assert (none.out, none.err) == ("", "Nothing is pinned in main.\n")
 
@@ -287,7 +291,7 @@ def test_a_step_is_known_by_the_characters_that_a_summary_shows(cli: Cli, talk: 
     assert shown["step"]["id"] == steps[1].id
     assert pinned.err == f"Pinned step {kept} of main.\n"
     assert cli("session", "pin", "main").out == f"{kept}\n"
-    assert cli("session", "pin", "main", kept[-6:], "--remove").err == f"Let go of step {kept} of main.\n"
+    assert cli("session", "pin", "main", kept[-6:], "--remove").err == f"Unpinned step {kept} of main.\n"
     assert cli("session", "replay", kept[-6:]).out == cli("session", "replay", kept).out
     assert cli("diff", kept[-6:], kept).code == 0
     assert f"step {kept}" in cli("explain", "--session", "main", kept[-6:]).out

@@ -140,7 +140,7 @@ def test_every_command_and_every_option_of_record_is_on_the_page() -> None:
     names = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
 
     assert names == documented
-    for option in ("--as", "--call", "--error", "--model", "--tools", "--interrupt", "--interrupted", "--to"):
+    for option in ("--as", "--call", "--error", "--model", "--tools", "--mode", "--interrupt", "--interrupted", "--to"):
         assert f"`{option}" in REFERENCE
 
 

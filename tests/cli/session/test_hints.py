@@ -86,6 +86,7 @@ def test_whoever_wants_to_delete_a_session_is_told_what_there_is_instead(cli: Cl
     assert outcome.code == 2
     assert "nothing is ever deleted from a ledger" in outcome.err
     assert "`nexus session archive LABEL` puts a session away" in outcome.err
+    assert "`nexus session copy NEW --without LABEL` makes a ledger without it" in outcome.err
     assert "Get rid of a secret" in outcome.err
 
 

@@ -91,7 +91,7 @@ def test_what_was_repaired_and_what_was_skipped_is_told_with_the_reason(cli: Cli
 
     assert "Warning: odd.jsonl:2: not JSON: " in outcome.err
     assert "1 entry skipped" in outcome.err
-    assert "odd.jsonl: put right whenever it is sent: 1 blank-text, 1 missing-result" in outcome.err
+    assert "odd.jsonl: repaired each time it is sent: 1 blank-text, 1 missing-result" in outcome.err
     assert "claude-s-1: its last turn is open: `nexus session record claude-s-1` says what it waits for" in outcome.err
 
 

@@ -56,7 +56,7 @@ def test_a_sound_ledger_is_said_to_be_sound_with_what_was_looked_at(cli: Cli, st
     outcome = cli("session", "verify")
 
     assert (outcome.code, outcome.out) == (0, "")
-    what = f"Looked at {len(steps)} steps and 1 session in sqlite:///{path}: all as it was recorded.\n"
+    what = f"Looked at {len(steps)} steps and 1 session in sqlite:///{path}: everything is as it was recorded.\n"
     assert outcome.err == what
 
 
@@ -256,3 +256,39 @@ def test_somebody_at_a_terminal_sees_how_far_it_is(
 
     assert "%" in terminal.getvalue()
     assert terminal.getvalue().count("\r") > 1
+
+
+# ---- leaving out ----------------------------------------------------------------------------------------------------
+
+
+def test_a_copy_without_a_session_says_what_is_left_out_and_what_is_still_there(
+    cli: Cli, talk: Talk, nexus: Nexus, work: Path
+) -> None:
+    main = talk("main", "one")
+    main.spawn("Look into it.", label="helper")
+    main.fork("fork")
+    talk("fork", "two")
+    talk("other", "three")
+    nexus.close()
+
+    tried = cli("session", "copy", "new.db", "--without", "main", "--dry-run")
+    told = json.loads(cli("session", "copy", "new.db", "--without", "main", "--json").out)
+    clean = cli("session", "copy", "clean.db", "--without", "main", "--without", "fork")
+
+    assert tried.code == clean.code == 0
+    assert "Left out: helper, main.\n" in tried.err
+    assert "Warning: steps that are also part of fork are still there; to get rid of them, add --without" in tried.err
+    assert (told["left_out"], told["sharing"], told["lost"]) == (["helper", "main"], ["fork"], [])
+    assert "Warning" not in clean.err
+    assert [row.split()[0] for row in cli("session", "list", "--ledger", "clean.db").out.splitlines()[1:]] == ["other"]
+    assert cli("session", "verify", "--ledger", "new.db").code == 0
+    assert sorted(path.name for path in work.glob("*.db")) == ["clean.db", "new.db"]
+
+
+def test_a_session_to_leave_out_that_is_not_there_makes_no_copy(cli: Cli, steps: Steps, work: Path) -> None:
+    outcome = cli("session", "copy", "new.db", "--without", "mian")
+
+    assert steps
+    assert outcome.code == 2
+    assert "did you mean 'main'?" in outcome.err
+    assert list(work.glob("new.db*")) == []

@@ -603,3 +603,25 @@ def test_an_open_turn_that_was_imported_is_sealed_only_where_a_request_is_wanted
 
     assert (first.code, second.code) == (0, 0)
     assert kinds(nexus) == [*before, "sealed"]
+
+
+def test_a_session_is_told_how_it_is_driven_and_stays_so(keeping: Keeping) -> None:
+    first = keeping(USER, "--mode", "server", "--to", "anthropic")
+    keeping(says("So."))
+    later = keeping({"role": "user", "content": "And?"}, "--to", "anthropic")
+    back = keeping({"role": "user", "content": "Well?"}, "--mode", "repl", "--interrupt", "--to", "anthropic")
+
+    systems = [json.dumps(each["request"]["system"]) for each in (first, later, back)]
+    assert ["Mode: HTTP JSON-RPC Server" in system for system in systems] == [True, True, False]
+    assert "Mode: Interactive REPL" in systems[2]
+
+
+def test_an_unknown_way_to_be_driven_is_refused_with_those_there_are(cli: Cli, type_in: TypeIn, nexus: Nexus) -> None:
+    type_in("Why?")
+
+    outcome = cli("session", "record", "s", "-", "--as", "user", "--mode", "sever")
+
+    assert outcome.code == 2
+    assert "unknown mode 'sever'" in outcome.err
+    assert "did you mean 'server'?" in outcome.err
+    assert nexus.ledger.session("s") is None

@@ -103,7 +103,7 @@ def test_nothing_found_is_said_and_nothing_to_look_for_is_refused(cli: Cli, talk
 
     nothing, empty = cli("session", "search", "flour"), cli("session", "search", "")
 
-    assert (nothing.code, nothing.out, nothing.err) == (0, "", "Nobody said that.\n")
+    assert (nothing.code, nothing.out, nothing.err) == (0, "", "Nothing found.\n")
     assert empty.code == 2
     assert "there is nothing to look for" in empty.err
 

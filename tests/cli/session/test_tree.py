@@ -201,6 +201,22 @@ def test_json_says_where_branches_leave_and_where_sessions_stand(cli: Cli, talk:
     ]
 
 
+def test_a_clock_that_went_back_draws_no_branch_before_the_one_it_left() -> None:
+    times = iter(range(2_000_000_000_000, 0, -86_400_000))
+    ledger = MemoryLedger(now=times.__next__)
+    ledger.create("main")
+    steps = tell(ledger, "main", *"abc")
+    for number, step in enumerate((steps[1], steps[0])):
+        ledger.create(f"fork {number}", head=step.id)
+        tell(ledger, f"fork {number}", "another way")
+
+    ((tree,), damaged) = find_trees(ledger, ledger.sessions())
+
+    assert damaged == []
+    assert [branch.first.position for branch in tree.branches] == [0, 1, 2]
+    assert tree.branches[0].id == tree.root == steps[0].id
+
+
 def test_what_is_drawn_is_bounded_and_the_rest_is_counted(cli: Cli, nexus: Nexus) -> None:
     for number in range(120):
         nexus.ledger.create(f"s{number}")
@@ -249,7 +265,7 @@ def test_whoever_names_no_turn_to_fork_from_is_told_what_lists_them(cli: Cli, ta
 def test_a_session_in_which_nothing_was_said_has_no_tree(cli: Cli, nexus: Nexus) -> None:
     nexus.ledger.create("s")
 
-    assert cli("session", "tree", "s").err == "Nothing was said in it yet.\n"
+    assert cli("session", "tree", "s").err == "Nothing has been said in it yet.\n"
 
 
 def test_a_session_is_drawn_with_its_workers(cli: Cli, talk: Talk, nexus: Nexus) -> None:

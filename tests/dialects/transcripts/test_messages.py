@@ -81,6 +81,10 @@ def test_a_request_may_be_a_single_text() -> None:
     assert said(read_transcript('{"model": "gpt-5", "input": "hello"}').entries) == ["user: hello"]
 
 
+def test_a_request_that_nobody_has_answered_names_the_model_it_is_for() -> None:
+    assert read_transcript('{"model": "gpt-4o", "messages": [{"role": "user", "content": "hi"}]}').model == "gpt-4o"
+
+
 def test_a_result_may_have_its_call_in_a_list() -> None:
     call = {"id": "c", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
     history = [

@@ -80,11 +80,11 @@ def test_half_a_line_at_the_end_is_noted_and_skipped() -> None:
 @pytest.mark.parametrize(
     ("broken", "why"),
     [
-        ('{"type": "user", "uu', "not JSON: unterminated string starting at at column 18"),
+        ('{"type": "user", "uu', "not JSON: unterminated string starting at column 18"),
         ("\x00\x00\x00\x00", "not JSON: expecting value at column 1"),
         ("[1, 2]", "expected an object, not a list"),
         ("42", "expected an object, not the number 42"),
-        ("[" * 100_000, "nothing that JSON is used for"),
+        ("[" * 100_000, "nested too deeply, or a number with thousands of digits"),
     ],
     ids=["torn", "zeros", "list", "number", "bottomless"],
 )
@@ -121,12 +121,12 @@ def test_a_text_may_hold_what_other_programs_take_for_the_end_of_a_line() -> Non
         ("", "there is nothing in it", "notes.md"),
         (" \n\n", "there is nothing in it", "notes.md"),
         ("# Notes\n\nSome words.\n", "not JSON: expecting value at column 1", "notes.md:1"),
-        ("7", "no transcript, as far as Nexus knows", "notes.md:1"),
-        ('{"a": 1}', "no transcript, as far as Nexus knows", "notes.md:1"),
-        ('{"a": 1}\n{"b": 2}\n', "no transcript, as far as Nexus knows", "notes.md:1"),
+        ("7", "not a transcript that Nexus knows", "notes.md:1"),
+        ('{"a": 1}', "not a transcript that Nexus knows", "notes.md:1"),
+        ('{"a": 1}\n{"b": 2}\n', "not a transcript that Nexus knows", "notes.md:1"),
         ('[\n {"role": "user", "content": "hello"},\n', "not JSON: expecting value at column 39", "notes.md:2"),
         ("[" * 200 + "]" * 200, "nested deeper than 100 levels", "notes.md"),
-        ("[" * 200_000, "nothing that JSON is used for", "notes.md"),
+        ("[" * 200_000, "nested too deeply, or a number with thousands of digits", "notes.md"),
     ],
 )
 def test_what_is_no_transcript_is_refused_with_its_place(text: str, what: str, path: str) -> None:

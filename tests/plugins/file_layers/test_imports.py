@@ -121,7 +121,14 @@ def test_a_file_that_is_plainly_meant_but_not_there_is_reported(tmp_path: Path) 
     write_files(tmp_path, {"NEXUS.md": "@docs/ruels.md"})
 
     assert read(tmp_path).text == "@docs/ruels.md"
-    assert skipped(tmp_path) == [("docs/ruels.md", "import not there")]
+    assert skipped(tmp_path) == [("docs/ruels.md", "import not there (NEXUS.md:1)")]
+
+
+def test_what_is_not_imported_is_reported_once_with_the_file_and_line_that_name_it_first(tmp_path: Path) -> None:
+    rules = "Rules:\n\nSee @gone.md\nand @gone.md\n"
+    write_files(tmp_path, {"NEXUS.md": "First\n@docs/rules.md\n@docs/gone.md\n", "docs/rules.md": rules})
+
+    assert skipped(tmp_path) == [("docs/gone.md", "import not there (docs/rules.md:3)")]
 
 
 @pytest.mark.parametrize(
@@ -174,14 +181,14 @@ def test_a_file_is_imported_once(tmp_path: Path) -> None:
 
     assert text.text == "a\nb\n\n"
     assert text.imports == (tmp_path / "a.md", tmp_path / "b.md")
-    assert skipped(tmp_path) == [("a.md", "imported already")]
+    assert skipped(tmp_path) == [("a.md", "imported already (b.md:2)")]
 
 
 def test_imports_nest_five_deep(tmp_path: Path) -> None:
     write_files(tmp_path, {"NEXUS.md": "@1.md", **{f"{n}.md": f"{n} @{n + 1}.md" for n in range(1, 8)}})
 
     assert read(tmp_path).text == "1 2 3 4 5 @6.md"
-    assert skipped(tmp_path) == [("6.md", "imports nested deeper than 5")]
+    assert skipped(tmp_path) == [("6.md", "imports nested deeper than 5 (5.md:1)")]
 
 
 @pytest.mark.acceptance("T11")
@@ -259,7 +266,7 @@ def test_a_file_that_is_not_text_stays_a_name(tmp_path: Path) -> None:
     (tmp_path / "logo.png").write_bytes(b"\x89PNG\xff")
 
     assert read(tmp_path).text == "See @logo.png."
-    assert skipped(tmp_path) == [("logo.png", "not UTF-8")]
+    assert skipped(tmp_path) == [("logo.png", "not UTF-8 (NEXUS.md:1)")]
 
 
 @pytest.mark.acceptance("T16")
@@ -283,7 +290,7 @@ def test_a_file_that_anybody_may_write_to_is_not_imported(tmp_path: Path) -> Non
     (tmp_path / "rules.md").chmod(0o666)
 
     assert read(tmp_path).text == "@rules.md"
-    assert skipped(tmp_path) == [("rules.md", "anybody may write to it")]
+    assert skipped(tmp_path) == [("rules.md", "anybody may write to it (NEXUS.md:1)")]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can give files away")

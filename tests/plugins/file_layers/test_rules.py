@@ -84,6 +84,15 @@ def test_a_directory_beyond_the_depth_contributes_only_its_rules(tmp_path: Path)
     assert [text for _, _, text in read(repo / "a/b", depth=1)] == ["rules"]
 
 
+def test_a_directory_of_the_repository_without_rules_is_reported(tmp_path: Path) -> None:
+    place = write_files(tmp_path, {"repo/.git/HEAD": "", "repo/AGENTS.md": "r", "repo/a/b/x": ""}) / "repo/a/b"
+
+    found = nexus_layers(Request(cwd=place, home=tmp_path / "none", ancestor_depth=0))
+
+    looked_at = [item.path for item in found if isinstance(item, Skipped) and item.layer == "ancestor:a"]
+    assert looked_at == [tmp_path / "repo/a" / name for name in ("AGENTS.md", "CLAUDE.md", "GEMINI.md")]
+
+
 def test_a_directory_with_rules_and_a_layer_is_found_once(tmp_path: Path) -> None:
     repo = write_files(tmp_path / "repo", {".git/HEAD": "", ".nexus3/x": "", "AGENTS.md": "rules", "a/x": ""})
 

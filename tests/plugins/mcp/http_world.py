@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.plugins.mcp.world import FOREVER
+
 HEADER_VALUE = "sk-live-header-0123"
 
 Misdeed = Callable[["Handler", Any], None]
@@ -78,7 +80,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(chunk)
 
     def hang(self) -> None:
-        self.server.stopping.wait(60)
+        self.server.stopping.wait(FOREVER)
 
     def log_message(self, *_: object) -> None:
         """Print nothing."""
@@ -154,7 +156,7 @@ HOSTILE: dict[str, tuple[str, Misdeed, str]] = {
     "hangs when it should take note": ("notifications/initialized", lambda h, _: h.hang(), "within"),
     "hangs at its list": ("tools/list", lambda h, _: h.hang(), "did not list its tools within"),
     "hangs before it answers": ("tools/call", lambda h, _: h.hang(), "did not answer within"),
-    "trickles": ("tools/call", lambda h, _: h.without_end("application/json", b" ", 0.05), "did not answer within"),
+    "trickles": ("tools/call", lambda h, _: h.without_end("application/json", b" ", 0.01), "did not answer within"),
     "answers without end": ("tools/call", lambda h, _: h.without_end("application/json", b" " * 65536), "16 MiB"),
     "sends events without end": (
         "tools/call",

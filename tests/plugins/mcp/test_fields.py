@@ -289,8 +289,8 @@ def test_tools_that_are_left_out_are_listed_as_such_and_names_of_none_are_told(
 def test_the_limits_of_a_server_go_before_the_usual_ones(make_nexus: MakeNexus, nexus_home: Path) -> None:
     define(
         nexus_home,
-        slow={"command": script(EVIL["never answers"]), "call_timeout": 1.5},
-        late={"command": script(EVIL["hangs at the beginning"]), "start_timeout": 0.4},
+        slow={"command": script(EVIL["never answers"]), "call_timeout": 0.3},
+        late={"command": script(EVIL["hangs at the beginning"]), "start_timeout": 0.2},
     )
     nexus = make_nexus()
     for server in servers_of(nexus).values():
@@ -299,8 +299,8 @@ def test_the_limits_of_a_server_go_before_the_usual_ones(make_nexus: MakeNexus, 
     with connect(nexus) as servers:
         told = [servers.call(f"mcp__{name}__echo", {}).content for name in ("slow", "late")]
 
-    assert "within 1.5 s" in told[0]
-    assert "within 0.4 s" in told[1]
+    assert "within 0.3 s" in told[0]
+    assert "within 0.2 s" in told[1]
     assert survivors(nexus_home) == []
 
 

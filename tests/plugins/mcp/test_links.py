@@ -21,7 +21,8 @@ from nexus_plugins.mcp._running.limits import Limits
 from nexus_plugins.mcp._running.links import Links
 from nexus_plugins.mcp._telling.records import Definition, keep_listing
 from nexus_plugins.mcp.call import Servers, connect
-from tests.plugins.mcp.world import EVIL, alive, define, script, servers_of, survivors
+from tests.plugins.mcp.calm import Calmly, run_calmly, skip
+from tests.plugins.mcp.world import EVIL, FOREVER, alive, define, script, servers_of, survivors
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at /proc")
 HASTE = Limits(start=5, call=5)
@@ -36,13 +37,19 @@ QUICK = (
 """Those that need not be waited for."""
 
 
-def using(nexus: Nexus, work: Callable[[Links], Awaitable[object]], limits: Limits = HASTE) -> object:
+def linked(nexus: Nexus, work: Callable[[Links], Awaitable[object]], limits: Limits) -> Calmly:
+    """What comes of using links, from before the first server is started until the last has ended."""
+
     async def main() -> object:
         request = nexus.request()
         async with Links(nexus.load(request), request, limits) as links:
             return await work(links)
 
-    return anyio.run(main)
+    return run_calmly(main)
+
+
+def using(nexus: Nexus, work: Callable[[Links], Awaitable[object]], limits: Limits = HASTE) -> object:
+    return linked(nexus, work, limits).result
 
 
 def call(nexus: Nexus, name: str, tool: str = "echo", limits: Limits = HASTE) -> str:
@@ -68,7 +75,8 @@ def test_a_server_that_does_its_worst_costs_its_limit_and_nobody_else_anything(
     make_nexus: MakeNexus, nexus_home: Path, evil: str
 ) -> None:
     define(nexus_home, bad=script(EVIL[evil]), good=script())
-    nexus, limit = make_nexus(), 2.0
+    nexus = make_nexus()
+    limit = 10.0 if evil in QUICK else 3.0
     servers = servers_of(nexus)
     outcome: dict[str, object] = {}
 
@@ -83,14 +91,14 @@ def test_a_server_that_does_its_worst_costs_its_limit_and_nobody_else_anything(
             tasks.start_soon(one, links, "bad")
             tasks.start_soon(one, links, "good")
 
-    started = time.monotonic()
-    using(nexus, both, Limits(start=limit, call=limit))
-    took = time.monotonic() - started
+    began = time.monotonic()
+    took = linked(nexus, both, Limits(start=limit, call=limit)).took
 
     assert isinstance(outcome["bad"], ServerError)
     assert not isinstance(outcome["good"], ServerError)
     # Not how fast it is, but that it ends: starting, listing, calling and ending are over by then, all together.
-    assert took < limit + 1
+    assert took < (1 if evil in QUICK else limit + 1)
+    assert time.monotonic() - began < FOREVER / 2  # nor was it waited for until it had slept enough
     assert survivors(nexus_home) == []
 
 
@@ -237,6 +245,20 @@ def test_a_script_that_was_exchanged_after_the_load_is_not_started(
     assert not canary.exists()
 
 
+def test_a_server_that_changed_before_the_load_is_told_apart_from_one_that_was_never_approved(
+    make_nexus: MakeNexus, tmp_path: Path, nexus_home: Path
+) -> None:
+    from nexus_core.trust.store import TrustStore  # noqa: PLC0415 - what `nexus trust allow` does
+
+    servers = {"servers": [{"name": "a", "command": [sys.executable, "run.py"]}]}
+    nexus = make_nexus(files={".nexus3/mcp.json": json.dumps(servers), "run.py": script()[-1]})
+    TrustStore(nexus_home).allow(nexus.load().active)
+    write_files(tmp_path / "work", {"run.py": "exchanged"})
+
+    with pytest.raises(ServerError, match="'a' has changed since you allowed it"):
+        call(nexus, "a")
+
+
 def test_a_server_that_is_switched_off_is_not_started(make_nexus: MakeNexus, nexus_home: Path) -> None:
     define(nexus_home, off={"command": script(), "enabled": False})
 
@@ -334,14 +356,16 @@ def test_starting_a_server_takes_of_the_time_of_the_call(make_nexus: MakeNexus, 
     assert survivors(nexus_home) == []
 
 
-@pytest.mark.slow
 def test_a_call_that_takes_too_long_leaves_the_others_of_its_server_alone(
-    make_nexus: MakeNexus, nexus_home: Path
+    make_nexus: MakeNexus, nexus_home: Path, tmp_path: Path
 ) -> None:
-    evil = """
-TOOLS.append({"name": "slow", "inputSchema": {"type": "object"}})
+    given_up = tmp_path / "given up"
+    evil = f"""
+TOOLS.append({{"name": "slow", "inputSchema": {{"type": "object"}}}})
 def call(id, name, arguments):
-    if name == "echo": time.sleep(1.5); say(id=id, result={"content": []})
+    if name == "echo":
+        while not os.path.exists({str(given_up)!r}): time.sleep(0.01)
+        say(id=id, result={{"content": []}})
 """
     define(nexus_home, half=script(evil))
     nexus = make_nexus()
@@ -354,37 +378,50 @@ def call(id, name, arguments):
             answered.append(tool)
         except ServerError as error:
             answered.append(error.what)
+            given_up.touch()
 
     async def work(links: Links) -> None:
         await links.record_of(server)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(one, links, "slow")
-            await anyio.sleep(1)
+            await anyio.wait_all_tasks_blocked()
+            skip(90)
             tasks.start_soon(one, links, "echo")
+            await anyio.wait_all_tasks_blocked()
+            skip(10)
 
-    using(nexus, work, Limits(start=10, call=2))
+    using(nexus, work, Limits(start=100, call=100))
 
-    assert answered == ["server 'half' did not answer within 2 s", "echo"]
+    assert answered == ["server 'half' did not answer within 100 s", "echo"]
 
 
-@pytest.mark.slow
-def test_a_server_that_took_too_long_is_started_again_by_the_next_call(make_nexus: MakeNexus, nexus_home: Path) -> None:
-    evil = """
+def test_a_server_that_took_too_long_is_started_again_by_the_next_call(
+    make_nexus: MakeNexus, nexus_home: Path, tmp_path: Path
+) -> None:
+    tried = tmp_path / "tried"
+    evil = f"""
 def call(id, name, arguments):
-    if not os.path.exists(os.environ["TEST_HOME"] + "/tried"):
-        open(os.environ["TEST_HOME"] + "/tried", "w").close(); time.sleep(600)
-    say(id=id, result={"content": [{"type": "text", "text": "back"}]})
+    if not os.path.exists({str(tried)!r}):
+        open({str(tried)!r}, "w").close(); time.sleep(600)
+    say(id=id, result={{"content": [{{"type": "text", "text": "back"}}]}})
 """
     define(nexus_home, tired=script(evil))
     nexus = make_nexus()
     server = servers_of(nexus)["tired"]
 
-    async def twice(links: Links) -> str:
-        with pytest.raises(ServerError, match="did not answer within 2 s"):
+    async def wait_in_vain(links: Links) -> None:
+        with pytest.raises(ServerError, match="did not answer within 100 s"):
             await links.call(server, "echo", {})
+
+    async def twice(links: Links) -> str:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait_in_vain, links)
+            while not tried.exists():  # noqa: ASYNC110 - another process makes it
+                await anyio.sleep(0.01)
+            skip(100)
         return str(getattr((await links.call(server, "echo", {})).content[0], "text", ""))
 
-    assert using(nexus, twice, Limits(start=2, call=2)) == "back"
+    assert using(nexus, twice, Limits(start=100, call=100)) == "back"
 
 
 # ---- the end ----------------------------------------------------------------------------------------------

@@ -135,13 +135,14 @@ def test_the_empty_template_has_no_servers(mcp: Mcp) -> None:
 
 
 @pytest.mark.acceptance("M-02", "F-09")
-def test_a_file_that_is_not_json_is_an_error_in_the_usual_shape_without_a_line_of_the_file(mcp: Mcp) -> None:
-    error = mcp.error('{\n  "servers": [}\n')
+def test_a_file_that_is_not_json_is_an_error_in_the_usual_shape_without_the_values_in_it(mcp: Mcp) -> None:
+    error = mcp.error('{"key": "secret",\n  "servers": [}\n')
 
     assert (error.what, error.where) == ("Expecting value", f"{mcp.path}:2:15")
     assert str(error) == (
         f"Configuration Error: Invalid JSON in {mcp.path}\n\n"
         "  Line 2, Column 15: Expecting value\n\n"
+        '  1 | {"···": "······",\n  2 |   "servers": [}\n                    ^\n\n'
         "Fix the JSON syntax error and try again."
     )
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import signal
+import subprocess
+import sys
+import termios
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import suppress
-from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import anyio
@@ -17,10 +23,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nexus_core import Nexus
+from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.mcp._serving import wire
 from nexus_plugins.mcp._serving.served import SERVED
 from nexus_plugins.mcp._serving.server import LONGEST_FAULT, run_tool, serve
+from nexus_plugins.mcp._serving.wire import LONGEST_ANSWER
+from tests.conftest import ROOT
+from tests.plugins.mcp.calm import CalmLoop
 
 HELLO = {
     "protocolVersion": "2025-06-18",
@@ -45,22 +55,24 @@ def calls(number: object, tool: str, **arguments: object) -> bytes:
 BEGIN = asks(0, "initialize", **HELLO) + b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n'
 
 
-def told(nexus: Nexus, data: bytes, out: BytesIO | None = None) -> list[dict[str, Any]]:
+def told(nexus: Nexus, data: bytes) -> list[dict[str, Any]]:
     """What a client is told that says something and leaves."""
+    with TemporaryFile() as answers:
+        anyio.run(serve, nexus, saying(data), answers.fileno(), backend_options={"loop_factory": CalmLoop})
+        answers.seek(0)
+        return [json.loads(line) for line in answers]
+
+
+def saying(data: bytes) -> int:
+    """Where a client says hello and something else, and leaves."""
     source, sink = os.pipe()
-    written = out or BytesIO()
 
     def write() -> None:
-        with os.fdopen(sink, "wb") as file:
+        with suppress(BrokenPipeError), os.fdopen(sink, "wb") as file:
             file.write(BEGIN + data)
 
-    thread = threading.Thread(target=write)
-    thread.start()
-    anyio.run(serve, nexus, source, written)
-    thread.join()
-    os.close(source)
-    lines = written.getvalue().splitlines()
-    return [json.loads(line) for line in lines]
+    threading.Thread(target=write).start()
+    return source
 
 
 def by_number(answers: list[dict[str, Any]]) -> dict[object, dict[str, Any]]:
@@ -84,34 +96,85 @@ def test_ten_thousand_requests_at_once_are_answered(nexus: Nexus) -> None:
     assert sorted(answer["id"] for answer in answers) == list(range(10_001))
 
 
+def test_what_takes_long_is_waited_for_as_long_as_answers_come(nexus: Nexus, monkeypatch: pytest.MonkeyPatch) -> None:
+    loops: list[CalmLoop] = []
+
+    def start() -> CalmLoop:
+        loops.append(CalmLoop())
+        return loops[0]
+
+    def take_long(*_: object) -> object:
+        loops[0].skip(LONGEST_ANSWER * 0.6)
+        return {}
+
+    monkeypatch.setitem(SERVED, "count_tokens", SERVED["count_tokens"]._replace(run=take_long))
+    asked = b"".join(calls(number, "count_tokens", text="x") for number in range(1, 6))
+
+    with TemporaryFile() as answers:
+        anyio.run(serve, nexus, saying(asked), answers.fileno(), backend_options={"loop_factory": start})
+        answers.seek(0)
+        assert {json.loads(line)["id"] for line in answers} == set(range(6))
+
+
 def test_no_more_is_read_than_is_answered(nexus: Nexus, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire, "MOST_AT_ONCE", 2)
     source, sink = os.pipe()
     os.set_blocking(sink, False)
     os.write(sink, BEGIN)
-
-    class Stuck(BytesIO):
-        def write(self, _: object) -> int:
-            return reading.wait(30)
-
-    reading = threading.Event()
+    unread, full = full_pipe()
 
     async def main() -> int:
         pushed = 0
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(serve, nexus, source, Stuck())
+            tasks.start_soon(serve, nexus, source, full)
             for _ in range(100):
                 with suppress(BlockingIOError):
                     pushed += os.write(sink, calls(1, "count_tokens", text="x" * 2_000))
                 await anyio.sleep(0.002)
-            reading.set()
             tasks.cancel_scope.cancel()
         return pushed
 
     pushed = anyio.run(main)
-    os.close(sink)
+    for each in (sink, unread):
+        os.close(each)
 
     assert pushed < 100 * 2_000
+
+
+def full_pipe() -> tuple[int, int]:
+    """A pipe that nobody reads and that nothing more goes into."""
+    unread, full = os.pipe()
+    os.set_blocking(full, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(full, b"x" * 4_096)
+    os.set_blocking(full, True)
+    return unread, full
+
+
+@pytest.mark.slow
+def test_the_command_ends_when_it_is_told_to_although_nobody_reads_what_it_says(work: Path, nexus_home: Path) -> None:
+    write_files(work, {"NEXUS.md": "Measure twice.\n" * 10_000})
+    environment = {**os.environ, "NEXUS_HOME": str(nexus_home), "PYTHONPATH": f"{ROOT}:{ROOT}/plugins"}
+    line = [sys.executable, "-m", "nexus_core", "mcp", "serve"]
+    unread, sink = os.pipe()
+    room = fcntl.fcntl(unread, fcntl.F_GETPIPE_SZ)
+    with subprocess.Popen(line, cwd=work, env=environment, stdin=subprocess.PIPE, stdout=sink) as command:
+        assert command.stdin is not None
+        command.stdin.write(BEGIN + asks(1, "resources/read", uri="nexus://prompt"))
+        command.stdin.flush()
+        while waiting_in(unread) < room / 2:  # then it is in the middle of an answer that does not fit
+            time.sleep(0.01)
+        command.terminate()
+
+        assert command.wait(60) == 128 + signal.SIGTERM
+    for each in (unread, sink):
+        os.close(each)
+
+
+def waiting_in(pipe: int) -> int:
+    """How many bytes nobody has read yet."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 def test_a_line_that_is_no_message_is_answered_as_such_and_the_next_as_ever(nexus: Nexus) -> None:
@@ -171,11 +234,15 @@ def test_what_is_wrong_with_an_argument_is_told_without_all_of_it(nexus: Nexus) 
 
 
 def test_a_client_that_no_longer_listens_ends_it(nexus: Nexus) -> None:
-    class Gone(BytesIO):
-        def write(self, _: object) -> int:
-            raise BrokenPipeError
+    unread, broken = os.pipe()
+    os.close(unread)
+    source, sink = os.pipe()  # which stays open: the client has not left
+    os.write(sink, BEGIN)
 
-    assert told(nexus, asks(1, "tools/list"), Gone()) == []
+    anyio.run(serve, nexus, source, broken)
+
+    for each in (sink, broken):
+        os.close(each)
 
 
 def test_half_a_character_is_told_as_it_was_said(nexus: Nexus, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,7 +293,9 @@ MESSAGES = st.lists(
 VALUES = JSON | MESSAGES | st.sampled_from(["openai", "anthropic", "gemini", "responses", "neutral", "bug"])
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(data=st.data(), tool=st.sampled_from(sorted(SERVED)))
 def test_no_argument_brings_a_tool_down(nexus: Nexus, tool: str, data: st.DataObject) -> None:
     names = sorted(SERVED[tool].properties)

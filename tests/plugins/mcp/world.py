@@ -40,6 +40,8 @@ for line in sys.stdin:
     elif id is not None and method: say(id=id, error={"code": -32601, "message": "unknown"})
 """
 
+FOREVER = 600
+"""Seconds that they sleep."""
 EVIL = {
     "hangs at the beginning": "def begin(id): time.sleep(600)",
     "prints without end before it says who it is": """
@@ -135,8 +137,8 @@ def servers_of(nexus: Nexus) -> dict[str, MCPServerWithOrigin]:
 
 
 def survivors(home: Path) -> list[str]:
-    """The processes that a server of this test left behind, after those that were ended had a moment to be gone."""
-    deadline = time.monotonic() + 1
+    """The processes that a server of this test left behind, after those that were ended had time to be gone."""
+    deadline = time.monotonic() + 10  # where the machine is busy, whoever is ended may have to wait for it
     while (found := alive(home)) and time.monotonic() < deadline:
         time.sleep(0.02)
     return found

@@ -49,6 +49,7 @@ class Server:
     bodies: list[Any] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     headers: list[Headers] = field(default_factory=list)
+    heard: Event = field(default_factory=Event)
     closing: Event = field(default_factory=Event)
 
     @property
@@ -67,6 +68,7 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
             server.paths.append(self.path)
             server.headers.append(self.headers)
             server.bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            server.heard.set()
             answer = server.next()
             sent = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
             if not answer.raw:

@@ -197,7 +197,7 @@ def test_a_project_cannot_say_where_conversations_and_keys_go(
 
     assert loaded.settings.get("plugins.providers") == {"endpoints": {"fast": FAST}}
     assert [finding.code for finding in loaded.findings] == ["protected-setting"]
-    assert "plugins.providers.endpoints is your own decision" in loaded.findings[0].message
+    assert "plugins.providers.endpoints can only be set in your own config" in loaded.findings[0].message
     assert list(nexus.host.summarisers(loaded)) == ["fast"]
 
 
@@ -297,7 +297,7 @@ def test_doctor_names_keys_that_are_not_set(cli: Cli, nexus_home: Path, monkeypa
 
     found = doctor(cli)
 
-    said = "the endpoint 'fast' finds nothing in the environment variable"
+    said = "the endpoint 'fast' needs the environment variable"
     assert found == [("key-not-set", f"{said} SOME_KEY", 8), ("key-not-set", f"{said} MISSING", 12)]
 
 
@@ -318,7 +318,7 @@ def test_doctor_names_a_program_that_is_not_there(cli: Cli, nexus_home: Path) ->
     write_files(nexus_home, {"config.json": settings(command=["no-such-program-here", "-x"])})
 
     assert doctor(cli) == [
-        ("no-such-program", "compaction.command names 'no-such-program-here', which is no program here", 3)
+        ("no-such-program", "compaction.command names 'no-such-program-here', which is not a program on this machine", 3)
     ]
 
 

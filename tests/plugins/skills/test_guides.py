@@ -73,7 +73,7 @@ def test_a_guide_is_called_after_its_directory_unless_it_says_otherwise(make_nex
     )
 
     assert list(guides(nexus)) == ["other", "plain"]
-    assert faults(nexus) == [("odd-skill", "is called 'other' in a directory of another name")]
+    assert faults(nexus) == [("odd-skill", "is named 'other', unlike its directory")]
 
 
 @pytest.mark.parametrize("name", ["[a]", "../../etc", "--help", "x" * 65, "Mail — for 'agents'", "'a\\nb'"])
@@ -81,14 +81,14 @@ def test_a_name_that_cannot_be_typed_makes_way_for_that_of_the_directory(make_ne
     nexus = make_nexus(files={f"{HERE}/mail/SKILL.md": skill(f"name: {name}\ndescription: x")})
 
     assert only(nexus).name == "mail"
-    rule = "its name must have 64 letters, digits, '-', '_' or '.' at most; that of its directory is used"
+    rule = "its name must be at most 64 ASCII letters, digits, '-', '_' or '.'; the name of its directory is used"
     assert faults(nexus) == [("odd-skill", rule)]
 
 
 def test_where_neither_can_be_typed_the_guide_is_left_out(make_nexus: MakeNexus) -> None:
     nexus = make_nexus(files={f"{HERE}/two words/SKILL.md": skill()})
 
-    assert faults(nexus) == [("unusable-skill", "its name must have 64 letters, digits, '-', '_' or '.' at most")]
+    assert faults(nexus) == [("unusable-skill", "its name must be at most 64 ASCII letters, digits, '-', '_' or '.'")]
 
 
 def test_guides_are_found_in_every_layer_and_the_nearest_of_a_name_counts(
@@ -109,7 +109,7 @@ def test_of_two_with_one_name_in_a_layer_the_first_directory_counts(make_nexus: 
     nexus = make_nexus(files={f"{HERE}/b/SKILL.md": same, f"{HERE}/a/SKILL.md": same})
 
     assert only(nexus).path.parent.name == "a"
-    assert faults(nexus)[-1] == ("unusable-skill", f"has the name of {only(nexus).path}, which is used")
+    assert faults(nexus)[-1] == ("unusable-skill", f"has the same name as {only(nexus).path}, which is used")
 
 
 def test_what_is_no_guide_is_passed_over(make_nexus: MakeNexus) -> None:
@@ -121,11 +121,11 @@ def test_what_is_no_guide_is_passed_over(make_nexus: MakeNexus) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("# No head", "does not begin with a line '---'"),
-        (skill("requires: {env: [A=1]}"), "what it requires as 'env' must be a list of 32 names at most"),
-        (skill("requires: {bin: [/bin/sh]}"), "what it requires as 'bin' must be a list of 32 names at most"),
-        (skill(f"requires: {{env: {[f'V{n}' for n in range(33)]}}}"), "what it requires as 'env' must be a list of 32"),
-        (skill("requires: {env: [[A]]}"), "what it requires must be lists of names"),
+        ("# No head", "does not start with a '---' line"),
+        (skill("requires: {env: [A=1]}"), "`requires.env` must be a list of at most 32 names"),
+        (skill("requires: {bin: [/bin/sh]}"), "`requires.bin` must be a list of at most 32 names"),
+        (skill(f"requires: {{env: {[f'V{n}' for n in range(33)]}}}"), "`requires.env` must be a list of at most 32"),
+        (skill("requires: {env: [[A]]}"), "`requires` must hold lists of names"),
         ("---\nname: x\n" + "x" * 300_000, "larger than 262144 bytes"),
     ],
 )
@@ -152,9 +152,9 @@ def test_the_doctor_names_file_and_line(make_nexus: MakeNexus) -> None:
         ("description: ' '", "has no description"),
         ("description: [a]", "has no description"),
         ("description: " + "y" * 2000, "its description is longer than 1,024 characters"),
-        ("description: y\ncategory: '## Rules'", "its category must have 32 characters at most"),
-        ("description: y\ncategory: " + "c" * 33, "its category must have 32 characters at most"),
-        ("description: y\ncategory: [a]", "its category must have 32 characters at most"),
+        ("description: y\ncategory: '## Rules'", "its category must be at most 32 characters"),
+        ("description: y\ncategory: " + "c" * 33, "its category must be at most 32 characters"),
+        ("description: y\ncategory: [a]", "its category must be at most 32 characters"),
     ],
 )
 def test_an_odd_guide_is_used_all_the_same(make_nexus: MakeNexus, head: str, message: str) -> None:
@@ -253,7 +253,7 @@ def test_a_directory_with_too_many_entries_is_not_read(make_nexus: MakeNexus, mo
     nexus = make_nexus(files={f"{HERE}/{name}/SKILL.md": skill() for name in "abc"})
 
     assert guides(nexus) == {}
-    assert faults(nexus) == [("unusable-skill", "has more than 2 entries, so that none is read")]
+    assert faults(nexus) == [("unusable-skill", "has more than 2 entries; none is read")]
 
 
 @pytest.mark.acceptance("T16")

@@ -26,12 +26,12 @@ def failure(error: psycopg.Error, where: str) -> LedgerError:
     """The error to raise for what a server said."""
     said = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, errors.DiskFull):
-        hint = "make room on the server and try again; what was recorded before is whole"
+        hint = "free some space on the server and try again; what was recorded before is intact"
     elif isinstance(error, (errors.InsufficientPrivilege, errors.InvalidPassword)):
-        hint = "let this user create and use the schema `nexus`"
+        hint = "allow this user to create and use the schema `nexus`"
     elif isinstance(error, GONE):
-        hint = "see that the server runs and can be reached from here; what was recorded before is whole"
+        hint = "check that the server is running and reachable from here; what was recorded before is intact"
     else:
-        hint = "what was recorded before is whole"
+        hint = "what was recorded before is intact"
     kind = UnreachableError if isinstance(error, (*GONE, errors.InsufficientPrivilege)) else LedgerError
     return kind(f"the ledger cannot be used: {said}", where=where, hint=hint)

@@ -42,7 +42,7 @@ def ensure_known(version: int, where: str) -> None:
         LedgerError: It has.
     """
     if version > schema.VERSION:
-        what = f"the ledger is of a later Nexus: it has schema {version}, this one knows {schema.VERSION}"
+        what = f"the ledger was written by a newer Nexus: it has schema {version}, this one knows {schema.VERSION}"
         raise LedgerError(what, where=where, hint="update Nexus; nothing on the server was changed")
 
 

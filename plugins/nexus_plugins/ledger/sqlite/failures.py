@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 TROUBLE = (sqlite3.Error, UnicodeDecodeError)
 """What SQLite raises; the second, when its own message quotes a damaged file."""
 
-_SOUND = "what was recorded before is whole"
+_SOUND = "what was recorded before is intact"
 _KNOWN = {
-    "SQLITE_FULL": ("the disk is full", f"make room and try again; {_SOUND}"),
-    "SQLITE_IOERR": ("the disk refuses to read or write", f"make room or look at the disk, and try again; {_SOUND}"),
+    "SQLITE_FULL": ("the disk is full", f"free some space and try again; {_SOUND}"),
+    "SQLITE_IOERR": (
+        "the disk refuses to read or write",
+        f"free some space or check the disk, and try again; {_SOUND}",
+    ),
     "SQLITE_READONLY": ("it cannot be written", "make the file and its directory writable"),
-    "SQLITE_CANTOPEN": ("it cannot be opened", "make its directory and let it be read and written"),
-    "SQLITE_PERM": ("it may not be opened", "let the file and its directory be read and written"),
+    "SQLITE_CANTOPEN": ("it cannot be opened", "create its directory, and make it readable and writable"),
+    "SQLITE_PERM": ("it may not be opened", "make the file and its directory readable and writable"),
     "SQLITE_BUSY": ("another program keeps it locked", "try again; `fuser` says who has it open"),
     "SQLITE_CORRUPT": (
         "it is damaged",
@@ -47,7 +50,7 @@ def failure(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> LedgerErro
 
 def refused(error: OSError, path: Path) -> UnreachableError:
     """The error to raise for what the system said about a file."""
-    hint = "see that the directory is there, and can be read and written"
+    hint = "check that the directory exists, and can be read and written"
     return UnreachableError(f"the ledger cannot be used: {error.strerror}", where=str(path), hint=hint)
 
 

@@ -94,7 +94,7 @@ def version_of(path: Path, connection: sqlite3.Connection) -> int:
     """
     ((version,),) = connection.execute("pragma user_version").fetchall()
     if version > schema.VERSION:
-        what = f"the ledger is of a later Nexus: it has schema {version}, this one knows {schema.VERSION}"
+        what = f"the ledger was written by a newer Nexus: it has schema {version}, this one knows {schema.VERSION}"
         raise LedgerError(what, where=str(path), hint="update Nexus; the file is left as it is")
     if version < 1:
         hint = "`nexus session repair` saves what is whole into a new file; this one is left as it is"
@@ -152,17 +152,17 @@ def _check(path: Path) -> None:
     if not S_ISREG(about.st_mode):
         raise LedgerError("the ledger is not a regular file", where=str(path), hint=_KEPT)
     if not about.st_size:
-        what = "the ledger is empty: it was cut off, or is another program's"
-        raise LedgerError(what, where=str(path), hint="bring back a copy, or move it away to begin anew")
+        what = "the ledger is empty: it was cut off, or belongs to another program"
+        raise LedgerError(what, where=str(path), hint="restore a backup, or move it away to start over")
     try:
         application = application_of(path)
     except TROUBLE as error:
         if about.st_size < _HEADER or getattr(error, "sqlite_errorname", "") == "SQLITE_NOTADB":
-            what = "the file is not a ledger, nor any database of SQLite"
+            what = "the file is not a ledger, and not a SQLite database at all"
             raise LedgerError(what, where=str(path), hint=_KEPT) from error
         return  # whoever uses it now hears what is wrong with it
     if application != schema.APPLICATION:
-        raise LedgerError("the file is a database of another program", where=str(path), hint=_KEPT)
+        raise LedgerError("the file is another program's database", where=str(path), hint=_KEPT)
 
 
 def _sync(path: Path) -> None:

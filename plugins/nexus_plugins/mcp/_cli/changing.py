@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 FILE = "mcp.json"
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_SERVER_ADDRESS = re.compile(r"https?://[^\s/?#]\S*|\$\{.*")
 
 
 class _Adding(TyperCommand):
@@ -163,13 +164,15 @@ def _defined(shell: Shell, name: str, *, for_all: bool) -> tuple[Path, bool]:
 
 
 def _require_target(name: str, command: Sequence[str], url: str) -> None:
-    """Raise UsageError unless there is either a program or an address."""
-    if bool(command) == bool(url):
+    """Raise UsageError unless there is a name, and either a program or an address."""
+    if not name.strip():
+        raise UsageError("a server needs a name", hint="nexus mcp add NAME -- COMMAND ARGS...")
+    if bool(command and command[0].strip()) == bool(url):
         raise UsageError("a server has either a command or an address", hint="-- COMMAND ARGS..., or --url URL")
     if _ADDRESS.match(command[0] if command else ""):
         shown = hide_secrets([command[0]])[0]
         raise UsageError("this is an address, not a program", hint=f"nexus mcp add {name} --url {shown}")
-    if url and not url.startswith(("http://", "https://", "${")):
+    if url and not _SERVER_ADDRESS.fullmatch(url):
         raise UsageError("this is no address of a server", hint="--url https://…")
 
 

@@ -26,8 +26,10 @@ def serve(ctx: typer.Context) -> None:
 
         raise MissingExtraError("mcp", EXTRA) from None
     shell: Shell = ctx.obj
+    if os.isatty(0):
+        shell.console.message("Waiting for an MCP client on standard input; press Ctrl-C to stop.")
     # Descriptors of their own: nothing that plugins and their children print or read gets between us and the client.
-    source = os.dup(0)
+    source, sink = os.dup(0), os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    with open(os.dup(1), "wb") as out, shell.nexus() as nexus:  # noqa: PTH123 - not a file
-        run_loop(partial(serve_client, nexus, source, out))
+    with shell.nexus() as nexus:
+        run_loop(partial(serve_client, nexus, source, sink))

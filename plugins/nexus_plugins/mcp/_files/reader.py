@@ -40,7 +40,7 @@ def read_layer(layer: Layer) -> list[LayerConfig | Skipped]:
     """The servers of a layer as its file has them, and a `Skipped` for everything beside them that is not used.
 
     Raises:
-        ConfigError: The file is not JSON, or not what it must be. No line of it is shown, because any of them may hold
+        ConfigError: The file is not JSON, or not what it must be. No value in it is shown, because any of them may be
             a password.
         FileError: The file cannot be read.
     """

@@ -110,11 +110,11 @@ def _require_allowed(server: MCPServerWithOrigin, loaded: Loaded, request: Reque
     name = server.config.name
     if not server.config.enabled:
         raise RefusedError(name, "is switched off", hint=f"nexus mcp enable {name}")
-    decision = decide_again(server, loaded, request) if server.approved else "pending"
-    if decision != "allowed":
-        if decision == "changed":
-            hint = "`nexus trust diff` shows how, `nexus trust allow` decides"
-            raise RefusedError(name, "has changed since you allowed it", hint=hint)
+    decision = decide_again(server, loaded, request)
+    if decision == "changed":
+        hint = "`nexus trust diff` shows how, `nexus trust allow` decides"
+        raise RefusedError(name, "has changed since you allowed it", hint=hint)
+    if decision != "allowed" or not server.approved:
         raise RefusedError(name, "is not approved", hint="`nexus trust allow` shows what it would do, and decides")
 
 

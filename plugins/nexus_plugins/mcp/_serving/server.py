@@ -21,7 +21,6 @@ from nexus_plugins.mcp._serving.wire import open_wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import BinaryIO
 
     from nexus_core import Nexus
 
@@ -35,15 +34,15 @@ LONGEST_FAULT = 1_000
 """Characters that are told of what is wrong with a request."""
 
 
-async def serve(nexus: Nexus, source: int, out: BinaryIO) -> None:
+async def serve(nexus: Nexus, source: int, sink: int) -> None:
     """Serve until the client leaves.
 
     Args:
         nexus: What is served.
-        source: The descriptor where the requests come from; nobody else may read it.
-        out: Where the answers go; nobody else may write to it.
+        source: The descriptor where the requests come from; nobody else may read or close it.
+        sink: The descriptor where the answers go; nobody else may write to it.
     """
-    async with open_wire(source, out) as (incoming, outgoing):
+    async with open_wire(source, sink) as (incoming, outgoing):
         server = make_server(nexus)
         await server.run(incoming, outgoing, server.create_initialization_options())
 

@@ -13,7 +13,7 @@ import threading
 from collections import Counter
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.from_thread
@@ -26,7 +26,7 @@ from nexus_plugins.mcp._running.line import LARGEST_MESSAGE
 from nexus_plugins.mcp._running.lines import Lines
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.client._transport import TransportStreams
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 MOST_AT_ONCE = 64
 """Requests that are answered at the same time; others wait where the client wrote them."""
 LONGEST_ANSWER, LAST_WORDS = 30.0, 1.0
-"""Seconds that are waited for an answer before more is read, or before the end; and until the last is written."""
+"""Seconds that are waited for the next answer before more is read, or before the end; and until the last is written."""
 
 
 @asynccontextmanager
-async def open_wire(source: int, out: BinaryIO) -> AsyncIterator[TransportStreams]:
+async def open_wire(source: int, sink: int) -> AsyncIterator[TransportStreams]:
     """What a client says and what it is told, as the SDK wants it. Ends when the client has left.
 
     Args:
-        source: The descriptor that is read.
-        out: The file that is written.
+        source: The descriptor that is read; whoever reads it closes it, when there is nothing more to read.
+        sink: The descriptor that is written.
     """
-    wire = _Wire(source, out)
+    wire = _Wire(source, sink)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wire.write, tasks.cancel_scope)
         tasks.start_soon(wire.hear)
@@ -60,19 +60,20 @@ async def open_wire(source: int, out: BinaryIO) -> AsyncIterator[TransportStream
 
 
 class _Wire:
-    def __init__(self, source: int, out: BinaryIO) -> None:
+    def __init__(self, source: int, sink: int) -> None:
+        # Not files: closing one waits for a thread that is reading or writing it, which may be forever.
         self._source = source
-        self._out = out
+        self._sink = sink
         self._token = anyio.lowlevel.current_token()
         self._unanswered: Counter[mcp_types.RequestId] = Counter()
         self._answered = anyio.Event()
         self.silent = anyio.Event()
         self._room = threading.Semaphore()
-        self._read: MemoryObjectSendStream[bytes | None]
+        self._said: MemoryObjectSendStream[bytes | None]
         self._lines: MemoryObjectReceiveStream[bytes | None]
         self._heard: MemoryObjectSendStream[SessionMessage | Exception]
         self._told: MemoryObjectReceiveStream[SessionMessage]
-        self._read, self._lines = anyio.create_memory_object_stream[bytes | None](1)
+        self._said, self._lines = anyio.create_memory_object_stream[bytes | None](1)
         self._heard, self.incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         self.outgoing, self._told = anyio.create_memory_object_stream[SessionMessage](MOST_AT_ONCE)
 
@@ -81,15 +82,17 @@ class _Wire:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self) -> None:
-        # Functions are handed over, not coroutines: one that the loop no longer runs would be left behind.
-        try:
-            with suppress(OSError):
-                for line in _read(self._source):
-                    self._room.acquire()
-                    anyio.from_thread.run_sync(self._read.send_nowait, line, token=self._token)
-            anyio.from_thread.run_sync(self._read.close, token=self._token)
-        except BaseException:  # noqa: BLE001 - nobody listens any longer, or the loop is over, or being cancelled
-            return
+        with suppress(BaseException):  # nobody listens any longer, or the loop is over, or there is no reading on
+            for line in _read(self._source):
+                self._room.acquire()
+                self._hand_over(partial(self._said.send_nowait, line))
+        with suppress(BaseException):  # as above
+            self._hand_over(self._said.close)
+        os.close(self._source)
+
+    def _hand_over(self, work: Callable[[], None]) -> None:
+        # A function, not a coroutine: one that the loop no longer runs would be left behind.
+        anyio.from_thread.run_sync(work, token=self._token)
 
     async def hear(self) -> None:
         """Pass on what the client says, a line after the other, until it has left and has its answers."""
@@ -116,11 +119,11 @@ class _Wire:
         await self._heard.send(SessionMessage(message))
 
     async def _wait_for_fewer_than(self, number: int) -> None:
-        with anyio.move_on_after(LONGEST_ANSWER) as waiting:
-            while self._unanswered.total() >= number:
+        while self._unanswered.total() >= number:
+            with anyio.move_on_after(LONGEST_ANSWER) as waiting:
                 await self._answered.wait()
-        if waiting.cancelled_caught:  # whatever it was, it will not be answered
-            self._unanswered.clear()
+            if waiting.cancelled_caught:  # whatever it was, it will not be answered
+                self._unanswered.clear()
 
     async def write(self, scope: anyio.CancelScope) -> None:
         """Tell the client what there is to be told, until it no longer listens."""
@@ -142,8 +145,9 @@ class _Wire:
             self.silent.set()
 
     def _put(self, data: bytes) -> None:
-        self._out.write(data)
-        self._out.flush()
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self._sink, rest) :]
 
     def _settle(self, number: object) -> None:
         if isinstance(number, int | str):
@@ -153,13 +157,12 @@ class _Wire:
 
     def close(self) -> None:
         """Neither hear nor say anything more; what was said is still written."""
-        for stream in (self._read, self._lines, self._heard, self.incoming, self.outgoing):
+        for stream in (self._said, self._lines, self._heard, self.incoming, self.outgoing):
             stream.close()
         self._room.release()
 
 
 def _read(source: int) -> Iterator[bytes | None]:
-    # Not a file: one that a thread is reading from cannot be closed, and Python would want to.
     lines = Lines(LARGEST_MESSAGE)
     while piece := os.read(source, 65536):
         yield from lines.add(piece)
