@@ -119,7 +119,10 @@ def hook_reference(points: Mapping[str, str]) -> str:
     """`docs/reference/hooks.md`: the docstrings of the specifications as a page, and which bundled plugins answer."""
     _, _, introduction = (inspect.getdoc(hookspecs) or "").split("\n\n", 2)  # after the purpose and the map
     introduction = re.sub(r"^(?: {4}.*\n|\n(?=\n* {4}))+", _fence, introduction, flags=re.MULTILINE)
-    title = "# Hooks\n\nGenerated from `nexus_core/hookspecs/` by `make generate`."
+    title = (
+        "# Hooks\n\nGenerated from `nexus_core/hookspecs/` by `make generate`. "
+        "[Values](values.md) describes the types, and [how to write a plugin](../../plugins/README.md) the rest."
+    )
     parts = [title, introduction.strip(), _overview(points), *map(_page, hooks().values())]
     return "\n\n".join(parts) + "\n"
 

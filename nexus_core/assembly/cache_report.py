@@ -73,7 +73,7 @@ def compare_epochs(before: Epoch, after: Epoch, told: Sequence[Section], now: Se
     tools = {tool.name: tool for tool in before.tools}, {tool.name: tool for tool in after.tools}
     for name in dict.fromkeys([*tools[1], *tools[0]]):
         if tools[0].get(name) != tools[1].get(name):
-            message = f"the tool {name!r} is {_change(name in tools[0], name in tools[1])}"
+            message = f"the tool {name!r} {_change(name in tools[0], name in tools[1])}"
             return Blame(cause="tool", name=name, message=message)
     if list(tools[0]) != list(tools[1]):
         return Blame(cause="tool", message="the tools are in another order")
@@ -81,7 +81,7 @@ def compare_epochs(before: Epoch, after: Epoch, told: Sequence[Section], now: Se
         found = section or was
         if found is not None:
             source = found.source or Source(uri="plugin:nexus")
-            message = f"{found.title!r} ({source.uri}) is {_change(was is not None, section is not None)}"
+            message = f"{found.title!r} ({source.uri}) {_change(was is not None, section is not None)}"
             return Blame(cause="section", name=found.title, source=source, message=message)
     return None
 
@@ -110,4 +110,4 @@ def _blames(
 
 
 def _change(was: bool, is_now: bool) -> str:
-    return "changed" if was and is_now else "new" if is_now else "gone"
+    return "has changed" if was and is_now else "is new" if is_now else "is gone"

@@ -71,7 +71,7 @@ def side_of(sendable: Sendable) -> Side:
     """A call, as one side of a comparison."""
     placed = [each for each in sendable.placements if each.zone == "static" and each.kind != "tool"]
     words = sendable.system_prompt
-    name = f"system prompt, as {sendable.renderer} puts it" if sendable.renderer else "system prompt"
+    name = f"system prompt of the renderer {sendable.renderer}" if sendable.renderer else "system prompt"
     return Side(
         model=Piece("model", sendable.model, _digest("model", sendable.model), text=sendable.model),
         tools=tuple(_tools(sendable)),

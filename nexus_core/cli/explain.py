@@ -26,7 +26,8 @@ _LONGEST_QUERY = 100
 """Characters of a query that an answer repeats."""
 
 Query = Annotated[
-    str, typer.Argument(metavar="X", help="A setting (provider.model), a file, or a piece of the prompt.")
+    str,
+    typer.Argument(metavar="X", help="A setting (provider.model), an MCP server, a file, or a piece of the prompt."),
 ]
 Session = Annotated[str, session_option("Look into a session: X is a step, or a piece of what was said.")]
 
@@ -48,7 +49,9 @@ def explain(
     """
     shell: CommandShell = ctx.obj
     if not query.strip():
-        raise UsageError("there is nothing to explain", hint="name a setting, a file, or a piece of the prompt")
+        raise UsageError(
+            "there is nothing to explain", hint="name a setting, an MCP server, a file, or a piece of the prompt"
+        )
     with open_session(ctx, session, ledger) as nexus:
         found = _look_into(nexus, session, query) if session else []
         context = nexus.context(profile=profile)

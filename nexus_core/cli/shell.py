@@ -156,8 +156,8 @@ def project_directory(nexus: Nexus) -> Path:
         UsageError: The user's own directory is at that place, or the command is about that directory itself.
     """
     if is_users_own(nexus):
-        hint = "nexus init --global, nexus config set --global"
-        raise UsageError("this is where your own directory is, and no project", hint=hint)
+        hint = "pass --global to change them: nexus init --global, nexus config set --global"
+        raise UsageError("your own settings are kept here, so this is not a project", hint=hint)
     return nexus.cwd / ".nexus3"
 
 

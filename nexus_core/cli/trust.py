@@ -98,24 +98,21 @@ def allow(
         shell.console.message("Nothing to allow." if not wanted else "Already allowed.")
         return
     if dry_run:
-        for part in chosen:
-            _show(shell, part)
+        _show(shell, chosen)
         shell.console.message("Nothing was allowed.")
         return
     store.check()  # before somebody answers in vain
-    is_certain = yes and (everything or bool(pointers))
-    if not is_certain and not shell.can_ask:
+    if yes and (everything or pointers):
+        _show(shell, chosen)
+        _allow(shell, store, chosen)
+        return
+    if not shell.can_ask:
         raise ConfigError(
             "there is no terminal to ask on, so nothing was allowed",
             hint="check `nexus trust status`, then name the settings (or pass --all), with --yes",
         )
-    if is_certain:
-        for part in chosen:
-            _show(shell, part)
-        _allow(shell, store, chosen)
-        return
     for part in chosen:
-        _show(shell, part)
+        _show(shell, [part])
         if shell.agrees("Allow it?"):
             _allow(shell, store, [part])
         else:
@@ -213,13 +210,14 @@ def _short_name(part: ActivePart) -> str:
     return keys[0] if setting == SERVERS and len(keys) == 1 else part.pointer
 
 
-def _show(shell: CommandShell, part: ActivePart) -> None:
-    shell.console.message(f"{one_line(part.pointer)} in {_where(part)}", style="bold")
-    shell.console.message(f"  This would {effect(part.content)}: {one_line(part.summary)}")
-    if part.decision == "changed":
-        shell.console.message("  You allowed something else here before; `nexus trust diff` shows what changed.")
-    if part.decision == "denied":
-        shell.console.message("  You denied it before.")
+def _show(shell: CommandShell, parts: Sequence[ActivePart]) -> None:
+    for part in parts:
+        shell.console.message(f"{one_line(part.pointer)} in {_where(part)}", style="bold")
+        shell.console.message(f"  This would {effect(part.content)}: {one_line(part.summary)}")
+        if part.decision == "changed":
+            shell.console.message("  You allowed something else here before; `nexus trust diff` shows what changed.")
+        if part.decision == "denied":
+            shell.console.message("  You denied it before.")
 
 
 def _where(part: ActivePart) -> str:

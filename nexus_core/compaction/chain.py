@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.compaction.calling import SummariserError, call_summariser
 from nexus_core.compaction.judging import judge_summary
-from nexus_core.compaction.overflow import read_overflow
 from nexus_core.compaction.pieces import cut_pieces, room_in
 from nexus_core.compaction.prompts import (
     build_cached_instruction,
@@ -60,6 +59,7 @@ class SummaryTask(NamedTuple):
         timeout: How many seconds each call of a model may take.
         redact: Whether secrets are taken out first. From a call that others have seen nothing can be taken out; where
             there are secrets in it, the conversation goes as one text.
+        model: The model that the conversation is with, by name.
     """
 
     messages: Sequence[Message]
@@ -69,6 +69,7 @@ class SummaryTask(NamedTuple):
     context: AssembledContext | None = None
     timeout: float = 120.0
     redact: bool = True
+    model: str = ""
 
 
 class Summary(NamedTuple):
@@ -142,6 +143,8 @@ def _smaller_window(error: Exception, summariser: Summariser, task: SummaryTask,
 
     It may count otherwise than we do, so that no more than half of the conversation is believed to fit.
     """
+    from nexus_core.compaction.overflow import read_overflow  # noqa: PLC0415 - most models answer
+
     overflow = read_overflow(error) if summariser.asks_model and task.messages else None
     if overflow is None:
         return 0
@@ -215,4 +218,5 @@ def _request(task: SummaryTask, messages: tuple[Message, ...], previous: str, *,
         focus=task.focus,
         context=context,
         timeout=task.timeout,
+        model=task.model,
     )

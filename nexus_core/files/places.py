@@ -7,16 +7,23 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nexus_core.errors import ConfigError, FileError
+from nexus_core.errors import ConfigError, FileError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
 def existing_directory(path: str | os.PathLike[str]) -> Path:
-    """The directory without links and `..`, so that one place has one name, however it is reached."""
+    """The directory without links and `..`, so that one place has one name, however it is reached.
+
+    Raises:
+        FileError: It is not there, or cannot be reached.
+        UsageError: What was given is not a path.
+    """
     try:
         directory = Path(path).resolve()
+    except TypeError:
+        raise UsageError(f"a directory must be given as a path, not as {type(path).__name__}") from None
     except FileNotFoundError:
         raise FileError("the current directory no longer exists", hint="cd to one that does") from None
     except (OSError, RuntimeError, ValueError):  # too long, a circle of links, a NUL: `isdir` below says no to it

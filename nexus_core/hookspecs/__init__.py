@@ -18,7 +18,7 @@ A plugin is a module (or any object) with functions that are named after hooks a
         return [Section("motto", title="Motto", text="Measure twice, cut once.")]
 
 Name only the parameters you need. Every type can be imported from `nexus_core` or `nexus_core.plugin`. The second
-paragraph of each docstring says how answers are used:
+paragraph about each hook says how answers are used:
 
 - Collects: every plugin is asked, and all answers are used. They are sorted, so the order of installation never shows.
 - First answer wins: plugins are asked until one returns something other than None; installed plugins are asked before

@@ -21,9 +21,8 @@ def nexus_commands() -> Iterable[Command]:
 
     Returns:
         Commands: each has a name, a help line, and the place to import its `typer.Typer` from when it runs. Do not
-            import
-        Typer in the module that implements this hook, so that other commands do not pay for it. Inside a command,
-        `ctx.obj` is a `nexus_core.plugin.Shell`.
+        import Typer in the module that implements this hook, so that other commands do not pay for it. Inside a
+        command, `ctx.obj` is a `nexus_core.plugin.Shell`.
 
     Example:
         from nexus_core import hookimpl

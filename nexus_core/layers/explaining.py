@@ -52,7 +52,7 @@ def _settings(context: LoadedContext, query: str) -> Iterator[Explanation]:
             fate = "some of it" if origin.path in speakers else "overridden"
             yield Explanation(query, str(origin), f"{fate} ({origin.layer})")
         else:
-            shown = "a group of settings" if is_group else repr(value)
+            shown = repr(value) if _is_short(value) else "a group of settings"
             yield Explanation(query, str(origin), f"{shown} ({origin.layer})")
     for finding in context.loaded.findings:
         if finding.message.startswith(f"{query} "):
@@ -66,6 +66,12 @@ def _servers(context: LoadedContext, query: str) -> Iterator[Explanation]:
             yield Explanation(name, f"{server.source_path}:{server.line}", f"{server.status} ({server.origin})")
             if server.shadows is not None:
                 yield Explanation(name, str(server.shadows), f"overridden ({server.shadows.layer})")
+
+
+def _is_short(value: object) -> bool:
+    """Whether a value is a word or a number, or a list of some."""
+    items = value if isinstance(value, list) else [value]
+    return not any(isinstance(item, dict | list) for item in items)
 
 
 def _speakers(settings: Settings, pointer: str) -> set[Path]:

@@ -7,8 +7,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nexus_core.errors import NexusError
+from nexus_core.errors import NexusError, PluginError
 from nexus_core.files.places import defaults_directory
+from nexus_core.history.asking import ask_truncation
+from nexus_core.history.sums import RunningSums
 from nexus_core.host.candidates import given_candidates
 from nexus_core.host.host import Host
 from nexus_core.host.implementation import describe
@@ -16,6 +18,7 @@ from nexus_core.host.inspection import faults, idle
 from nexus_core.host.policy import PluginPolicy
 from nexus_core.testing.trees import write_files
 from nexus_core.tokens.estimator import SimpleTokenCounter
+from nexus_core.tokens.memory import RememberingCounter
 from nexus_core.values.compaction import CompactionBudget, ThreadGroup, ThreadMessage, ThreadOutline, ThreadTurn
 from nexus_core.values.layer import Layer
 from nexus_core.values.loaded import Loaded
@@ -25,6 +28,8 @@ from nexus_core.values.request import Request
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from nexus_core.host.registry import Registry
+    from nexus_core.values.budget import Truncation
     from nexus_core.values.command import Command
     from nexus_core.values.events import Problem
 
@@ -56,6 +61,9 @@ def _check_answers(plugin: object, root: Path) -> Iterator[str]:
     host = Host(given_candidates([plugin]), PluginPolicy(), report=problems.append)
     try:
         first, second = ask_every_hook(host, request), ask_every_hook(host, request)
+    except PluginError as error:
+        yield f"{error.hook}: {error.what}"
+        return
     except NexusError as error:
         yield f"refused the sample tree: {error.what}"
         return
@@ -96,7 +104,7 @@ def ask_every_hook(host: Host, request: Request) -> dict[str, object]:
         "nexus_roles": [roles.get(name) for name in roles],
         "nexus_models": host.models(),
         "nexus_token_counter": [_describe_counter(host, model) for model in ("", "gpt-4o")],
-        "nexus_truncations": list(host.truncations()),
+        "nexus_truncations": _choose_by_each(host.truncations()),
         "nexus_compaction_plan": host.compaction_plan(*_sample_thread()),
         "nexus_summarisers": list(host.summarisers(loaded)),
         "nexus_ledger": _describe_ledger(host, f"sqlite:///{request.home / 'ledger.db'}"),
@@ -121,17 +129,32 @@ def _sample_thread() -> tuple[ThreadOutline, CompactionBudget, SimpleTokenCounte
     return ThreadOutline(tuple(turns)), CompactionBudget(available=900, target=500, summary=200), SimpleTokenCounter()
 
 
-def _describe_counter(host: Host, model: str) -> tuple[str, bool] | None:
-    counter = host.token_counter(model, "")
-    return (counter.name, counter.exact) if counter else None
+def _describe_counter(host: Host, model: str) -> tuple[str, bool, int, int] | None:
+    answer = host.token_counter(model, "")
+    if answer is None:
+        return None
+    counter = RememberingCounter(answer)
+    return counter.name, counter.exact, counter.count("Why?"), counter.count_messages([Message("user", "Why not?")])
+
+
+def _choose_by_each(truncations: Registry[Truncation]) -> list[tuple[str, list[slice]]]:
+    """By the name of each, which of five groups it keeps when there is room for two."""
+    sample = RunningSums([100] * 5)
+    return [(name, ask_truncation(truncations.get(name), sample, 200)) for name in truncations]
 
 
 def _describe_ledger(host: Host, url: str) -> tuple[str, bool] | None:
     ledger = host.ledger(url)
     if ledger is None:
         return None
-    answer = ledger.url, ledger.session("sample") is None
-    ledger.close()
+    try:
+        answer = ledger.url, ledger.session("sample") is None
+        ledger.close()
+    except NexusError:
+        raise
+    except Exception as error:
+        module = type(ledger).__module__
+        raise PluginError(f"its ledger {describe(error)}", plugin=module, hook="nexus_ledger") from error
     return answer
 
 

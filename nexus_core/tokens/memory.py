@@ -60,7 +60,7 @@ class RememberingCounter(TextCounter):
         """The tokens of messages, in the way of the counter."""
         if getattr(type(self.counter), "count_messages", None) is TextCounter.count_messages:
             return super().count_messages(messages)  # text by text, each of them remembered
-        return self._ask(self.counter.count_messages, list(messages))
+        return self._number(self.counter.count_messages, list(messages))
 
     def measure(self, text: str) -> Count:
         """The tokens of a text, and how sure that number is: `cached` when they were counted before."""
@@ -86,19 +86,25 @@ class RememberingCounter(TextCounter):
     def _count(self, text: str) -> Count:
         """What the counter says; an `exact` count is its tokeniser's, whichever model it is for."""
         if not isinstance(self.counter, TextCounter):
-            return Count(self._ask(self.counter.count, text), "exact")
-        tokens = self.counter.try_count(text)
-        return Count(self.counter.count(text), "estimated") if tokens is None else Count(tokens, "exact")
+            return Count(self._number(self.counter.count, text), "exact")
+        tokens = self._ask(self.counter.try_count, text)
+        return Count(self._number(self.counter.count, text), "estimated") if tokens is None else Count(tokens, "exact")
 
-    def _ask(self, count: Callable[[Asked], object], asked: Asked) -> int:
-        """What a counter that is not ours answers: a number, or the error names it."""
+    def _number(self, count: Callable[[Asked], object], asked: Asked) -> int:
+        tokens = self._ask(count, asked)
+        if tokens is None:
+            raise self._broken("answered None, expected a number of tokens")
+        return tokens
+
+    def _ask(self, count: Callable[[Asked], object], asked: Asked) -> int | None:
+        """What the counter answers, which may be a stranger's: if it is no number of tokens, the error names it."""
         try:
             tokens = count(asked)
         except NexusError:
             raise
         except Exception as error:
             raise self._broken(describe(error)) from error
-        if not isinstance(tokens, int) or tokens < 0:
+        if tokens is not None and (not isinstance(tokens, int) or tokens < 0):
             raise self._broken(f"answered {tokens!r}, expected a number of tokens")
         return tokens
 

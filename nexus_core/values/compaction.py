@@ -267,6 +267,7 @@ class SummaryRequest:
         context: The call that the conversation would have made next, for summarisers that ask the same model with the
             same beginning, so that its cache is used; None for one that stands alone.
         timeout: How many seconds it may take.
+        model: The model that the conversation is with, by name; "" where nobody named one.
     """
 
     prompt: str
@@ -277,6 +278,7 @@ class SummaryRequest:
     focus: str = ""
     context: AssembledContext | None = None
     timeout: float = 120.0
+    model: str = ""
 
 
 Summarize = Callable[["SummaryRequest"], "str | Awaitable[str]"]

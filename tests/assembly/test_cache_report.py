@@ -82,7 +82,7 @@ def rules(text: str) -> Section:
         ((epoch("a", "b"), epoch("a")), ("x", "x"), ("tool", "b", "the tool 'b' is gone")),
         ((epoch("a", "b"), epoch("b", "a")), ("x", "x"), ("tool", "", "the tools are in another order")),
         ((epoch("a"), epoch("b")), ("x", "y"), ("tool", "b", "the tool 'b' is new")),
-        ((epoch("a"), epoch("a")), ("x", "y"), ("section", "Rules", "'Rules' (/w/NEXUS.md) is changed")),
+        ((epoch("a"), epoch("a")), ("x", "y"), ("section", "Rules", "'Rules' (/w/NEXUS.md) has changed")),
         ((epoch(), epoch(renderer="tagged")), ("x", "y"), ("renderer", "tagged", "the renderer is tagged now")),
     ],
 )

@@ -243,7 +243,7 @@ def test_a_call_without_a_model_says_so_where_an_api_wants_one(cli: Cli) -> None
         (["", "-m", "gpt-4o"], 2, "the message is empty\n  leave it out"),
         ([" \n"], 2, "the message is empty"),
         (["a\udcffb"], 2, "the message is not UTF-8"),
-        (["--platform", "slack"], 2, "tell about a message, and there is none"),
+        (["--platform", "slack"], 2, "describe a message, and there is none"),
         (["x", "--data", "git"], 2, "--data takes NAME=VALUE, not 'git'"),
         (["--tools", "missing.json"], 3, "no such file\n  at missing.json"),
         (["--tools", "object.json"], 3, "expected a list of tools\n  at object.json"),

@@ -95,7 +95,7 @@ def test_a_changed_file_is_blamed_with_what_it_costs(cli: Cli, talk: Talk, sessi
     outcome = cli("diff", first, second)
 
     lines = outcome.out.splitlines()
-    assert f"First difference: section 'Project Configuration' ({work}/.nexus3/NEXUS.md) is changed" in lines
+    assert f"First difference: section 'Project Configuration' ({work}/.nexus3/NEXUS.md) has changed" in lines
     assert [line for line in lines if line.startswith("  ")][1:3] == ["  - Be brief.", "  + Be terse."]
     found = facts(cli("diff", first, second, "--json"))
     assert found["first"]["source"]["uri"] == f"{work}/.nexus3/NEXUS.md"
@@ -129,11 +129,21 @@ def test_two_sessions_are_compared_as_they_would_be_sent_now(cli: Cli, talk: Tal
     assert "They are the same." in cli("diff", "auth-bug", "other").out
 
 
+def test_a_request_that_names_no_model_is_told_apart_from_one_that_does(cli: Cli, work: Path) -> None:
+    said = '[{"role": "user", "content": "Why?"}]'
+    write_files(work, {"a.json": f'{{"model": "gpt-4o", "messages": {said}}}', "b.json": said})
+
+    lines = cli("diff", "a.json", "b.json").out.splitlines()
+
+    assert "First difference: the model is gpt-4o in A and not named in B" in lines
+    assert lines[-1].split()[:3] == ["changed", "no", "model"]
+
+
 @pytest.mark.parametrize("kind", ["model:", ""])
 def test_every_model_has_a_cache_of_its_own(cli: Cli, kind: str) -> None:
     outcome = cli("diff", f"{kind}gpt-4o", f"{kind}claude-sonnet-4")
 
-    assert "First difference: another model is asked: claude-sonnet-4 instead of gpt-4o" in outcome.out
+    assert "First difference: the model is gpt-4o in A and claude-sonnet-4 in B" in outcome.out
     assert ", 0 are as in A" in outcome.out
 
 
@@ -179,7 +189,7 @@ def test_two_files_are_compared_without_any_ledger(cli: Cli, work: Path, nexus_h
 
     outcome = cli("diff", "0.json", "1.json")
 
-    assert "First difference: message 0 (user) is changed" in outcome.out
+    assert "First difference: message 0 (user) has changed" in outcome.out
     assert outcome.out.splitlines()[4:6] == ["  - Hi.", "  + Ho."]
     assert list(nexus_home.iterdir()) == []
 
@@ -193,7 +203,7 @@ def test_a_model_beside_a_session_is_what_it_would_be_sent_in_it(cli: Cli, talk:
 
     assert (told["a"]["messages"], told["b"]["messages"]) == (4, 4)
     assert [change["kind"] for change in told["changes"]] == ["model"]
-    assert "another model is asked: gpt-4o instead of claude-sonnet-4" in outcome.out
+    assert "the model is claude-sonnet-4 in A and gpt-4o in B" in outcome.out
     assert "B: model gpt-4o in session auth-bug (4 messages," in outcome.out
     assert "A: model gpt-4o in session auth-bug (4 messages," in other_way.out
 
@@ -247,7 +257,7 @@ def test_a_plugin_whose_section_is_never_the_same_is_named(
     outcome = cli("diff", "--check")
 
     assert outcome.code == 1
-    assert f"First difference: section '{name.title()}' (plugin:{name}) is changed" in outcome.out
+    assert f"First difference: section '{name.title()}' (plugin:{name}) has changed" in outcome.out
 
 
 @pytest.mark.usefixtures("no_waiting")
@@ -281,7 +291,7 @@ def test_another_process_that_fails_is_an_error(
         (["gpt4o", "x"], 2, "unknown file, session, step or model 'gpt4o'\n  did you mean 'gpt-4o'?"),
         (["session:auth-bog", "auth-bug"], 2, "unknown session 'auth-bog'\n  did you mean 'auth-bug'?"),
         (["step:x", "auth-bug"], 2, "there is no step 'x'"),
-        (["auth-bug"], 2, "there is no call before that of session auth-bug"),
+        (["auth-bug"], 2, "there is only one call in session auth-bug"),
         (["model:gpt-4o"], 2, "there is nothing to compare model gpt-4o with"),
         (["file:missing.json", "auth-bug"], 3, "no such file\n  at missing.json"),
         (["broken.json", "auth-bug"], 3, "Line 1, Column 3: Unterminated string"),

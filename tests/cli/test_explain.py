@@ -36,6 +36,17 @@ def test_of_a_group_that_several_files_make_up_none_is_called_overridden(
     assert [row[2] for row in rows] == ["a group of settings (local)", "some of it (global)"]
 
 
+def test_a_list_of_words_is_shown_whole_with_the_files_that_it_was_joined_from(
+    cli: Cli, work: Path, nexus_home: Path
+) -> None:
+    write_files(nexus_home, {"config.json": '{"skills": {"disabled": ["a"]}}'})
+    write_files(work, {".nexus3/config.json": '{"skills": {"disabled": ["b"]}}'})
+
+    rows = [line.split(maxsplit=2) for line in cli("explain", "skills.disabled").out.splitlines()]
+
+    assert [row[2] for row in rows] == ["['a', 'b'] (local)", "some of it (global)"]
+
+
 def test_a_group_of_which_nothing_is_left_is_overridden(cli: Cli, work: Path, nexus_home: Path) -> None:
     write_files(nexus_home, {"config.json": '{"skills": {"disabled": ["a"]}}'})
     write_files(work, {".nexus3/config.json": '{"skills": {"disabled": {"$replace": ["b"]}}}'})

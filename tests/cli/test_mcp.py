@@ -183,7 +183,7 @@ def test_a_secret_that_is_written_out_is_warned_about_and_not_repeated(cli: Cli)
     outcome = cli("mcp", "add", "a", "--env", f"API_TOKEN={SECRET}", "--env", "MODE=fast", "--env", "K=${K}", "--", "x")
 
     assert [line for line in outcome.err.splitlines() if line.startswith("Warning")] == [
-        "Warning: the value of API_TOKEN is written out there; ${NAME} would keep it out"
+        "Warning: the value of API_TOKEN is written out in the file; a reference such as ${NAME} would keep it out"
     ]
     assert SECRET not in outcome.out + outcome.err
 
@@ -207,7 +207,7 @@ def test_a_reference_is_not_warned_about(cli: Cli, value: str) -> None:
 def test_whatever_is_written_out_is_warned_about(cli: Cli, given: list[str], what: str) -> None:
     outcome = cli("mcp", "add", "a", *given)
 
-    assert f"Warning: {what} is written out there" in outcome.err
+    assert f"Warning: {what} is written out in the file" in outcome.err
     assert SECRET not in outcome.out + outcome.err
 
 
@@ -230,18 +230,18 @@ def test_a_dry_run_writes_nothing_and_prints_no_value(cli: Cli, work: Path) -> N
     [
         (["add", "a"], "either a command or an address"),
         (["add", "a", "--url", "https://x", "--", "y"], "either a command or an address"),
-        (["add", "a", "--env", "TOKEN", "--", "y"], "--env wants NAME=VALUE"),
+        (["add", "a", "--env", "TOKEN", "--", "y"], "--env needs NAME=VALUE"),
         (["add", "a", "--url", "https://x", "--header", "oops"], "--header 'Authorization=Bearer ${TOKEN}'"),
         (["add", "a", "--url", "https://x", "--env", "A=b"], "--env and --cwd are for a program"),
         (["add", "a", "--header", "A=b", "--", "y"], "--header is for an address"),
         (["add", "a", "https://x/mcp"], "nexus mcp add a --url https://x/mcp"),
         (["add", "a", "--", ""], "either a command or an address"),
         (["add", " ", "--", "x"], "a server needs a name"),
-        (["add", "a", "--url", "ftp://x"], "this is no address of a server"),
-        (["add", "a", "--url", "https://"], "this is no address of a server"),
-        (["add", "a", "--url", "https://x y"], "this is no address of a server"),
-        (["add", "a", "--url", "https://x", "--type", "stdio"], "--type is http or sse"),
-        (["add", "a", "--type", "sse", "--", "y"], "--type is http or sse, and for an address"),
+        (["add", "a", "--url", "ftp://x"], "this is not the address of a server"),
+        (["add", "a", "--url", "https://"], "this is not the address of a server"),
+        (["add", "a", "--url", "https://x y"], "this is not the address of a server"),
+        (["add", "a", "--url", "https://x", "--type", "stdio"], "--type must be http or sse"),
+        (["add", "a", "--type", "sse", "--", "y"], "--type must be http or sse, and needs --url"),
         (["add", "a", "npx", "-y", "x"], "nexus mcp add NAME -- COMMAND ARGS..."),
         (["add", "a", "--evn", "A=b", "npx"], "--env"),
         (["add", "--global", "files", "--", "y"], "already"),
@@ -310,7 +310,7 @@ def test_a_secret_that_is_copied_is_warned_about_and_not_repeated(cli: Cli, work
     outcome = cli("mcp", "import", "claude")
 
     assert outcome.err.count("Warning") == 1
-    assert "the value of API_TOKEN of server 'a' is written out there" in outcome.err
+    assert "the value of API_TOKEN of server 'a' is written out in the file" in outcome.err
     assert SECRET not in outcome.out + outcome.err
 
 

@@ -14,12 +14,13 @@ from nexus_core.compaction.chain import Summary, SummaryTask, ask_summarisers
 from nexus_core.compaction.extractive import extractive_summariser
 from nexus_core.compaction.prompts import write_transcript
 from nexus_core.errors import NexusError, SummaryError
+from nexus_core.session.drivers import run
 from nexus_core.values.assembled import AssembledContext
 from nexus_core.values.budget import TokenBudget
 from nexus_core.values.compaction import Summariser, SummaryRequest
 from nexus_core.values.message import Message
 from nexus_core.values.parts import ToolCall, ToolResult
-from tests.compaction.threads import Fake, conversation, drive, words
+from tests.compaction.threads import Fake, conversation, words
 
 GOOD = "The session was read twice; it is cached now."
 KEY = "AK" + "IA" + "ABCDEFGHIJKLMNOP"
@@ -27,7 +28,7 @@ KEY = "AK" + "IA" + "ABCDEFGHIJKLMNOP"
 
 def ask(*chain: Fake | Summariser, **task: Any) -> Summary:
     given = SummaryTask(**{"messages": conversation(), "max_tokens": 200, "timeout": 60.0, **task})
-    return drive(ask_summarisers(given, [each.summariser if isinstance(each, Fake) else each for each in chain], words))
+    return run(ask_summarisers(given, [each.summariser if isinstance(each, Fake) else each for each in chain], words))
 
 
 def hang(_: SummaryRequest) -> str:
@@ -299,7 +300,7 @@ def test_a_summariser_is_told_everything() -> None:
     (asked,) = fake.asked
     assert (asked.previous, asked.focus, asked.max_tokens, asked.timeout) == ("Before.", "the cache", 150, 9.0)
     assert "Before." in asked.prompt
-    assert "Keep above all what is about this: the cache" in asked.instruction
+    assert "Above all, keep what is about this: the cache" in asked.instruction
     assert asked.instruction in asked.prompt
     assert asked.context is None
 
@@ -402,7 +403,7 @@ def test_nobody_counts_the_tokens_of_an_endless_answer() -> None:
 
     task = SummaryTask(conversation(), 200)
     with pytest.raises(SummaryError, match="fake wrote 50,000,000 characters in place of "):
-        drive(ask_summarisers(task, [Fake("x" * 50_000_000).summariser], count))
+        run(ask_summarisers(task, [Fake("x" * 50_000_000).summariser], count))
 
     assert max(counted) < 100_000
 

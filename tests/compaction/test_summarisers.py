@@ -10,8 +10,9 @@ from nexus_core import Nexus, UnknownNameError, hookimpl
 from nexus_core.compaction.chain import SummaryTask, ask_summarisers
 from nexus_core.compaction.summarisers import find_summarisers
 from nexus_core.plugin import Loaded, Summariser, SummaryRequest
+from nexus_core.session.drivers import run
 from nexus_core.testing import check_plugin
-from tests.compaction.threads import conversation, drive, words
+from tests.compaction.threads import conversation, words
 
 
 class Headlines:
@@ -54,7 +55,7 @@ def test_a_name_that_nobody_answers_to_is_refused_with_the_nearest() -> None:
 
 
 def test_a_plugin_summarises() -> None:
-    summary = drive(ask_summarisers(SummaryTask(conversation(3), 400), chain("headlines", "extractive"), words))
+    summary = run(ask_summarisers(SummaryTask(conversation(3), 400), chain("headlines", "extractive"), words))
 
     assert summary.summariser == "headlines"
     assert summary.text.split("\n") == [f"Please look at src/part{number}.py" for number in range(3)]

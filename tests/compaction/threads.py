@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Sequence
 from random import Random
-from typing import Any, TypeVar
+from typing import Any
 
 from hypothesis import strategies as st
 
-from nexus_core.compaction.calling import settle
 from nexus_core.values.compaction import Summariser, SummaryRequest, ThreadMessage
 from nexus_core.values.message import Message
 from nexus_core.values.parts import Part, Reasoning, Text, ToolCall, ToolResult
-
-T = TypeVar("T")
 
 
 def words(text: str) -> int:
@@ -99,22 +96,6 @@ def _tool_turn(dice: Random, name: str) -> list[Message]:
 
 threads = st.integers(0, 2**32).map(make_thread)
 """Any of them."""
-
-
-def drive(work: Generator[Callable[[], Any], Any, T]) -> T:
-    """Run a pipeline here and now."""
-    try:
-        todo = next(work)
-        while True:
-            try:
-                value = settle(todo())
-            except Exception as error:  # noqa: BLE001 - as the drivers of sessions do
-                todo = work.throw(error)
-            else:
-                todo = work.send(value)
-    except StopIteration as ended:
-        result: T = ended.value
-        return result
 
 
 class Fake:

@@ -174,6 +174,21 @@ def test_the_program_of_the_page_about_findings_runs(capsys: pytest.CaptureFixtu
     assert names["request"] == {"messages": messages[:2]}
 
 
+def test_the_problems_of_the_page_about_them_are_those_of_the_reference() -> None:
+    page = (ROOT / "docs/how-to/fix-common-problems.md").read_text(encoding="utf-8")
+    reference = {
+        name: (ROOT / f"docs/reference/{name}.md").read_text(encoding="utf-8") for name in ("errors", "findings")
+    }
+    seen = " ".join(row.split(" | ")[0] for row in page.splitlines() if row.startswith("| "))
+
+    errors = set(re.findall(r"`([A-Z]\w+)`", seen)) - {"NEXUS_HOME"}
+    codes = set(re.findall(r"`([a-z]+-[a-z-]+)`", seen))
+
+    assert {name for name in errors if f"| `{name}`" not in reference["errors"]} == set()
+    assert {code for code in codes if f"`{code}`" not in reference["findings"]} == set()
+    assert (len(errors) >= 5, len(codes) >= 9) == (True, True)
+
+
 def test_what_pages_say_was_counted_is_what_the_results_say() -> None:
     results = (ROOT / "benchmarks/RESULTS.md").read_text(encoding="utf-8")
     counted = re.findall(

@@ -145,12 +145,21 @@ def test_the_watch_sees_a_file_that_is_opened_below_a_directory(visit: Visit, tm
     assert any("secret.md" in arguments for arguments in opened)
 
 
+ANSWER = """
+from nexus_core import hookimpl
+
+@hookimpl
+def nexus_models():
+    return []
+"""
+
+
 def install(site: Path, plugin: str) -> Path:
     """A directory as pip leaves it, with a plugin called evil."""
     return write_files(
         site,
         {
-            "evil.py": plugin,
+            "evil.py": plugin + ANSWER,
             "evil-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: evil\nVersion: 1.0\n",
             "evil-1.0.dist-info/entry_points.txt": "[nexus.plugins]\nevil = evil\n",
         },

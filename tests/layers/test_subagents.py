@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nexus_core import FileError, Nexus, hookimpl
+from nexus_core import FileError, Nexus, UsageError, hookimpl
 from nexus_core.layers.context import LoadedContext
 from nexus_core.plugin import LayerText
 from nexus_core.testing import write_files
@@ -327,6 +327,13 @@ def test_a_directory_that_is_not_there_is_an_error_that_names_it(make_nexus: Mak
         make_nexus().context().for_subagent(tmp_path / "work/missing")
 
     assert caught.value.where == str(tmp_path / "work/missing")
+
+
+def test_what_is_not_a_path_is_an_error_in_words(make_nexus: MakeNexus) -> None:
+    context = make_nexus().context()
+
+    with pytest.raises(UsageError, match="a directory must be given as a path, not as NoneType"):
+        context.for_subagent(None)  # type: ignore[arg-type]
 
 
 def test_a_blank_text_of_a_plugin_is_not_added(make_nexus: MakeNexus, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_a_file_that_changed_is_not_to_blame_and_a_reload_is(open_session: OpenS
 
     assert (cache.verdict, cache.blame.cause, cache.blame.name) == ("miss", "section", "Project Configuration")
     assert cache.blame.source.uri == str(tmp_path / "work/NEXUS.md")
-    assert "NEXUS.md) is changed" in str(cache)
+    assert "NEXUS.md) has changed" in str(cache)
 
 
 def test_other_tools_are_to_blame(open_session: OpenSession) -> None:

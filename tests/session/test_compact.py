@@ -415,6 +415,14 @@ def test_each_message_is_looked_through_for_secrets_once(
     assert sum(text.startswith("answer 0 ") for text in seen) == 1
 
 
+def test_a_summariser_is_told_which_model_the_conversation_is_with(open_nexus: OpenNexus) -> None:
+    fake = Fake()
+
+    long_session(open_nexus(plugins=[Words()], summarize=fake), 6).compact()
+
+    assert fake.asked[0].model == "words"
+
+
 def test_a_summariser_may_go_on_from_the_call_itself(open_nexus: OpenNexus, nexus_home: Path) -> None:
     configure(nexus_home, form="cached")
     fake = Fake()

@@ -18,6 +18,7 @@ from nexus_core import Nexus
 from nexus_core.dialects.neutral.json_form import encode
 from nexus_core.errors import LedgerError, TurnError, UsageError
 from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.session.steps.recorded import RecordedStep
 from nexus_core.testing import write_files
 from nexus_core.values.agent_result import AgentResult
 from nexus_core.values.assembled import AssembledContext
@@ -96,19 +97,26 @@ class Story:
         self.forks = 0
         self.sent: dict[str, str] = {}
 
+    def note(self, step: RecordedStep, context: AssembledContext) -> None:
+        """Keep what was sent before a reply; everything in it was counted."""
+        self.sent[step.id] = neutral(context)
+        if context.model == "words":
+            words = [Words().count_messages([message]) for message in context.messages]
+            assert list(context.message_tokens) == words
+
     def turn(self, number: int) -> None:
         self.meddle()
         context = self.session.ask(f"question {number} " + "word " * self.chance.randint(0, 60))
         for round_ in range(self.chance.randint(0, 3)):
             step = self.session.record(calls("a", "b", name=f"msg_{number}_{round_}"))
-            self.sent[step.id] = neutral(context)
+            self.note(step, context)
             for call in self.chance.sample(step.tool_calls, 2):
                 self.session.record(call.result("found " * self.chance.randint(1, 40)))
             if self.chance.random() < 0.2:
                 self.meddle()
             context = self.session.next()
         last = self.session.record(says("so " * self.chance.randint(1, 60), name=f"msg_{number}"))
-        self.sent[last.id] = neutral(context)
+        self.note(last, context)
 
     def meddle(self) -> None:
         """Something changes between two calls."""

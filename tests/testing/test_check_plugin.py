@@ -8,11 +8,22 @@ from typing import Any
 import pytest
 
 from nexus_core import ConfigError, Request, Section, hookimpl
+from nexus_core.history.ledger.memory import MemoryLedger
 from nexus_core.host.candidates import given_candidates
 from nexus_core.host.contract import hooks
 from nexus_core.host.host import Host
 from nexus_core.host.policy import PluginPolicy
-from nexus_core.plugin import Command, Layer, LayerText, Loaded
+from nexus_core.plugin import (
+    Command,
+    Layer,
+    LayerText,
+    Ledger,
+    Loaded,
+    ModelCounter,
+    SessionRecord,
+    TextCounter,
+    Truncation,
+)
 from nexus_core.testing import check_plugin, write_files
 from nexus_core.testing.check import ask_every_hook
 
@@ -117,6 +128,48 @@ def test_a_value_with_a_wrong_field_is_a_finding() -> None:
     (finding,) = check_plugin(Finder())
 
     assert "Layer.directory must be Path, not str" in finding
+
+
+def test_a_counter_that_cannot_count_is_a_finding() -> None:
+    class Counter(TextCounter):
+        name = "words"
+        exact = False
+
+        def count(self, text: str) -> int:
+            return len(text.split(missing))  # type: ignore[name-defined]  # noqa: F821 - the mistake is the point
+
+    class Counters:
+        @hookimpl
+        def nexus_token_counter(self) -> ModelCounter:
+            return Counter()
+
+    assert check_plugin(Counters()) == [
+        "nexus_token_counter: its counter 'words' raised NameError: name 'missing' is not defined"
+    ]
+
+
+def test_a_truncation_that_cannot_choose_is_a_finding() -> None:
+    class Truncations:
+        @hookimpl
+        def nexus_truncations(self) -> list[Truncation]:
+            return [Truncation("mine", lambda groups, budget: groups.newest(budget))]  # type: ignore[arg-type,return-value]
+
+    (finding,) = check_plugin(Truncations())
+
+    assert finding.startswith("nexus_truncations: its truncation 'mine' answered 2, expected a list of slices")
+
+
+def test_a_ledger_that_cannot_be_read_is_a_finding() -> None:
+    class Broken(MemoryLedger):
+        def session(self, label: str) -> SessionRecord | None:
+            raise KeyError(label)
+
+    class Ledgers:
+        @hookimpl
+        def nexus_ledger(self) -> Ledger:
+            return Broken()
+
+    assert check_plugin(Ledgers()) == ["nexus_ledger: its ledger raised KeyError: 'sample'"]
 
 
 def test_every_hook_of_the_contract_is_asked(tmp_path: Path) -> None:

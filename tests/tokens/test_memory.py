@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from nexus_core import PluginError
 from nexus_core.context import SimpleTokenCounter
 from nexus_core.plugin import TextCounter
 from nexus_core.tokens.cache import CountCache
@@ -149,3 +152,45 @@ def test_estimates_are_remembered_as_estimates() -> None:
 
     assert [counter.measure("word"), counter.measure("word")] == [(1, "estimated")] * 2
     assert not counter.exact
+
+
+class Strange:
+    """A counter of somebody else, which derives from nothing of ours and answers whatever it is told to."""
+
+    name = "strange"
+    exact = True
+
+    def __init__(self, answer: Callable[[], Any]) -> None:
+        self._answer = answer
+
+    def count(self, text: str) -> Any:  # noqa: ARG002 - part of the contract
+        return self._answer()
+
+    def count_many(self, texts: Iterable[str]) -> Any:
+        return [self._answer() for _ in texts]
+
+    def count_messages(self, messages: Sequence[Message]) -> Any:  # noqa: ARG002 - as above
+        return self._answer()
+
+
+class StrangeText(Strange, TextCounter):
+    """The same, derived from ours."""
+
+
+@pytest.mark.parametrize("kind", [Strange, StrangeText])
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (lambda: 1 // 0, "raised ZeroDivisionError"),
+        (lambda: -1, "answered -1, expected a number of tokens"),
+        (lambda: 1.5, "answered 1.5, expected a number of tokens"),
+        (lambda: None, "answered None, expected a number of tokens"),
+    ],
+)
+def test_a_counter_that_cannot_count_is_named(kind: type[Strange], answer: Callable[[], Any], words: str) -> None:
+    counter = RememberingCounter(kind(answer))
+
+    asks: list[Callable[[], int]] = [lambda: counter.count("x"), lambda: counter.count_messages([Message("user", "x")])]
+    for ask in asks:
+        with pytest.raises(PluginError, match=f"nexus_token_counter: its counter 'strange' {words}"):
+            ask()

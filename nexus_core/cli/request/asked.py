@@ -50,7 +50,7 @@ def request_of(nexus: Nexus, asked: Asked, directory: Path) -> Request:
     told = {name: value for name, value in asked.occasion.items() if value}
     if told and message is None:
         names = "--timezone, --platform, --action and --data"
-        raise UsageError(f"{names} tell about a message, and there is none", hint="nexus assemble MSG …")
+        raise UsageError(f"{names} describe a message, and there is none", hint="nexus assemble MSG …")
     fields = {name: value for name, value in asked.circumstances.items() if value} | told
     if message is not None:
         fields["message"] = _said(directory, message, is_event="hook_data" in told)
@@ -111,5 +111,5 @@ def _said(directory: Path, message: str, *, is_event: bool) -> str:
     except UnicodeEncodeError:  # what Python makes of an argument that is not UTF-8
         raise UsageError("the message is not UTF-8", hint="save it as UTF-8") from None
     if not text.strip() and not is_event:
-        raise UsageError("the message is empty", hint="leave it out to see what goes to the model without one")
+        raise UsageError("the message is empty", hint="leave it out to see what would be sent without one")
     return text

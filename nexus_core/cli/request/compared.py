@@ -20,6 +20,7 @@ _SHOWN = 20
 """So many changes are listed; --json has all of them."""
 _WIDTH = 100
 """Characters of a line that are shown."""
+_FATES = {"changed": "has changed", "new": "is new", "gone": "is gone", "moved": "has moved"}
 
 
 def print_compared(shell: CommandShell, compared: Compared) -> None:
@@ -69,11 +70,13 @@ def _sentence(change: Change) -> str:
     piece = change.piece
     if piece.kind == "model":
         before = change.before.name if change.before else ""
-        return f"another model is asked: {piece.name or 'none'} instead of {before or 'none'}"
-    return f"{_what(piece)}{f' ({_origin(piece)})' if _origin(piece) else ''} is {change.fate}"
+        return f"the model is {before or 'not named'} in A and {piece.name or 'not named'} in B"
+    return f"{_what(piece)}{f' ({_origin(piece)})' if _origin(piece) else ''} {_FATES[change.fate]}"
 
 
 def _what(piece: Piece) -> str:
+    if piece.kind == "model" and not piece.name:
+        return "no model"
     return f"{piece.kind} {piece.name!r}" if piece.kind in ("section", "tool", "model") else piece.name
 
 

@@ -123,7 +123,8 @@ def call_before(nexus: Nexus, operand: Operand) -> tuple[Operand, Operand]:
         raise UsageError(f"Nexus has sent nothing in {operand} yet that was answered", hint=hint)
     before = newest_call(ledger, last.parent)
     if before is None:
-        raise UsageError(f"there is no call before that of {operand}", hint="nexus diff A B compares any two")
+        what = "there is only one call in" if operand.kind == "session" else "there is no call before"
+        raise UsageError(f"{what} {operand}", hint="nexus diff A B compares any two")
     return Operand("step", before.id), Operand("step", last.id)
 
 

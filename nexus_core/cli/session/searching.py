@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -35,10 +36,17 @@ Examples:
 
 
 class Hit(NamedTuple):
-    """A step in which something was found, and the session that led there."""
+    """A step in which something was found.
+
+    Attributes:
+        label: The session that led there.
+        step: The step.
+        moment: When it was made, or what was found before it in the session if that is later: clocks are set back.
+    """
 
     label: str
     step: Step
+    moment: int
 
 
 @app.command(epilog=EXAMPLES)
@@ -82,17 +90,19 @@ def _newest(
     hits: dict[str, Hit] = {}
     for record in records:
         newest = sorted(hits.values(), key=_age, reverse=True)[:limit]
-        if len(newest) == limit and record.updated < newest[-1].step.created:
+        if len(newest) == limit and record.updated < newest[-1].moment:
             break  # nothing of it, or of those behind it, is newer
         hits = {hit.step.id: hit for hit in newest}
         with noting(damaged, record.label):
-            for step in search_session(ledger, record, text, limit=limit):
-                hits.setdefault(step.id, Hit(record.label, step))
+            found = search_session(ledger, record, text, limit=limit)
+            moments = reversed([*accumulate((step.created for step in reversed(found)), max)])
+            for step, moment in zip(found, moments, strict=True):
+                hits.setdefault(step.id, Hit(record.label, step, moment))
     return sorted(hits.values(), key=_age, reverse=True)[:limit]
 
 
 def _age(hit: Hit) -> tuple[int, int, str]:
-    return hit.step.created, hit.step.position, hit.step.id
+    return hit.moment, hit.step.position, hit.step.id
 
 
 def _print(shell: CommandShell, hits: list[Hit], text: str) -> None:
@@ -104,7 +114,7 @@ def _print(shell: CommandShell, hits: list[Hit], text: str) -> None:
     taken = max(len(hit.label) for hit in hits) + len("  2026-01-01 12:00  4N6M1R  assistant  ……")
     room = max(line_width() - taken, len(text), _FEWEST)
     rows: list[tuple[str, ...]] = [_HEADING]
-    for label, step in hits:
+    for label, step, _ in hits:
         quote = quote_around(step, text, room)
         rows.append((label, moment(step.created), short_step(step.id), quote.role, " ".join(quote.text.split())))
     shell.console.table(rows, styles=["bold"])
@@ -113,6 +123,6 @@ def _print(shell: CommandShell, hits: list[Hit], text: str) -> None:
 def _facts(hit: Hit, text: str) -> dict[str, object]:
     from nexus_core.history.ledger.searching import quote_around  # noqa: PLC0415 - as above
 
-    label, step = hit
+    label, step, _ = hit
     about = {"session": label, "step": step.id, "turn": step.turn, "kind": step.kind, "created": step.created}
     return about | quote_around(step, text, _TOLD)._asdict()

@@ -80,13 +80,13 @@ def _fields(
             notes += _unused(key, value, owner, place)
             continue
         if key == "name" and value != name:  # where the key is the server's name, this is a second one
-            notes.append(Note(place, f"'name' of {owner} does not count: its key is its name"))
+            notes.append(Note(place, f"'name' of {owner} has no effect: its key is its name"))
             continue
         field, convert = FIELDS[key]
         try:
             converted = convert(value, f"'{key}' of {owner}", place)
         except PassedOver as reason:
-            notes.append(Note(place, f"'{key}' of {owner} does not count: {reason}"))
+            notes.append(Note(place, f"'{key}' of {owner} has no effect: {reason}"))
             continue
         if fields.setdefault(field, converted) != converted:
             other = places[field].rpartition("/")[2]
@@ -101,7 +101,7 @@ def _unused(key: str, value: object, owner: str, place: str) -> Iterator[Note]:
     """What there is to say about a field that Nexus does not use."""
     if key in UNHEEDED:
         if value:  # `"trust": false` asks for nothing
-            yield Note(place, f"'{key}' of {owner} does not count: {UNHEEDED[key]}")
+            yield Note(place, f"'{key}' of {owner} has no effect: {UNHEEDED[key]}")
     elif key not in FOR_READERS:
         nearest = did_you_mean(key, FIELDS) if len(key) <= _LONGEST_FIELD else ""
         yield Note(place, f"unknown key {quoted(key)} of {owner}{nearest and '; '}{nearest}")

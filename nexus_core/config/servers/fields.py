@@ -110,7 +110,7 @@ def _type(value: object, what: str, place: str) -> str:
     # `streamable-http`, `streamableHttp` and `streamable_http` are all in use.
     word = _text(value, what, place).lower().replace("-", "").replace("_", "")
     if word not in _TYPES:
-        raise ShapeError(place, f"{what} is none that is known", "Write stdio, http or sse")
+        raise ShapeError(place, f"{what} is not a known type", "Write stdio, http or sse")
     return _TYPES[word]
 
 

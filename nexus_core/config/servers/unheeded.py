@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-ASKING = "what is done without a question is your decision, not that of a file"
-_SIGNING_IN = "Nexus signs in nowhere; send a token along in 'headers', as ${NAME}"
+ASKING = "what runs without asking is your decision, not a file's"
+_SIGNING_IN = "Nexus does not sign in; put a token into 'headers', as ${NAME}"
 _SANDBOX = "Nexus has no sandbox: the server runs with all your rights"
 _FAILING = "a server that fails stops nothing else"
 _ENVIRONMENT = "servers are started on this machine"
 _DEVELOPING = "Nexus neither watches nor debugs servers"
-_LOADING = "Nexus offers all tools from the beginning"
-_PARALLEL = "the calls of a server are run as they come"
+_LOADING = "Nexus offers all tools from the start"
+_PARALLEL = "calls to a server run as they come"
 
 UNHEEDED = {
     "alwaysAllow": ASKING,

@@ -130,6 +130,7 @@ def _prepare(place: Place, plan: Plan, chosen: Chosen) -> _Asked:
         context=_next_call(plan, chosen) if options.form == "cached" and not outgrown else None,
         timeout=options.timeout,
         redact=options.redact_secrets,
+        model=plan.call.request.model,
     )
     count = plan.window.scales.counter.count
     if outgrown:  # nothing could be sent without another

@@ -36,10 +36,7 @@ def project(steps: Iterable[Step], scales: Weighs, turn: str = "") -> list[Sent]
     unweighed: Step | None = None  # an input, the last of `sent`: a seal takes its place, as a rule
     for step in steps:
         if step.kind in SILENT:
-            popped = step.data.get("popped")
-            if isinstance(popped, int) and popped > 0:
-                _flush(results, sent)
-                del sent[-popped:]
+            if _take_back(step, results, sent):
                 unweighed = None
             continue
         if unweighed is not None and not (step.kind == "sealed" and step.messages):
@@ -125,6 +122,16 @@ def _places(step: Step) -> list[int]:
         found.append(min(places[at:end], default=0))
         at = end
     return found
+
+
+def _take_back(step: Step, results: list[tuple[int, Sent]], sent: list[Sent]) -> bool:
+    """Leave out the newest messages, if a step says so; whether it does."""
+    popped = step.data.get("popped")
+    if not isinstance(popped, int) or popped <= 0:
+        return False
+    _flush(results, sent)
+    del sent[-popped:]
+    return True
 
 
 def _flush(results: list[tuple[int, Sent]], sent: list[Sent]) -> None:

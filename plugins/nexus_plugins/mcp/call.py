@@ -98,7 +98,7 @@ class AsyncServers:
         try:
             offered = {tool.name for tool in tools_offered(self._ledger(), call.key.step)}
         except (UsageError, TurnError):
-            raise NotOfferedError(f"{call.name!r} is not run: nobody knows what was offered to this model") from None
+            raise NotOfferedError(f"{call.name!r} is not run: it is not known what this model was offered") from None
         if call.name in offered:
             return
         if call.name in self._tools:

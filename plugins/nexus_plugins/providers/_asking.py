@@ -43,7 +43,7 @@ class EndpointSummariser:
     Attributes:
         name: What the endpoint is called.
         endpoint: How to ask it.
-        model: The model to ask where neither the endpoint nor the conversation names one.
+        model: The model to ask where the endpoint names none; "" for the conversation's own.
         pace: How it is waited.
     """
 
@@ -113,7 +113,7 @@ class EndpointSummariser:
         return hint and hint.format(key=self.endpoint.key_env or "the variable that key_env names")
 
     def _body(self, request: SummaryRequest) -> bytes:
-        model = self.endpoint.model or (request.context.model if request.context else "") or self.model
+        model = self.endpoint.model or self.model or request.model
         if not model:
             raise EndpointError("the endpoint does not know which model to ask", endpoint=self.name, hint="set `model`")
         body = self._format.write(request, model, self._address) | self.endpoint.options

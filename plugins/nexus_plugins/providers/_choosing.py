@@ -29,7 +29,7 @@ def read_settings(loaded: Loaded) -> ProvidersSettings:
 def choose_summarisers(loaded: Loaded) -> Iterator[Summariser]:
     """A summariser for each endpoint, and `command` where the settings name one."""
     settings = read_settings(loaded)
-    model = loaded.settings.get("compaction.model") or loaded.settings.get("provider.model")
+    model = loaded.settings.get("compaction.model")
     for name, endpoint in settings.endpoints.items():
         asked = EndpointSummariser(name, endpoint, model if isinstance(model, str) else "")
         yield Summariser(name=name, summarise=asked, window=endpoint.window)

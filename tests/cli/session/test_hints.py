@@ -150,7 +150,7 @@ def test_a_call_is_not_compared_with_one_that_was_made_elsewhere(nexus: Nexus, c
     add_turns(nexus.ledger, "foreign", "one")  # type: ignore[arg-type]
     talk("foreign", "two")
 
-    assert "there is no call before that of session foreign" in cli("diff", "foreign").err
+    assert "there is only one call in session foreign" in cli("diff", "foreign").err
 
 
 def test_a_step_that_was_made_elsewhere_cannot_be_replayed_and_says_what_can_be_seen(nexus: Nexus, cli: Cli) -> None:

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from nexus_core import Nexus
 from nexus_core.values.agent_result import AgentResult
 from nexus_core.values.message import Message
@@ -122,3 +124,18 @@ def test_a_damaged_session_is_named_and_the_others_are_looked_through(
     assert outcome.code == 3
     assert [line.split()[0] for line in outcome.out.splitlines()] == ["SESSION", "whole", "whole"]
     assert f"session 'torn' is damaged: there is no step {tip}" in outcome.err
+
+
+def test_a_clock_that_was_set_back_changes_nothing_in_the_order(
+    cli: Cli, talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = iter(range(2_000_000_000_000_000_000, 0, -86_400_000_000_000))
+    monkeypatch.setattr("nexus_core.history.ledger.ids.time.time_ns", times.__next__)
+    talk("s", "first flour", "second flour")
+
+    assert [hit["text"] for hit in found(cli, "flour", "--session", "s")] == [
+        "re second flour",
+        "second flour",
+        "re first flour",
+        "first flour",
+    ]

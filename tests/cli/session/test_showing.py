@@ -319,7 +319,7 @@ def test_a_reply_says_what_kept_its_call_from_the_cache(cli: Cli, talk: Talk, wo
 
     shown = [line for line in body(cli("session", "show", "s")) if line.startswith("assistant")]
 
-    blame = f"'Project Configuration' ({work}/.nexus3/NEXUS.md) is changed"
+    blame = f"'Project Configuration' ({work}/.nexus3/NEXUS.md) has changed"
     assert [line.partition(" · cache: ")[2] for line in shown] == ["", blame]
     assert blame in cli("session", "show", "s", "--step", step.id).out
     cache = json.loads(cli("session", "show", "s", "--step", step.id, "--json").out)["step"]["cache"]

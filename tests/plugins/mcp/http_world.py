@@ -151,8 +151,8 @@ def _returns_to_it(handler: Handler, _id: object) -> None:
 
 
 HOSTILE: dict[str, tuple[str, Misdeed, str]] = {
-    "hangs before it says who it is": ("initialize", lambda h, _: h.hang(), "did not say who it is within"),
-    "hangs before its first headers": ("server/discover", lambda h, _: h.hang(), "did not say who it is within"),
+    "hangs before it says who it is": ("initialize", lambda h, _: h.hang(), "did not start within"),
+    "hangs before its first headers": ("server/discover", lambda h, _: h.hang(), "did not start within"),
     "hangs when it should take note": ("notifications/initialized", lambda h, _: h.hang(), "within"),
     "hangs at its list": ("tools/list", lambda h, _: h.hang(), "did not list its tools within"),
     "hangs before it answers": ("tools/call", lambda h, _: h.hang(), "did not answer within"),
@@ -173,9 +173,9 @@ HOSTILE: dict[str, tuple[str, Misdeed, str]] = {
     "ends its events and is asked again": ("tools/call", _returns_to_it, "reconnection attempts were exhausted"),
     "answers with 100 MB": ("tools/call", _large, "16 MiB"),
     "answers with a gzip bomb": ("tools/call", _bomb, "compressed"),
-    "sends to another machine": ("anything", _moves("http://127.0.0.2:9/mcp"), "sends elsewhere (HTTP 307)"),
-    "sends to a file": ("anything", _moves("file:///etc/passwd"), "sends elsewhere (HTTP 307)"),
-    "sends to metadata": ("tools/call", _moves("http://169.254.169.254/latest/"), "sends elsewhere (HTTP 307)"),
+    "sends to another machine": ("anything", _moves("http://127.0.0.2:9/mcp"), "redirects elsewhere (HTTP 307)"),
+    "sends to a file": ("anything", _moves("file:///etc/passwd"), "redirects elsewhere (HTTP 307)"),
+    "sends to metadata": ("tools/call", _moves("http://169.254.169.254/latest/"), "redirects elsewhere (HTTP 307)"),
     "answers with a page": (
         "tools/call",
         lambda h, _: h.reply(200, b"<html>", {"content-type": "text/html"}),
@@ -184,26 +184,26 @@ HOSTILE: dict[str, tuple[str, Misdeed, str]] = {
     "wants to know who asks": (
         "anything",
         lambda h, _: h.reply(401, b"", {"www-authenticate": "Bearer"}),
-        "does not let us in (HTTP 401)",
+        "denies access (HTTP 401)",
     ),
-    "does not let in": ("initialize", lambda h, _: h.reply(403), "does not let us in (HTTP 403)"),
-    "is not there": ("initialize", lambda h, _: h.reply(404), "refuses with HTTP 404"),
-    "is broken": ("tools/call", lambda h, _: h.reply(500), "refuses with HTTP 500"),
-    "has lost the session": ("tools/call", lambda h, _: h.reply(404), "has forgotten us (HTTP 404)"),
+    "does not let in": ("initialize", lambda h, _: h.reply(403), "denies access (HTTP 403)"),
+    "is not there": ("initialize", lambda h, _: h.reply(404), "responds with HTTP 404"),
+    "is broken": ("tools/call", lambda h, _: h.reply(500), "responds with HTTP 500"),
+    "has lost the session": ("tools/call", lambda h, _: h.reply(404), "has lost the session (HTTP 404)"),
     "answers with no JSON": (
         "tools/call",
         lambda h, _: h.reply(200, b"{nonsense"),
-        "its answer is not what the protocol says",
+        "its answer does not follow the protocol",
     ),
     "answers with other JSON": (
         "tools/call",
         lambda h, _: h.reply(200, b'{"a": 1}'),
-        "its answer is not what the protocol says",
+        "its answer does not follow the protocol",
     ),
     "answers with a wrong result": (
         "tools/call",
         lambda h, number: h.answer(number, {"content": 7}),
-        "not what the protocol says",
+        "does not follow the protocol",
     ),
     "answers somebody else": ("tools/call", lambda h, _: h.answer(9999, {"content": []}), "did not answer within"),
     "takes a question for a note": ("tools/call", lambda h, _: h.reply(202), "202 Accepted"),
@@ -229,27 +229,30 @@ def _events(*events: bytes, hang: bool = True) -> Misdeed:
 _PLACE = b"event: endpoint\ndata: /mcp\n\n"
 
 HOSTILE_STREAMS: dict[str, tuple[Misdeed, str]] = {
-    "hangs before its headers": (lambda h, _: h.hang(), "did not say who it is within"),
-    "never says where to": (_events(), "did not say who it is within"),
-    "ends before it says where to": (_events(hang=False), "ended its stream of events before it answered"),
+    "hangs before its headers": (lambda h, _: h.hang(), "did not start within"),
+    "never says where to": (_events(), "did not start within"),
+    "ends before it says where to": (_events(hang=False), "closed its event stream before it answered"),
     "says nothing without end": (
         lambda h, _: h.without_end("text/event-stream", b": still here\n\n"),
-        "did not say who it is within",
+        "did not start within",
     ),
-    "sends one event without end": (lambda h, _: h.without_end("text/event-stream", b"x" * 65536), "ended its stream"),
+    "sends one event without end": (
+        lambda h, _: h.without_end("text/event-stream", b"x" * 65536),
+        "closed its event stream",
+    ),
     "names another machine": (
         _events(b"event: endpoint\ndata: http://127.0.0.2:9/\n\n"),
-        "did not say who it is within",
+        "did not start within",
     ),
-    "never answers": (_events(_PLACE), "did not say who it is within"),
-    "ends before it answers": (_events(_PLACE, hang=False), "ended its stream"),
-    "answers with nonsense": (_events(_PLACE, b"data: {nonsense\n\n"), "did not say who it is within"),
-    "sends elsewhere": (_moves("http://127.0.0.2:9/sse"), "sends elsewhere (HTTP 307)"),
-    "is not there": (lambda h, _: h.reply(404), "refuses with HTTP 404"),
-    "wants to know who asks": (lambda h, _: h.reply(401), "does not let us in (HTTP 401)"),
+    "never answers": (_events(_PLACE), "did not start within"),
+    "ends before it answers": (_events(_PLACE, hang=False), "closed its event stream"),
+    "answers with nonsense": (_events(_PLACE, b"data: {nonsense\n\n"), "did not start within"),
+    "sends elsewhere": (_moves("http://127.0.0.2:9/sse"), "redirects elsewhere (HTTP 307)"),
+    "is not there": (lambda h, _: h.reply(404), "responds with HTTP 404"),
+    "wants to know who asks": (lambda h, _: h.reply(401), "denies access (HTTP 401)"),
     "answers with a page": (
         lambda h, _: h.reply(200, b"<html>", {"content-type": "text/html"}),
-        "without its type 'sse'",
+        "remove its type 'sse'",
     ),
 }
 """The same for the older protocol of two channels."""

@@ -144,7 +144,7 @@ def test_what_would_loosen_something_is_not_obeyed_and_told(cli: Cli, nexus_home
     plain = json.loads(cli("mcp", "list", "--json").out)["servers"][0]
     write_files(nexus_home, {"mcp.json": entry("servers", command="x")})
 
-    assert f"{nexus_home}/mcp.json:1: '{field}' of server 'a' does not count: " in outcome.err
+    assert f"{nexus_home}/mcp.json:1: '{field}' of server 'a' has no effect: " in outcome.err
     assert "hunter22" not in outcome.err
     assert plain == json.loads(cli("mcp", "list", "--json").out)["servers"][0]
 
@@ -166,13 +166,13 @@ def test_a_limit_that_is_none_is_told_and_the_usual_one_counts(make_nexus: MakeN
     loaded = nexus.load()
 
     assert Limits().for_server(loaded.servers[0].config) == Limits()
-    assert any(f"'{field}' of server 'a' does not count" in skipped.reason for skipped in loaded.skipped)
+    assert any(f"'{field}' of server 'a' has no effect" in skipped.reason for skipped in loaded.skipped)
 
 
 def test_seconds_in_the_place_of_milliseconds_are_told(cli: Cli, nexus_home: Path) -> None:
     write_files(nexus_home, {"mcp.json": entry("servers", command="x", timeout=60)})
 
-    assert "'timeout' of server 'a' does not count: it is in milliseconds" in cli("mcp", "list").err
+    assert "'timeout' of server 'a' has no effect: it is in milliseconds" in cli("mcp", "list").err
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {

@@ -337,7 +337,7 @@ def test_what_is_no_json_is_not_sent(make_nexus: MakeNexus, nexus_home: Path) ->
     async def work(links: Links) -> None:
         wrong: list[dict[str, object]] = [{"half": "\ud800"}, {"number": float("nan")}, {"object": object()}]
         for given in wrong:
-            with pytest.raises(ServerError, match="is no JSON"):
+            with pytest.raises(ServerError, match="are not valid JSON"):
                 await links.call(server, "echo", given)
         assert (await links.call(server, "echo", {})).content
 
@@ -350,7 +350,7 @@ def test_what_is_no_json_is_not_sent(make_nexus: MakeNexus, nexus_home: Path) ->
 def test_starting_a_server_takes_of_the_time_of_the_call(make_nexus: MakeNexus, nexus_home: Path) -> None:
     define(nexus_home, slow=script("time.sleep(600)"))
 
-    with pytest.raises(ServerError, match=r"'slow' did not say who it is within 0\.3 s"):
+    with pytest.raises(ServerError, match=r"'slow' did not start within 0\.3 s"):
         call(make_nexus(), "slow", limits=Limits(start=60, call=0.3))
 
     assert survivors(nexus_home) == []

@@ -430,7 +430,7 @@ def test_a_second_name_is_reported_and_the_key_counts(mcp: Mcp) -> None:
     content = {"servers": {"a": {"name": "A!", "command": "x"}, "b": {"name": "b", "command": "x"}}}
 
     assert [server["name"] for server in mcp.servers(content)] == ["a", "b"]
-    assert mcp.skipped(content) == [(1, "'name' of server 'a' does not count: its key is its name")]
+    assert mcp.skipped(content) == [(1, "'name' of server 'a' has no effect: its key is its name")]
 
 
 @pytest.mark.parametrize("fields", [{"url": ""}, {"url": " "}, {"command": ""}, {"command": []}, {"command": [""]}])
@@ -539,7 +539,7 @@ def test_a_place_that_does_not_exist_is_where_the_servers_are(mcp: Mcp) -> None:
         ('{"servers": {\n "a": {"command": "x", "url": "y"}}}', "2:2", "server 'a' has both 'command' and 'url'"),
         ('{"a": {"command": "x",\n "type": "http"}}', "2:2", "server 'a' has 'command', but its type is http"),
         ('{"a": {"url": "x",\n "type": "stdio"}}', "2:2", "server 'a' has 'url', but its type is stdio"),
-        ('{"a": {"url": "x",\n "type": "carrier-pigeon"}}', "2:2", "'type' of server 'a' is none that is known"),
+        ('{"a": {"url": "x",\n "type": "carrier-pigeon"}}', "2:2", "'type' of server 'a' is not a known type"),
         ('{"a": {"url": "x",\n "transport": 1}}', "2:2", "'transport' of server 'a' must be text, not a number"),
         ('{"a": {\n "url": 1}}', "2:2", "'url' of server 'a' must be text, not a number"),
         ('{"a": {"url": "x",\n "httpUrl": "y"}}', "2:2", "'httpUrl' of server 'a' contradicts its 'url'"),

@@ -287,7 +287,7 @@ def test_messages_are_checked(nexus: Nexus) -> None:
         ("explain_source", {}, "'query' is a required property"),
         ("search_history", {"session": "bog", "text": "x"}, "did you mean 'bug'?"),
         ("search_history", {"session": "bug", "text": ""}, "nothing to look for"),
-        ("list_sessions", {"after": "bug"}, "'bug' is no place to go on from"),
+        ("list_sessions", {"after": "bug"}, "'bug' is not a place to continue from"),
         ("list_sessions", {"limit": 51}, "greater than the maximum"),
         ("read_steps", {"session": "bug", "limit": 10_000}, "greater than the maximum"),
         ("read_steps", {"session": "bug", "until": "none"}, "there is no step 'none'"),

@@ -141,17 +141,36 @@ GOOD = {"openai": Answer(chat()), "anthropic": Answer(message())}
 
 
 def request(
-    prompt: str = "Summarise: he fixed login.py.", *, context: AssembledContext | None = None, timeout: float = 30.0
+    prompt: str = "Summarise: he fixed login.py.",
+    *,
+    context: AssembledContext | None = None,
+    timeout: float = 30.0,
+    model: str = "",
 ) -> SummaryRequest:
     return SummaryRequest(
-        prompt=prompt, messages=(), instruction="Summarise.", max_tokens=500, context=context, timeout=timeout
+        prompt=prompt,
+        messages=(),
+        instruction="Summarise.",
+        max_tokens=500,
+        context=context,
+        timeout=timeout,
+        model=model,
     )
 
 
 def summariser(
-    url: str, api: str = "openai", waits: list[float] | None = None, *, chance: float = 1.0, **fields: Any
+    url: str,
+    api: str = "openai",
+    waits: list[float] | None = None,
+    *,
+    chance: float = 1.0,
+    otherwise: str = "",
+    **fields: Any,
 ) -> EndpointSummariser:
-    """An endpoint at that address, which does not really wait: `waits` has how long it would have."""
+    """An endpoint at that address, which does not really wait: `waits` has how long it would have.
+
+    `otherwise` is the model that `compaction.model` names.
+    """
     endpoint = Endpoint.model_validate({"api": api, "model": "m", "base_url": url, **fields})
     pause = waits.append if waits is not None else lambda _seconds: None
-    return EndpointSummariser("fast", endpoint, "", Pace(pause, lambda: chance))
+    return EndpointSummariser("fast", endpoint, otherwise, Pace(pause, lambda: chance))

@@ -204,7 +204,7 @@ def test_of_a_refusal_only_the_beginning_is_read_and_told() -> None:
 def test_an_answer_that_was_compressed_without_being_asked_is_not_unpacked() -> None:
     error = failure(Answer(b"\x1f\x8b", headers={"Content-Encoding": "gzip"}))
 
-    assert "compression that was not asked for" in error.what
+    assert "compressed its answer" in error.what
 
 
 # ---- answers without a summary ----------------------------------------------------------------------------
@@ -213,22 +213,22 @@ def test_an_answer_that_was_compressed_without_being_asked_is_not_unpacked() -> 
 @pytest.mark.parametrize(
     ("body", "what"),
     [
-        (b"", "no JSON"),
-        (b"\xff\xfe\x00garbage", "no JSON"),
-        (b"<html>Log in to the hotel</html>", "no JSON"),
-        (b"[" * 100_000, "no JSON"),
-        (b"null", "no chat completion"),
-        (b"[]", "no chat completion"),
-        (b"{}", "no chat completion"),
-        (b'{"choices": {"0": 1}}', "no chat completion"),
+        (b"", "is not JSON"),
+        (b"\xff\xfe\x00garbage", "is not JSON"),
+        (b"<html>Log in to the hotel</html>", "is not JSON"),
+        (b"[" * 100_000, "is not JSON"),
+        (b"null", "is not a chat completion"),
+        (b"[]", "is not a chat completion"),
+        (b"{}", "is not a chat completion"),
+        (b'{"choices": {"0": 1}}', "is not a chat completion"),
         ({"error": {"message": "Provider down."}}, "reported an error: Provider down."),
         ({"choices": [{"error": {"message": "Provider down."}}]}, "reported an error: Provider down."),
         (chat(""), "wrote nothing"),
         (chat(" \n"), "wrote nothing"),
         (chat(None), "wrote nothing"),
         (chat(7), "wrote nothing"),
-        (chat(None, ended="length"), "came to the end of its tokens"),
-        (chat("<think>Hm, what", ended="length"), "came to the end of its tokens"),
+        (chat(None, ended="length"), "ran out of tokens"),
+        (chat("<think>Hm, what", ended="length"), "ran out of tokens"),
         (chat(None, refusal="I cannot."), "refused: I cannot."),
         (chat("", ended="content_filter"), "withheld its answer"),
         (chat(None, tool_calls=[{"id": "a"}], ended="tool_calls"), "called a tool"),
@@ -244,11 +244,11 @@ def test_a_chat_completion_without_a_summary_is_told_as_what_it_is(body: object,
 @pytest.mark.parametrize(
     ("body", "what"),
     [
-        (b"nope", "no JSON"),
-        (b"{}", "no message"),
+        (b"nope", "is not JSON"),
+        (b"{}", "is not a message"),
         ({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, "reported an error: Overl"),
         (message(None), "wrote nothing"),
-        (message("", ended="max_tokens"), "came to the end of its tokens"),
+        (message("", ended="max_tokens"), "ran out of tokens"),
         (message(None, ended="refusal"), "refused"),
         (message("I cannot.", ended="refusal"), "refused: I cannot."),
         (message(None, ended="tool_use"), "called a tool"),
@@ -292,7 +292,7 @@ def test_a_redirect_is_not_followed(status: int) -> None:
 
     assert elsewhere.bodies == []
     assert error.status == status
-    assert error.hint == f"it sends you to {elsewhere.url}/v2; the key goes only where base_url says"
+    assert error.hint == f"it redirects to {elsewhere.url}/v2; the key is only sent to base_url"
 
 
 @pytest.mark.parametrize(

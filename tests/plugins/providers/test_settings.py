@@ -78,11 +78,10 @@ def test_a_configured_endpoint_is_asked(
     ("written", "model"),
     [
         ({"compaction": {"model": "small"}, "provider": {"model": "large"}}, "small"),
-        ({"provider": {"model": "large"}}, "large"),
-        ({}, ""),
+        ({"provider": {"model": "large"}}, ""),
     ],
 )
-def test_an_endpoint_without_a_model_has_that_of_the_settings(
+def test_an_endpoint_without_a_model_has_that_of_compactions_or_none_of_its_own(
     make_nexus: MakeNexus, nexus_home: Path, written: dict[str, Any], model: str
 ) -> None:
     write_files(nexus_home, {"config.json": settings({"fast": {"api": "openai"}})})
@@ -102,8 +101,8 @@ def test_an_endpoint_without_a_model_has_that_of_the_settings(
         ({"api": "openai", "modell": "x"}, "did you mean 'model'?"),
         ({"api": "openai", "key_env": "sk-abc"}, "must be the name of an environment variable, not a value"),
         ({"api": "openai", "headers": {"X": "a b"}}, "must be the name of an environment variable, not a value"),
-        ({"api": "openai", "headers": {"X: Y": "A"}}, "no header of yours can have"),
-        ({"api": "openai", "headers": {"Host": "A"}}, "no header of yours can have"),
+        ({"api": "openai", "headers": {"X: Y": "A"}}, "a name that cannot be set here"),
+        ({"api": "openai", "headers": {"Host": "A"}}, "a name that cannot be set here"),
         ({"api": "openai", "base_url": "http://example.org"}, "base_url must begin with https://"),
         ({"api": "openai", "max_retries": 11}, "max_retries"),
         ({"api": "openai", "timeout": 0}, "timeout"),
@@ -153,13 +152,13 @@ def test_a_key_may_go_where_it_is_encrypted_or_stays_on_this_machine(url: str) -
         ("http://127.0.0.1.example.org", "others could read the key"),
         ("http://192.168.1.5:11434", "others could read the key"),
         ("http://0.0.0.0", "others could read the key"),
-        ("https://me:secret@example.org", "no password"),
-        ("https://me@example.org", "no password"),
-        ("http://localhost@example.org", "no password"),
-        ("https://example.org/?key=secret", "nothing behind"),
-        ("https://example.org/#x", "nothing behind"),
-        ("https://example.org:port", "no address"),
-        ("https://[::1", "no address"),
+        ("https://me:secret@example.org", "not contain a password"),
+        ("https://me@example.org", "not contain a password"),
+        ("http://localhost@example.org", "not contain a password"),
+        ("https://example.org/?key=secret", "not have anything after"),
+        ("https://example.org/#x", "not have anything after"),
+        ("https://example.org:port", "not an address"),
+        ("https://[::1", "not an address"),
         ("http://localhost\\@example.org", "character"),
         ("https://exa mple.org", "character"),
         ("https://example.org\n", "character"),
@@ -297,8 +296,8 @@ def test_doctor_names_keys_that_are_not_set(cli: Cli, nexus_home: Path, monkeypa
 
     found = doctor(cli)
 
-    said = "the endpoint 'fast' needs the environment variable"
-    assert found == [("key-not-set", f"{said} SOME_KEY", 8), ("key-not-set", f"{said} MISSING", 12)]
+    said = "the endpoint 'fast' needs the environment variable {}, which is not set"
+    assert found == [("key-not-set", said.format("SOME_KEY"), 8), ("key-not-set", said.format("MISSING"), 12)]
 
 
 def test_doctor_has_nothing_to_say_where_all_is_well_and_connects_nowhere(
@@ -318,7 +317,11 @@ def test_doctor_names_a_program_that_is_not_there(cli: Cli, nexus_home: Path) ->
     write_files(nexus_home, {"config.json": settings(command=["no-such-program-here", "-x"])})
 
     assert doctor(cli) == [
-        ("no-such-program", "compaction.command names 'no-such-program-here', which is not a program on this machine", 3)
+        (
+            "no-such-program",
+            "compaction.command names 'no-such-program-here', which is not a program on this machine",
+            3,
+        )
     ]
 
 

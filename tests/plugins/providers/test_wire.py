@@ -186,13 +186,16 @@ def test_who_thinks_as_before_has_room_for_it(thinking: dict[str, Any] | None, t
     assert (body.get("thinking"), body["max_tokens"]) == (thinking, tokens)
 
 
-def test_the_model_is_that_of_the_endpoint_else_of_the_conversation_else_of_the_settings() -> None:
-    context = context_of(TALK, past=4, model=GPT)
+@pytest.mark.parametrize("form", ["standalone", "cached"])
+def test_the_model_is_that_of_the_endpoint_else_of_the_settings_else_of_the_conversation(form: str) -> None:
+    context = context_of(TALK, past=4, model=GPT) if form == "cached" else None
+    asked = request(context=context, model="gpt-5.6")
 
-    named = sent("openai", request=request(context=context))
-    inherited = sent("openai", model=None, request=request(context=context))
+    named = sent("openai", otherwise="small", request=asked)
+    set_apart = sent("openai", model=None, otherwise="small", request=asked)
+    inherited = sent("openai", model=None, request=asked)
 
-    assert (named["model"], inherited["model"]) == ("m", "gpt-5.6")
+    assert [body["model"] for body in (named, set_apart, inherited)] == ["m", "small", "gpt-5.6"]
 
 
 def test_nobody_is_asked_where_nobody_names_a_model() -> None:

@@ -38,8 +38,8 @@ class _Adding(TyperCommand):
             option = getattr(error, "option_name", None)
             if is_apart or option is None or getattr(error, "possibilities", None):
                 raise
-            what = f"{option!r} is no option of `nexus mcp add`"
-            raise UsageError(what, hint="if it is one of the program: nexus mcp add NAME -- COMMAND ARGS...") from None
+            what = f"{option!r} is not an option of `nexus mcp add`"
+            raise UsageError(what, hint="if it belongs to the program: nexus mcp add NAME -- COMMAND ARGS...") from None
 
 
 @app.command(
@@ -131,7 +131,9 @@ def warn_of_secrets(shell: Shell, entry: Mapping[str, Any], server: str = "") ->
 
     for what in written_out(entry):
         of = f" of server {server!r}" if server else ""
-        shell.console.warning(visible_line(f"{what}{of} is written out there; ${{NAME}} would keep it out"))
+        shell.console.warning(
+            visible_line(f"{what}{of} is written out in the file; a reference such as ${{NAME}} would keep it out")
+        )
 
 
 def say_who_decides(shell: Shell) -> None:
@@ -173,13 +175,13 @@ def _require_target(name: str, command: Sequence[str], url: str) -> None:
         shown = hide_secrets([command[0]])[0]
         raise UsageError("this is an address, not a program", hint=f"nexus mcp add {name} --url {shown}")
     if url and not _SERVER_ADDRESS.fullmatch(url):
-        raise UsageError("this is no address of a server", hint="--url https://…")
+        raise UsageError("this is not the address of a server", hint="--url https://…")
 
 
 def _is_older(type_: str, url: str) -> bool:
     """Whether an address speaks the older protocol."""
     if type_ and (type_ not in {"http", "sse"} or not url):
-        raise UsageError("--type is http or sse, and for an address", hint="--url https://… --type sse")
+        raise UsageError("--type must be http or sse, and needs --url", hint="--url https://… --type sse")
     return type_ == "sse"
 
 
@@ -190,6 +192,6 @@ def _pairs(given: list[str] | None, option: str, separators: str) -> dict[str, s
         match = re.fullmatch(f"([^{separators}\\s]+)\\s*[{separators}](.*)", each, re.DOTALL)
         if match is None:
             example = "'Authorization=Bearer ${TOKEN}'" if ":" in separators else "'TOKEN=${TOKEN}'"
-            raise UsageError(f"{option} wants NAME=VALUE", hint=f"{option} {example}")
+            raise UsageError(f"{option} needs NAME=VALUE", hint=f"{option} {example}")
         pairs[match[1]] = match[2].lstrip() if ":" in separators else match[2]
     return pairs

@@ -16,12 +16,19 @@ from nexus_plugins.mcp._telling.shadows import shadow_of
 from nexus_plugins.mcp._telling.table import usable_servers
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from nexus_core.plugin import Loaded, MCPServerWithOrigin, Shell
     from nexus_plugins.mcp._telling.records import Record
 
 LONGEST_SHOWN = 60  # characters of a description
+MEANINGS = {
+    "left out": "Tools that are left out are not offered to models, because the definition of their server says so.",
+    "unusable": "Tools that are unusable are described by their server in a way that the protocol does not allow.",
+    "withheld": "Tools that are withheld are new or have changed; `nexus mcp pin NAME` shows how, and approves them.",
+}
+"""What the less usual statuses of tools mean."""
 
 
 @app.command("list", epilog="\b\nExamples:\n  nexus mcp list\n  nexus -C services/auth mcp list --json")
@@ -43,7 +50,7 @@ def list_servers(ctx: typer.Context, lenient: Lenient = False, json: Json = Fals
     ]
     shell.console.table([("NAME", "TYPE", "ORIGIN", "STATUS", "WHAT"), *rows], styles=["bold"])
     if not usable:
-        shell.console.message("No agent here is given any of them: permissions.level is tighter than 'trusted'.")
+        shell.console.message("No agent here gets any of them: permissions.level is stricter than 'trusted'.")
     if any(server.status == "not approved" for server in loaded.servers):
         shell.console.message("Decide with: nexus trust allow, nexus trust deny")
     for server in loaded.servers:
@@ -81,20 +88,21 @@ def tools(
         _warn_of_names(shell, server, record)
     if json:
         shell.console.json({"schema": 1, "tools": rows})
-    elif rows:
-        table = [
-            (row["name"], row["server"], row["status"], _short(str(row["reason"] or row["description"])))
-            for row in rows
-        ]
-        shell.console.table([("NAME", "SERVER", "STATUS", "DESCRIPTION"), *map(_texts, table)], styles=["bold"])
     else:
+        _print_tools(shell, rows)
+
+
+def _print_tools(shell: Shell, rows: Sequence[Mapping[str, object]]) -> None:
+    if not rows:
         shell.console.message("No tools are known here.")
-    if any(row["status"] == "left out" for row in rows):
-        shell.console.message("What is left out is not offered to models; what is written about its server says so.")
-    if any(row["status"] == "unusable" for row in rows):
-        shell.console.message("What is unusable is described by its server in a way that the protocol does not allow.")
-    if any(row["status"] == "withheld" for row in rows):
-        shell.console.message("What is withheld is new or was changed; `nexus mcp pin NAME` shows how, and approves.")
+        return
+    table = [
+        (row["name"], row["server"], row["status"], _short(str(row["reason"] or row["description"]))) for row in rows
+    ]
+    shell.console.table([("NAME", "SERVER", "STATUS", "DESCRIPTION"), *map(_texts, table)], styles=["bold"])
+    for status, meaning in MEANINGS.items():
+        if any(row["status"] == status for row in rows):
+            shell.console.message(meaning)
 
 
 def _texts(row: tuple[object, ...]) -> tuple[str, ...]:

@@ -159,7 +159,7 @@ def _arguments(text: str) -> dict[str, object]:
     except (ValueError, RecursionError):
         pass
     if not isinstance(value, dict):
-        what = f"what to run the tool with must be a JSON object{place}"
+        what = f"the arguments of the tool must be a JSON object{place}"
         raise UsageError(what, hint="""for example '{"path": "README.md"}'""")
     return value
 

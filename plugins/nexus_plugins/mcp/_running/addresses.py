@@ -25,15 +25,15 @@ def fault_of(url: str, *, own: bool) -> str:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port
     except ValueError:
-        return "is none"
+        return "is not a URL"
     if parts.scheme not in {"http", "https"} or not host:
-        return "is none: it must begin with https:// or http:// and name a machine"
+        return "is not a URL: it must start with https:// or http:// and name a host"
     if own or host in _LOOPBACK:
         return ""
     if parts.scheme != "https":
-        return "goes over the network unencrypted; a project may use https only"
+        return "is not encrypted; the server of a project must use https"
     if any(map(_is_internal, _resolved(host))):
-        return "leads to what only this machine can reach"
+        return "leads to this machine or to a link-local address"
     return ""
 
 

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 FORBIDDEN = frozenset({401, 403, 407})
 HOW_TO_ENTER = (
-    'give it a token in its headers: "Authorization": "Bearer ${NAME}", and set the variable NAME; '
-    "Nexus does not log in by itself (OAuth): whoever runs the server says where to get one"
+    'put a token into its headers: "Authorization": "Bearer ${NAME}", and set the variable NAME; '
+    "Nexus does not sign in for you (OAuth): ask whoever runs the server where to get one"
 )
 NOT_ACCEPTED = (
-    "what its header Authorization says is not accepted, or has expired; get a new token, and set its variable"
+    "the token in its header Authorization is not accepted, or has expired; get a new one, and set its variable"
 )
-OLDER = 'if it speaks the older protocol of two channels, write "type": "sse" beside its address'
+OLDER = 'if it speaks the older SSE protocol, write "type": "sse" beside its address'
 NO_TIMEOUT = httpx2.Timeout(None)
 """Every errand has a deadline of its own."""
 
@@ -86,7 +86,7 @@ class _Guard:
         if not self._pinned:
             found = await run_aside(partial(harmless_address, host))
             if found is None:
-                what = "is not connected to: its address leads to what only this machine can reach"
+                what = "is not connected to: its address leads to this machine or to a link-local address"
                 raise RefusedError(self._line.launch.name, what)
             self._pinned = found
         request.extensions = {**request.extensions, "sni_hostname": host, "nexus_url": request.url}
@@ -107,20 +107,20 @@ class _Guard:
         """Remember what the answer says about whether there will be a better one."""
         code = response.status_code
         if response.has_redirect_location:
-            self._line.note(f"sends elsewhere (HTTP {code}), which is not followed", "look at its address")
+            self._line.note(f"redirects elsewhere (HTTP {code}), which is not followed", "look at its address")
         elif code in FORBIDDEN:
             self._line.note(*_closed_door(response, "authorization" in map(str.lower, self._line.launch.headers)))
         elif code == httpx2.codes.NOT_FOUND and MCP_SESSION_ID in response.request.headers:
             self._line.is_lost = True
-            self._line.note("has forgotten us (HTTP 404); the next call begins anew")
+            self._line.note("has lost the session (HTTP 404); the next call starts a new one")
         elif code >= httpx2.codes.BAD_REQUEST:
-            self._line.note(f"refuses with HTTP {code}", self._advice(response), is_all=self._line.launch.is_stream)
+            self._line.note(f"responds with HTTP {code}", self._advice(response), is_all=self._line.launch.is_stream)
         elif response.request.method == "POST":
             self._line.note("")
         elif _is_stream(response):
-            self._line.note("ended its stream of events before it answered")
+            self._line.note("closed its event stream before it answered")
         else:
-            self._line.note("does not answer with a stream of events", "without its type 'sse' it is asked otherwise")
+            self._line.note("does not answer with an event stream", "remove its type 'sse' to use streamable HTTP")
 
     def _advice(self, response: httpx2.Response) -> str | None:
         """What to do about an address that does not take what is sent to it."""
@@ -132,13 +132,13 @@ class _Guard:
 
 
 def _closed_door(response: httpx2.Response, has_token: bool) -> tuple[str, str]:
-    """Why a server does not let us in, as far as it says so, and what to do about it."""
+    """Why a server denies access, as far as it says so, and what to do about it."""
     code, challenge = response.status_code, response.headers.get("www-authenticate", "").lower()
     if has_token and "insufficient_scope" in challenge:
-        return f"does not let us do this (HTTP {code})", "its token has too few rights (scopes); get another one"
+        return f"does not allow this (HTTP {code})", "its token lacks a scope that this needs; get another one"
     if not has_token and "resource_metadata" in challenge:
-        return f"wants somebody to sign in (OAuth, HTTP {code})", HOW_TO_ENTER
-    return f"does not let us in (HTTP {code})", NOT_ACCEPTED if has_token else HOW_TO_ENTER
+        return f"requires signing in (OAuth, HTTP {code})", HOW_TO_ENTER
+    return f"denies access (HTTP {code})", NOT_ACCEPTED if has_token else HOW_TO_ENTER
 
 
 def _is_stream(response: httpx2.Response) -> bool:

@@ -190,7 +190,7 @@ class _Transport:
 def _words(error: BaseException) -> str:
     words = str(error).partition("\n")[0]
     if "validation error" in words:  # what follows would be the SDK's names for things, and a link
-        return "its answer is not what the protocol says"
+        return "its answer does not follow the protocol"
     return words or type(error).__name__
 
 

@@ -113,7 +113,7 @@ class Links:
         deadline = Deadline.after(limits.call)
         name = server.config.name
         if not _is_sendable(arguments):
-            raise ServerError(name, f"is not asked: what {tool!r} would be run with is no JSON")
+            raise ServerError(name, f"is not called: the arguments of {tool!r} are not valid JSON")
         link = await self._fresh(server, min(Deadline.after(limits.start), deadline, key=lambda each: each.at))
         record = link.require_record()
         if tool in {each.name for each in record.withheld}:
@@ -145,7 +145,7 @@ class Links:
         with anyio.CancelScope(deadline=deadline.at) as waiting:
             await lock.acquire()
         if waiting.cancelled_caught:
-            raise ServerError(name, deadline.passed("say who it is"))
+            raise ServerError(name, deadline.passed("start"))
         try:
             yield
         finally:
@@ -181,7 +181,7 @@ class Links:
                 if link.failure is not None:
                     raise link.failure
                 return link
-            said = deadline.passed("say who it is")
+            said = deadline.passed("start")
             raise link.line.overdue(said) if link is not None else ServerError(name, said)
         finally:
             if link is not None and not link.is_open:

@@ -107,7 +107,7 @@ async def _read(process: Process, incoming: MemoryObjectSendStream[SessionMessag
                 else:
                     noise += 1
                     if noise > MOST_NOISE:
-                        line.note(f"printed more than {MOST_NOISE} lines that are no messages")
+                        line.note(f"printed more than {MOST_NOISE} lines that are not messages")
                         return
                     await anyio.lowlevel.checkpoint()
 

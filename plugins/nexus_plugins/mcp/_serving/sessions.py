@@ -38,7 +38,7 @@ def list_sessions(nexus: Nexus, given: Mapping[str, Any]) -> object:
     A session that changes in the meantime moves to the front: it may be told twice, but none is passed over that stays.
 
     Raises:
-        UsageError: That is no place to go on from.
+        UsageError: That is not a place to continue from.
     """
     after = _read(given["after"]) if given.get("after") else None
     limit = min(int(given.get("limit") or USUAL), MOST_SESSIONS)
@@ -56,7 +56,9 @@ def _place(session: SessionRecord) -> Place:
 def _read(after: str) -> Place:
     match = re.fullmatch(r"(-?[0-9]{1,20}):([0-9a-f]{16})", after)
     if match is None:
-        raise UsageError(f"{after!r} is no place to go on from", hint="'after' takes what 'next' said")
+        raise UsageError(
+            f"{after!r} is not a place to continue from", hint="'after' takes the 'next' of the page before"
+        )
     return Place(-int(match[1]), match[2])
 
 

@@ -108,7 +108,7 @@ class _Wire:
             message = mcp_types.jsonrpc_message_adapter.validate_json(line or b"", by_name=False)
         except ValueError:
             if line is None or line.strip():
-                error = mcp_types.ErrorData(code=mcp_types.PARSE_ERROR, message="this line is no message")
+                error = mcp_types.ErrorData(code=mcp_types.PARSE_ERROR, message="this line is not a JSON-RPC message")
                 await self.outgoing.send(SessionMessage(mcp_types.JSONRPCError(jsonrpc="2.0", id=None, error=error)))
             return
         await self._wait_for_fewer_than(MOST_AT_ONCE)
