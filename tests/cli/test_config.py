@@ -315,7 +315,8 @@ def test_a_protected_setting_of_a_project_is_named_in_a_warning(cli: Cli, work: 
     for command in (["show"], ["config", "show"], ["layers"]):
         outcome = cli(*command)
         assert outcome.code == 0
-        assert f"Warning: {work}/.nexus3/config.json:2:1: provider.base_url can only be set in your own config" in outcome.err
+        warning = f"Warning: {work}/.nexus3/config.json:2:1: provider.base_url can only be set in your own config"
+        assert warning in outcome.err
         assert "evil" not in outcome.out
 
 
