@@ -151,7 +151,12 @@ def _parts(docstring: str) -> Iterator[str]:
         elif heading == "Returns":
             yield f"**Returns.** {text}"
         else:
-            yield f"```python\n{text}\n```"
+            yield f"```python\n{_spaced(text)}\n```"
+
+
+def _spaced(program: str) -> str:
+    """A program of a docstring, where one blank line has to do, as the formatter has it."""
+    return re.sub(r"(?<=\S)\n\n(?=@|class |def )", "\n\n\n", program)
 
 
 def _item(match: re.Match[str]) -> str:

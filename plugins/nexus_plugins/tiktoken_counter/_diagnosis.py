@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from nexus_core import Finding, NexusError
-from nexus_plugins.tiktoken_counter._engines import splintr_differs
 from nexus_plugins.tiktoken_counter._tables import FOLDER, ensure_available, read_ranks, tables
-
-_SPLINTR = "tiktoken counts in its place; upgrade or uninstall splintr-rs"
 
 
 def diagnose() -> list[Finding]:
@@ -20,8 +17,6 @@ def diagnose() -> list[Finding]:
         return [Finding("tokenizer-unavailable", f"{what}; {consequence}")]
     findings = []
     for table in dict.fromkeys(table.name for table in tables().values()):
-        if splintr_differs(table):
-            findings.append(Finding("tokenizer-differs", f"splintr does not count as {table} says: {_SPLINTR}"))
         try:
             read_ranks(tables()[table])
         except NexusError as error:

@@ -41,21 +41,23 @@ def load_splintr(table_name: str) -> Encode | None:
 
         encode: Encode = Tokenizer.from_pretrained(table_name).encode_ordinary
         # Its tables are its own, in releases of its own: it may not be the cause of a silent wrong number.
-        return encode if crc32(repr(encode(PROBE)).encode()) == CRC32[table_name] else None
+        if crc32(repr(encode(PROBE)).encode()) == CRC32[table_name]:
+            return encode
+        reason = f"it does not count as {table_name} says"
     except KeyboardInterrupt:
         raise
-    except BaseException:  # noqa: BLE001 - a panic in the extension is no Exception
-        return None
+    except BaseException as error:  # noqa: BLE001 - a panic in the extension is no Exception
+        reason = str(error)
+    from logging import getLogger  # noqa: PLC0415 - seldom needed
+
+    message = "splintr is not used, tiktoken counts in its place: %s; upgrade or uninstall splintr-rs"
+    getLogger("nexus_plugins.tiktoken_counter").warning(message, reason)
+    return None
 
 
 def has_splintr() -> bool:
     """Whether splintr is installed."""
     return find_spec("splintr") is not None
-
-
-def splintr_differs(table_name: str) -> bool:
-    """Whether splintr is installed, and not used."""
-    return has_splintr() and load_splintr(table_name) is None
 
 
 def join_halves(text: str) -> str:

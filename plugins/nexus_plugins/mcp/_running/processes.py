@@ -87,8 +87,6 @@ def kill_all(leader: int, mark: str, known: frozenset[Known] = frozenset()) -> N
         known: What descended from it before it was told to end. Whose parent has ended is somebody else's child; if it
             has cleared its environment too, it cannot be told from any other process.
     """
-    if not hasattr(os, "killpg"):
-        return
     for _ in range(MOST_ROUNDS):
         found = family(leader, mark) | {each for each in known if each.is_alive}
         with suppress(ProcessLookupError, PermissionError):

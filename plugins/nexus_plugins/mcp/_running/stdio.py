@@ -6,6 +6,7 @@ is no message is dropped, and the program ends with all that it started within a
 
 from __future__ import annotations
 
+import os
 import subprocess
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -38,6 +39,8 @@ GRACE = 0.3
 """Seconds in which a server may end by itself, and again after it was told to."""
 HURRY = 0.2
 """The same for one that took too long already."""
+FAREWELL = 2.0
+"""The same for one that was killed: only a machine that is very busy takes so long to say so."""
 GLANCE = 0.01
 
 
@@ -171,8 +174,11 @@ async def _cut(process: Process, mark: str) -> None:
 
 
 def _kill(process: Process, mark: str, known: frozenset[Known]) -> None:
-    kill_all(process.pid, mark, known)
-    if process.returncode is None:  # where there are no process groups
+    # `process.kill()` only where there is no other way: it looks whether the program has ended, and the loop, which
+    # waits for just that, would hear that there is no such program, and complain.
+    if hasattr(os, "killpg"):
+        kill_all(process.pid, mark, known)
+    elif process.returncode is None:
         with suppress(ProcessLookupError, PermissionError):
             process.kill()
 
@@ -187,7 +193,7 @@ async def _end(process: Process, mark: str) -> None:
         ask_to_end(process.pid)
         await _has_ended(process, GRACE)
     _kill(process, mark, known)
-    await _has_ended(process, GRACE)
+    await _has_ended(process, FAREWELL)
     for stream in (process.stdout, process.stderr):
         if stream is not None:
             with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
