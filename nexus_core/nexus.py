@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Unpack
 
+    from nexus_core.dialects.finding import Dialects
     from nexus_core.history.fit import FitOptions, Fitted
     from nexus_core.layers.context import LoadedContext
     from nexus_core.session.asking.requesting import RequestFields
@@ -122,6 +123,13 @@ class Nexus:
         return self.host.plugins
 
     @property
+    def dialects(self) -> Dialects:
+        """The shapes of APIs: those that are built in, then those of this Nexus's plugins."""
+        from nexus_core.dialects.finding import dialects_of  # noqa: PLC0415 - most need no conversation
+
+        return dialects_of(lambda: self.host)
+
+    @property
     def problems(self) -> tuple[Problem, ...]:
         """What plugins did wrong so far and the run went on without."""
         return self.host.problems
@@ -144,7 +152,7 @@ class Nexus:
             return request
         from nexus_core.session.asking.requesting import with_fields  # noqa: PLC0415 - most need no conversation
 
-        return with_fields(request, **fields)
+        return with_fields(request, self.dialects, **fields)
 
     def load(self, request: Request | None = None) -> Loaded:
         """Find the layers of a request and read their settings and texts, fresh from disk.
@@ -260,7 +268,7 @@ class Nexus:
 
         return AsyncSession(self._pipeline(label, **said))
 
-    def assemble(self, request: Request, *, must_fit: bool = True) -> AssembledContext:
+    def assemble(self, request: Request, *, must_fit: bool = True, announce: bool = True) -> AssembledContext:
         """Everything that one call is made of, for a request; nothing is written, and no model is called.
 
         With `request.session`, the history of that session is read, and what was said before about its model, role and
@@ -269,6 +277,8 @@ class Nexus:
         Args:
             request: The circumstances, and what is said.
             must_fit: False for whoever wants to look at what does not fit.
+            announce: Whether plugins are told that it is about to be sent (`nexus_assembled`); False for whoever only
+                looks. What need not fit is never announced.
 
         Raises:
             UnknownNameError: There is no such session, role or renderer.
@@ -277,13 +287,15 @@ class Nexus:
         """
         from nexus_core.session.drivers import run  # noqa: PLC0415 - as above
 
-        return run(self._assembling(request, must_fit=must_fit))
+        return run(self._assembling(request, must_fit=must_fit, announce=announce))
 
-    async def async_assemble(self, request: Request, *, must_fit: bool = True) -> AssembledContext:
+    async def async_assemble(
+        self, request: Request, *, must_fit: bool = True, announce: bool = True
+    ) -> AssembledContext:
         """The same, awaited; what has to wait for a disk or a server waits in another thread."""
         from nexus_core.session.drivers import run_async  # noqa: PLC0415 - as above
 
-        return await run_async(self._assembling(request, must_fit=must_fit))
+        return await run_async(self._assembling(request, must_fit=must_fit, announce=announce))
 
     def replay(self, step: str | RecordedStep | Step) -> AssembledContext:
         """What was sent before a reply, byte for byte, from what is kept alone; of any session.
@@ -301,10 +313,10 @@ class Nexus:
 
         return run(replaying(self._place_of(self.host), step))
 
-    def _assembling(self, request: Request, *, must_fit: bool) -> Work[AssembledContext]:
+    def _assembling(self, request: Request, *, must_fit: bool, announce: bool) -> Work[AssembledContext]:
         from nexus_core.session.opening import assembling  # noqa: PLC0415 - as above
 
-        return assembling(self._place_of(self.host), request, must_fit=must_fit)
+        return assembling(self._place_of(self.host), request, must_fit=must_fit, announce=announce)
 
     def _pipeline(self, label: str, **said: Unpack[Saying]) -> Pipeline:
         from nexus_core.session.opening import open_pipeline  # noqa: PLC0415 - as above

@@ -20,6 +20,15 @@ if TYPE_CHECKING:
     from nexus_core.config.pointers import pointer_to
     from nexus_core.config.schema import Strict
     from nexus_core.config.servers.normalising import normalise_servers
+    from nexus_core.dialects.api_dialect import ApiDialect
+    from nexus_core.dialects.arguments import as_object as call_arguments
+    from nexus_core.dialects.arguments import parsed as parse_arguments
+    from nexus_core.dialects.media import absent as media_note
+    from nexus_core.dialects.media import inline as inline_data
+    from nexus_core.dialects.notes import fields_of, noted
+    from nexus_core.dialects.pairing import with_ids
+    from nexus_core.dialects.plain import plain_mapping
+    from nexus_core.dialects.requests import read_each
     from nexus_core.errors import ConflictError, ExistsError, LedgerError, UnreachableError
     from nexus_core.files.admission import Admission, real_path
     from nexus_core.files.lock import locked
@@ -53,6 +62,8 @@ if TYPE_CHECKING:
     from nexus_core.tokens.messages import count_messages
     from nexus_core.tokens.pieces import cut_pieces
     from nexus_core.trust.fingerprint import canonical, describe_server, one_line
+    from nexus_core.values.api import BEFORE_MESSAGES as BEFORE_MESSAGES  # noqa: PLC0414 - a number, and not a value
+    from nexus_core.values.api import ApiRules, Dialect
     from nexus_core.values.arrangement import Arranged, Arrangement, Past
     from nexus_core.values.budget import GroupSizes, Truncation
     from nexus_core.values.command import Command
@@ -66,6 +77,8 @@ if TYPE_CHECKING:
         ThreadOutline,
         ThreadTurn,
     )
+    from nexus_core.values.conversation import Conversation, Reply
+    from nexus_core.values.conversation import Stop as Stop  # noqa: PLC0414 - some words, and not a value
     from nexus_core.values.counting import Model, ModelCounter, TokenCounter
     from nexus_core.values.declarations import InitFile, MergePolicy, PluginSettings
     from nexus_core.values.declarations import InitScope as InitScope  # noqa: PLC0414 - two words, and not a value
@@ -74,7 +87,9 @@ if TYPE_CHECKING:
     from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
     from nexus_core.values.ledger import Ledger, NewStep, SessionRecord, Step
     from nexus_core.values.loaded import Loaded
-    from nexus_core.values.parts import File, Image, Text, ToolCall
+    from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+    from nexus_core.values.parts import Part as Part  # noqa: PLC0414 - any of these, and not a value
+    from nexus_core.values.parts import ResultPart as ResultPart  # noqa: PLC0414 - as above
     from nexus_core.values.piece import Piece
     from nexus_core.values.plugin import PluginInfo
     from nexus_core.values.rendering import AgentRole, Renderer
@@ -85,8 +100,11 @@ _HOMES = {
     "Admission": "files.admission",
     "AgentRole": "values.rendering",
     "AliasRow": "history.ledger.rows",
+    "ApiDialect": "dialects.api_dialect",
+    "ApiRules": "values.api",
     "Arranged": "values.arrangement",
     "Arrangement": "values.arrangement",
+    "BEFORE_MESSAGES": "values.api",
     "BranchRow": "history.ledger.rows",
     "CallResult": "session.steps.recorded",
     "Command": "values.command",
@@ -94,6 +112,8 @@ _HOMES = {
     "CompactionPlan": "values.compaction",
     "ConflictError": "errors",
     "Console": "text.console",
+    "Conversation": "values.conversation",
+    "Dialect": "values.api",
     "ExistsError": "errors",
     "Extra": "values.extra",
     "File": "values.parts",
@@ -116,14 +136,19 @@ _HOMES = {
     "Model": "values.counting",
     "ModelCounter": "values.counting",
     "NewStep": "values.ledger",
+    "Opaque": "values.parts",
+    "Part": "values.parts",
     "Past": "values.arrangement",
     "Piece": "values.piece",
     "Place": "history.ledger.rows",
     "PluginInfo": "values.plugin",
     "PluginSettings": "values.declarations",
     "Problem": "values.events",
+    "Reasoning": "values.parts",
     "RecordedCall": "session.steps.recorded",
     "Renderer": "values.rendering",
+    "Reply": "values.conversation",
+    "ResultPart": "values.parts",
     "Salvaged": "history.ledger.rows",
     "SessionRecord": "values.ledger",
     "SessionRow": "history.ledger.rows",
@@ -131,6 +156,7 @@ _HOMES = {
     "Skipped": "values.layer",
     "Step": "values.ledger",
     "StepRow": "history.ledger.rows",
+    "Stop": "values.conversation",
     "StoreLedger": "history.ledger.ledger",
     "Strict": "config.schema",
     "Summariser": "values.compaction",
@@ -143,8 +169,10 @@ _HOMES = {
     "ThreadTurn": "values.compaction",
     "TokenCounter": "values.counting",
     "ToolCall": "values.parts",
+    "ToolResult": "values.parts",
     "Truncation": "values.budget",
     "UnreachableError": "errors",
+    "call_arguments": "dialects.arguments",
     "canonical": "trust.fingerprint",
     "count_messages": "tokens.messages",
     "cut_around": "history.ledger.searching",
@@ -155,20 +183,27 @@ _HOMES = {
     "escape_markers": "text.markers",
     "estimate": "tokens.estimator",
     "explain": "layers.explaining",
+    "fields_of": "dialects.notes",
     "file_in": "files.paths",
     "find_named": "session.steps.naming",
     "hide_secrets": "text.written_secrets",
+    "inline_data": "dialects.media",
     "is_foreign": "files.ownership",
     "levels_above": "files.repository",
     "locked": "files.lock",
     "make_directories": "files.writing",
+    "media_note": "dialects.media",
     "neutralise": "text.markers",
     "normalise_servers": "config.servers.normalising",
+    "noted": "dialects.notes",
     "one_line": "trust.fingerprint",
     "open_counter": "tokens.counters",
     "owners_beside": "files.ownership",
+    "parse_arguments": "dialects.arguments",
+    "plain_mapping": "dialects.plain",
     "pointer_to": "config.pointers",
     "read_bytes": "files.reading",
+    "read_each": "dialects.requests",
     "read_json": "config.documents",
     "read_layer_json": "config.documents",
     "read_layer_text": "config.documents",
@@ -189,11 +224,16 @@ _HOMES = {
     "unescape_markers": "text.markers",
     "visible": "text.visible",
     "visible_line": "text.visible",
+    "with_ids": "dialects.pairing",
     "words_said": "history.ledger.searching",
     "write_text_atomically": "files.writing",
 }
 _NAMES_THERE = {
+    "call_arguments": "as_object",
     "escape_markers": "escape",
+    "inline_data": "inline",
+    "media_note": "absent",
+    "parse_arguments": "parsed",
     "read_json": "read_document",
     "read_layer_json": "read_layer_document",
     "unescape_markers": "unescape",
@@ -203,6 +243,8 @@ __all__ = [
     "Admission",
     "AgentRole",
     "AliasRow",
+    "ApiDialect",
+    "ApiRules",
     "Arranged",
     "Arrangement",
     "BranchRow",
@@ -212,6 +254,8 @@ __all__ = [
     "CompactionPlan",
     "ConflictError",
     "Console",
+    "Conversation",
+    "Dialect",
     "ExistsError",
     "Extra",
     "File",
@@ -233,14 +277,17 @@ __all__ = [
     "Model",
     "ModelCounter",
     "NewStep",
+    "Opaque",
     "Past",
     "Piece",
     "Place",
     "PluginInfo",
     "PluginSettings",
     "Problem",
+    "Reasoning",
     "RecordedCall",
     "Renderer",
+    "Reply",
     "Salvaged",
     "SessionRecord",
     "SessionRow",
@@ -261,8 +308,10 @@ __all__ = [
     "ThreadTurn",
     "TokenCounter",
     "ToolCall",
+    "ToolResult",
     "Truncation",
     "UnreachableError",
+    "call_arguments",
     "canonical",
     "count_messages",
     "cut_around",
@@ -273,20 +322,27 @@ __all__ = [
     "escape_markers",
     "estimate",
     "explain",
+    "fields_of",
     "file_in",
     "find_named",
     "hide_secrets",
+    "inline_data",
     "is_foreign",
     "levels_above",
     "locked",
     "make_directories",
+    "media_note",
     "neutralise",
     "normalise_servers",
+    "noted",
     "one_line",
     "open_counter",
     "owners_beside",
+    "parse_arguments",
+    "plain_mapping",
     "pointer_to",
     "read_bytes",
+    "read_each",
     "read_json",
     "read_layer_json",
     "read_layer_text",
@@ -307,6 +363,7 @@ __all__ = [
     "unescape_markers",
     "visible",
     "visible_line",
+    "with_ids",
     "words_said",
     "write_text_atomically",
 ]

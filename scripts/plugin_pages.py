@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import ModuleType
 
-    from nexus_core.host.contract import Hook
+    from nexus_core.host.contract import Hook, Kind
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs/reference/plugins"
@@ -72,12 +72,11 @@ def _moved(text: str, folder: Path) -> str:
 
 
 def _hooks(plugin: ModuleType, answered: list[str]) -> str:
-    rows = ["| hook | what it returns | if several plugins answer |", "| --- | --- | --- |"]
+    rows = ["| hook | what it returns or does | if several plugins answer |", "| --- | --- | --- |"]
     for name in answered:
         hook = hooks()[name]
-        use = hook.reference.split("\n\n")[1].partition(".")[0]
         answer = " ".join((inspect.getdoc(getattr(plugin, name)) or "").partition("\n\n")[0].split())
-        rows.append(f"| [`{name}`](../hooks.md#{anchor_of(hook)}) | {answer} | {_USES[use]} |")
+        rows.append(f"| [`{name}`](../hooks.md#{anchor_of(hook)}) | {answer} | {_USES[hook.kind]} |")
     return "\n".join(rows)
 
 
@@ -87,7 +86,11 @@ def anchor_of(hook: Hook) -> str:
 
 
 _EMPTY = {"array": "`[]`", "object": "`{}`"}
-_USES = {"Collects": "all are used", "First answer wins": "the first is used"}
+_USES: dict[Kind, str] = {
+    "collects": "all are used",
+    "first answer wins": "the first is used",
+    "announces": "all are told; nothing is returned",
+}
 
 
 def _settings(name: str, plugin: ModuleType) -> Iterator[str]:

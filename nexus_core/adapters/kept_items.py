@@ -22,6 +22,7 @@ from nexus_core.session.steps.walking import walk_back
 from nexus_core.session.thread.appending import ATTEMPTS, never_still
 from nexus_core.session.thread.assembling import ensure_in_use
 from nexus_core.tokens.counters import open_counter
+from nexus_core.values.cache import CacheReport
 from nexus_core.values.ledger import NewStep
 from nexus_core.values.message import Message
 from nexus_core.values.parts import Opaque
@@ -79,12 +80,13 @@ class KeptItems:
         # The SDK adds the user's words first, and what came of them in one piece or several.
         goes_on = replace(step, data={**step.data, CONTINUES: True})
 
-        def change(record: SessionRecord | None) -> None:
+        def change(record: SessionRecord | None) -> Step:
             known = record or self._ledger.create(self._label, data={"model": "", "cwd": str(self._nexus.cwd)})
             is_new = known.tip is None or any(message.role == "user" for message in messages)
-            self._ledger.append(known.label, step if is_new else goes_on, after=known.tip)
+            return self._ledger.append(known.label, step if is_new else goes_on, after=known.tip)
 
-        self._do(change)
+        added = self._do(change)
+        self._nexus.host.recorded(added, self._label, None, CacheReport())
 
     def pop(self) -> Any:  # noqa: ANN401 - an item
         """Take back the newest item and return it; None where there is none."""

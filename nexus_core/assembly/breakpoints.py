@@ -57,8 +57,6 @@ class Wish(NamedTuple):
 
 
 _USUAL = Wish()
-_PROVIDERS = {"responses": "openai"}
-"""What models are said to speak that speak this as well."""
 
 
 def plan_breakpoints(
@@ -94,7 +92,7 @@ def plan_breakpoints(
 
 def caches(rules: ApiRules, model: Model) -> bool:
     """Whether a model is known to be of this API, and to keep what it has read."""
-    return model.cache_minimum > 0 and model.api in ("", _PROVIDERS.get(rules.name, rules.name))
+    return model.cache_minimum > 0 and model.api in ("", rules.name, *rules.serves)
 
 
 def _refusal(rules: ApiRules, model: Model, wish: Wish) -> str:

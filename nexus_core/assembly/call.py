@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.assembly.asking_renderer import arrange
-from nexus_core.assembly.sent import BYTES, TOKENS, halve
+from nexus_core.assembly.sent import BYTES, TOKENS, TRIED, halve
 from nexus_core.history.allowance import require_room
 from nexus_core.values.assembled import AssembledContext
 
@@ -93,6 +93,7 @@ def assemble(call: Call) -> AssembledContext:
         model_config=call.options,
         token_budget=_spent(call, told),
         session_label=call.request.session,
+        turn_id="" if call.turn == TRIED else call.turn,
         parent_turn_id=call.parent_turn,
         role=call.request.role,
         toolset_name=call.request.role,

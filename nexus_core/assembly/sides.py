@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.assembly.difference import Piece, Side
+from nexus_core.dialects.finding import BUILT_IN
 from nexus_core.dialects.neutral.json_form import encode
-from nexus_core.dialects.rules import RULES
 from nexus_core.history.ledger.texts import canonical, write_json
 from nexus_core.values.hashing import blake2b
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 _UNSENT = ("nexus", "api", "scope")
 """What no model reads: the version of our own form, who read something, what a tool reaches."""
-_MARKS = frozenset(filter(None, (rules.cache_mark for rules in RULES.values())))
+MARKS = BUILT_IN.cache_marks()
+"""The fields by which providers are told what to keep in their caches, whose dialects are built in."""
 _STEP, _CALLER = "step:", "caller:"
 
 
@@ -67,24 +68,29 @@ def sendable_of(context: AssembledContext) -> Sendable:
     )
 
 
-def side_of(sendable: Sendable) -> Side:
-    """A call, as one side of a comparison."""
+def side_of(sendable: Sendable, marks: frozenset[str] = MARKS) -> Side:
+    """A call, as one side of a comparison.
+
+    Args:
+        sendable: The call.
+        marks: The fields by which providers are told what to keep in their caches.
+    """
     placed = [each for each in sendable.placements if each.zone == "static" and each.kind != "tool"]
     words = sendable.system_prompt
     name = f"system prompt of the renderer {sendable.renderer}" if sendable.renderer else "system prompt"
     return Side(
         model=Piece("model", sendable.model, _digest("model", sendable.model), text=sendable.model),
-        tools=tuple(_tools(sendable)),
+        tools=tuple(_tools(sendable, marks)),
         system=Piece("system", name, _digest("system", words), sendable.system_tokens, text=words),
         sections=tuple(map(_section, placed)),
-        messages=tuple(_messages(sendable)),
+        messages=tuple(_messages(sendable, marks)),
     )
 
 
-def _tools(sendable: Sendable) -> Iterator[Piece]:
+def _tools(sendable: Sendable, marks: frozenset[str]) -> Iterator[Piece]:
     sources = {each.name: each.source for each in sendable.placements if each.kind == "tool" and each.tokens}
     for tool, tokens in zip(sendable.tools, sendable.tool_tokens, strict=True):
-        written = write_json(_sent(encode(tool)), "a tool")  # a model reads its parameters in their order
+        written = write_json(_sent(encode(tool), marks), "a tool")  # a model reads its parameters in their order
         yield Piece("tool", tool.name, _digest("tool", written), tokens, tool.name, sources.get(tool.name), _told(tool))
 
 
@@ -96,7 +102,7 @@ def _section(placed: Placement) -> Piece:
     )
 
 
-def _messages(sendable: Sendable) -> Iterator[Piece]:
+def _messages(sendable: Sendable, marks: frozenset[str]) -> Iterator[Piece]:
     messages, sizes = sendable.messages, sendable.message_tokens
     placed = [each for each in sendable.placements if _is_message(each)]
     sources = [each.source for each in placed] if len(placed) == len(messages) else [None] * len(messages)
@@ -107,7 +113,7 @@ def _messages(sendable: Sendable) -> Iterator[Piece]:
         yield Piece(
             "message",
             f"message {place} ({message.role})",
-            digest_of(message),
+            digest_of(message, marks),
             tokens,
             f"{step} {before[step]}" if step else "",
             source if step else None,
@@ -115,9 +121,9 @@ def _messages(sendable: Sendable) -> Iterator[Piece]:
         )
 
 
-def digest_of(message: Message) -> str:
+def digest_of(message: Message, marks: frozenset[str] = MARKS) -> str:
     """The address of what a provider reads of a message."""
-    return _digest("message", canonical(_sent(encode(message))))
+    return _digest("message", canonical(_sent(encode(message), marks)))
 
 
 def _is_message(placed: Placement) -> bool:
@@ -126,14 +132,14 @@ def _is_message(placed: Placement) -> bool:
     return placed.zone == "history" or (placed.zone == "current" and placed.source.uri.startswith((_STEP, _CALLER)))
 
 
-def _sent(block: Mapping[str, Any]) -> dict[str, Any]:
+def _sent(block: Mapping[str, Any], marks: frozenset[str]) -> dict[str, Any]:
     """Something in Nexus's own form without what is no part of what is said: marks for caches, notes."""
     sent = {name: value for name, value in block.items() if name not in _UNSENT}
     for name in ("extra", "block"):
         if name in sent:
-            sent[name] = {key: value for key, value in sent[name].items() if key not in _MARKS and key[:1] != "_"}
+            sent[name] = {key: value for key, value in sent[name].items() if key not in marks and key[:1] != "_"}
     if "parts" in sent:
-        sent["parts"] = [_sent(part) for part in sent["parts"]]
+        sent["parts"] = [_sent(part, marks) for part in sent["parts"]]
     return {name: value for name, value in sent.items() if name != "extra" or value}
 
 

@@ -16,6 +16,7 @@ from nexus_core.values.source import Source
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from nexus_core.dialects.finding import Dialects
     from nexus_core.values.rendering import AgentRole
     from nexus_core.values.settings import Settings
 
@@ -37,7 +38,7 @@ class Offered(NamedTuple):
     refusal: str = ""
 
 
-def read_tools(tools: Iterable[object], api: str) -> tuple[Tool, ...]:
+def read_tools(tools: Iterable[object], api: str, dialects: Dialects) -> tuple[Tool, ...]:
     """Definitions in the shape of any API; the model's own decides what several could mean.
 
     One may say besides what it reaches: `"scope": "messaging"`. That is for Nexus, and no API is told.
@@ -46,9 +47,7 @@ def read_tools(tools: Iterable[object], api: str) -> tuple[Tool, ...]:
         MessageError: Something in it is no definition of a tool, or a name is missing or there twice.
         UnknownNameError: There is no such scope.
     """
-    from nexus_core.dialects.finding import dialect  # noqa: PLC0415 - only for those who give any
-
-    kept = tuple(as_kept(_scoped(tool)) for tool in dialect(api or "openai").read_tools(tools))
+    kept = tuple(as_kept(_scoped(tool)) for tool in dialects.read_tools(tools, api))
     _require_names(kept)
     return kept
 

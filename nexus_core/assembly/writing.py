@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.assembly.breakpoints import Wish, caches, plan_breakpoints
 from nexus_core.assembly.options import CONTENT, options_for
-from nexus_core.dialects.finding import dialect
+from nexus_core.dialects.finding import BUILT_IN, NAMES
 from nexus_core.dialects.gemini.request import override_options
 from nexus_core.dialects.marks import LONG, SHORT, limit_marks, marks_on
-from nexus_core.dialects.rules import request_limit
 from nexus_core.errors import BudgetError
 from nexus_core.history.mending.steps import mend
 from nexus_core.history.mending.texts import is_foul
@@ -23,6 +22,7 @@ from nexus_core.values.message import Message
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from nexus_core.dialects.finding import Dialects
     from nexus_core.values.api import ApiRules, Dialect
     from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.breakpoint import Breakpoint
@@ -33,8 +33,6 @@ CACHE_KEY = "prompt_cache_key"
 _AUTOMATIC = "cache_control"
 """The argument by which Anthropic marks the end of a call by itself."""
 _KEYED = ("openai", "responses")
-_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
-"""As the SDKs send it."""
 
 
 class RequestWriter(NamedTuple):
@@ -45,12 +43,14 @@ class RequestWriter(NamedTuple):
         find_model: What is known of another one, by its name.
         enabled: Whether providers are told what to keep in their caches.
         ttl: How long Anthropic keeps system prompt and tools: `5m` or `1h`.
+        dialects: The shapes that there are.
     """
 
     model: Model
     find_model: Callable[[str], Model]
     enabled: bool = True
     ttl: str = SHORT
+    dialects: Dialects = BUILT_IN
 
     def write(
         self, context: AssembledContext, api: str, options: Mapping[str, Any], *, cache: bool = True
@@ -61,11 +61,11 @@ class RequestWriter(NamedTuple):
             UnknownNameError: There is no such API.
             BudgetError: The API takes less than the model's own, for which the call was fitted, and less than this.
         """
-        speaking = dialect(api)
+        speaking = self.dialects.get(api)
         arguments = self._arguments(context, speaking, options, cache=cache)
         planned = self.plan(context, api, options, cache=cache)
         body = _overridden(_written(context, speaking, arguments, planned), api, options)
-        limit = request_limit(self._model(context, arguments), api)
+        limit = self.dialects.request_limit(self._model(context, arguments), api)
         if (
             limit < context.token_budget.byte_limit and limit < context.token_budget.bytes
         ):  # which is the most it may be
@@ -76,7 +76,7 @@ class RequestWriter(NamedTuple):
         self, context: AssembledContext, api: str, options: Mapping[str, Any], *, cache: bool = True
     ) -> tuple[Breakpoint, ...]:
         """Which places of a call are marked for the provider's cache, which are not, and why; arguments as above."""
-        speaking, given = dialect(api), options_for(api, context.model_config) | dict(options)
+        speaking, given = self.dialects.get(api), options_for(api, context.model_config) | dict(options)
         automatic = given.get(_AUTOMATIC) if api == "anthropic" else None
         replaced = next((name for name in options if name in CONTENT and name != "model"), "")
         wish = Wish(self.enabled and cache, self.ttl, automatic, replaced)
@@ -100,10 +100,12 @@ class RequestWriter(NamedTuple):
         return added | given
 
 
-def writer_for(model: Model, find_model: Callable[[str], Model], settings: Settings) -> RequestWriter:
+def writer_for(
+    model: Model, find_model: Callable[[str], Model], settings: Settings, dialects: Dialects
+) -> RequestWriter:
     """A writer that goes by the settings."""
     enabled, ttl = settings.get("cache.enabled", True), settings.get("cache.ttl", SHORT)
-    return RequestWriter(model, find_model, enabled=enabled is True, ttl=str(ttl))
+    return RequestWriter(model, find_model, enabled=enabled is True, ttl=str(ttl), dialects=dialects)
 
 
 def _written(
@@ -152,14 +154,24 @@ def _overridden(body: dict[str, Any], api: str, options: Mapping[str, Any]) -> d
     """The call with the caller's own arguments in place of what was written."""
     if api == "gemini":
         return override_options(body, options)
-    return body if api == "neutral" else body | dict(options)
+    if api in NAMES:
+        return body if api == "neutral" else body | dict(options)
+    # The dialect of a plugin has put them where they belong, unless something else was said in their place.
+    return body | {name: value for name, value in options.items() if name in CONTENT and name in body}
 
 
 def _require_size(body: Mapping[str, Any], limit: int) -> None:
     """Refuse a call of more bytes than its API takes."""
-    sizes = {name: len(_compact(value).encode("utf-8", "surrogatepass")) for name, value in body.items()}
+    # As the SDKs send it.
+    compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_sent).encode
+    sizes = {name: len(compact(value).encode("utf-8", "surrogatepass")) for name, value in body.items()}
     if (size := sum(sizes.values())) > limit:
         raise BudgetError(size, limit, sizes, unit="bytes")
+
+
+def _sent(value: object) -> str:
+    """What has no form of its own in JSON; bytes become base64, of which only the length matters here."""
+    return "=" * (len(value) * 4 // 3 + 4) if isinstance(value, bytes) else str(value)
 
 
 def _room(context: AssembledContext, model: Model, thinking: object) -> int:

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from nexus_core.assembly.writing import RequestWriter
+    from nexus_core.dialects.finding import Dialects
     from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.breakpoint import Breakpoint
     from nexus_core.values.counting import Model
@@ -21,11 +22,13 @@ class LaterWriter(NamedTuple):
         model: What is known of the model that the contexts are for.
         find_model: What is known of another one, by its name.
         settings: What the user and the project set.
+        dialects: The shapes that there are.
     """
 
     model: Model
     find_model: Callable[[str], Model]
     settings: Settings
+    dialects: Dialects
 
     def write(self, context: AssembledContext, api: str, options: Mapping[str, Any], *, cache: bool) -> dict[str, Any]:
         """The arguments of the SDK's call."""
@@ -40,4 +43,4 @@ class LaterWriter(NamedTuple):
     def _writer(self) -> RequestWriter:
         from nexus_core.assembly.writing import writer_for  # noqa: PLC0415 - see above
 
-        return writer_for(self.model, self.find_model, self.settings)
+        return writer_for(self.model, self.find_model, self.settings, self.dialects)

@@ -12,9 +12,10 @@ from nexus_core.cli.exits import FINDINGS
 from nexus_core.cli.given_file import STANDARD_INPUT
 from nexus_core.cli.message_file import read_messages_in
 from nexus_core.cli.options import DryRun, Json, dialect_names
+from nexus_core.cli.shell import plugins_at_work
 from nexus_core.errors import MessageError, UsageError
 from nexus_core.files.writing import write_text_atomically
-from nexus_core.history.repair import repair, rules_of
+from nexus_core.history.repair import repair_in, rules_of
 from nexus_core.text.console import counted
 from nexus_core.text.visible import visible_line
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from nexus_core.cli.message_file import MessageFile
     from nexus_core.cli.shell import CommandShell
+    from nexus_core.dialects.finding import Dialects
     from nexus_core.history.repair import Repaired
     from nexus_core.values.finding import Finding
 
@@ -35,7 +37,7 @@ Api = Annotated[
     typer.Option(
         "--api",
         metavar="API",
-        help="Whose rules count: openai, responses, anthropic, gemini or neutral; those of the messages by default.",
+        help="Whose rules: openai, responses, anthropic, gemini, neutral or a plugin's; the list's own by default.",
         autocompletion=dialect_names,
     ),
 ]
@@ -67,9 +69,11 @@ def check(
     repaired, and the exit code is 0.
     """
     shell: CommandShell = ctx.obj
-    _require_sense(file, api, in_place=in_place, dry_run=dry_run)
-    found = read_messages_in(shell.cwd, file)
-    repaired = _repaired(file, found, api)
+    dialects = shell.dialects()
+    _require_sense(file, api, dialects, in_place=in_place, dry_run=dry_run)
+    with plugins_at_work():
+        found = read_messages_in(shell.cwd, file, dialects)
+        repaired = _repaired(file, found, api, dialects)
     if in_place:
         _write(shell, file, found, repaired, dry_run=dry_run)
     if json:
@@ -80,18 +84,18 @@ def check(
         raise typer.Exit(FINDINGS)
 
 
-def _require_sense(file: str, api: str, *, in_place: bool, dry_run: bool) -> None:
+def _require_sense(file: str, api: str, dialects: Dialects, *, in_place: bool, dry_run: bool) -> None:
     if in_place and file == STANDARD_INPUT:
         raise UsageError("standard input cannot be written in place", hint="use --fix, which prints")
     if dry_run and not in_place:
         raise UsageError("--dry-run says what --in-place would write", hint="nexus check FILE --in-place --dry-run")
     if api:
-        rules_of(api)
+        rules_of(api, dialects)
 
 
-def _repaired(file: str, found: MessageFile, api: str) -> Repaired:
+def _repaired(file: str, found: MessageFile, api: str, dialects: Dialects) -> Repaired:
     try:
-        return repair(found.messages, api or None, source=found.dialect or None)
+        return repair_in(found.messages, api or None, found.dialect or None, dialects)
     except MessageError as error:
         raise MessageError(error.what, path=f"{file}: {error.path}", hint=error.command or error.hint) from None
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from nexus_core.cli.given_file import read_given_text
 from nexus_core.cli.given_json import parse_json, parse_lines
+from nexus_core.dialects.transcripts.messages import name_of_request
 from nexus_core.dialects.transcripts.reading import is_session_line
-from nexus_core.errors import FileError
+from nexus_core.errors import FileError, MessageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from nexus_core.dialects.finding import Dialects
 
 _FIELDS = {"messages": "", "input": "responses", "contents": "gemini"}
 """Where a request has its messages, and whose request it must be."""
@@ -52,7 +56,7 @@ class MessageFile(NamedTuple):
         return json.dumps(self.value(messages), ensure_ascii=ascii_only, indent=self.indent) + "\n"
 
 
-def read_messages_in(directory: Path, name: str) -> MessageFile:
+def read_messages_in(directory: Path, name: str, dialects: Dialects) -> MessageFile:
     """The messages in a file, or on standard input.
 
     Raises:
@@ -65,10 +69,15 @@ def read_messages_in(directory: Path, name: str) -> MessageFile:
     lines = parse_lines(path, text)
     if lines is not None:
         return _lines(path, [value for _, value in lines])
-    return _found(path, parse_json(path, text, text), indent=2 if "\n" in text.strip() else None)
+    return _found(path, parse_json(path, text, text), dialects, indent=2 if "\n" in text.strip() else None)
 
 
-def _found(path: Path, value: Any, indent: int | None) -> MessageFile:  # noqa: ANN401 - what a file may hold
+def _found(
+    path: Path,
+    value: Any,  # noqa: ANN401 - what a file may hold
+    dialects: Dialects,
+    indent: int | None,
+) -> MessageFile:
     if isinstance(value, list):
         return MessageFile("list", value, indent=indent)
     fields = _FIELDS.items() if isinstance(value, dict) else ()
@@ -78,12 +87,18 @@ def _found(path: Path, value: Any, indent: int | None) -> MessageFile:  # noqa: 
             messages = [{"role": "user", "content": messages}]  # which OpenAI takes it for
         if isinstance(messages, list):
             _require_whole(path, value)
-            # Chat has its instructions among the messages.
-            of = dialect or ("anthropic" if "system" in value else "")
+            of = dialect or _name_of(value, dialects)
             return MessageFile("body", messages, of, value, field, indent)
     if isinstance(value, dict) and ("role" in value or "type" in value):
         return _lines(path, [value])
     raise FileError("there are no messages in it", where=str(path), hint=_FORMS)
+
+
+def _name_of(body: dict[str, Any], dialects: Dialects) -> str:
+    """Whose a request is; what is no message in it is named by whoever reads it."""
+    with suppress(MessageError):
+        return name_of_request(body, dialects)
+    return ""
 
 
 def _lines(path: Path, values: list[Any]) -> MessageFile:

@@ -36,11 +36,9 @@ def role_names(ctx: typer.Context) -> list[str]:
         return list(nexus.host.roles([UNIFIED]))
 
 
-def dialect_names() -> list[str]:
+def dialect_names(ctx: typer.Context) -> list[str]:
     """The dialects there are, for completion."""
-    from nexus_core.dialects.finding import NAMES  # noqa: PLC0415 - as above
-
-    return list(NAMES)
+    return list(_shell(ctx).dialects().names)
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON with a versioned schema.")]
@@ -64,7 +62,7 @@ Dialect = Annotated[
     typer.Option(
         "--dialect",
         metavar="API",
-        help="Print the body of that API's call: openai, responses, anthropic, gemini or neutral.",
+        help="Print the body of that API's call: openai, responses, anthropic, gemini, neutral, or a plugin's.",
         autocompletion=dialect_names,
     ),
 ]

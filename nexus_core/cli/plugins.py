@@ -97,14 +97,15 @@ def list_hooks(ctx: typer.Context, name: HookName = None, json: Json = False) ->
     elif name is not None:
         shell.console.text(f"{chosen[0].declaration}\n\n{chosen[0].reference}")
     else:
-        rows = [("HOOK", "PURPOSE"), *((hook.signature, hook.purpose) for hook in chosen)]
+        rows = [("HOOK", "KIND", "PURPOSE"), *((hook.signature, hook.kind, hook.purpose) for hook in chosen)]
         shell.console.table(rows, styles=["bold"])
     if not any(hook.reference for hook in chosen):
         shell.console.message("Python was started with -OO, which removes the texts; run it without to see them.")
 
 
 def _describe(hook: Hook) -> dict[str, object]:
-    return {"name": hook.name, "parameters": list(hook.parameters), "reference": hook.reference}
+    told = {"name": hook.name, "kind": hook.kind, "parameters": list(hook.parameters)}
+    return {**told, "reference": hook.reference}
 
 
 @app.command(epilog="\b\nExamples:\n  nexus plugins check\n  nexus plugins check hello --json")

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TextIO
 
+    from nexus_core.dialects.finding import Dialects
+    from nexus_core.host.host import Host
     from nexus_core.text.console import Console
     from nexus_core.values.events import HookCall, Problem
     from nexus_core.values.ledger import Ledger
@@ -94,6 +96,16 @@ class CommandShell:
             ) as nexus,
         ):
             yield nexus
+
+    def dialects(self) -> Dialects:
+        """The shapes of APIs; plugins are looked for when none that is built in will do."""
+        from nexus_core.dialects.finding import dialects_of  # noqa: PLC0415 - most commands name none
+
+        return dialects_of(self._host)
+
+    def _host(self) -> Host:
+        with self.nexus() as nexus:
+            return nexus.host
 
     def _report(self, problem: Problem) -> None:
         if str(problem) in self._reported:  # a command may open more than one Nexus

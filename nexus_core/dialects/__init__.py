@@ -1,6 +1,7 @@
 """How each API writes messages, tools, requests and replies, and what it accepts.
 
-finding.py       dialects by name, and which one a list is written in; api_dialect.py: what each of them is made of
+finding.py       dialects by name, and which one a list is written in; api_dialect.py: what each of them is made of;
+                 offered.py: a plugin's, held to its contract
 rules.py         what each API refuses, as data
 plain.py         objects of the SDKs become dicts; fields.py: their fields, or an error that says where; notes.py: how
                  something was spelled; media.py: pictures and documents; arguments.py: what a call was made with
@@ -14,5 +15,5 @@ gemini/          Gemini's contents
 neutral/         Nexus's own messages, and their form in JSON
 transcripts/     conversations that other programs wrote down, read into neutral messages
 
-A package named after a dialect has it as `DIALECT`. None of them imports an SDK.
+A package named after a dialect has it as `DIALECT`. None of them imports an SDK. Plugins offer more: `nexus_dialects`.
 """

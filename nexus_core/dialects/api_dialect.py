@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from nexus_core.dialects.tools import read_tools, write_tools
 from nexus_core.values.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -28,7 +27,8 @@ class ApiDialect:
 
     Attributes:
         rules: What the API accepts; its name is the dialect's.
-        recognises, read, write, read_request, write_request, read_reply: As a `Dialect` has them.
+        recognises, read, write, read_request, write_request, read_reply, read_tools, write_tools: As a `Dialect` has
+            them.
     """
 
     rules: ApiRules
@@ -38,16 +38,10 @@ class ApiDialect:
     read_request: Callable[[object], Conversation]
     write_request: WriteRequest
     read_reply: Callable[[object], Reply]
+    read_tools: Callable[[Iterable[object]], tuple[Tool, ...]]
+    write_tools: Callable[[Sequence[Tool]], list[dict[str, Any]]]
 
     @property
     def name(self) -> str:
         """What it is called."""
         return self.rules.name
-
-    def read_tools(self, tools: Iterable[object]) -> tuple[Tool, ...]:
-        """Definitions of tools, in any API's shape."""
-        return read_tools(tools, self.name)
-
-    def write_tools(self, tools: Sequence[Tool]) -> list[dict[str, Any]]:
-        """Definitions of tools, in this API's shape."""
-        return write_tools(tools, self.name)

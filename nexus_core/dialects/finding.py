@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.dialects.fields import joined, named
 from nexus_core.dialects.plain import plain_mapping
@@ -15,10 +16,13 @@ from nexus_core.values.message import Message
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nexus_core.values.api import Dialect
+    from nexus_core.host.host import Host
+    from nexus_core.values.api import ApiRules, Dialect
+    from nexus_core.values.conversation import Tool
+    from nexus_core.values.counting import Model
 
 NAMES = ("openai", "responses", "anthropic", "gemini", "neutral")
-"""Every dialect. Each is the constant DIALECT of the module of that name, imported when it is first asked for."""
+"""The built-in dialects. Each is the constant DIALECT of the module of that name, imported when it is first needed."""
 
 UNTOLD = "openai"
 """By this one a list is read in which nothing tells: all others can be told from it."""
@@ -32,49 +36,192 @@ _PACKAGES = {
 """Where the SDKs' own objects live. `openai.lib` makes subclasses of both kinds, in the packages of both."""
 
 _ANYBODYS = ("system", "user", "assistant")
-"""Roles that say nothing about the API, where the content is a text and there is nothing else."""
+"""Roles that say nothing about the API, where the content is text and there is nothing else."""
 _BOTH = 2
 
 
+class Dialects(NamedTuple):
+    """The dialects there are: the built-in ones, then those of plugins, which are asked for when none of ours will do.
+
+    Attributes:
+        offered: What plugins offer, by name; called when it is needed.
+    """
+
+    offered: Callable[[], Mapping[str, Dialect]]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What they are called, the built-in ones first."""
+        return (*NAMES, *self.offered())
+
+    def get(self, name: str) -> Dialect:
+        """The dialect of that name.
+
+        Raises:
+            UnknownNameError: There is none.
+        """
+        if name in NAMES:
+            return _built_in(name)
+        try:
+            return self.offered()[name]
+        except (KeyError, TypeError):  # a list is no name of anything
+            raise UnknownNameError("dialect", name, self.names) from None
+
+    def rules(self, name: str) -> ApiRules | None:
+        """What the API of that name accepts; None where there is no such dialect."""
+        from nexus_core.dialects.rules import RULES  # noqa: PLC0415 - most want to speak, not to know what is refused
+
+        if not name or not isinstance(name, str):
+            return None
+        if name in RULES:
+            return RULES[name]
+        found = self.offered().get(name)
+        return None if found is None else found.rules
+
+    def recognise(self, items: Iterable[object]) -> Dialect:
+        """The dialect of the first element that is surely of one; `openai` where all of them say as much to several.
+
+        Raises:
+            MessageError: An element is no message in any shape.
+        """
+        return self.get(self.told(items) or UNTOLD)
+
+    def told(self, items: Iterable[object], first: int = 0) -> str:
+        """The name of the dialect of the first element that is surely of one; "" where none is.
+
+        What is surely of a built-in one, anywhere in the list, is no plugin's to decide.
+
+        Args:
+            items: Some elements of a list.
+            first: The place of the first of them in the list.
+
+        Raises:
+            MessageError: An element is no message in any shape.
+        """
+        unsure: list[Mapping[str, object]] = []
+        for index, item in enumerate(items, first):
+            try:
+                name = self._name_of(item, unsure)
+            except MessageError as error:
+                raise joined(f"messages[{index}]", error) from None
+            if name:
+                return name
+        return next((found.name for item in unsure if (found := self.offering(item))), "") if unsure else ""
+
+    def offering(self, item: object) -> Dialect | None:
+        """The plugin's dialect of which something surely is: an element of a list, a reply, or a piece of a stream."""
+        try:
+            block = plain_mapping(item)
+        except MessageError:
+            return None
+        return next((each for each in self.offered().values() if each.recognises(block)), None)
+
+    def read_tools(self, tools: Iterable[object], api: str) -> tuple[Tool, ...]:
+        """Definitions of tools in the shape of any API, of MCP, or Tool objects.
+
+        Args:
+            tools: The definitions.
+            api: The dialect that decides what several of them could mean; a model may name one that nobody offers.
+
+        Raises:
+            MessageError: One of them is no definition of a tool; says which and what is wrong with it.
+        """
+        from nexus_core.dialects.tools.in_turn import read_in_turn  # noqa: PLC0415 - not every call has tools
+
+        given, speaking = list(tools), self.get(UNTOLD if self.rules(api) is None else api)
+        is_built_in = speaking.name in NAMES
+        if is_built_in:  # each of these reads the shapes of all of them
+            try:
+                return speaking.read_tools(given)
+            except MessageError:
+                if not self.offered():
+                    raise
+        others = [] if is_built_in else [_built_in(UNTOLD)]
+        return read_in_turn(given, [speaking, *others, *self.offered().values()])
+
+    def request_limit(self, model: Model, api: str = "") -> int:
+        """How many bytes a request may have: what is said of the model, else what the APIs take that it goes through.
+
+        Args:
+            model: Whom to ask.
+            api: The API it is written for, where that is known.
+        """
+        from nexus_core.dialects.rules import NEUTRAL  # noqa: PLC0415 - as above
+
+        known = [self.rules(name) for name in (model.api, api) if name != NEUTRAL.name]
+        limits = [rules.request_bytes for rules in known if rules is not None and rules.request_bytes]
+        return model.request_bytes or min(limits, default=NEUTRAL.request_bytes)
+
+    def cache_marks(self) -> frozenset[str]:
+        """The fields by which providers are told what to keep in their caches."""
+        from nexus_core.dialects.rules import RULES  # noqa: PLC0415 - as above
+
+        every = (*RULES.values(), *(each.rules for each in self.offered().values()))
+        return frozenset(rules.cache_mark for rules in every if rules.cache_mark)
+
+    def _name_of(self, item: object, unsure: list[Mapping[str, object]]) -> str:
+        """The dialect of one element; "" where it could be several's, and is put among what is `unsure`."""
+        if isinstance(item, Message):
+            return "neutral"
+        if not isinstance(item, Mapping):
+            return _package_of(item) or self._stranger(item)
+        if len(item) == _BOTH and item.get("role") in _ANYBODYS:
+            content = item.get("content")
+            if isinstance(content, str) or _are_texts(content):
+                return ""  # most of most lists: not worth asking every dialect
+        block = plain_mapping(item)
+        found = next((name for name in NAMES if _built_in(name).recognises(block)), "")
+        if not found:
+            unsure.append(item)
+        return found
+
+    def _stranger(self, item: object) -> str:
+        """Whose an object is that is of no SDK we know."""
+        found = self.offering(item)
+        if found is None:
+            raise MessageError(
+                f"expected a message, not {named(item)}",
+                hint="give dicts, objects of an API's SDK, or Message",
+                command='a message is an object: {"role": "user", "content": "…"}',
+            )
+        return found.name
+
+
+BUILT_IN = Dialects(dict)
+"""Without those of plugins."""
+
+
+def dialects_of(host: Callable[[], Host]) -> Dialects:
+    """The built-in dialects, and those of a host's plugins, which is asked for when it is needed."""
+
+    @cache
+    def offered() -> Mapping[str, Dialect]:
+        from nexus_core.dialects.offered import OfferedDialect  # noqa: PLC0415 - most speak what is built in
+
+        found = host()
+        registry = found.dialects(NAMES)
+        return {
+            name: OfferedDialect(
+                registry.get(name), registry.owner(name), partial(found.note, registry.owner(name), "nexus_dialects")
+            )
+            for name in registry
+        }
+
+    return Dialects(offered)
+
+
+def default_dialects(host: Host | None = None) -> Dialects:
+    """Those of a host; without one, of the bundled plugins and those the user has installed."""
+    return dialects_of(_default_host if host is None else lambda: host)
+
+
 def dialect(name: str) -> Dialect:
-    """The dialect of that name.
+    """The dialect of that name, built in or of a plugin that is installed; `nexus.dialects` knows those of a `Nexus`.
 
     Raises:
         UnknownNameError: There is none.
     """
-    if name not in NAMES:
-        raise UnknownNameError("dialect", name, NAMES)
-    found: Dialect = import_module(f"nexus_core.dialects.{name}").DIALECT
-    return found
-
-
-def recognise(items: Iterable[object]) -> Dialect:
-    """The dialect of the first element that is surely of one; `openai` where all of them say as much to several APIs.
-
-    Raises:
-        MessageError: An element is no message in any shape.
-    """
-    return dialect(told(items) or UNTOLD)
-
-
-def told(items: Iterable[object], first: int = 0) -> str:
-    """The name of the dialect of the first element that is surely of one; "" where none is.
-
-    Args:
-        items: Some elements of a list.
-        first: The place of the first of them in the list.
-
-    Raises:
-        MessageError: An element is no message in any shape.
-    """
-    for index, item in enumerate(items, first):
-        try:
-            name = _name_of(item)
-        except MessageError as error:
-            raise joined(f"messages[{index}]", error) from None
-        if name:
-            return name
-    return ""
+    return default_dialects().get(name)
 
 
 def read_messages(speaking: Dialect, items: Iterable[object]) -> tuple[Message, ...]:
@@ -82,24 +229,30 @@ def read_messages(speaking: Dialect, items: Iterable[object]) -> tuple[Message, 
     return read_each(items, speaking.read, "messages")
 
 
-def _name_of(item: object) -> str:
-    if isinstance(item, Message):
-        return "neutral"
-    if not isinstance(item, Mapping):
-        return _package_of(item)
-    if len(item) == _BOTH and isinstance(item.get("content"), str) and item.get("role") in _ANYBODYS:
-        return ""  # most of most lists: not worth asking every dialect
-    block = plain_mapping(item)
-    return next((name for name in NAMES if dialect(name).recognises(block)), "")
+def _are_texts(content: object) -> bool:
+    """Whether content is a list of texts, as several APIs have them."""
+    return isinstance(content, list) and all(map(_is_text, content))
+
+
+def _is_text(part: object) -> bool:
+    return type(part) is dict and len(part) == _BOTH and part.get("type") == "text" and type(part.get("text")) is str
+
+
+def _built_in(name: str) -> Dialect:
+    found: Dialect = import_module(f"nexus_core.dialects.{name}").DIALECT
+    return found
+
+
+def _default_host() -> Host:
+    from nexus_core.host.default import default_host  # noqa: PLC0415 - plugins are looked for when needed
+
+    return default_host()
 
 
 def _package_of(item: object) -> str:
+    """The dialect of an SDK's own object; "" for an object of something else."""
     for kind in type(item).__mro__:
         for package, name in _PACKAGES.items():
             if kind.__module__ == package or kind.__module__.startswith(f"{package}."):
                 return name
-    raise MessageError(
-        f"expected a message, not {named(item)}",
-        hint="give dicts, objects of an API's SDK, or Message",
-        command='a message is an object: {"role": "user", "content": "…"}',
-    )
+    return ""

@@ -14,8 +14,6 @@ from nexus_core.values.api import ApiRules
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nexus_core.values.counting import Model
-
 SILENT_ERROR = "[the tool failed and said nothing]"
 """What such a result says where the API wants words."""
 _MEGABYTE = 1024 * 1024
@@ -72,6 +70,7 @@ RESPONSES = ApiRules(
     request_bytes=50 * _MILLION,
     # Of more than it writes, the latest count; none is refused.
     cache_mark="prompt_cache_breakpoint",
+    serves=frozenset({"openai"}),
 )
 
 ANTHROPIC = ApiRules(
@@ -166,14 +165,3 @@ RULES: Mapping[str, ApiRules] = MappingProxyType(
     {rules.name: rules for rules in (OPENAI, RESPONSES, ANTHROPIC, GEMINI, NEUTRAL)}
 )
 """All rules by the name of their dialect."""
-
-
-def request_limit(model: Model, api: str = "") -> int:
-    """How many bytes a request may have: what is said of the model, else what the APIs take that it goes through.
-
-    Args:
-        model: Whom to ask.
-        api: The API it is written for, where that is known.
-    """
-    known = [RULES[name].request_bytes for name in (model.api, api) if name in RULES and name != NEUTRAL.name]
-    return model.request_bytes or min(known, default=NEUTRAL.request_bytes)

@@ -53,7 +53,7 @@ def measure_options(options: JSON) -> int:
 
 def _measure_part(part: Part) -> int:
     if isinstance(part, Text):
-        return PART + _quoted(part.text) + (_written(part.extra) if part.extra else 0)
+        return PART + _quoted(part.text) + (_blanks(part) + _written(part.extra) if part.extra else 0)
     if isinstance(part, ToolCall):
         return _measure_call(part)
     if isinstance(part, ToolResult):
@@ -81,8 +81,12 @@ def _measure_result(result: ToolResult) -> int:
     if not result.extra:
         return size
     # Gemini has an object where others have its text.
-    blanks = sum(part.text.count(",") + part.text.count(":") for part in result.parts if isinstance(part, Text))
-    return size + blanks + _written(result.extra)
+    return size + sum(_blanks(part) for part in result.parts if isinstance(part, Text)) + _written(result.extra)
+
+
+def _blanks(text: Text) -> int:
+    """What its own API may add where it has JSON, and others the text of it."""
+    return text.text.count(",") + text.text.count(":")
 
 
 def _measure_medium(part: Image | File) -> int:

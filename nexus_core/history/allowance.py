@@ -12,6 +12,7 @@ from nexus_core.values.message import Message
 from nexus_core.values.parts import Opaque, Text
 
 if TYPE_CHECKING:
+    from nexus_core.dialects.finding import Dialects
     from nexus_core.host.host import Host
     from nexus_core.values.conversation import Tool
     from nexus_core.values.counting import TokenCounter
@@ -53,12 +54,14 @@ class Fixed(NamedTuple):
     bytes: dict[str, int]
 
 
-def weigh_fixed(counter: TokenCounter, system: object, tools: Iterable[object] | None, api: str) -> Fixed:
-    """What instructions and tools take that are sent beside the messages; arguments as for `fit`."""
+def weigh_fixed(
+    counter: TokenCounter, system: object, tools: Iterable[object] | None, api: str, dialects: Dialects
+) -> Fixed:
+    """What instructions and tools take that are sent beside the messages; `api` is the dialect of both."""
     from nexus_core.dialects.sizes import measure_message, measure_options, measure_tools  # noqa: PLC0415 - only to fit
     from nexus_core.tokens.messages import count_tools  # noqa: PLC0415 - as above
 
-    instructions, defined = read_instructions(system), read_definitions(tools, api)
+    instructions, defined = read_instructions(system), read_definitions(tools, api, dialects)
     return Fixed(
         tokens={
             "system": counter.count_messages([instructions]) if instructions else 0,
@@ -103,16 +106,7 @@ def _read_block(block: object) -> Part:
     return Text(text, without(block, "type", "text")) if isinstance(text, str) else Opaque("", block)
 
 
-def count_definitions(counter: TokenCounter, tools: Iterable[object] | None, api: str) -> int:
-    """What definitions of tools take; arguments and errors as for `read_definitions`."""
-    if tools is None:
-        return 0
-    from nexus_core.tokens.messages import count_tools  # noqa: PLC0415 - not every call has tools
-
-    return count_tools(counter, read_definitions(tools, api))
-
-
-def read_definitions(tools: Iterable[object] | None, api: str) -> tuple[Tool, ...]:
+def read_definitions(tools: Iterable[object] | None, api: str, dialects: Dialects) -> tuple[Tool, ...]:
     """Definitions of tools, in whichever API's shape they are given.
 
     Raises:
@@ -123,9 +117,7 @@ def read_definitions(tools: Iterable[object] | None, api: str) -> tuple[Tool, ..
         return ()
     if isinstance(tools, str | bytes | Mapping) or not isinstance(tools, Iterable):
         raise UsageError("expected a list of definitions of tools", hint="tools=[{…}], also where there is only one")
-    from nexus_core.dialects.tools import read_tools  # noqa: PLC0415 - not every call has tools
-
-    return read_tools(tools, api)
+    return dialects.read_tools(tools, api)
 
 
 def require_limit(result_tokens: int | None) -> None:

@@ -9,19 +9,26 @@ from nexus_core.history.repair import findings_in
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from nexus_core.host.host import Host
     from nexus_core.values.api import ApiRules
     from nexus_core.values.finding import Finding
 
 
 def check(
-    messages: Iterable[object], api: str | ApiRules | None = None, *, source: str | None = None
+    messages: Iterable[object],
+    api: str | ApiRules | None = None,
+    *,
+    source: str | None = None,
+    host: Host | None = None,
 ) -> tuple[Finding, ...]:
     """What an API would refuse in a list of messages: everything that `repair` would put right, and nothing else.
 
     Args:
         messages: Dicts, objects of an API's SDK, or `Message`.
-        api: Whose rules count: `openai`, `responses`, `anthropic`, `gemini`, `neutral`; the list's own by default.
+        api: Whose rules count: `openai`, `responses`, `anthropic`, `gemini`, `neutral`, or what a plugin offers; the
+            list's own by default.
         source: The dialect of the list, where it cannot be told from the messages.
+        host: Whose plugins to ask for other dialects; the user's own by default.
 
     Returns:
         Findings; `index` is the message, `code` is explained in docs/reference/findings.md.
@@ -30,4 +37,4 @@ def check(
         MessageError: Something in the list is no message; names it.
         UnknownNameError: There is no such API.
     """
-    return findings_in(messages, api, source)
+    return findings_in(messages, api, source, host)

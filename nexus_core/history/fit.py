@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypedDict, TypeVar
 
-from nexus_core.dialects.finding import UNTOLD, dialect, told
+from nexus_core.dialects.finding import UNTOLD, default_dialects
 from nexus_core.dialects.requests import no_list
-from nexus_core.dialects.rules import request_limit
 from nexus_core.errors import UnknownNameError
 from nexus_core.history.allowance import allowance_for, require_limit, require_room, weigh_fixed
 from nexus_core.history.choosing import Chooser
@@ -19,6 +18,7 @@ from nexus_core.values.message import Message
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from nexus_core.dialects.finding import Dialects
     from nexus_core.history.allowance import Fixed
     from nexus_core.history.choosing import Chosen
     from nexus_core.history.window import Items
@@ -106,9 +106,9 @@ def fit(
         MessageError: Something in the list is no message; names it.
         UnknownNameError: There is no such strategy or API.
     """
-    newest = _newest(messages)
-    name = api or told(newest, len(messages) - len(newest))
-    speaking = dialect(name or UNTOLD)
+    newest, dialects = _newest(messages), default_dialects(host)
+    name = api or dialects.told(newest, len(messages) - len(newest))
+    speaking = dialects.get(name or UNTOLD)
     require_limit(result_tokens)
     from nexus_core.host.default import default_host  # noqa: PLC0415 - plugins are looked for when needed
     from nexus_core.tokens.counters import find_unknown, open_counter, open_model  # noqa: PLC0415 - as above
@@ -116,16 +116,16 @@ def fit(
     plugins = host or default_host()
     counting = counter or open_counter(model, host=plugins, settings=settings)
     allowance = allowance_for(model, budget, plugins, settings)
-    fixed = weigh_fixed(counting, system, tools, speaking.name)
+    fixed = weigh_fixed(counting, system, tools, speaking.name, dialects)
     known = open_model(model, host=plugins, settings=settings)
     truncation = plugins.truncations().get(strategy or _configured(settings))
-    wish = _Wish(counting, truncation, start_with_user, result_tokens, allowance, fixed, known)
+    wish = _Wish(counting, truncation, start_with_user, result_tokens, allowance, fixed, known, dialects)
     limited = wish.limited(name)
     try:
-        items = messages if name or len(messages) == len(newest) else Untold(messages, UNTOLD)
+        items = messages if name or len(messages) == len(newest) else Untold(messages, UNTOLD, dialects)
         chosen = wish.choose(items, speaking, limited)
     except Told as other:
-        speaking, limited = dialect(other.name), wish.limited(other.name)
+        speaking, limited = dialects.get(other.name), wish.limited(other.name)
         chosen = wish.choose(messages, speaking, limited)
     taken = _taken_up(limited, fixed, chosen, counting)
     unknown = find_unknown(model, host=plugins, settings=settings)
@@ -155,10 +155,12 @@ class _Wish(NamedTuple):
     allowance: TokenBudget
     fixed: Fixed
     model: Model
+    dialects: Dialects
 
     def limited(self, api: str) -> TokenBudget:
         """The budget, with the bytes that the API takes where nobody says otherwise; "" is one that nobody told."""
-        return replace(self.allowance, byte_limit=self.allowance.byte_limit or request_limit(self.model, api))
+        limit = self.allowance.byte_limit or self.dialects.request_limit(self.model, api)
+        return replace(self.allowance, byte_limit=limit)
 
     def choose(self, items: Items, speaking: Dialect, limited: TokenBudget) -> Chosen:
         begin = "assistant" not in speaking.rules.first if self.start_with_user is None else self.start_with_user

@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, cast
 
 from nexus_core.dialects.fields import named
+from nexus_core.dialects.finding import UNTOLD, default_dialects
 from nexus_core.dialects.rules import NEUTRAL
 from nexus_core.dialects.sizes import measure_message, measure_options, measure_tools
 from nexus_core.errors import UsageError
-from nexus_core.history.allowance import count_definitions, read_definitions
+from nexus_core.history.allowance import read_definitions
 from nexus_core.history.asking import NEWEST, ask_truncation, smaller_room
 from nexus_core.history.groups import is_input
 from nexus_core.history.growing import GrowingHistory
@@ -102,8 +103,10 @@ class ContextManager:
     def set_tool_definitions(self, tools: Iterable[object] | None) -> None:
         """Replace the tools, in whatever shape the provider wants them."""
         given = list(tools) if isinstance(tools, Iterator) else tools
-        self._tools_tokens = count_definitions(self._counter, given, "openai")
-        self._tools_bytes = measure_tools(read_definitions(given, "openai"))
+        from nexus_core.tokens.messages import count_tools  # noqa: PLC0415 - not every conversation has tools
+
+        defined = read_definitions(given, UNTOLD, default_dialects())
+        self._tools_tokens, self._tools_bytes = count_tools(self._counter, defined), measure_tools(defined)
         self._tools = list(given or ())
 
     def get_tool_definitions(self) -> list[Any]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.dialects.finding import dialect, read_messages, recognise
+from nexus_core.dialects.finding import default_dialects, read_messages
 from nexus_core.dialects.requests import no_list
-from nexus_core.dialects.rules import RULES
 from nexus_core.errors import UnknownNameError
 from nexus_core.history.mending.steps import mend
 from nexus_core.values.api import ApiRules
@@ -15,7 +14,9 @@ from nexus_core.values.fast_dataclass import dataclass
 from nexus_core.values.message import Message
 
 if TYPE_CHECKING:
+    from nexus_core.dialects.finding import Dialects
     from nexus_core.history.mending.steps import Mended
+    from nexus_core.host.host import Host
     from nexus_core.values.api import Dialect
     from nexus_core.values.finding import Finding
 
@@ -33,7 +34,13 @@ class Repaired:
     findings: tuple[Finding, ...]
 
 
-def repair(messages: Iterable[object], api: str | ApiRules | None = None, *, source: str | None = None) -> Repaired:
+def repair(
+    messages: Iterable[object],
+    api: str | ApiRules | None = None,
+    *,
+    source: str | None = None,
+    host: Host | None = None,
+) -> Repaired:
     """Make a list of messages what an API accepts; nothing that is given is changed.
 
     The result is written in the dialect of the list, not in that of the API: with `api="anthropic"`, a list of chat
@@ -42,16 +49,25 @@ def repair(messages: Iterable[object], api: str | ApiRules | None = None, *, sou
 
     Args:
         messages: Dicts, objects of an API's SDK, or `Message`.
-        api: Whose rules count: `openai`, `responses`, `anthropic`, `gemini`, `neutral`; the list's own by default.
+        api: Whose rules count: `openai`, `responses`, `anthropic`, `gemini`, `neutral`, or what a plugin offers; the
+            list's own by default.
         source: The dialect of the list, where it cannot be told from the messages.
+        host: Whose plugins to ask for other dialects; the user's own by default.
 
     Raises:
         MessageError: Something in the list is no message; names it.
         UnknownNameError: There is no such API.
     """
+    return repair_in(messages, api, source, default_dialects(host))
+
+
+def repair_in(
+    messages: Iterable[object], api: str | ApiRules | None, source: str | None, dialects: Dialects
+) -> Repaired:
+    """The same, where the dialects are at hand."""
     given = as_list(messages)
-    speaking = source_of(given, api, source)
-    mended = _mended(given, speaking, api)
+    speaking = source_of(given, api, source, dialects)
+    mended = _mended(given, speaking, api, dialects)
     as_messages = any(isinstance(item, Message) for item in given)
     repaired: list[Any] = []
     for index, message in mended.messages:
@@ -64,19 +80,20 @@ def repair(messages: Iterable[object], api: str | ApiRules | None = None, *, sou
     return Repaired(repaired, mended.findings)
 
 
-def findings_in(messages: Iterable[object], api: str | ApiRules | None, source: str | None) -> tuple[Finding, ...]:
+def findings_in(
+    messages: Iterable[object], api: str | ApiRules | None, source: str | None, host: Host | None
+) -> tuple[Finding, ...]:
     """What `repair` would put right."""
-    given = as_list(messages)
-    return _mended(given, source_of(given, api, source), api).findings
+    given, dialects = as_list(messages), default_dialects(host)
+    return _mended(given, source_of(given, api, source, dialects), api, dialects).findings
 
 
-def rules_of(api: str | ApiRules) -> ApiRules:
+def rules_of(api: str | ApiRules, dialects: Dialects) -> ApiRules:
     """The rules of an API."""
-    if isinstance(api, ApiRules):
-        return api
-    if api not in RULES:
-        raise UnknownNameError("API", api, RULES)
-    return RULES[api]
+    found = api if isinstance(api, ApiRules) else dialects.rules(api)
+    if found is None:
+        raise UnknownNameError("API", api, dialects.names)
+    return found
 
 
 def as_list(messages: object) -> list[object]:
@@ -86,19 +103,19 @@ def as_list(messages: object) -> list[object]:
     return list(messages)
 
 
-def source_of(given: list[object], api: str | ApiRules | None, source: str | None) -> Dialect:
+def source_of(given: list[object], api: str | ApiRules | None, source: str | None, dialects: Dialects) -> Dialect:
     """The dialect of a list; of one that could be Anthropic's as well as chat, that of the API it goes to."""
     if source is not None:
-        return dialect(source)
-    found = recognise(given)
+        return dialects.get(source)
+    found = dialects.recognise(given)
     goes_to_anthropic = (api.name if isinstance(api, ApiRules) else api) == "anthropic"
     if goes_to_anthropic and found.name == "openai" and not any(_is_surely(found, item) for item in given):
-        return dialect("anthropic")
+        return dialects.get("anthropic")
     return found
 
 
-def _mended(given: list[object], speaking: Dialect, api: str | ApiRules | None) -> Mended:
-    rules = speaking.rules if api is None else rules_of(api)
+def _mended(given: list[object], speaking: Dialect, api: str | ApiRules | None, dialects: Dialects) -> Mended:
+    rules = speaking.rules if api is None else rules_of(api, dialects)
     return mend(read_messages(speaking, given), rules, listed=speaking.name == rules.name)
 
 

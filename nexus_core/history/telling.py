@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nexus_core.dialects.finding import told
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from nexus_core.dialects.finding import Dialects
 
 
 class Told(Exception):  # noqa: N818 - no error: it ends an attempt that was begun in the wrong dialect
@@ -28,18 +28,20 @@ class Untold:
     Args:
         items: The list.
         supposed: The dialect by which it is read until something tells.
+        dialects: Those that there are.
     """
 
-    def __init__(self, items: Sequence[object], supposed: str) -> None:
+    def __init__(self, items: Sequence[object], supposed: str, dialects: Dialects) -> None:
         self._items = items
         self._supposed = supposed
+        self._dialects = dialects
 
     def __len__(self) -> int:
         return len(self._items)
 
     def __getitem__(self, place: int) -> object:
         item = self._items[place]
-        name = told((item,), place)
+        name = self._dialects.told((item,), place)
         if name and name != self._supposed:
             raise Told(name)
         return item

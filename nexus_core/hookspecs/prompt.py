@@ -9,6 +9,7 @@ from nexus_core.hookspecs.markers import hookspec
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from nexus_core.values.api import Dialect
     from nexus_core.values.conversation import Tool
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.rendering import AgentRole, Renderer
@@ -106,6 +107,27 @@ def nexus_renderers() -> Iterable[Renderer]:
         @hookimpl
         def nexus_renderers():
             return [Renderer(name="plain", system=join_texts, current=lambda request, sections, now: request.message)]
+    """
+
+
+@hookspec
+def nexus_dialects() -> Iterable[Dialect]:
+    """Offer the shape of another API: its messages, tools, requests and replies.
+
+    Collects. Asked once per Nexus, when somebody names a dialect that is not built in, or gives a message that none of
+    those knows. `openai`, `responses`, `anthropic`, `gemini` and `neutral` are built in. If two have the same name, the
+    bundled one wins.
+
+    Returns:
+        Dialects by name: objects of any class that have what `Dialect` has, or `ApiDialect`, which is made of
+        functions. docs/how-to/speak-another-api.md writes one.
+
+    Example:
+        from nexus_core import hookimpl
+
+        @hookimpl
+        def nexus_dialects():
+            return [AcmeDialect()]
     """
 
 

@@ -32,13 +32,7 @@ def items_of(*targets: str) -> Callable[[object], tuple[object, ...]]:
     copiers: dict[type, Callable[[Any], object]] = {}
 
     def check(answer: object) -> tuple[object, ...]:
-        if answer is None:
-            return ()
-        if type(answer) is not list and (not isinstance(answer, Iterable) or isinstance(answer, (str, bytes))):
-            raise WrongAnswerError(f"returned {type(answer).__name__}, {expected}")
-        items = list(islice(answer, MAX_ITEMS + 1))
-        if len(items) > MAX_ITEMS:
-            raise WrongAnswerError(f"returned more than {MAX_ITEMS} items")
+        items = _listed(answer, expected)
         if items and not copiers:  # imported when something is answered: most commands ask few hooks
             copiers.update((kind, _copier(kind)) for kind in map(_import, targets))
         for index, item in enumerate(items):
@@ -52,6 +46,14 @@ def items_of(*targets: str) -> Callable[[object], tuple[object, ...]]:
     return check
 
 
+def speakers(answer: object) -> tuple[object, ...]:
+    """A check for dialects, which may be of any class: what one lacks is named."""
+    items = _listed(answer, "expected a list of Dialect")
+    for item in items:
+        _require_dialect(item)
+    return tuple(items)
+
+
 def one(target: str) -> Callable[[object], tuple[object, ...] | None]:
     """A check for hooks where the first answer wins: such a value, or None for "ask somebody else"."""
 
@@ -62,6 +64,49 @@ def one(target: str) -> Callable[[object], tuple[object, ...] | None]:
         return None if answer is None else (answer,)
 
     return check
+
+
+def nothing(answer: object) -> tuple[object, ...]:
+    """A check for hooks that announce: there is nothing to answer."""
+    if answer is not None:
+        raise WrongAnswerError(f"returned {type(answer).__name__}, and there is nothing to answer")
+    return ()
+
+
+def _listed(answer: object, expected: str) -> list[Any]:
+    """The items of an answer, if there are not too many."""
+    if answer is None:
+        return []
+    if type(answer) is not list and (not isinstance(answer, Iterable) or isinstance(answer, (str, bytes))):
+        raise WrongAnswerError(f"returned {type(answer).__name__}, {expected}")
+    items = list(islice(answer, MAX_ITEMS + 1))
+    if len(items) > MAX_ITEMS:
+        raise WrongAnswerError(f"returned more than {MAX_ITEMS} items")
+    return items
+
+
+def _require_dialect(item: object) -> None:
+    """Refuse what lacks something that every dialect has, or whose rules are another's."""
+    from nexus_core.values.api import ApiRules, Dialect  # noqa: PLC0415 - few plugins offer one
+
+    kind, members = type(item).__name__, [name for name in vars(Dialect) if not name.startswith("_")]
+    if isinstance(item, type):
+        raise WrongAnswerError(f"returned the class {item.__name__} in place of a dialect; make one: {item.__name__}()")
+    if lacking := [name for name in members if not hasattr(item, name)]:
+        raise WrongAnswerError(
+            f"returned a list with {kind} in it, which is no Dialect: it has no {', '.join(lacking)}"
+        )
+    values = {name: getattr(item, name) for name in members}
+    name, rules = values.pop("name"), values.pop("rules")
+    if not isinstance(name, str) or not name.isprintable() or name != name.strip() or not name:
+        raise WrongAnswerError(f"returned a Dialect whose name is {name!r}, expected a word")
+    if not isinstance(rules, ApiRules) or rules.name != name:
+        told = f"those of {rules.name!r}" if isinstance(rules, ApiRules) else type(rules).__name__
+        raise WrongAnswerError(
+            f"returned the Dialect {name!r} whose rules are {told}, expected ApiRules of its own name"
+        )
+    if idle := [each for each, value in values.items() if not callable(value)]:
+        raise WrongAnswerError(f"returned the Dialect {name!r} whose {', '.join(idle)} cannot be called")
 
 
 def _copier(kind: type) -> Callable[[Any], object]:
@@ -91,6 +136,7 @@ CHECKS: dict[str, Callable[[object], tuple[object, ...] | None]] = {
     "nexus_current_sections": items_of("section:Section"),
     "nexus_tools": items_of("conversation:Tool"),
     "nexus_renderers": items_of("rendering:Renderer"),
+    "nexus_dialects": speakers,
     "nexus_roles": items_of("rendering:AgentRole"),
     "nexus_models": items_of("counting:Model"),
     "nexus_token_counter": one("counting:ModelCounter"),
@@ -98,5 +144,7 @@ CHECKS: dict[str, Callable[[object], tuple[object, ...] | None]] = {
     "nexus_compaction_plan": one("compaction:CompactionPlan"),
     "nexus_summarisers": items_of("compaction:Summariser"),
     "nexus_ledger": one("ledger:Ledger"),
+    "nexus_assembled": nothing,
+    "nexus_recorded": nothing,
     "nexus_diagnose": items_of("finding:Finding"),
 }

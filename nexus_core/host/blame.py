@@ -39,9 +39,19 @@ class Blame:
         consequence: str,
         hook: str | None = None,
         cause: BaseException | None = None,
+        is_harmless: bool = False,
     ) -> None:
-        """Report a problem and its consequence once, or raise a PluginError where going on would be wrong."""
-        if self._strict or candidate.is_bundled:
+        """Report a problem and its consequence once, or raise a PluginError where going on would be wrong.
+
+        Args:
+            candidate: The culprit.
+            message: What it did.
+            consequence: What follows from it.
+            hook: The hook it was answering.
+            cause: The exception behind it.
+            is_harmless: Whether nothing depends on it, so that a bundled plugin may fail as well.
+        """
+        if self._strict or (candidate.is_bundled and not is_harmless):
             raise PluginError(message, plugin=candidate.label, hook=hook) from cause
         self.note(candidate.label, f"{consequence}, because {message}", hook=hook, cause=cause)
 

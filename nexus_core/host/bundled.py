@@ -2,8 +2,14 @@
 
 from nexus_core.host.candidates import bundled
 from nexus_core.values.command import Command
+from nexus_core.values.extra import Extra
 
 BUNDLED = (
+    bundled(
+        "bedrock",
+        "nexus_plugins.bedrock",
+        hooks=("nexus_dialects",),
+    ),
     bundled(
         "compaction",
         "nexus_plugins.compaction",
@@ -128,6 +134,15 @@ BUNDLED = (
             "nexus_renderers",
         ),
         settings="nexus_plugins.tagged._settings:TaggedSettings",
+    ),
+    bundled(
+        "telemetry",
+        "nexus_plugins.telemetry",
+        hooks=(
+            "nexus_assembled",
+            "nexus_recorded",
+        ),
+        needs=Extra("telemetry", modules=("opentelemetry",)),
     ),
     bundled(
         "tiktoken_counter",

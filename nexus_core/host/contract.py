@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import inspect
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from nexus_core import hookspecs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import FunctionType
+
+Kind = Literal["collects", "first answer wins", "announces"]
+"""How a hook's answers are used."""
 
 
 class Hook:
@@ -20,15 +23,25 @@ class Hook:
         name: What plugins call their answer to it.
         parameters: What it tells them, by name.
         specification: The function that specifies it.
+        announces: Whether it only tells them something, and asks for no answer.
     """
 
-    __slots__ = ("name", "parameters", "specification")
+    __slots__ = ("announces", "name", "parameters", "specification")
 
     def __init__(self, specification: FunctionType) -> None:
         code = specification.__code__  # `inspect.signature` says the same, and takes ten times as long at each start
         self.name = specification.__name__
         self.parameters = code.co_varnames[: code.co_argcount]
         self.specification = specification
+        self.announces = specification.__annotations__["return"] == "None"  # annotations are strings
+
+    @property
+    def kind(self) -> Kind:
+        """How its answers are used."""
+        if self.announces:
+            return "announces"
+        options = getattr(self.specification, f"{hookspecs.PROJECT}_spec")
+        return "first answer wins" if options["firstresult"] else "collects"
 
     @property
     def signature(self) -> str:
@@ -38,7 +51,7 @@ class Hook:
     @property
     def declaration(self) -> str:
         """The same with types: `nexus_layers(request: Request) -> Iterable[Layer | Skipped]`."""
-        return f"{self.name}{inspect.signature(self.specification)}".replace("'", "")  # annotations are strings
+        return f"{self.name}{inspect.signature(self.specification)}".replace("'", "")  # as above
 
     @property
     def reference(self) -> str:

@@ -18,21 +18,24 @@ from nexus_core.host.loading import Loader
 from nexus_core.host.registry import Registry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from nexus_core.host.answers import Answer
     from nexus_core.host.candidates import Candidate
     from nexus_core.host.policy import PluginPolicy
+    from nexus_core.values.api import Dialect
+    from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.budget import Truncation
+    from nexus_core.values.cache import CacheReport
     from nexus_core.values.command import Command
     from nexus_core.values.compaction import CompactionBudget, CompactionPlan, Summariser, ThreadOutline
-    from nexus_core.values.conversation import Tool
+    from nexus_core.values.conversation import Tool, Usage
     from nexus_core.values.counting import Model, ModelCounter, TokenCounter
     from nexus_core.values.declarations import InitScope, ListPolicy, PluginSettings
     from nexus_core.values.events import HookCall, Problem
     from nexus_core.values.finding import Finding
     from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
-    from nexus_core.values.ledger import Ledger
+    from nexus_core.values.ledger import Ledger, Step
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.plugin import PluginInfo
     from nexus_core.values.rendering import AgentRole, Renderer
@@ -80,6 +83,10 @@ class Host:
     def problems(self) -> tuple[Problem, ...]:
         """What plugins did wrong so far and the run went on without."""
         return self._blame.problems
+
+    def note(self, plugin: str, hook: str, message: str) -> None:
+        """Report what went wrong in something that a plugin has offered, and the run goes on without."""
+        self._blame.note(plugin, message, hook=hook)
 
     def commands(self, core: Iterable[Command] = ()) -> Registry[Command]:
         """Ask `nexus_commands`; the names of `core` commands are taken already."""
@@ -160,6 +167,12 @@ class Host:
         self._fill(registry, "nexus_renderers", core)
         return registry
 
+    def dialects(self, taken: Collection[str] = ()) -> Registry[Dialect]:
+        """Ask `nexus_dialects`; the `taken` names are those of Nexus itself."""
+        registry: Registry[Dialect] = Registry("dialect")
+        self._fill(registry, "nexus_dialects", taken=taken)
+        return registry
+
     def roles(self, core: Iterable[AgentRole] = ()) -> Registry[AgentRole]:
         """Ask `nexus_roles`."""
         registry: Registry[AgentRole] = Registry("role")
@@ -201,6 +214,22 @@ class Host:
         answer: Answer[Ledger] | None = self._manager.hook.nexus_ledger(url=url)
         return answer.items[0] if answer else None
 
+    def listens(self, hook: str) -> bool:
+        """Whether anybody wants to be told of something; most are watched by nobody."""
+        return bool(self._asked(hook))
+
+    def assembled(self, context: AssembledContext) -> None:
+        """Tell `nexus_assembled`; each plugin gets a context of its own."""
+        for tell in self._asked("nexus_assembled"):
+            tell(context.apart())
+
+    def recorded(self, step: Step, session: str, usage: Usage | None, cache: CacheReport) -> None:
+        """Tell `nexus_recorded`; each plugin gets a step of its own."""
+        from nexus_core.values.copying import copied  # noqa: PLC0415 - only what happens in a session is told
+
+        for tell in self._asked("nexus_recorded"):
+            tell(copied(step), session, usage, cache)
+
     def diagnose(self, request: Request, loaded: Loaded) -> list[Finding]:
         """Ask `nexus_diagnose`; sorted by file, line and code."""
         answers: list[Answer[Finding]] = self._ask("nexus_diagnose", request=request, loaded=loaded)
@@ -241,14 +270,30 @@ class Host:
                     _stamp(section, "kind", "workspace" if zone == "static" else "event")
         return tuple(section for answer in answers for section in answer.items)
 
-    def _fill(self, registry: Registry[Any], hook: str, core: Iterable[Any] = (), **arguments: object) -> None:
-        """Add what a hook offers, each under its name; Nexus itself and the bundled plugins keep theirs."""
+    def _fill(
+        self,
+        registry: Registry[Any],
+        hook: str,
+        core: Iterable[Any] = (),
+        taken: Collection[str] = (),
+        **arguments: object,
+    ) -> None:
+        """Add what a hook offers, each under its name; Nexus itself and the bundled plugins keep theirs.
+
+        Args:
+            registry: Where to.
+            hook: Whom to ask.
+            core: What Nexus itself has.
+            taken: The names of what it has besides, and nobody needs yet.
+            arguments: What the hook is told.
+        """
         # Installing a package must not change what a name of ours means.
         for item in core:
             registry.add(item.name, item, OWN_DISTRIBUTION)
         for answer in self._bundled_first(hook, **arguments):
             for item in answer.items:
-                if owner := registry.add(item.name, item, answer.plugin):
+                own = item.name in taken
+                if owner := OWN_DISTRIBUTION if own else registry.add(item.name, item, answer.plugin):
                     taken_by = "Nexus itself" if owner == OWN_DISTRIBUTION else f"plugin {owner!r}"
                     message = f"the {registry.kind} {item.name!r} is taken by {taken_by}; it is left out"
                     self._blame.note(answer.plugin, message, hook=hook)

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from nexus_core.host.contract import Hook
     from nexus_core.values.events import HookCall
 
+_CONSEQUENCES = {False: "its answer is left out", True: "Nexus goes on without it"}
+"""What follows from a mistake in a hook that asks, and in one that announces."""
+
 
 def stand_in(
     candidate: Candidate,
@@ -53,11 +56,15 @@ def stand_in(
         try:
             items = call(arguments)
             failed = False
-        except (KeyboardInterrupt, NexusError):
+        except KeyboardInterrupt:
             raise
-        except BaseException as error:  # noqa: BLE001 - sys.exit() and extension panics too must not stop the others
+        except BaseException as error:  # sys.exit() and extension panics too must not stop the others
+            if isinstance(error, NexusError) and not hook.announces:
+                raise
             message = f"it {error if isinstance(error, WrongAnswerError) else describe(error)}"
-            blame.put_on(candidate, message, consequence="its answer is left out", hook=hook.name, cause=error)
+            # What a plugin was only told of has happened, and is not undone because it did not listen.
+            follows, spared = _CONSEQUENCES[hook.announces], hook.announces
+            blame.put_on(candidate, message, consequence=follows, hook=hook.name, cause=error, is_harmless=spared)
         finally:
             if trace is not None:
                 trace(_call(hook, candidate, perf_counter() - started, items, failed=failed))

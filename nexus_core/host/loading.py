@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -152,10 +153,11 @@ class _View:
 
 
 def _is_installed(module: str) -> bool:
-    from importlib.util import find_spec  # noqa: PLC0415 - as above
-
-    # Only the top-level package: asking for a submodule would import its parents.
-    return find_spec(module.partition(".")[0]) is not None
+    """Whether a package can be imported, as `importlib.util` would say it, which every start would have to import."""
+    name = module.partition(".")[0]  # asking for a submodule would import its parents
+    if name in sys.modules:
+        return sys.modules[name] is not None
+    return any(finder.find_spec(name, None) is not None for finder in sys.meta_path)
 
 
 def _order(function: Callable[..., object]) -> dict[str, bool]:

@@ -57,7 +57,7 @@ def find_missing_names(loaded: Loaded, host: Host) -> Iterator[Finding]:
             yield from _find_plugin(name, settings, host)
     provider = settings.get(_PROVIDER)
     if isinstance(provider, str):
-        yield from _find_provider(provider, settings)
+        yield from _find_provider(provider, settings, host)
     summarisers = settings.get(_SUMMARISERS)
     if isinstance(summarisers, list):
         yield from _find_summarisers(summarisers, loaded, host)
@@ -103,12 +103,12 @@ def _find_plugin(name: str, settings: Settings, host: Host) -> Iterator[Finding]
     yield locate_finding(finding, settings, pointer_to("/plugins", name))
 
 
-def _find_provider(name: str, settings: Settings) -> Iterator[Finding]:
-    from nexus_core.dialects.finding import NAMES  # noqa: PLC0415 - most settings name none
+def _find_provider(name: str, settings: Settings, host: Host) -> Iterator[Finding]:
+    from nexus_core.dialects.finding import NAMES, default_dialects  # noqa: PLC0415 - most settings name none
 
-    if name not in NAMES and (
-        nearest := did_you_mean(name, NAMES)
-    ):  # there are many servers that speak like one of these
+    known = NAMES if name in NAMES else default_dialects(host).names
+    # There are many servers that speak like one of these.
+    if name not in known and (nearest := did_you_mean(name, known)):
         finding = Finding(UNKNOWN, f"{_PROVIDER}: no API is called {name!r}; {nearest}")
         yield locate_finding(finding, settings, pointer_of(_PROVIDER))
 

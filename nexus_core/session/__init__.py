@@ -8,7 +8,7 @@ recording/       what a model answered and tools brought becomes steps, and neve
 asking/          what is said, and what is to be sent then
 steps/           what the steps of a thread say: messages, turns, sums
 opening.py       what a Nexus gives its callers; options.py: what they say about a session; arguments.py: checked
-place.py         what all sessions of a Nexus have in common
+place.py         what all sessions of a Nexus have in common; announcing.py: plugins that watch are told
 replaying.py     what was sent before a reply; caching.py: what became of the provider's cache
 explaining.py    where a sentence comes from, and why a step is not sent
 importing/       transcripts of other programs as sessions; exporting/: sessions as files

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from nexus_core.errors import UsageError
 from nexus_core.rendering.core import UNIFIED
+from nexus_core.session.announcing import announce_call
 from nexus_core.session.arguments import read_label
 from nexus_core.session.asking.requesting import event_of, options_of
 from nexus_core.session.options import options
@@ -73,7 +74,7 @@ def open_pipeline(place: Place, label: str, **said: Unpack[Saying]) -> Pipeline:
     from nexus_core.session.pipeline import Pipeline  # noqa: PLC0415 - not for what is not kept
     from nexus_core.session.thread.thread import Thread  # noqa: PLC0415 - as above
 
-    told = options(**said)
+    told = options(place.dialects, **said)
     if told.role not in (None, "", UNIFIED.name):
         place.host.roles([UNIFIED]).get(told.role)
     return Pipeline(Thread(place, read_label(label), told))
@@ -84,11 +85,17 @@ def replaying(place: Place, step: str | RecordedStep | Step) -> Work[AssembledCo
     from nexus_core.session.pipeline import Pipeline  # noqa: PLC0415 - not for what is not kept
     from nexus_core.session.thread.thread import Thread  # noqa: PLC0415 - as above
 
-    return Pipeline(Thread(place, "", options())).replay(step)
+    return Pipeline(Thread(place, "", options(place.dialects))).replay(step)
 
 
-def assembling(place: Place, request: object, *, must_fit: bool) -> Work[AssembledContext]:
+def assembling(place: Place, request: object, *, must_fit: bool, announce: bool) -> Work[AssembledContext]:
     """What a request is answered with.
+
+    Args:
+        place: Where sessions live.
+        request: The request.
+        must_fit: Whether it is an error if it does not fit; whoever takes it as it is only looks.
+        announce: Whether plugins are told of it, because it is meant to be sent.
 
     Raises:
         UsageError: It is none, or about another directory.
@@ -97,5 +104,14 @@ def assembling(place: Place, request: object, *, must_fit: bool) -> Work[Assembl
         raise UsageError("expected a Request", hint="nexus.assemble(nexus.request(message=…))")
     if request.cwd != place.cwd:
         raise UsageError(f"this Nexus is about {place.cwd}, not {request.cwd}", hint=f"Nexus({str(request.cwd)!r})")
-    thread = ThreadReader(place, request.session, options_of(request))
-    return assemble_for(thread, event_of(request), must_fit=must_fit)
+    thread = ThreadReader(place, request.session, options_of(request, place.dialects))
+    return _announced(
+        place, assemble_for(thread, event_of(request, place.dialects), must_fit=must_fit), announce and must_fit
+    )
+
+
+def _announced(place: Place, work: Work[AssembledContext], announce: bool) -> Work[AssembledContext]:
+    context = yield from work
+    if announce:
+        yield from announce_call(place.host, context)
+    return context

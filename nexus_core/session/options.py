@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Unpack
 
+    from nexus_core.dialects.finding import Dialects
     from nexus_core.values.request import Mode
 
 KEPT = ("model", "role", "renderer", "permissions", "task", "skills", "mode")
@@ -78,8 +79,12 @@ class Options(NamedTuple):
         return {name: tuple(each) if isinstance(each, list) else each for name, each in merged.items()}
 
 
-def options(**said: Unpack[Saying]) -> Options:
+def options(dialects: Dialects, /, **said: Unpack[Saying]) -> Options:
     """What a caller says, as it is kept.
+
+    Args:
+        dialects: In whose shapes tools may be.
+        said: What is said.
 
     Raises:
         UsageError: Something is of another kind than it must be: a word in place of a list, a list in place of a word.
@@ -89,6 +94,8 @@ def options(**said: Unpack[Saying]) -> Options:
     if unknown is not None:
         raise UnknownNameError("argument of a session", unknown, _READERS)
     read = {name: None if value is None else _READERS[name](value, name) for name, value in said.items()}
+    if tools := read.get("tools"):
+        _ensure_readable(tools, dialects)
     return Options(**read)
 
 
@@ -117,18 +124,17 @@ def _tools(given: object, name: str) -> tuple[object, ...]:
         if isinstance(tool, str | bytes | int | float | None):
             hint = 'for example {"name": "read_file", "description": "Read a file.", "input_schema": {…}}'
             raise UsageError(f"each of tools must be a definition, and tools[{place}] is {named(tool)}", hint=hint)
-    _ensure_readable(tools)
     return tools
 
 
-def _ensure_readable(tools: tuple[object, ...]) -> None:
+def _ensure_readable(tools: tuple[object, ...], dialects: Dialects) -> None:
     from nexus_core.assembly.tools import read_tools  # noqa: PLC0415 - only for those who give any
 
     try:
-        read_tools(tools, "")
+        read_tools(tools, "", dialects)
     except MessageError:
         with suppress(MessageError):  # Gemini's are told by nothing but the model where they are newer than Nexus
-            read_tools(tools, "gemini")
+            read_tools(tools, "gemini", dialects)
             return
         raise
 

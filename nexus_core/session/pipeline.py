@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from nexus_core.assembly.asking_renderer import write_current
 from nexus_core.assembly.call import assemble
 from nexus_core.errors import BudgetError, ConflictError, PendingCalls, TurnError, UsageError
+from nexus_core.session.announcing import announce_call, announce_step
 from nexus_core.session.arguments import read_flag, read_label, read_text
 from nexus_core.session.asking.inputs import read_input
 from nexus_core.session.asking.large_pieces import name_large_pieces
@@ -69,7 +70,8 @@ class Pipeline:
 
     def ask(self, message: object, *, interrupt: bool, event: Mapping[str, Any]) -> Work[AssembledContext]:
         """Open a turn and give what is to be sent."""
-        said, interrupt = read_input(message, event), read_flag(interrupt, "interrupt")
+        said = read_input(message, event, self._thread.place.dialects)
+        interrupt = read_flag(interrupt, "interrupt")
 
         def decide(state: State) -> NewStep:
             ensure_in_use(state)
@@ -86,6 +88,7 @@ class Pipeline:
             step = yield from append(self._thread, decide)
             if isinstance(step, Known) or step is None or step.kind == "input":
                 return (yield from self.next())
+            yield from self._told(step)
             # A turn was given up; now there is room for another.
 
     def next(self) -> Work[AssembledContext]:
@@ -112,7 +115,7 @@ class Pipeline:
         """What `ask` would give, or `next` without a message; nothing is written."""
         if message is None and event:
             raise UsageError(f"{next(iter(event))} goes with a message", hint="preview(message, …), as for ask()")
-        said = None if message is None else read_input(message, event)
+        said = None if message is None else read_input(message, event, self._thread.place.dialects)
         state = yield from wait(self._thread.read)
         if said is None:
             _open(state)
@@ -141,9 +144,10 @@ class Pipeline:
             return (yield from wait(self._recorded, step.step, duplicate=True))
         if step.kind == "reply":
             self._last.forget()
+        recorded = yield from self._told(step)
         if step.closes:
             yield from self._report_if_awaited()
-        return (yield from wait(self._recorded, step))
+        return recorded
 
     def spawn(self, orders: Orders) -> Work[Pipeline]:
         """Make a worker; one that is done already reports once more."""
@@ -163,7 +167,7 @@ class Pipeline:
         assert step is not None  # noqa: S101 - there is something to record
         if isinstance(step, Known):
             return (yield from wait(parent._recorded, step.step, duplicate=True))
-        return (yield from wait(parent._recorded, step))
+        return (yield from parent._told(step))
 
     def _report_if_awaited(self) -> Work[None]:
         with suppress(TurnError):  # nobody waits any more: what the worker did is kept all the same
@@ -176,9 +180,9 @@ class Pipeline:
         )
         if step is None or isinstance(step, Known):
             return None
+        recorded = yield from self._told(step)
         yield from self._report_if_awaited()
-        turn = yield from wait(self._thread.turn, step)
-        return turn.recorded(step)
+        return recorded
 
     def pending(self) -> Work[tuple[RecordedCall, ...]]:
         """The calls that wait for their result."""
@@ -264,7 +268,16 @@ class Pipeline:
             raise name_large_pieces(told, plan.call.placements()) from None
         self._last.remember(tip, context.token_budget)
         self._thread.left = ""  # its caller is told now
+        yield from announce_call(self._thread.place.host, context)
         return context
+
+    # ---- telling --------------------------------------------------------------------------------------------
+
+    def _told(self, step: Step) -> Work[RecordedStep]:
+        """A step that has just been added, as its caller sees it; whoever watches is told of it."""
+        recorded = yield from wait(self._recorded, step)
+        yield from announce_step(self._thread.place.host, step, self.label, recorded.usage, recorded.cache)
+        return recorded
 
     def _recorded(self, step: Step, *, duplicate: bool = False) -> RecordedStep:
         recorded = self._thread.turn(step).recorded(step, duplicate=duplicate)

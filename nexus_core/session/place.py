@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from nexus_core.dialects.finding import default_dialects
 from nexus_core.session.steps.epochs import Epochs
 from nexus_core.session.steps.weighing import Scales
 from nexus_core.tokens.counters import find_unknown, open_counter, open_model
@@ -40,7 +41,7 @@ class Place:
     Args:
         cwd: The directory the agent works in.
         home: The user's own Nexus directory.
-        host: The plugins.
+        host: The plugins; `dialects` are the shapes that they know, and those that are built in.
         ledger: Opens the ledger, or gives the one that is open.
         surroundings: Finds out what stands around a conversation.
         summarize: The caller's own summariser.
@@ -62,6 +63,7 @@ class Place:
         self.summarize = summarize
         self.epochs = Epochs(ledger)
         self.host = host
+        self.dialects = default_dialects(host)
         self._open_ledger = ledger
         self._models: dict[str, tuple[Settings, Model, Finding | None]] = {}
         self._scales: dict[str, Scales] = {}

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    from nexus_core.dialects.finding import Dialects
     from nexus_core.session.options import Options
     from nexus_core.session.place import Place
     from nexus_core.session.recording.new_steps import Known
@@ -108,9 +109,9 @@ def hire(place: Place, label: str, state: State, orders: Orders, made: dict[str,
     return _create(place, name or _label(label, new_id() if key is None else f"{key.step}.{key.place}"), data)
 
 
-def worker_options(orders: Orders, tools: Sequence[object]) -> Options:
+def worker_options(orders: Orders, tools: Sequence[object], dialects: Dialects) -> Options:
     """What is said about a worker's session beyond what is kept of it."""
-    return options(model=orders.model, tools=tools if orders.tools is None else orders.tools)
+    return options(dialects, model=orders.model, tools=tools if orders.tools is None else orders.tools)
 
 
 def report_of(state: State) -> Report | None:

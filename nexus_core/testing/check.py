@@ -16,10 +16,10 @@ from nexus_core.host.host import Host
 from nexus_core.host.implementation import describe
 from nexus_core.host.inspection import faults, idle
 from nexus_core.host.policy import PluginPolicy
+from nexus_core.testing.dialects import try_dialects
+from nexus_core.testing.samples import sample_context, sample_record, sample_thread
 from nexus_core.testing.trees import write_files
-from nexus_core.tokens.estimator import SimpleTokenCounter
 from nexus_core.tokens.memory import RememberingCounter
-from nexus_core.values.compaction import CompactionBudget, ThreadGroup, ThreadMessage, ThreadOutline, ThreadTurn
 from nexus_core.values.layer import Layer
 from nexus_core.values.loaded import Loaded
 from nexus_core.values.message import Message
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nexus_core.host.registry import Registry
+    from nexus_core.testing.dialects import Tried
     from nexus_core.values.budget import Truncation
     from nexus_core.values.command import Command
     from nexus_core.values.events import Problem
@@ -75,6 +76,9 @@ def _check_answers(plugin: object, root: Path) -> Iterator[str]:
     commands: list[Command] = first["nexus_commands"]  # type: ignore[assignment]
     for command in commands:
         yield from _check_target(command)
+    tried: list[Tried] = first["nexus_dialects"]  # type: ignore[assignment]
+    for each in tried:
+        yield from (f"nexus_dialects: {fault}" for fault in each.faults)
 
 
 def ask_every_hook(host: Host, request: Request) -> dict[str, object]:
@@ -89,6 +93,8 @@ def ask_every_hook(host: Host, request: Request) -> dict[str, object]:
     texts = [host.layer_texts(layer) for layer in (*layers, *sample)]
     loaded = Loaded(layers=tuple(layers), texts=tuple(text for found, _ in texts for text in found))
     registry, roles = host.commands(), host.roles()
+    host.assembled(sample_context(request))
+    host.recorded(*sample_record())
     return {
         "nexus_commands": [registry.get(name) for name in registry],
         "nexus_init_files": [host.init_files("local"), host.init_files("global")],
@@ -101,32 +107,18 @@ def ask_every_hook(host: Host, request: Request) -> dict[str, object]:
         "nexus_current_sections": host.current_sections(request, loaded),
         "nexus_tools": host.tools(request, loaded),
         "nexus_renderers": list(host.renderers()),
+        "nexus_dialects": try_dialects(host),
         "nexus_roles": [roles.get(name) for name in roles],
         "nexus_models": host.models(),
         "nexus_token_counter": [_describe_counter(host, model) for model in ("", "gpt-4o")],
         "nexus_truncations": _choose_by_each(host.truncations()),
-        "nexus_compaction_plan": host.compaction_plan(*_sample_thread()),
+        "nexus_compaction_plan": host.compaction_plan(*sample_thread()),
         "nexus_summarisers": list(host.summarisers(loaded)),
         "nexus_ledger": _describe_ledger(host, f"sqlite:///{request.home / 'ledger.db'}"),
+        "nexus_assembled": None,
+        "nexus_recorded": None,
         "nexus_diagnose": host.diagnose(request, loaded),
     }
-
-
-def _sample_thread() -> tuple[ThreadOutline, CompactionBudget, SimpleTokenCounter]:
-    """A thread of five short turns, of which four should go."""
-    said = [(Message("user", "Why?"), True), (Message("assistant", "Because."), False)]
-    turns = [
-        ThreadTurn(
-            f"turn-{number}",
-            tuple(
-                ThreadGroup((ThreadMessage(message, f"turn-{number}" if first else f"reply-{number}", tokens=100),))
-                for message, first in said
-            ),
-            f"turn-{number}",
-        )
-        for number in range(5)
-    ]
-    return ThreadOutline(tuple(turns)), CompactionBudget(available=900, target=500, summary=200), SimpleTokenCounter()
 
 
 def _describe_counter(host: Host, model: str) -> tuple[str, bool, int, int] | None:

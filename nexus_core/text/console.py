@@ -44,12 +44,12 @@ class Console:
         self._write(self._out, visible(text))
 
     def json(self, value: Mapping[str, object]) -> None:
-        """Print a value as a JSON document that loses nothing and steers nothing."""
+        """Print a value as a JSON document that loses nothing and steers nothing; bytes are base64 there."""
         import json  # noqa: PLC0415 - only commands that print JSON pay for it
 
-        document = visible_json(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2))
+        document = visible_json(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2, default=_base64))
         if not _can_encode(document, self._out):  # only JSON's own escapes are JSON; Python's are not
-            document = json.dumps(value, allow_nan=False, indent=2)
+            document = json.dumps(value, allow_nan=False, indent=2, default=_base64)
         self._write(self._out, document)
 
     def table(
@@ -119,6 +119,15 @@ def counted(number: int, noun: str) -> str:
 def share(part: int, total: int) -> str:
     """A part of a total in percent."""
     return f"{part / total:.1%}" if total else "-"
+
+
+def _base64(value: object) -> str:
+    """Bytes, which some SDKs take in the arguments of a call, as they are sent."""
+    if not isinstance(value, bytes):
+        raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+    from base64 import b64encode  # noqa: PLC0415 - few calls have any
+
+    return b64encode(value).decode("ascii")
 
 
 def _can_encode(text: str, stream: TextIO) -> bool:

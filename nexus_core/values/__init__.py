@@ -15,5 +15,5 @@ servers.py       MCP servers; trust.py: what the user decided about them
 finding.py       something a person should know; events.py: what happens while plugins are at work
 plugin.py        facts about a plugin; command.py: one it adds to the command line; extra.py: what it needs
 checks.py        checks of what a stranger puts into a value
-fast_dataclass.py, hashing.py: what values are made with
+fast_dataclass.py, hashing.py: what values are made with; copying.py: how they are copied
 """

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from nexus_core.values.checks import require_one_of, require_type, require_words
 from nexus_core.values.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ class ApiRules:
         cache_mark: The field that tells the provider to keep all up to a block in its cache; "" where there is none.
         cache_marks: How many blocks may have it, tools and instructions included; 0 for no limit. Of those that are
             kept for different times, the longer must come first.
+        serves: The dialects whose models can be asked through this API as well.
     """
 
     name: str
@@ -88,10 +91,32 @@ class ApiRules:
     request_bytes: int = 0
     cache_mark: str = ""
     cache_marks: int = 0
+    serves: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        require_words(self.name, "ApiRules.name")
+        require_one_of(self.system, "ApiRules.system", ("field", "first", "anywhere"))
+        require_one_of(self.results, "ApiRules.results", ("each", "together", "anywhere"))
+        for name in ("first", "last", "media", "server_calls"):
+            require_type(getattr(self, name), f"ApiRules.{name}", frozenset)
+        for name in ("id_pattern", "name_pattern"):
+            _require_pattern(getattr(self, name), f"ApiRules.{name}")
+
+
+def _require_pattern(value: object, field: str) -> None:
+    require_type(value, field, str)
+    try:
+        re.compile(str(value))
+    except re.error as error:
+        raise ValueError(f"{field} must be a regular expression: {error}") from None
 
 
 class Dialect(Protocol):
-    """Reads and writes one API's shape. What it reads and writes back is equal to what it read."""
+    """Reads and writes one API's shape. What it reads and writes back is equal to what it read.
+
+    What it has read says so (`api`), and has in `extra` what Nexus has no word for, which goes back to no other API.
+    The same arguments get the same answer, and are not changed.
+    """
 
     @property
     def name(self) -> str:
@@ -102,7 +127,10 @@ class Dialect(Protocol):
         """What its API accepts."""
 
     def recognises(self, item: Mapping[str, Any]) -> bool:
-        """Whether one element of a list is surely of this shape and of no other's."""
+        """Whether something is surely of this shape and of no other's: one element of a list.
+
+        A plugin's dialect is asked about a reply and a piece of a stream as well.
+        """
 
     def read(self, item: object) -> Message:
         """One element of the API's list, a dict or an object of the API's SDK.
@@ -118,7 +146,7 @@ class Dialect(Protocol):
         """
 
     def read_request(self, body: object) -> Conversation:
-        """A whole request: the arguments of the SDK's call."""
+        """A whole request, the arguments of the SDK's call: instructions first, then a message for each element."""
 
     def write_request(self, conversation: Conversation, marks: Marks | None = None) -> dict[str, Any]:
         """The arguments of the SDK's call.
@@ -130,10 +158,18 @@ class Dialect(Protocol):
         """
 
     def read_reply(self, reply: object) -> Reply:
-        """A response: a dict, an object of the SDK, or the list of what a stream brought."""
+        """A response: a dict, an object of the SDK, or the list of what a stream brought.
+
+        Raises:
+            MessageError: It is none.
+        """
 
     def read_tools(self, tools: Iterable[object]) -> tuple[Tool, ...]:
-        """Definitions of tools."""
+        """Definitions of tools.
+
+        Raises:
+            MessageError: One of them is none of the API's.
+        """
 
     def write_tools(self, tools: Sequence[Tool]) -> list[dict[str, Any]]:
         """Definitions of tools."""

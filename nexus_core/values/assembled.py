@@ -6,6 +6,7 @@ from copy import deepcopy
 from dataclasses import field, fields, replace
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
+from nexus_core.values.copying import copied
 from nexus_core.values.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class AssembledContext:
         model_config: Options from the settings, for whoever makes the call.
         token_budget: The model's window and what takes it up.
         session_label: The session.
+        turn_id: The turn, as the steps say that are recorded in it; "" for one that is only tried out.
         parent_turn_id: The turn before this one, None for the first.
         role: What part the agent plays.
         toolset_name: What the tools together are called.
@@ -77,6 +79,7 @@ class AssembledContext:
     model_config: JSON = field(default_factory=dict)
     token_budget: TokenBudget
     session_label: str = ""
+    turn_id: str = field(default="", compare=False)
     parent_turn_id: str | None = None
     role: str = "unified"
     toolset_name: str = ""
@@ -103,12 +106,17 @@ class AssembledContext:
         return replace(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> AssembledContext:
-        shared = ("place", "writer")  # they look things up in the Nexus it came from
-        names = [each.name for each in fields(self) if each.name not in shared]
+        names = [each.name for each in fields(self) if each.name not in _SHARED]
         return replace(self, **{name: deepcopy(getattr(self, name), memo) for name in names})
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an AssembledContext stays in its process; what context.to(…) returns can be sent to another")
+
+    def apart(self) -> AssembledContext:
+        """The same for somebody who may do with it what they like; each part is copied when it is first looked at."""
+        told = object.__new__(_Apart)
+        object.__setattr__(told, "_original", self)
+        return told
 
     @property
     def placements(self) -> tuple[Placement, ...]:
@@ -143,3 +151,24 @@ class AssembledContext:
         Args and errors are those of `to`.
         """
         return self.writer.plan(self, api, options, cache=cache)
+
+
+class _Apart(AssembledContext):
+    """A context whose parts are those of another, copied one by one: most who are told of one look at its numbers."""
+
+    __slots__ = ("_original",)
+    _original: AssembledContext
+
+    def __getattr__(self, name: str) -> object:
+        """A part that nobody has looked at yet."""
+        if name not in _PARTS:
+            raise AttributeError(f"an AssembledContext has no attribute {name!r}")
+        value = getattr(self._original, name)
+        value = value if name in _SHARED else copied(value)
+        object.__setattr__(self, name, value)
+        return value
+
+
+_PARTS = frozenset(each.name for each in fields(AssembledContext))
+_SHARED = ("place", "writer", "message_tokens")
+"""What looks things up in the Nexus that a context came from, and thousands of numbers."""

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_core import Nexus
+from nexus_core import Nexus, hookimpl
 from nexus_core.adapters.kept_items import KeptItems
 from nexus_core.adapters.openai_agents import NexusSession
 from nexus_core.errors import MessageError, TurnError
@@ -405,3 +405,17 @@ def test_what_is_added_in_pieces_is_one_turn_for_whoever_counts_and_shows(
     assert drawn[0] == "3 turns, 1 branch, 1 session"
     assert cli("session", "fork", "chat", "again", "--at", drawn[1].split()[1]).code == 0
     assert "One." in cli("session", "show", "again").out
+
+
+def test_whoever_watches_hears_of_items_that_are_added(work: Path, nexus_home: Path) -> None:  # noqa: ARG001 - the home must be in place
+    heard: list[tuple[str, str, int]] = []
+
+    class Watcher:
+        @hookimpl
+        def nexus_recorded(self, step: Step, session: str) -> None:
+            heard.append((session, step.kind, len(step.messages)))
+
+    with Nexus(work, ledger="memory:", plugins=[Watcher()]) as nexus:
+        KeptItems(nexus, "chat").add([said("Hello."), said("Are you there?")])
+
+    assert heard == [("chat", "turn", 2)]

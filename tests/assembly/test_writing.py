@@ -16,7 +16,7 @@ from openai.resources.responses.responses import Responses
 
 from nexus_core.assembly.options import CONTENT, KNOWN
 from nexus_core.assembly.writing import RequestWriter, writer_for
-from nexus_core.dialects.finding import dialect
+from nexus_core.dialects.finding import BUILT_IN, dialect
 from nexus_core.errors import BudgetError, UnknownNameError
 from nexus_core.values.assembled import AssembledContext
 from nexus_core.values.budget import TokenBudget
@@ -498,9 +498,13 @@ def test_another_session_finds_the_static_zone_and_a_fork_all_but_its_own_turn()
 
 
 def test_a_writer_goes_by_the_settings() -> None:
-    assert writer_for(CLAUDE, find_model, Settings()) == RequestWriter(CLAUDE, find_model, enabled=True, ttl="5m")
+    assert writer_for(CLAUDE, find_model, Settings(), BUILT_IN) == RequestWriter(
+        CLAUDE, find_model, enabled=True, ttl="5m"
+    )
     settings = Settings({"cache": {"enabled": False, "ttl": "1h"}})
-    assert writer_for(CLAUDE, find_model, settings) == RequestWriter(CLAUDE, find_model, enabled=False, ttl="1h")
+    assert writer_for(CLAUDE, find_model, settings, BUILT_IN) == RequestWriter(
+        CLAUDE, find_model, enabled=False, ttl="1h"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -99,6 +100,16 @@ def test_the_contract_lists_every_hook_in_order(cli: Cli) -> None:
     assert [line.partition("(")[0] for line in lines[1:]] == list(hooks())
 
 
+@pytest.mark.parametrize(
+    ("hook", "kind"),
+    [("nexus_layers", "collects"), ("nexus_ledger", "first answer wins"), ("nexus_recorded", "announces")],
+)
+def test_the_contract_says_how_answers_are_used(cli: Cli, hook: str, kind: str) -> None:
+    (line,) = (line for line in cli("plugins", "hooks").out.splitlines() if line.startswith(f"{hook}("))
+
+    assert f")  {kind}  " in re.sub(" {2,}", "  ", line)
+
+
 def test_the_reference_of_one_hook_is_its_docstring(cli: Cli) -> None:
     out = cli("plugins", "hooks", "nexus_layers").out
 
@@ -110,6 +121,7 @@ def test_the_contract_as_json(cli: Cli) -> None:
     document = json.loads(cli("plugins", "hooks", "nexus_layers", "--json").out)
 
     assert (document["schema"], document["hooks"][0]["parameters"]) == (1, ["request"])
+    assert document["hooks"][0]["kind"] == "collects"
 
 
 @pytest.mark.parametrize("arguments", [[], ["nexus_layers"], ["--json"]], ids=" ".join)

@@ -49,6 +49,9 @@ check_untyped_defs = true
 cache_dir = {ROOT / ".mypy_cache/documents"}
 # A page may leave out that something could be None, and the types of what is empty; frameworks take more than they say.
 disable_error_code = union-attr, var-annotated, call-overload
+[mypy-boto3.*]
+# It brings no types.
+ignore_missing_imports = true
 """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from nexus_core import ConfigError, Nexus
 from nexus_core.host.bundled import BUNDLED
 from nexus_core.testing import check_plugin, write_files
 from tests.conftest import Cli, InstallPlugin
+from tests.session.support import TOOLS, calls, says
 
 HOOKS = (
     "nexus_commands",
@@ -26,6 +28,8 @@ HOOKS = (
     "nexus_tools",
     "nexus_renderers",
     "nexus_roles",
+    "nexus_assembled",
+    "nexus_recorded",
     "nexus_diagnose",
 )
 PACKAGE = Path(__file__).with_name("acme_policy")
@@ -193,3 +197,18 @@ def test_its_renderer_puts_everything_into_its_own_words(work: Path) -> None:
     assert context.system_prompt.startswith("MEMO\nHere.")
     assert context.current_message is not None
     assert context.current_message.content == "Ada asks through phone\nHello"
+
+
+@pytest.mark.acceptance("A-01")
+def test_it_counts_what_each_session_costs(work: Path) -> None:
+    with Nexus(work, ledger="memory:") as nexus:
+        session = nexus.session("costly", model="claude-sonnet-4", tools=TOOLS)
+        session.ask("Why?")
+        step = session.record(calls("t1"))
+        session.record(step.tool_calls[0].result("here"))
+        session.next()
+        session.record(says("Because.", name="msg_2"))
+        session.preview("And?")
+        spent = session.usage
+
+    assert import_module("acme_policy").COSTS["costly"] == {"calls": 2, "tokens": spent.total_tokens}

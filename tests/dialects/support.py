@@ -54,6 +54,8 @@ _SCALARS: dict[Any, st.SearchStrategy[Any]] = {
     type(None): st.none(),
 }
 _MADE: Any = TypedDict  # for a checker of types it is no function
+_STREAMS: dict[type, str] = {str: "text/event-stream", bytes: "application/vnd.amazon.eventstream"}
+"""What an answer is that is no object."""
 _LISTS = (collections.abc.Iterable, collections.abc.Sequence, list)
 
 
@@ -192,6 +194,10 @@ class Loopback:
         return only
 
 
+def _encoded(answer: object) -> bytes:
+    return answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
+
+
 @contextmanager
 def listening() -> Iterator[Loopback]:
     """A server on the loopback interface, for as long as it is needed."""
@@ -202,10 +208,9 @@ def listening() -> Iterator[Loopback]:
             heard.paths.append(self.path)
             heard.bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             answer = heard.answers.pop(0) if heard.answers else heard.answer
-            streamed = isinstance(answer, str)
-            sent = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
+            sent = answer if isinstance(answer, bytes) else _encoded(answer)
             self.send_response(200)
-            self.send_header("Content-Type", "text/event-stream" if streamed else "application/json")
+            self.send_header("Content-Type", _STREAMS.get(type(answer), "application/json"))
             self.send_header("Content-Length", str(len(sent)))
             self.end_headers()
             self.wfile.write(sent)

@@ -13,7 +13,7 @@ from google.genai import types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_core.dialects.finding import NAMES, dialect, read_messages, recognise
+from nexus_core.dialects.finding import BUILT_IN, NAMES, dialect, read_messages
 from nexus_core.values.message import Message
 from nexus_core.values.parts import Text, ToolCall, ToolResult
 from tests.dialects.support import WORDS, accepted, strictly, values_of
@@ -146,7 +146,7 @@ def test_a_list_with_calls_tells_its_dialect(messages: list[Message], name: str)
     items = dialect(name).write(messages)
 
     if name == "gemini" or any(message.tool_calls for message in messages):
-        assert recognise(items).name == name
+        assert BUILT_IN.recognise(items).name == name
 
 
 def _with_bytes(value: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nexus_core.dialects.finding import dialect, read_messages, recognise
+from nexus_core.dialects.finding import BUILT_IN, dialect, read_messages
 
 CORPUS = Path(os.environ.get("NEXUS_CORPUS") or "no-corpus")
 CODEX = sorted(CORPUS.glob("**/codex/*.jsonl"))
@@ -36,7 +36,7 @@ def test_what_codex_sent_comes_back_and_crosses_to_chat(file: Path) -> None:
     items = codex_items(file)
     messages = read_messages(dialect("responses"), items)
 
-    assert recognise(items).name == "responses"
+    assert BUILT_IN.recognise(items).name == "responses"
     assert dialect("responses").write(messages) == items
     assert sum(len(message.get("tool_calls", ())) for message in dialect("openai").write(messages)) == sum(
         len(message.tool_calls) for message in messages
@@ -48,7 +48,7 @@ def test_what_an_agent_sent_to_chat_comes_back_and_crosses_to_responses(file: Pa
     given = chat_messages(file)
     messages = read_messages(dialect("openai"), given)
 
-    assert recognise(given).name == "openai"
+    assert BUILT_IN.recognise(given).name == "openai"
     assert dialect("openai").write(messages) == given
     items = dialect("responses").write(messages)
     assert [item["call_id"] for item in items if item.get("type") == "function_call"] == [

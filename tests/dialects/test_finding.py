@@ -8,7 +8,7 @@ import pytest
 from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import ResponseFunctionToolCall
 
-from nexus_core.dialects.finding import NAMES, dialect, read_messages, recognise
+from nexus_core.dialects.finding import BUILT_IN, NAMES, dialect, read_messages
 from nexus_core.errors import MessageError, UnknownNameError
 from nexus_core.values.message import Message
 
@@ -61,17 +61,17 @@ def test_only_the_dialect_asked_for_is_imported() -> None:
     ],
 )
 def test_a_list_is_recognised_by_the_first_element_that_is_sure(item: Any, name: str) -> None:
-    assert recognise([UNSURE, item]).name == name
+    assert BUILT_IN.recognise([UNSURE, item]).name == name
 
 
 @pytest.mark.parametrize("items", [[], [UNSURE], [{"role": "system", "content": "x"}, UNSURE]])
 def test_a_list_that_could_be_anybodys_is_chat(items: list[object]) -> None:
-    assert recognise(items).name == "openai"
+    assert BUILT_IN.recognise(items).name == "openai"
 
 
 def test_what_is_no_message_is_named_with_its_place() -> None:
     with pytest.raises(MessageError, match="expected a message, not the text 'hello'") as caught:
-        recognise([UNSURE, "hello"])
+        BUILT_IN.recognise([UNSURE, "hello"])
 
     assert caught.value.path == "messages[1]"
 

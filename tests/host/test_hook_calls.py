@@ -16,6 +16,7 @@ from nexus_core.host.host import Host
 from nexus_core.host.implementation import stand_in
 from nexus_core.host.policy import PluginPolicy
 from nexus_core.plugin import Command, HookCall, Layer, LayerText, Loaded, Problem, Skipped
+from nexus_core.testing.samples import sample_context, sample_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -125,6 +126,34 @@ def test_a_bundled_plugin_that_raises_is_fatal() -> None:
 
     with pytest.raises(PluginError, match="raised ValueError: boom"):
         host.static_sections(REQUEST, Loaded())
+
+
+def test_a_bundled_plugin_that_fails_to_listen_is_named_and_not_fatal() -> None:
+    class Deaf:
+        @hookimpl
+        def nexus_recorded(self) -> None:
+            raise ValueError("boom")
+
+    problems: list[Problem] = []
+    candidate = Candidate(name="own", origin="bundled", load=Deaf)
+
+    Host([candidate], PluginPolicy(), report=problems.append).recorded(*sample_record())
+
+    assert [str(problem) for problem in problems] == [
+        "plugin own, nexus_recorded: Nexus goes on without it, because it raised ValueError: boom"
+    ]
+
+
+def test_a_bundled_plugin_that_does_not_listen_is_not_loaded_to_be_told() -> None:
+    def load() -> object:
+        raise AssertionError("it was loaded")
+
+    candidate = Candidate(name="own", origin="bundled", load=load, hooks=("nexus_roles",))
+    host = Host([candidate], PluginPolicy())
+
+    assert not host.listens("nexus_recorded")
+    host.recorded(*sample_record())
+    host.assembled(sample_context(REQUEST))
 
 
 def test_the_same_problem_is_reported_once() -> None:

@@ -152,6 +152,12 @@ def bundled_names(checkout: Path) -> set[str]:
 
 
 @pytest.fixture(scope="session")
+def bundled_statuses(bundled_names: set[str]) -> dict[str, str]:
+    """What becomes of each of them where no extra is installed."""
+    return {**dict.fromkeys(bundled_names, "active"), "telemetry": "needs-extra"}
+
+
+@pytest.fixture(scope="session")
 def core_wheel(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_wheel(checkout, tmp_path_factory.mktemp("core_wheel"))
 

@@ -44,11 +44,11 @@ def test_an_extracted_plugin_is_listed_as_a_stranger(extracted: Environment) -> 
 
 
 def test_the_plugins_that_stay_bundled_work_beside_an_extracted_one(
-    extracted: Environment, bundled_names: set[str]
+    extracted: Environment, bundled_statuses: dict[str, str]
 ) -> None:
     rows = extracted.plugins()
 
-    assert {name: row["status"] for name, row in rows.items()} == dict.fromkeys(bundled_names, "active")
+    assert {name: row["status"] for name, row in rows.items()} == bundled_statuses
 
 
 def test_the_command_of_an_extracted_plugin_runs(extracted: Environment) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from tiktoken.model import MODEL_PREFIX_TO_ENCODING, MODEL_TO_ENCODING
 
 import nexus_plugins.models as plugin
-from nexus_core.dialects.rules import RULES
+from nexus_core.dialects import rules
 from nexus_core.testing import check_plugin
 from nexus_core.tokens.models import find_model
+from nexus_plugins.bedrock import nexus_dialects
 from nexus_plugins.tiktoken_counter._tables import tables
 
+RULES = {**rules.RULES, **{each.name: each.rules for each in nexus_dialects()}}
 MODELS = {model.name: model for model in plugin.nexus_models()}
 
 
@@ -49,7 +51,7 @@ def test_every_model_is_spoken_to_in_a_dialect_that_exists() -> None:
 def test_models_that_are_told_what_to_keep_are_told_no_more_often_than_their_api_takes() -> None:
     told = {model.name: model for model in MODELS.values() if model.cache_breakpoints}
 
-    assert {model.api for model in told.values()} == {"anthropic", "openai"}
+    assert {model.api for model in told.values()} == {"anthropic", "openai", "bedrock"}
     assert all(model.cache_minimum > 0 for model in told.values())
     assert all(model.cache_breakpoints <= (RULES[model.api].cache_marks or 3) for model in told.values())
     assert find_model("gpt-5.6-sol-2026-07-01", MODELS).cache_breakpoints == 3

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from nexus_core import ConfigError, Request, Section, hookimpl
+from nexus_core import AssembledContext, ConfigError, MessageError, Request, Section, hookimpl
 from nexus_core.history.ledger.memory import MemoryLedger
 from nexus_core.host.candidates import given_candidates
 from nexus_core.host.contract import hooks
@@ -20,12 +21,14 @@ from nexus_core.plugin import (
     Ledger,
     Loaded,
     ModelCounter,
+    Reply,
     SessionRecord,
     TextCounter,
     Truncation,
 )
 from nexus_core.testing import check_plugin, write_files
 from nexus_core.testing.check import ask_every_hook
+from tests.dialects.telegraph import Telegraph
 
 
 class Sections:
@@ -81,6 +84,26 @@ def test_an_answer_of_the_wrong_type_is_a_finding() -> None:
     (finding,) = check_plugin(Sections(lambda: 42))
 
     assert "returned int, expected a list of Section" in finding
+
+
+def test_a_plugin_that_answers_what_it_is_only_told_is_a_finding() -> None:
+    class Answering:
+        @hookimpl
+        def nexus_recorded(self, session: str) -> str:
+            return session
+
+    assert check_plugin(Answering()) == [
+        "nexus_recorded: Nexus goes on without it, because it returned str, and there is nothing to answer"
+    ]
+
+
+def test_a_plugin_may_write_the_call_that_it_is_told_of() -> None:
+    class Writing:
+        @hookimpl
+        def nexus_assembled(self, context: AssembledContext) -> None:
+            assert context.to("openai")["messages"][-1] == {"role": "user", "content": "Why?"}
+
+    assert check_plugin(Writing()) == []
 
 
 def test_an_answer_that_changes_is_a_finding() -> None:
@@ -170,6 +193,72 @@ def test_a_ledger_that_cannot_be_read_is_a_finding() -> None:
             return Broken()
 
     assert check_plugin(Ledgers()) == ["nexus_ledger: its ledger raised KeyError: 'sample'"]
+
+
+def dialect_findings(**wrong: Any) -> list[str]:
+    """What is found in a dialect that does some things in another way than it should."""
+
+    class Dialects:
+        @hookimpl
+        def nexus_dialects(self) -> list[Any]:
+            return [type("Wrong", (Telegraph,), wrong)()]
+
+    return check_plugin(Dialects())
+
+
+def test_a_dialect_that_reads_back_what_it_writes_has_no_findings() -> None:
+    assert dialect_findings() == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "finding"),
+    [
+        (
+            {"read": lambda self, item: replace(Telegraph.read(self, item), parts=())},
+            "does not read back what it writes: a user's text, a call, and its result",
+        ),
+        (
+            {"read": lambda self, item: replace(Telegraph.read(self, item), api="")},
+            "must say of each message that it has read it: api='telegraph'",
+        ),
+        (
+            {"write": lambda self, messages: [{**each, "at": id(each)} for each in Telegraph.write(self, messages)]},
+            "writes something else than it has read: what it reads and writes back must be equal",
+        ),
+        (
+            {"read_request": lambda self, body: replace(Telegraph.read_request(self, body), messages=())},
+            "does not read back the messages of a request that it writes, instructions first",
+        ),
+        (
+            {"read_request": lambda self, body: replace(Telegraph.read_request(self, body), tools=())},
+            "does not read back the tools of a request that it writes",
+        ),
+        ({"write_tools": lambda _self, _tools: []}, "does not read back a tool that it writes"),
+        ({"recognises": lambda _self, _item: True}, "takes a message for its own that could be many others'"),
+        (
+            {"read_reply": lambda _self, _reply: Reply(messages=())},
+            "must raise a MessageError in read_reply for what is none of its own, such as a number",
+        ),
+    ],
+)
+def test_a_dialect_that_loses_something_is_a_finding(wrong: dict[str, Any], finding: str) -> None:
+    assert f"nexus_dialects: the dialect 'telegraph' {finding}" in dialect_findings(**wrong)
+
+
+def test_a_dialect_that_fails_is_a_finding() -> None:
+    def fail(_self: object, _messages: object) -> object:
+        raise KeyError("from")
+
+    assert "nexus_dialects: write of its dialect 'telegraph' raised KeyError: 'from'" in dialect_findings(write=fail)
+
+
+def test_a_dialect_that_refuses_its_own_words_is_a_finding() -> None:
+    def refuse(_self: object, _item: object) -> object:
+        raise MessageError("no such word", path="words")
+
+    (finding, *_) = dialect_findings(read=refuse)
+
+    assert "refuses what it has written itself: no such word, at words" in finding
 
 
 def test_every_hook_of_the_contract_is_asked(tmp_path: Path) -> None:

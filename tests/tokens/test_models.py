@@ -25,6 +25,7 @@ BUNDLED = {model.name: model for model in nexus_models()}
         ("o1", 200_000),
         ("o3", 200_000),
         ("o3-20250416", 200_000),
+        ("us.amazon.nova-pro-v1:0", 300_000),
         ("nobody-knows-me", 128_000),
         ("", 128_000),
     ],

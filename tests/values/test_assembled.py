@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import pickle
 from collections.abc import Iterator
 
@@ -36,3 +37,38 @@ def test_a_deep_copy_shares_nothing_that_can_be_changed(context: AssembledContex
 def test_pickling_says_what_to_send_instead(context: AssembledContext) -> None:
     with pytest.raises(TypeError, match="stays in its process"):
         pickle.dumps(context)
+
+
+def test_a_context_apart_writes_the_same_call_and_shares_nothing_that_can_be_changed(context: AssembledContext) -> None:
+    apart = context.apart()
+
+    assert isinstance(apart, AssembledContext)
+    assert (repr(apart), apart.to("anthropic")) == (repr(context), context.to("anthropic"))
+    assert apart.model_config is apart.model_config
+    assert apart.model_config is not context.model_config
+    assert apart.current_message == context.current_message
+    assert apart.current_message is not context.current_message
+
+
+def test_a_context_apart_can_be_copied_and_replaced_like_any_other(context: AssembledContext) -> None:
+    apart = context.apart()
+
+    assert copy.deepcopy(apart).to("openai") == context.to("openai")
+    assert dataclasses.replace(apart, model="gpt-4o").model == "gpt-4o"
+    assert apart.apart().messages == context.messages
+
+
+def test_a_context_apart_copies_only_what_somebody_looks_at(
+    context: AssembledContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied: list[object] = []
+    monkeypatch.setattr("nexus_core.values.assembled.copied", copied.append)
+
+    assert context.apart().model is None  # a copy, as it were
+
+    assert copied == ["claude-opus-5"]
+
+
+def test_a_context_apart_has_no_other_attributes(context: AssembledContext) -> None:
+    with pytest.raises(AttributeError, match="no attribute 'modle'"):
+        getattr(context.apart(), "modle")  # noqa: B009 - a type checker would see it

@@ -68,7 +68,7 @@ class Counted(NamedTuple):
 
 def show_file(shell: CommandShell, file: str, model: str, *, top: int, everything: bool, json: bool) -> None:
     """Print where the tokens of a transcript go."""
-    transcript = read_transcript(_text(shell, file), file)
+    transcript = read_transcript(_text(shell, file), file, shell.dialects())
     entries = transcript.entries if everything else transcript.context
     with shell.nexus() as nexus, shell.console.progress(len(entries)) as progress:
         measure = open_measure(nexus, nexus.load().settings, model, transcript.model)

@@ -84,7 +84,9 @@ def begin(nexus: Nexus, request: Request) -> AssembledContext:
     from nexus_core.session.asking.requesting import options_of  # noqa: PLC0415 - as above
 
     told = {name: value for name in EVENT if (value := getattr(request, name))}
-    return nexus.session(request.session, **options_of(request)._asdict()).preview(request.message, **told)
+    return nexus.session(request.session, **options_of(request, nexus.dialects)._asdict()).preview(
+        request.message, **told
+    )
 
 
 def read_pairs(given: Iterable[str]) -> dict[str, str]:

@@ -94,8 +94,8 @@ def assemble(
     """
     from nexus_core.cli.request.shown import print_request, require_dialect  # noqa: PLC0415 - not for completion
 
-    require_dialect(dialect)
     shell: CommandShell = ctx.obj
+    require_dialect(shell, dialect)
     said = {"session": session, "model": model, "renderer": renderer, "role": role, "task": task}
     occasion = {"timezone": timezone, "platform": platform, "platform_actions": tuple(action or ())}
     asked = Asked(
@@ -116,7 +116,7 @@ def _assembled(shell: CommandShell, nexus: Nexus, asked: Asked, *, json: bool) -
         told = f"(there is no session {request.session!r} yet: this would begin it)"
         shell.console.message(visible_line(told), style="dim")
     try:
-        return begin(nexus, request) if is_new else nexus.assemble(request)
+        return begin(nexus, request) if is_new else nexus.assemble(request, announce=False)
     except BudgetError as error:
         if json:
             pieces = [{"name": name, "tokens": tokens} for name, tokens in error.pieces]

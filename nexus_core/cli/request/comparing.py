@@ -41,7 +41,8 @@ def compare_two(shell: CommandShell, nexus: Nexus, a: str, b: str | None) -> Com
 
         api = made[1].api or made[0].api
         made = translated(nexus, made[0], api), translated(nexus, made[1], api)
-    sides = side_of(made[0]), side_of(made[1])
+    marks = nexus.dialects.cache_marks()
+    sides = side_of(made[0], marks), side_of(made[1], marks)
     return Compared((str(before), str(after)), sides, compare(*sides))
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.dialects.finding import NAMES
 from nexus_core.dialects.neutral.json_form import encode
 
 if TYPE_CHECKING:
+    from nexus_core.dialects.finding import Dialects
     from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.budget import TokenBudget
     from nexus_core.values.finding import Finding
@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 SCHEMA = 1
 
 
-def facts_of(context: AssembledContext, dialect: str = "") -> dict[str, Any]:
+def facts_of(context: AssembledContext, dialects: Dialects, dialect: str = "") -> dict[str, Any]:
     """A request with all that is known of it, messages and tools in Nexus's own form.
 
     Args:
         context: The request.
+        dialects: The shapes that there are.
         dialect: The API whose call stands in it too; "" for none.
     """
-    api = dialect or (context.provider if context.provider in NAMES else "")
+    api = dialect or (context.provider if dialects.rules(context.provider) else "")
     facts = {
         "schema": SCHEMA,
         "directory": str(context.workspace_path),

@@ -14,12 +14,10 @@ if TYPE_CHECKING:
     from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.settings import Settings
 
-_ANYBODYS = ("openai", "neutral")
-"""In whose words models of other makers are asked too."""
 _NAMING = ("openai", "responses", "anthropic")
 """Whose calls say in their bodies whom they ask."""
-_MAKERS = {"responses": "openai"}
-"""Whose API a dialect is, where it has another name."""
+_MAKERS = {"responses": "openai", "anthropic": "anthropic", "gemini": "gemini"}
+"""Whose models alone are asked in some words; in others those of many makers are."""
 
 
 def remarks_on(
@@ -39,14 +37,10 @@ def remarks_on(
             "no-model", "the call names no model; --model names one, or `nexus config set provider.model NAME`"
         )
     model = open_model(context.model, host=nexus.host, settings=settings)
-    if api not in _ANYBODYS and model.api and _maker(model.api) != _maker(api):
+    if api in _MAKERS and model.api and _MAKERS.get(model.api, model.api) != _MAKERS[api]:
         what = f"{context.model} is asked in the words of {model.api}; this is a call of {api}"
         yield Finding("foreign-model", f"{what}: --model names another, {option} {model.api} fits this one")
     calls = any(message.tool_calls or message.tool_results for message in context.messages)
     if api == "anthropic" and calls and not context.tools:
         what = "tools were called in this conversation, and none is offered: Anthropic may refuse that"
         yield Finding("calls-without-tools", f"{what}; --tools FILE offers them")
-
-
-def _maker(api: str) -> str:
-    return _MAKERS.get(api, api)

@@ -20,16 +20,14 @@ if TYPE_CHECKING:
     from nexus_core.values.trust import ActivePart
 
 
-def require_dialect(name: str) -> None:
+def require_dialect(shell: CommandShell, name: str) -> None:
     """Refuse an API that nobody knows.
 
     Raises:
         UnknownNameError: There is none of that name.
     """
     if name:
-        from nexus_core.dialects.finding import dialect  # noqa: PLC0415 - most want to read it
-
-        dialect(name)
+        shell.dialects().get(name)
 
 
 def print_request(
@@ -59,7 +57,7 @@ def print_request(
     if json:
         from nexus_core.cli.request.facts import facts_of  # noqa: PLC0415 - only with --json
 
-        shell.console.json(facts_of(context, dialect) | _skipped(active))
+        shell.console.json(facts_of(context, nexus.dialects, dialect) | _skipped(active))
         return
     if dialect:
         shell.console.json(context.to(dialect))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nexus_core.assembly.sides import Sendable
 from nexus_core.cli.given_file import read_given_text
 from nexus_core.cli.given_json import parse_json
-from nexus_core.dialects.finding import dialect, read_messages
+from nexus_core.dialects.finding import read_messages
 from nexus_core.dialects.neutral.json_form import decode
 from nexus_core.dialects.transcripts.reading import read_transcript
 from nexus_core.errors import FileError, MessageError
@@ -80,7 +80,7 @@ def _placement(value: dict[str, Any]) -> Placement:
 
 
 def _read_body(nexus: Nexus, text: str, name: str, value: object) -> Sendable:
-    transcript = read_transcript(text, name)
+    transcript = read_transcript(text, name, nexus.dialects)
     spoken = [*transcript.system, *(entry.message for entry in transcript.context)]
     first = next((place for place, message in enumerate(spoken) if message.role != "system"), len(spoken))
     system = "\n".join(message.content for message in spoken[:first])
@@ -100,7 +100,7 @@ def translated(nexus: Nexus, sendable: Sendable, api: str) -> Sendable:
     """A request as it comes back when an API's words for it are read; only what is said alike can be compared."""
     if sendable.api == api or not api:
         return sendable
-    speaking = dialect(api)
+    speaking = nexus.dialects.get(api)
     messages = read_messages(speaking, speaking.write(sendable.messages))
     tools = speaking.read_tools(speaking.write_tools(sendable.tools))
     again = sendable._replace(messages=messages, tools=tools, api=api)

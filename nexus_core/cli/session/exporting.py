@@ -22,8 +22,8 @@ STANDARD_OUTPUT = "-"
 _OWN, _ORIGINAL = "nexus", "original"
 
 
-def _formats() -> list[str]:
-    return [_OWN, *dialect_names(), _ORIGINAL]
+def _formats(ctx: typer.Context) -> list[str]:
+    return [_OWN, *dialect_names(ctx), _ORIGINAL]
 
 
 Output = Annotated[
@@ -34,8 +34,8 @@ Format = Annotated[
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help="nexus: all of a session, to be imported again. openai, responses, anthropic, gemini, neutral: the"
-        " messages. original: the file that was imported.",
+        help="nexus: all of a session, to be imported again. openai, responses, anthropic, gemini, neutral, or a"
+        " plugin's: the messages. original: the file that was imported.",
         autocompletion=_formats,
     ),
 ]
@@ -76,7 +76,7 @@ def export(
     """
     shell: CommandShell = ctx.obj
     path = _path(shell, output, force=force)
-    _require_sense(form, path, json=json)
+    _require_sense(ctx, form, path, json=json)
     ascii_only = path is None and not _takes_everything()
     with open_nexus(ctx, ledger) as nexus:
         record = find_session(nexus.ledger, label)
@@ -99,9 +99,11 @@ def export(
         shell.console.message(f"Wrote {record.label} to {output}: {len(data):,} bytes.")
 
 
-def _require_sense(form: str, path: Path | None, *, json: bool) -> None:
-    if form not in _formats():
-        raise UnknownNameError("format", form, _formats())
+def _require_sense(ctx: typer.Context, form: str, path: Path | None, *, json: bool) -> None:
+    from nexus_core.dialects.finding import NAMES  # noqa: PLC0415 - other commands do not need it
+
+    if form not in (_OWN, _ORIGINAL, *NAMES) and form not in (known := _formats(ctx)):
+        raise UnknownNameError("format", form, known)
     if json and path is None:
         raise UsageError("--json says what was written to a file", hint="name one: -o FILE")
     if form == _ORIGINAL and path is None:
@@ -145,12 +147,13 @@ def _original(nexus: Nexus, label: str) -> bytes:
 def _messages(nexus: Nexus, label: str, api: str, *, everything: bool, secrets: bool, ascii_only: bool) -> str:
     from json import dumps  # noqa: PLC0415 - as above
 
+    from nexus_core.dialects.plain import plain  # noqa: PLC0415 - as above
     from nexus_core.session.exporting.messages import everything_said, write_messages  # noqa: PLC0415 - as above
     from nexus_core.text.redaction import redact_json  # noqa: PLC0415 - as above
     from nexus_core.text.visible import visible_json  # noqa: PLC0415 - as above
 
     tip = find_session(nexus.ledger, label).tip
     said = everything_said(nexus.ledger, tip) if everything else nexus.session(label).messages
-    written = write_messages(said, api)
+    written = plain(write_messages(said, api, nexus.dialects))  # an SDK may take bytes
     shown = written if secrets else redact_json(written)
     return visible_json(dumps(shown, ensure_ascii=ascii_only, indent=2)) + "\n"

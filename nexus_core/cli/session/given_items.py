@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nexus_core.cli.session.items import Speaker
+    from nexus_core.dialects.finding import Dialects
 
 
 class GivenItem(NamedTuple):
@@ -23,7 +24,7 @@ class GivenItem(NamedTuple):
     where: str
 
 
-def read_items(directory: Path, name: str) -> list[GivenItem]:
+def read_items(directory: Path, name: str, dialects: Dialects) -> list[GivenItem]:
     """What a file holds: one thing, `{"items": […]}`, or one thing on each line.
 
     Raises:
@@ -31,7 +32,7 @@ def read_items(directory: Path, name: str) -> list[GivenItem]:
         FileError: It cannot be read, or there is nothing in it.
         MessageError: Something in it is in no shape that is known; says where.
     """
-    return [GivenItem(_read(value, where), where) for value, where in _values(directory, name)]
+    return [GivenItem(_read(value, where, dialects), where) for value, where in _values(directory, name)]
 
 
 def read_words(directory: Path, name: str, speaker: Speaker) -> list[GivenItem]:
@@ -78,9 +79,9 @@ def _values(directory: Path, name: str) -> Iterator[tuple[Any, str]]:
     yield value, shown
 
 
-def _read(value: object, where: str) -> Item:
+def _read(value: object, where: str, dialects: Dialects) -> Item:
     try:
-        return read_item(value)
+        return read_item(value, dialects)
     except NexusError as error:
         inside = error.path if isinstance(error, MessageError) else ""
         path, hint = ": ".join(filter(None, (where, inside))), error.command or error.hint

@@ -13,7 +13,6 @@ from nexus_core.cli.exits import CONFIGURATION
 from nexus_core.cli.given_file import STANDARD_INPUT, decode_with_gaps, read_given, size_of_given
 from nexus_core.cli.session.import_report import Outcome, SessionRow, print_outcomes, print_outcomes_json
 from nexus_core.cli.tables import right_aligned
-from nexus_core.dialects.rules import RULES
 from nexus_core.dialects.transcripts.reading import read_transcript
 from nexus_core.errors import ExistsError, FileError, MessageError
 from nexus_core.history.mending.steps import mend
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from nexus_core.cli.shell import CommandShell
+    from nexus_core.dialects.finding import Dialects
     from nexus_core.dialects.transcripts.transcript import Transcript
     from nexus_core.session.importing.finding import Found
     from nexus_core.session.importing.transcripts import Imported
@@ -136,7 +136,8 @@ def _import(shell: CommandShell, ledger: Ledger, task: _Task, progress: Progress
         progress.advance(len(task.data))
         rows = [_same(ledger, record) for record in known]
         return Outcome(task.name, rows[0].label, rows, unused_label=_unused(ledger, task.label, rows[0].label))
-    transcript = read_transcript(text, task.name)
+    dialects = shell.dialects()
+    transcript = read_transcript(text, task.name, dialects)
     progress.advance(len(task.data) * _READ)
     name = "" if task.name == STANDARD_INPUT else task.name
     given = Given(transcript, task.data, name, task.label, task.cwd, digest)
@@ -148,7 +149,7 @@ def _import(shell: CommandShell, ledger: Ledger, task: _Task, progress: Progress
         imported.label if rows else "",
         rows,
         transcript,
-        find_repaired(transcript),
+        find_repaired(transcript, dialects),
         left_out=imported.left_out,
         unused_label=_unused(ledger, task.label, imported.label) if rows else "",
     )
@@ -209,11 +210,11 @@ def _restore(ledger: Ledger, task: _Task, text: str, progress: Progress) -> Outc
     return Outcome(task.name, rows[0].label, rows, form="nexus", lines=text.count("\n"))
 
 
-def find_repaired(transcript: Transcript) -> dict[str, int]:
+def find_repaired(transcript: Transcript, dialects: Dialects) -> dict[str, int]:
     """What is put right whenever it is sent, by its code; nothing of it is changed in the ledger."""
     context = transcript.context
     begin = max(len(context) - _LOOKED_AT, 0)
     while 0 < begin < len(context) and (context[begin].kind != "said" or context[begin].message.role != "user"):
         begin += 1  # only what the user said can be a beginning
-    mended = mend([entry.message for entry in context[begin:]], RULES[transcript.api or "neutral"])
+    mended = mend([entry.message for entry in context[begin:]], dialects.get(transcript.api or "neutral").rules)
     return dict(sorted(Counter(finding.code for finding in mended.findings).items()))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.cli.session.items import Answer, Ask, Item, Keep
 from nexus_core.cli.session.step_facts import call_facts, written_key
+from nexus_core.dialects.finding import BUILT_IN
 from nexus_core.dialects.neutral import to_json
 from nexus_core.errors import BudgetError, TurnError, UnknownNameError, UsageError
 from nexus_core.session.asking.inputs import read_input
@@ -16,6 +17,7 @@ from nexus_core.session.steps.turns import Turn
 if TYPE_CHECKING:
     from nexus_core.session.session import Session
     from nexus_core.session.steps.recorded import RecordedCall, RecordedStep
+    from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.ledger import Ledger, Step
 
 
@@ -27,12 +29,14 @@ class Kept(NamedTuple):
         recorded: What the session says of it; None for a message that opened a turn.
         is_known: Whether it was recorded before.
         does_not_fit: Why nothing can be sent now, though it is recorded.
+        context: What is to be sent now, where a message has just opened a turn.
     """
 
     step: Step
     recorded: RecordedStep | None = None
     is_known: bool = False
     does_not_fit: BudgetError | None = None
+    context: AssembledContext | None = None
 
     def facts(self) -> dict[str, object]:
         """All of it, for JSON."""
@@ -78,14 +82,14 @@ def _ask(session: Session, ledger: Ledger, item: Ask) -> Kept:
     # A script that was killed before it heard that its message is recorded says it again.
     if opened is not None and not item.interrupt and _says(opened, item.message):
         return Kept(opened, is_known=True)
-    does_not_fit = None
+    does_not_fit = context = None
     try:
-        session.ask(item.message, interrupt=item.interrupt, **item.event)
+        context = session.ask(item.message, interrupt=item.interrupt, **item.event)
     except BudgetError as error:
         does_not_fit = error
     opened = _open_step(session, ledger)
     assert opened is not None  # noqa: S101 - it has just been opened
-    return Kept(opened, does_not_fit=does_not_fit)
+    return Kept(opened, does_not_fit=does_not_fit, context=context)
 
 
 def _open_step(session: Session, ledger: Ledger) -> Step | None:
@@ -94,7 +98,7 @@ def _open_step(session: Session, ledger: Ledger) -> Step | None:
 
 
 def _says(step: Step, message: object) -> bool:
-    said = read_input(message, {}).message
+    said = read_input(message, {}, BUILT_IN).message  # read already, or plain words
     return [to_json(each) for each in step.messages] == [to_json(said)]
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nexus_core.cli.session.items import Speaker
     from nexus_core.cli.session.keeping import Kept
     from nexus_core.cli.shell import CommandShell
+    from nexus_core.dialects.finding import Dialects
     from nexus_core.nexus import Nexus
     from nexus_core.session.session import Session
     from nexus_core.values.assembled import AssembledContext
@@ -68,7 +69,7 @@ def record_given(shell: CommandShell, nexus: Nexus, options: Options) -> None:
         NexusError: Something went wrong; what was recorded before is printed.
     """
     try:
-        given = _read(shell.cwd, options)
+        given = _read(shell.cwd, options, nexus.dialects)
         tools = read_tools(shell.cwd, options.tools) if options.tools else None
         if not given or not _begins(given[0]):
             find_session(nexus.ledger, options.label)
@@ -92,7 +93,7 @@ def record_given(shell: CommandShell, nexus: Nexus, options: Options) -> None:
         raise outcome.error
 
 
-def _read(directory: Path, options: Options) -> list[GivenItem]:
+def _read(directory: Path, options: Options, dialects: Dialects) -> list[GivenItem]:
     if options.file is None:
         return []
     if options.speaker:
@@ -100,7 +101,7 @@ def _read(directory: Path, options: Options) -> list[GivenItem]:
     elif options.call:
         given = read_answer(directory, options.file, options.call, is_error=options.is_error)
     else:
-        given = read_items(directory, options.file)
+        given = read_items(directory, options.file, dialects)
     first, last = given[0].item, given[-1].item
     if options.interrupt:
         if not isinstance(first, Ask):
@@ -144,7 +145,8 @@ def _next(session: Session, kept: list[Kept]) -> AssembledContext | None:
         return None
     if kept and kept[-1].does_not_fit is not None:
         raise kept[-1].does_not_fit
-    return session.next()
+    opened = kept[-1].context if kept else None
+    return session.next() if opened is None else opened
 
 
 def _remarks(nexus: Nexus, context: AssembledContext, api: str) -> Iterator[Finding]:

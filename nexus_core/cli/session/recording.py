@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,9 @@ from nexus_core.cli.options import DryRun, Json, Tools, dialect_names, model_opt
 from nexus_core.cli.session.group import Label, LedgerUrl, app, open_session
 from nexus_core.errors import UnknownNameError, UsageError
 from nexus_core.values.request import MODES
+
+if TYPE_CHECKING:
+    from nexus_core.cli.shell import CommandShell
 
 _SPEAKERS = ("user", "assistant")
 
@@ -46,7 +49,7 @@ To = Annotated[
     typer.Option(
         "--to",
         metavar="API",
-        help="With --json: the request to send next, for openai, responses, anthropic, gemini or neutral.",
+        help="With --json: the request to send next, for openai, responses, anthropic, gemini, neutral, or a plugin's.",
         autocompletion=dialect_names,
     ),
 ]
@@ -87,7 +90,7 @@ def record(
     from nexus_core.cli.session.recorded import Options, record_given  # noqa: PLC0415 - other commands do not need it
 
     _require_sense(file, speaker, call, failed=failed)
-    _require_api(to, json=json)
+    _require_api(ctx.obj, to, json=json)
     options = Options(
         label=label,
         file=file,
@@ -118,10 +121,8 @@ def _require_sense(file: str | None, speaker: str, call: str, *, failed: bool) -
         raise UsageError("--error goes with --call", hint="name the call: --call CALL --error")
 
 
-def _require_api(to: str, *, json: bool) -> None:
-    from nexus_core.dialects.finding import dialect  # noqa: PLC0415 - as above
-
+def _require_api(shell: CommandShell, to: str, *, json: bool) -> None:
     if to:
-        dialect(to)
+        shell.dialects().get(to)
         if not json:
             raise UsageError("--to prints the request as a part of JSON", hint="--to API --json")

@@ -40,7 +40,7 @@ def replay(
     """Print what was sent before a reply, byte for byte, from what is kept alone; files may have changed since."""
     from nexus_core.cli.request.shown import print_request, require_dialect  # noqa: PLC0415 - others do not need it
 
-    require_dialect(dialect)
+    require_dialect(ctx.obj, dialect)
     shell: CommandShell = ctx.obj
     with open_nexus(ctx, ledger) as nexus:
         print_request(shell, nexus, nexus.load().settings, nexus.replay(_reply(nexus.ledger, step)), dialect, json=json)

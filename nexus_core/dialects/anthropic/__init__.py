@@ -15,6 +15,7 @@ from nexus_core.dialects.anthropic.request import read_request, write_request
 from nexus_core.dialects.anthropic.writing import write_messages
 from nexus_core.dialects.api_dialect import ApiDialect
 from nexus_core.dialects.rules import ANTHROPIC
+from nexus_core.dialects.tools import read_tools, write_tools
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,4 +46,6 @@ DIALECT: Dialect = ApiDialect(
     read_request=read_request,
     write_request=write_request,
     read_reply=read_reply,
+    read_tools=lambda tools: read_tools(tools, "anthropic"),
+    write_tools=lambda tools: write_tools(tools, "anthropic"),
 )

@@ -18,6 +18,7 @@ from nexus_core.dialects.gemini.reply import read_reply
 from nexus_core.dialects.gemini.request import read_request, write_request
 from nexus_core.dialects.gemini.writing import write_messages
 from nexus_core.dialects.rules import GEMINI
+from nexus_core.dialects.tools import read_tools, write_tools
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,4 +42,6 @@ DIALECT: Dialect = ApiDialect(
     read_request=read_request,
     write_request=write_request,
     read_reply=read_reply,
+    read_tools=lambda tools: read_tools(tools, "gemini"),
+    write_tools=lambda tools: write_tools(tools, "gemini"),
 )

@@ -16,6 +16,7 @@ from nexus_core.dialects.openai.reply import read_reply
 from nexus_core.dialects.openai.request import read_request, write_request
 from nexus_core.dialects.openai.writing import write_messages
 from nexus_core.dialects.rules import OPENAI
+from nexus_core.dialects.tools import read_tools, write_tools
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,4 +50,6 @@ DIALECT: Dialect = ApiDialect(
     read_request=read_request,
     write_request=write_request,
     read_reply=read_reply,
+    read_tools=lambda tools: read_tools(tools, "openai"),
+    write_tools=lambda tools: write_tools(tools, "openai"),
 )

@@ -17,6 +17,7 @@ from nexus_core.dialects.responses.reply import read_reply
 from nexus_core.dialects.responses.request import read_request, write_request
 from nexus_core.dialects.responses.writing import write_items
 from nexus_core.dialects.rules import RESPONSES
+from nexus_core.dialects.tools import read_tools, write_tools
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,4 +45,6 @@ DIALECT: Dialect = ApiDialect(
     read_request=read_request,
     write_request=write_request,
     read_reply=read_reply,
+    read_tools=lambda tools: read_tools(tools, "responses"),
+    write_tools=lambda tools: write_tools(tools, "responses"),
 )

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from nexus_core.dialects.finding import BUILT_IN
 from nexus_core.dialects.transcripts.transcript import Line, Note, Report
 
 if TYPE_CHECKING:
+    from nexus_core.dialects.finding import Dialects
     from nexus_core.dialects.transcripts.transcript import Outcome
 
 
@@ -16,11 +18,13 @@ class Account:
 
     Attributes:
         name: The file, for errors.
+        dialects: The shapes that messages may be in.
         lines: How many lines there are.
     """
 
-    def __init__(self, name: str = "") -> None:
+    def __init__(self, name: str = "", dialects: Dialects = BUILT_IN) -> None:
         self.name = name
+        self.dialects = dialects
         self.lines = 0
         self._outcomes: dict[Outcome, list[int]] = defaultdict(list)
         self._notes: list[Note] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.dialects.finding import dialect, recognise
+from nexus_core.dialects.finding import BUILT_IN, NAMES, UNTOLD
 from nexus_core.dialects.requests import read_each
 from nexus_core.dialects.transcripts.document import elements, place
 from nexus_core.dialects.transcripts.lines import objects_in, word_in
@@ -15,10 +15,10 @@ from nexus_core.errors import MessageError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from nexus_core.dialects.finding import Dialects
     from nexus_core.dialects.transcripts.account import Account
     from nexus_core.dialects.transcripts.document import Piece
     from nexus_core.dialects.transcripts.lines import Record
-    from nexus_core.values.api import Dialect
     from nexus_core.values.conversation import Conversation
     from nexus_core.values.message import Message
 
@@ -30,7 +30,7 @@ _PLACE = re.compile(r"(?:messages|contents|input|history)\[(\d+)\](.*)", re.DOTA
 
 def recognises(value: dict[str, Any]) -> bool:
     """Whether a line is surely a message: it says who speaks, or is an item of Responses."""
-    return isinstance(value.get("role"), str) or dialect("responses").recognises(value)
+    return isinstance(value.get("role"), str) or BUILT_IN.get("responses").recognises(value)
 
 
 def is_request(value: Mapping[str, Any]) -> bool:
@@ -40,7 +40,7 @@ def is_request(value: Mapping[str, Any]) -> bool:
 
 def read_lines(records: Sequence[Record], account: Account) -> Transcript:
     """A message on each line; lines that are none are kept as they are."""
-    spoken = [record for record in records if recognises(record.value)]
+    spoken = [record for record in records if recognises(record.value) or account.dialects.offering(record.value)]
     numbers = {record.number for record in spoken}
     for record in records:
         if record.number not in numbers:
@@ -71,7 +71,7 @@ def read_request(text: str, found: Mapping[str, Piece], account: Account) -> Tra
     if key == "history":
         return _read_list(items, lines, account)
     try:
-        conversation = _speaking(key, body).read_request(body)
+        conversation = account.dialects.get(_name_of(key, body, account.dialects)).read_request(body)
     except MessageError as error:
         raise _placed(error, lines, account.name) from None
     return _conversation(conversation, items, lines, account)
@@ -80,7 +80,7 @@ def read_request(text: str, found: Mapping[str, Piece], account: Account) -> Tra
 def _read_list(values: Sequence[Any], lines: Sequence[int], account: Account) -> Transcript:
     values = [_with_call_id(value) for value in values]
     try:
-        speaking = recognise(values)
+        speaking = account.dialects.recognise(values)
         messages = read_each(values, speaking.read, "messages")
     except MessageError as error:
         raise _placed(error, lines, account.name) from None
@@ -135,15 +135,26 @@ def _transcript(
     )
 
 
-def _speaking(key: str, body: Mapping[str, Any]) -> Dialect:
+def _name_of(key: str, body: Mapping[str, Any], dialects: Dialects) -> str:
     if "nexus" in body:
-        return dialect("neutral")
+        return "neutral"
     if key != "messages":
-        return dialect({"contents": "gemini", "input": "responses"}[key])
+        return {"contents": "gemini", "input": "responses"}[key]
+    return name_of_request(body, dialects) or UNTOLD
+
+
+def name_of_request(body: Mapping[str, Any], dialects: Dialects) -> str:
+    """The dialect of a request that has a list of `messages`; "" where nothing tells.
+
+    Raises:
+        MessageError: One of them is no message in any shape.
+    """
+    told = dialects.told(body["messages"])
+    if told and told not in NAMES:
+        return told
+    # Chat has its instructions among the messages.
     defines = any("input_schema" in tool for tool in objects_in(body.get("tools")))
-    if "system" in body or defines:
-        return dialect("anthropic")
-    return recognise(body["messages"])
+    return "anthropic" if "system" in body or defines else told
 
 
 def _placed(error: MessageError, lines: Sequence[int], name: str) -> MessageError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from nexus_core.dialects.finding import BUILT_IN
 from nexus_core.dialects.transcripts import chatgpt, claude, codex, messages, nexus, pi
 from nexus_core.dialects.transcripts.account import Account
 from nexus_core.dialects.transcripts.document import elements, members, parse_document, place
@@ -14,6 +15,7 @@ from nexus_core.errors import MessageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from nexus_core.dialects.finding import Dialects
     from nexus_core.dialects.transcripts.document import Piece
     from nexus_core.dialects.transcripts.transcript import Transcript
 
@@ -30,7 +32,7 @@ _READERS: tuple[tuple[Recognises, Reads], ...] = (
 )
 
 
-def read_transcript(source: str | Iterable[str], name: str = "") -> Transcript:
+def read_transcript(source: str | Iterable[str], name: str = "", dialects: Dialects = BUILT_IN) -> Transcript:
     """Read a conversation that a program wrote down; which program it was, its content tells.
 
     A line that is broken is skipped with a note in the report; so is half a line at the end, as while a session is
@@ -39,6 +41,7 @@ def read_transcript(source: str | Iterable[str], name: str = "") -> Transcript:
     Args:
         source: The text of a file, or its lines.
         name: What to call it in errors.
+        dialects: The shapes that its messages may be in.
 
     Raises:
         MessageError: It is nothing that Nexus understands, or a list of messages with something else in it; names file
@@ -49,10 +52,10 @@ def read_transcript(source: str | Iterable[str], name: str = "") -> Transcript:
     if not written:
         raise MessageError("there is nothing in it", path=name or "transcript", hint=_KNOWN)
     if len(written) == 1 or not _is_whole(written[0]):
-        found = _read_document(lines, written, name)
+        found = _read_document(lines, written, Account(name, dialects))
         if found:
             return found
-    return _read_lines(lines, name)
+    return _read_lines(lines, Account(name, dialects))
 
 
 def is_session_line(value: dict[str, Any]) -> bool:
@@ -66,32 +69,32 @@ def _split(text: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
-def _read_lines(lines: Sequence[str], name: str) -> Transcript:
-    account = Account(name)
+def _read_lines(lines: Sequence[str], account: Account) -> Transcript:
     records = read_records(lines, account)
     for record in records:
         for recognises, read in _READERS:
             if recognises(record.value):
                 return read(records, account)
+    if any(account.dialects.offering(record.value) for record in records):
+        return messages.read_lines(records, account)
     first = records[0].number if records else 1
-    raise MessageError("not a transcript that Nexus knows", path=place(name, first), hint=_KNOWN)
+    raise MessageError("not a transcript that Nexus knows", path=place(account.name, first), hint=_KNOWN)
 
 
-def _read_document(lines: Sequence[str], written: Sequence[str], name: str) -> Transcript | None:
+def _read_document(lines: Sequence[str], written: Sequence[str], account: Account) -> Transcript | None:
     """A single JSON document; None where it is none, but most lines are."""
     separator = "" if lines[0].endswith("\n") else "\n"
     text = separator.join(lines)
     try:
-        value = parse_document(text, name)
+        value = parse_document(text, account.name)
     except MessageError:
         if 2 * sum(map(_is_whole, written)) >= len(written):
             return None
         raise
-    account = Account(name)
     if isinstance(value, list):
         return _read_listed(text, value, account)
     if not isinstance(value, dict):
-        raise MessageError("not a transcript that Nexus knows", path=place(name, 1), hint=_KNOWN)
+        raise MessageError("not a transcript that Nexus knows", path=place(account.name, 1), hint=_KNOWN)
     return _read_object(text, value, account, None)
 
 

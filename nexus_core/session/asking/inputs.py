@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from nexus_core.dialects.fields import at, named
-from nexus_core.dialects.finding import recognise
 from nexus_core.dialects.neutral.json_form import decode, encode
 from nexus_core.dialects.plain import plain
 from nexus_core.errors import MessageError, UnknownNameError, UsageError
@@ -18,6 +17,7 @@ from nexus_core.values.message import Message
 from nexus_core.values.parts import Part, Text
 
 if TYPE_CHECKING:
+    from nexus_core.dialects.finding import Dialects
     from nexus_core.values.parts import JSON
 
 _PARTS = get_args(Part)
@@ -39,8 +39,13 @@ class Said(NamedTuple):
     event: JSON
 
 
-def read_input(said: object, event: Mapping[str, Any]) -> Said:
+def read_input(said: object, event: Mapping[str, Any], dialects: Dialects) -> Said:
     """A message: text, parts, a `Message`, or a user's message in the shape of any API.
+
+    Args:
+        said: The message.
+        event: What is told about the occasion.
+        dialects: The shapes that there are.
 
     Raises:
         MessageError: It is none of these, not the user's, or empty.
@@ -49,7 +54,7 @@ def read_input(said: object, event: Mapping[str, Any]) -> Said:
     """
     told = read_event(event)
     with at("message"):
-        message = as_kept(_message(said))
+        message = as_kept(_message(said, dialects))
     if message.role != "user" or message.tool_results or message.tool_calls:
         raise MessageError(
             f"what is asked must be the user's words, not a message of the {message.role}",
@@ -101,7 +106,7 @@ def _is_empty(message: Message) -> bool:
     return all(isinstance(part, Text) and not part.text.strip() for part in message.parts)
 
 
-def _message(said: object) -> Message:
+def _message(said: object, dialects: Dialects) -> Message:
     if isinstance(said, Message):
         return said
     if isinstance(said, str):
@@ -113,7 +118,7 @@ def _message(said: object) -> Message:
     if isinstance(said, list | tuple) and (content := _content_of(said)):
         said = {"role": "user", content: said}
     if isinstance(said, Mapping) or hasattr(said, "model_fields_set"):
-        return recognise([said]).read(said)
+        return dialects.recognise([said]).read(said)
     hint = "give text, parts (Text, Image, File of nexus_core.context, or those of an API), or a message of an API"
     raise MessageError(f"expected a message, not {named(said)}", hint=hint)
 

@@ -70,5 +70,5 @@ def make_call(place: Place, settings: Settings, window: Window, made_of: Ingredi
         weigh=window.scales.weigh,
         measure=window.scales.measure,
         placements=partial(place_all, pieces),
-        writer=LaterWriter(window.model, partial(place.model, settings=settings), settings),
+        writer=LaterWriter(window.model, partial(place.model, settings=settings), settings, place.dialects),
     )

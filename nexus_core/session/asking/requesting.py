@@ -14,6 +14,7 @@ from nexus_core.values.request import DEFAULT_MODE, Request
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from nexus_core.dialects.finding import Dialects
     from nexus_core.session.asking.inputs import Said
     from nexus_core.session.options import Options
 
@@ -28,7 +29,7 @@ class RequestFields(Circumstances, Occasion, total=False):
     message: object
 
 
-def with_fields(request: Request, /, **given: Unpack[RequestFields]) -> Request:
+def with_fields(request: Request, dialects: Dialects, /, **given: Unpack[RequestFields]) -> Request:
     """A request with what the caller says; a message and tools in the shape of any API.
 
     Raises:
@@ -43,7 +44,7 @@ def with_fields(request: Request, /, **given: Unpack[RequestFields]) -> Request:
     values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     event: dict[str, Any] = {name: values.pop(name) for name in EVENT if name in values}
     message, session = values.pop("message", None), read_text(values.pop("session", ""), "session")
-    read = {name: value for name, value in options(**values)._asdict().items() if value is not None}
+    read = {name: value for name, value in options(dialects, **values)._asdict().items() if value is not None}
     if read.get("skills") == ALL:
         del read["skills"]
         if session:
@@ -52,20 +53,21 @@ def with_fields(request: Request, /, **given: Unpack[RequestFields]) -> Request:
     if "tools" in read:
         from nexus_core.assembly.tools import read_tools  # noqa: PLC0415 - only for those who give any
 
-        read["tools"] = read_tools(read["tools"], "")
+        read["tools"] = read_tools(read["tools"], "", dialects)
     if message is not None or event:
         from nexus_core.session.asking.inputs import read_event, read_input  # noqa: PLC0415 - only for what is said
 
-        said = read_input(message, event) if message is not None else None
+        said = read_input(message, event, dialects) if message is not None else None
         message = None if said is None else said.message
         event = read_event(event) if said is None else dict(said.event)
     lists: dict[str, Any] = {name: tuple(event.pop(name, [])) for name in ("platform_actions", "attachments")}
     return replace(request, **read, **event, **lists, session=session, message=message)
 
 
-def options_of(request: Request) -> Options:
+def options_of(request: Request, dialects: Dialects) -> Options:
     """What a request says about the session."""
     return options(
+        dialects,
         model=request.model or None,
         tools=request.tools,
         role=request.role or None,
@@ -77,10 +79,11 @@ def options_of(request: Request) -> Options:
     )
 
 
-def event_of(request: Request) -> Said | None:
+def event_of(request: Request, dialects: Dialects) -> Said | None:
     """What a request says that is to be answered; None where it says nothing."""
     if request.message is None:
         return None
     from nexus_core.session.asking.inputs import read_input  # noqa: PLC0415 - as above
 
-    return read_input(request.message, {name: getattr(request, name) for name in EVENT if getattr(request, name)})
+    told = {name: getattr(request, name) for name in EVENT if getattr(request, name)}
+    return read_input(request.message, told, dialects)

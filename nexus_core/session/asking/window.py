@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from nexus_core.assembly.calibration import calibration_of
 from nexus_core.assembly.fitting import Fitting
 from nexus_core.assembly.named_windows import window_of
-from nexus_core.dialects.rules import request_limit
 from nexus_core.dialects.sizes import measure_options
 from nexus_core.history.allowance import RESERVE, RESERVED_SHARE
 from nexus_core.session.place import number
@@ -46,7 +45,7 @@ class Window:
         self.scales = place.scales(model, settings)
         self.truncation = place.truncation(settings)
         calibration, limit = calibration_of(state.ratios, model), window_of(state.windows, model, self.model.window)
-        largest = request_limit(self.model)
+        largest = place.dialects.request_limit(self.model)
         size = window_of(state.request_bytes, model, largest)
         findings = (
             place.unknown_model(model, settings),

@@ -8,7 +8,6 @@ from nexus_core.assembly.calibration import learn
 from nexus_core.assembly.named_windows import name_window
 from nexus_core.compaction.options import compaction_options
 from nexus_core.compaction.overflow import read_overflow
-from nexus_core.dialects.rules import request_limit
 from nexus_core.errors import BudgetError, ConflictError, PluginError, SummaryError
 from nexus_core.history.allowance import RESERVED_SHARE
 from nexus_core.session.compacting.braking import compactions_since_reply, why_not_again
@@ -19,6 +18,7 @@ from nexus_core.values.ledger import NewStep
 
 if TYPE_CHECKING:
     from nexus_core.compaction.overflow import Overflow
+    from nexus_core.dialects.finding import Dialects
     from nexus_core.session.asking.planning import Plan
     from nexus_core.session.drivers import Work
     from nexus_core.session.steps.state import State
@@ -49,7 +49,7 @@ def recover(thread: Thread, last: LastCall, error: BaseException) -> Work[None]:
     if stop:
         raise noted(error, stop)
     taken = yield from wait(last.taken, state)
-    occasion = _occasion(state, plan, overflow, taken)
+    occasion = _occasion(state, plan, overflow, taken, thread.place.dialects)
     try:
         if "request_bytes" in occasion.learnt and _has_older_media(plan):
             # They are told in words from now on, and nothing has to be summarised.
@@ -83,7 +83,7 @@ def _has_older_media(plan: Plan) -> bool:
     return any(plan.window.scales.hide(each) is not each for each in sent if not (each.is_input and each.turn == turn))
 
 
-def _occasion(state: State, plan: Plan, overflow: Overflow, taken: TokenBudget | None) -> Occasion:
+def _occasion(state: State, plan: Plan, overflow: Overflow, taken: TokenBudget | None, dialects: Dialects) -> Occasion:
     """How short it must become, as far as the provider says."""
     window, model, sent = plan.window, plan.call.request.model, None if taken is None else taken.total
     most = _available(window.allowance, overflow)
@@ -95,7 +95,7 @@ def _occasion(state: State, plan: Plan, overflow: Overflow, taken: TokenBudget |
     if windows is not None:
         learnt["windows"] = {name: list(each) for name, each in windows.items()}
     if taken is not None and overflow.is_size:
-        sizes = name_window(state.request_bytes, model, taken.bytes - 1, request_limit(window.model))
+        sizes = name_window(state.request_bytes, model, taken.bytes - 1, dialects.request_limit(window.model))
         learnt |= {} if sizes is None else {"request_bytes": {name: list(each) for name, each in sizes.items()}}
     if sent:
         most = min(most, int(sent * SHORTER))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.dialects.finding import dialect
 from nexus_core.history.mending.steps import mend
 from nexus_core.session.steps.projecting import project
 from nexus_core.session.steps.weighing import Weightless
@@ -13,6 +12,7 @@ from nexus_core.values.conversation import Conversation
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nexus_core.dialects.finding import Dialects
     from nexus_core.values.ledger import Ledger
     from nexus_core.values.message import Message
 
@@ -22,12 +22,12 @@ def everything_said(ledger: Ledger, tip: str | None) -> tuple[Message, ...]:
     return () if tip is None else tuple(sent.message for sent in project(ledger.thread(tip), Weightless()))
 
 
-def write_messages(messages: Sequence[Message], api: str) -> list[Any] | dict[str, Any]:
+def write_messages(messages: Sequence[Message], api: str, dialects: Dialects) -> list[Any] | dict[str, Any]:
     """Messages as an API's own list, with nothing in it that the API would refuse.
 
     Where they begin with instructions, which the API takes only beside the list, it is a request that has both.
     """
-    speaking = dialect(api)
+    speaking = dialects.get(api)
     mended = [message for _, message in mend(messages, speaking.rules).messages]
     if speaking.rules.system == "field" and mended and mended[0].role == "system":
         return speaking.write_request(Conversation(messages=tuple(mended), extra={"_body": True}))  # as REST takes it

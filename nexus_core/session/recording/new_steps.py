@@ -27,7 +27,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.dialects.fields import at
-from nexus_core.dialects.finding import read_messages, recognise
+from nexus_core.dialects.finding import read_messages
 from nexus_core.dialects.neutral.json_form import encode
 from nexus_core.dialects.plain import plain
 from nexus_core.errors import MessageError, TurnError
@@ -44,6 +44,7 @@ from nexus_core.values.parts import ToolResult
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from nexus_core.dialects.finding import Dialects
     from nexus_core.session.asking.inputs import Said
     from nexus_core.session.recording.results import Brought
     from nexus_core.session.steps.recorded import CallKey
@@ -143,15 +144,18 @@ def interrupted_step(turn: Turn) -> NewStep:
     return NewStep(kind="interrupted", closes=True, messages=messages, data=data)
 
 
-def agent_step(turn: Turn | None, result: AgentResult, newest: Iterable[Step] = ()) -> NewStep | Known:
+def agent_step(
+    turn: Turn | None, result: AgentResult, dialects: Dialects, newest: Iterable[Step] = ()
+) -> NewStep | Known:
     """The step of a whole turn, or of the rest of one that is open; the one there is, if it was recorded before.
 
     Args:
         turn: The turn at the end of the thread, open or not.
         result: What the agent brings back.
+        dialects: The shapes that its messages may be in.
         newest: The steps among which one with an id is looked for; without an id, only the turn's own.
     """
-    speaking = recognise(result.messages)
+    speaking = dialects.recognise(result.messages)
     messages = read_messages(speaking, result.messages)
     reply = Reply(messages=messages, stop_reason=result.stop_reason, usage=result.usage, id=result.id)
     digest = digest_of(reply)

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from nexus_core.dialects.fields import named, shown
-from nexus_core.dialects.finding import dialect, recognise
+from nexus_core.dialects.finding import BUILT_IN
 from nexus_core.errors import MessageError
 from nexus_core.values.conversation import Reply
 from nexus_core.values.message import Message
 
+if TYPE_CHECKING:
+    from nexus_core.dialects.finding import Dialects
+    from nexus_core.values.api import Dialect
+
+_OUTPUT = "output"
 _FIELDS = {
     "nexus": "neutral",
     "choices": "openai",
@@ -19,7 +25,7 @@ _FIELDS = {
     "prompt_feedback": "gemini",
     "usageMetadata": "gemini",
     "usage_metadata": "gemini",
-    "output": "responses",
+    _OUTPUT: "responses",
     "stop_reason": "anthropic",
 }
 """What only one API has in its replies and in the pieces of a stream; the first that is there decides."""
@@ -42,7 +48,7 @@ _EVENTS = {"response.": "responses", "message_": "anthropic", "content_block_": 
 """How the types of the events of a stream begin."""
 
 
-def read_reply(given: object) -> Reply:
+def read_reply(given: object, dialects: Dialects) -> Reply:
     """A model's answer: a dict, an object of an SDK, the list of a stream's pieces, its message alone, or a `Reply`.
 
     Raises:
@@ -51,13 +57,19 @@ def read_reply(given: object) -> Reply:
     if isinstance(given, Reply):
         return given
     if _is_message(given):
-        message = recognise([given]).read(given)
-        return Reply(messages=(message,), stop="tools" if message.tool_calls else "end", api=message.api)
-    name = _name_of(given)
-    if not name:
-        _refuse_error(given)
+        return _said(dialects.recognise([given]).read(given))
+    if name := _name_of(given):
+        return dialects.get(name).read_reply(given)
+    _refuse_error(given)
+    speaking = _offering(given, dialects)
+    if speaking is None:
         raise _unknown(given)
-    return dialect(name).read_reply(given)
+    return _read_offered(given, speaking)
+
+
+def is_told(given: object) -> bool:
+    """Whether it is surely what a model answered, in a shape that is built in."""
+    return isinstance(given, Reply) or _is_message(given) or bool(_name_of(given))
 
 
 def endless() -> MessageError:
@@ -69,6 +81,31 @@ def endless() -> MessageError:
         command="send the request again; --interrupted keeps what came and ends the turn; "
         '{"reply": …, "interrupted": false} takes it for the whole reply, where a server never says',
     )
+
+
+def _said(message: Message) -> Reply:
+    """What a model said, without anything about the call."""
+    return Reply(messages=(message,), stop="tools" if message.tool_calls else "end", api=message.api)
+
+
+def _offering(given: object, dialects: Dialects) -> Dialect | None:
+    """The plugin's dialect in which something is written; of a stream, its first piece that says so."""
+    pieces = given if isinstance(given, list | tuple) else (given,)
+    return next((found for each in pieces if (found := dialects.offering(each))), None)
+
+
+def _read_offered(given: object, speaking: Dialect) -> Reply:
+    """A reply in the shape of a plugin's dialect, or its message alone: only the dialect itself knows which."""
+    try:
+        return speaking.read_reply(given)
+    except MessageError as error:
+        try:
+            message = speaking.read(given)
+        except MessageError:
+            raise error from None
+        if message.role != "assistant":
+            raise _unknown({"role": message.role}) from None
+        return _said(message)
 
 
 def _is_message(given: object) -> bool:
@@ -122,6 +159,7 @@ def _nearest(seen: Iterable[str]) -> str:
 
 
 def _name_of(given: object) -> str:
+    """The built-in dialect that a reply, or the pieces of a stream, is written in; "" for none."""
     if isinstance(given, list | tuple):
         return next(filter(None, map(_name_of_one, given)), "")
     return _name_of_one(given)
@@ -133,14 +171,14 @@ def _name_of_one(given: object) -> str:
     if not hasattr(given, "model_fields_set"):
         return ""
     try:
-        return recognise([given]).name
+        return BUILT_IN.recognise([given]).name
     except MessageError:  # an object of no SDK that is known; it may still have the fields of one
         return next((name for field, name in _FIELDS.items() if hasattr(given, field)), "")
 
 
 def _name_of_dict(given: Mapping[object, object]) -> str:
     found = next((name for field, name in _FIELDS.items() if field in given), "")
-    if found:
+    if found and not (found == "responses" and isinstance(given[_OUTPUT], Mapping)):  # which is a list
         return found
     kind = given.get("type")
     if isinstance(kind, str):

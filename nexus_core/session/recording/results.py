@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.dialects.finding import recognise
 from nexus_core.dialects.responses.calls import OUTPUTS
 from nexus_core.errors import MessageError, TurnError
 from nexus_core.history.waiting import WaitingCalls
+from nexus_core.session.recording.replies import is_told
 from nexus_core.session.steps.recorded import CallKey, CallResult
 from nexus_core.values.message import Message
 from nexus_core.values.parts import ToolResult
 
 if TYPE_CHECKING:
+    from nexus_core.dialects.finding import Dialects
     from nexus_core.session.steps.turns import Turn
     from nexus_core.values.parts import ToolCall
 
@@ -40,27 +41,39 @@ class Brought(NamedTuple):
         return self.message.tool_results[0]
 
 
-def read_results(given: object) -> tuple[Brought, ...] | None:
+def read_results(given: object, dialects: Dialects) -> tuple[Brought, ...] | None:
     """Results, each in a message of its own; None for something that is no result.
 
     Raises:
         MessageError: A message brings results and something else.
     """
     if isinstance(given, list) and given:
-        each = [_read_message(item) for item in given]
+        each = [_read_message(item, dialects) for item in given]
         found = [results for results in each if results is not None]
         return tuple(brought for results in found for brought in results) if len(found) == len(each) else None
-    return _read_message(given)
+    return _read_message(given, dialects)
 
 
-def _read_message(given: object) -> tuple[Brought, ...] | None:
+def _read_message(given: object, dialects: Dialects) -> tuple[Brought, ...] | None:
     if isinstance(given, CallResult):
         return (Brought(given.key, Message("tool", (given.result,))),)
     if isinstance(given, ToolResult):
         return (Brought(None, Message("tool", (given,))),)
     if isinstance(given, Message) or _brings_results(given):
-        return _split(recognise([given]).read(given))
-    return None
+        return _split(dialects.recognise([given]).read(given))
+    return None if is_told(given) else _read_offered(given, dialects)
+
+
+def _read_offered(given: object, dialects: Dialects) -> tuple[Brought, ...] | None:
+    """Results in the shape of a plugin's dialect, in which a reply may be just as well."""
+    speaking = dialects.offering(given)
+    if speaking is None:
+        return None
+    try:
+        message = speaking.read(given)
+    except MessageError:
+        return None
+    return _split(message)
 
 
 def match(turn: Turn, brought: tuple[Brought, ...]) -> list[tuple[CallKey, Brought]]:

@@ -42,10 +42,11 @@ class Deciding:
         if isinstance(given, AgentResult):
             result = read_agent_result(given)
             return lambda state: self._agent(state, result)
-        brought = read_results(given)
+        dialects = self._thread.place.dialects
+        brought = read_results(given, dialects)
         if brought is not None:
             return lambda state: result_step(state.turn, brought)
-        reply = read_reply(given)
+        reply = read_reply(given, dialects)
         if reply.stop == "broken" and interrupted is None:
             raise endless()
 
@@ -75,7 +76,7 @@ class Deciding:
 
     def _agent(self, state: State, given: AgentResult) -> NewStep | Known:
         newest = self._thread.newest(state) if given.id else ()
-        decided = agent_step(state.turn, given, newest)
+        decided = agent_step(state.turn, given, self._thread.place.dialects, newest)
         if isinstance(decided, NewStep) and decided.kind == "turn":
             ensure_in_use(state)
         return decided

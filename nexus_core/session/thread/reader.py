@@ -178,7 +178,7 @@ class ThreadReader:
             return (self.place.epochs.read(state.epoch).given or ()) if state.epoch else ()
         api = self.place.model(self.model(state, settings), settings).api
         if api not in self._known_tools:
-            self._known_tools[api] = read_tools(self.options.tools, api)
+            self._known_tools[api] = read_tools(self.options.tools, api, self.place.dialects)
         return self._known_tools[api]
 
 

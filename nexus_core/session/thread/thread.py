@@ -166,7 +166,7 @@ class Thread(ThreadReader):
         found = self._look(state)
         settings = found[-1][1].settings
         made = {name: value for name, value in {**state.kept, **self.options.said}.items() if name in INHERITED}
-        options = worker_options(orders, self._given_tools(state, settings))
+        options = worker_options(orders, self._given_tools(state, settings), self.place.dialects)
         made["model"] = options.model or self.model(state, settings)
         record = hire(self.place, self.label, state, orders, made)
         return Thread(self.place, record.label, options)

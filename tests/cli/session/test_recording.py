@@ -13,6 +13,7 @@ import pytest
 from nexus_core import Nexus
 from nexus_core.cli.session.given_items import read_items
 from nexus_core.cli.session.items import Answer, Ask, Keep, read_item
+from nexus_core.dialects.finding import BUILT_IN
 from nexus_core.errors import NexusError
 from nexus_core.values.agent_result import AgentResult
 from nexus_core.values.conversation import Reply
@@ -80,7 +81,7 @@ def lines(*items: object) -> str:
     ],
 )
 def test_replies_and_results_are_understood_in_the_shape_of_any_api(given: object, what: str) -> None:
-    item = read_item(given)
+    item = read_item(given, BUILT_IN)
 
     assert isinstance(item, Keep)
     assert item.what == what
@@ -99,7 +100,7 @@ def test_replies_and_results_are_understood_in_the_shape_of_any_api(given: objec
     ],
 )
 def test_a_users_message_is_understood_in_the_shape_of_any_api(given: dict[str, Any]) -> None:
-    item = read_item(given)
+    item = read_item(given, BUILT_IN)
 
     assert isinstance(item, Ask)
     assert isinstance(item.message, Message)
@@ -107,14 +108,14 @@ def test_a_users_message_is_understood_in_the_shape_of_any_api(given: dict[str, 
 
 
 def test_what_is_known_of_the_occasion_goes_with_a_question() -> None:
-    item = read_item({"ask": "Why?", "interrupt": True, "platform": "shell", "attachments": ["a.py"]})
+    item = read_item({"ask": "Why?", "interrupt": True, "platform": "shell", "attachments": ["a.py"]}, BUILT_IN)
 
     assert isinstance(item, Ask)
     assert (item.interrupt, item.event) == (True, {"platform": "shell", "attachments": ["a.py"]})
 
 
 def test_a_reply_that_was_cut_off_says_so() -> None:
-    item = read_item({"reply": says("x"), "interrupted": True})
+    item = read_item({"reply": says("x"), "interrupted": True}, BUILT_IN)
 
     assert isinstance(item, Keep)
     assert (item.what, item.interrupted) == ("reply", True)
@@ -124,11 +125,11 @@ def test_a_reply_that_was_cut_off_says_so() -> None:
     ("result", "text"), [("x", "x"), ({"a": [1, "é"]}, '{"a": [1, "é"]}'), (None, "null"), ("", "")]
 )
 def test_the_result_of_a_call_is_words_or_json(result: object, text: str) -> None:
-    assert read_item({"call": "t1", "result": result, "is_error": True}) == Answer("t1", text, is_error=True)
+    assert read_item({"call": "t1", "result": result, "is_error": True}, BUILT_IN) == Answer("t1", text, is_error=True)
 
 
 def test_an_agents_result_has_its_fields() -> None:
-    item = read_item({"messages": [USER], "usage": {"input_tokens": 3}, "stop_reason": "end", "id": "run 1"})
+    item = read_item({"messages": [USER], "usage": {"input_tokens": 3}, "stop_reason": "end", "id": "run 1"}, BUILT_IN)
 
     assert isinstance(item, Keep)
     assert isinstance(item.given, AgentResult)
@@ -169,7 +170,7 @@ def test_an_agents_result_has_its_fields() -> None:
 )
 def test_what_is_not_understood_is_said(given: object, what: str) -> None:
     with pytest.raises(NexusError, match=re.escape(what)):
-        read_item(given)
+        read_item(given, BUILT_IN)
 
 
 # ---- a loop ---------------------------------------------------------------------------------------------------------
@@ -520,7 +521,7 @@ def test_a_person_reads_what_was_recorded_and_what_is_waited_for(cli: Cli, work:
 def test_a_file_of_one_thing_over_many_lines(work: Path) -> None:
     (work / "reply.json").write_text(json.dumps(says("x"), indent=2))
 
-    (given,) = read_items(work, "reply.json")
+    (given,) = read_items(work, "reply.json", BUILT_IN)
 
     assert isinstance(given.item, Keep)
     assert isinstance(given.item.given, Reply)

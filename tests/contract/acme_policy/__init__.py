@@ -23,9 +23,11 @@ from nexus_core.plugin import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nexus_core import Request
+    from nexus_core import AssembledContext, Request, Usage
     from nexus_core.plugin import InitScope, Loaded
 
+COSTS: dict[str, dict[str, int]] = {}
+"""By session, how often a model was asked and what that cost."""
 TEXT = "POLICY.md"
 SETTINGS = "policy.toml"
 
@@ -104,6 +106,23 @@ def _as_memo(sections: Sequence[Section]) -> str:
 def _as_said(request: Request, sections: Sequence[Section], now: int) -> Message:  # noqa: ARG001 - a memo has no clock
     lines = [section.text for section in sections if section.text]
     return Message("user", "\n".join([*lines, request.message.content if request.message else ""]))
+
+
+@hookimpl
+def nexus_assembled(context: AssembledContext) -> None:
+    _count(context.session_label, calls=1)
+
+
+@hookimpl
+def nexus_recorded(session: str, usage: Usage | None) -> None:
+    if usage is not None:
+        _count(session, tokens=usage.total_tokens)
+
+
+def _count(session: str, **more: int) -> None:
+    costs = COSTS.setdefault(session, {"calls": 0, "tokens": 0})
+    for name, number in more.items():
+        costs[name] += number
 
 
 @hookimpl

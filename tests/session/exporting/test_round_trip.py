@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nexus_core.dialects.finding import BUILT_IN
 from nexus_core.errors import ExistsError, LedgerError
 from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.history.ledger.memory import MemoryLedger
@@ -300,7 +301,7 @@ def test_only_what_was_said_is_written_for_an_api(ledger: MemoryLedger, open_nex
     session = open_nexus().session("claude-bakery-1")
 
     for api in ("openai", "responses", "anthropic", "gemini", "neutral"):
-        listed = write_messages(session.messages, api)
+        listed = write_messages(session.messages, api, BUILT_IN)
         assert isinstance(listed, list)
         assert "Summary: the user wants the rye loaf" in json.dumps(listed[0])
 
@@ -308,15 +309,15 @@ def test_only_what_was_said_is_written_for_an_api(ledger: MemoryLedger, open_nex
 def test_instructions_stay_instructions_where_they_stand_beside_the_messages() -> None:
     said = [Message("system", "Be brief."), Message("user", "Hi"), Message("assistant", "Hello.")]
 
-    assert write_messages(said, "anthropic") == {
+    assert write_messages(said, "anthropic", BUILT_IN) == {
         "system": "Be brief.",
         "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}],
     }
-    gemini = write_messages(said, "gemini")
+    gemini = write_messages(said, "gemini", BUILT_IN)
     assert isinstance(gemini, dict)
     assert gemini["systemInstruction"] == {"parts": [{"text": "Be brief."}]}
     assert "Be brief." not in json.dumps(gemini["contents"])
-    listed = write_messages(said, "openai")
+    listed = write_messages(said, "openai", BUILT_IN)
     assert isinstance(listed, list)
     assert listed[0] == {"role": "system", "content": "Be brief."}
 

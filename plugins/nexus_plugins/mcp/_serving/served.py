@@ -6,7 +6,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core import UnknownNameError, UsageError, check
-from nexus_core.plugin import cut_around, explain, find_named, open_counter, redact_json, search_session, words_said
+from nexus_core.plugin import (
+    cut_around,
+    explain,
+    find_named,
+    open_counter,
+    plain_mapping,
+    redact_json,
+    search_session,
+    words_said,
+)
 from nexus_plugins.mcp._serving.sessions import MOST_SESSIONS, list_sessions
 
 if TYPE_CHECKING:
@@ -44,9 +53,9 @@ class Served(NamedTuple):
 
 def _assemble_context(nexus: Nexus, given: Mapping[str, Any]) -> object:
     fields = {name: given[name] for name in ("message", "session", "model", "role") if given.get(name)}
-    context = nexus.assemble(nexus.request(**fields))
+    context = nexus.assemble(nexus.request(**fields), announce=False)
     api = given.get("api") or "openai"
-    request = redact_json(context.to(api))
+    request = redact_json(plain_mapping(context.to(api)))  # an SDK may take bytes
     return {"request": request, "tokens": context.token_budget.total, "window": context.token_budget.limit}
 
 
@@ -83,13 +92,13 @@ def _count_tokens(nexus: Nexus, given: Mapping[str, Any]) -> object:
     return {"model": model, "counter": counter.name, "exact": counter.exact, **counter.measure(given["text"])._asdict()}
 
 
-def _check_messages(_nexus: Nexus, given: Mapping[str, Any]) -> object:
-    found = check(given["messages"], given.get("api") or None)
+def _check_messages(nexus: Nexus, given: Mapping[str, Any]) -> object:
+    found = check(given["messages"], given.get("api") or None, host=nexus.host)
     return {"findings": [{"code": each.code, "message": each.message, "index": each.index} for each in found]}
 
 
 _TEXT = {"type": "string"}
-_API = {"type": "string", "enum": ["openai", "responses", "anthropic", "gemini", "neutral"]}
+_API = {"type": "string", "description": "openai, responses, anthropic, gemini, neutral, or what a plugin offers."}
 _LIMIT = {"type": "integer", "minimum": 1, "maximum": MOST_STEPS}
 _SESSION = {"type": "string", "description": "The session's name; list_sessions lists them."}
 
