@@ -98,8 +98,9 @@ def cli(
     nexus_home: Path,  # noqa: ARG001 - the home must be in place
     work: Path,
 ) -> Cli:
-    """Run `nexus` in this process, in an empty directory."""
+    """Run `nexus` in this process, in an empty directory, however wide the terminal is that the tests were started in."""
     monkeypatch.chdir(work)
+    monkeypatch.delenv("COLUMNS", raising=False)
 
     def call(*arguments: str) -> Outcome:
         capsys.readouterr()
