@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
     from nexus_core.values.ledger import Ledger, NewStep, SessionRecord, Step
     from nexus_core.values.loaded import Loaded
+    from nexus_core.values.message import Role as Role  # noqa: PLC0414 - some words, and not a value
     from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
     from nexus_core.values.parts import Part as Part  # noqa: PLC0414 - any of these, and not a value
     from nexus_core.values.parts import ResultPart as ResultPart  # noqa: PLC0414 - as above
@@ -149,6 +150,7 @@ _HOMES = {
     "Renderer": "values.rendering",
     "Reply": "values.conversation",
     "ResultPart": "values.parts",
+    "Role": "values.message",
     "Salvaged": "history.ledger.rows",
     "SessionRecord": "values.ledger",
     "SessionRow": "history.ledger.rows",

@@ -98,7 +98,7 @@ def cli(
     nexus_home: Path,  # noqa: ARG001 - the home must be in place
     work: Path,
 ) -> Cli:
-    """Run `nexus` in this process, in an empty directory, however wide the terminal is that the tests were started in."""
+    """Run `nexus` in this process, in an empty directory, however wide the terminal of the tests is."""
     monkeypatch.chdir(work)
     monkeypatch.delenv("COLUMNS", raising=False)
 

@@ -26,7 +26,7 @@ def test_the_list_has_a_row_for_every_plugin(cli: Cli, install_plugin: InstallPl
 
     rows = [line.split() for line in cli("plugins", "list").out.splitlines()]
 
-    assert rows[1][:5] == ["compaction", "active", "nexus-core", "0.1.0", "(bundled)"]
+    assert rows[1][:5] == ["bedrock", "active", "nexus-core", "0.1.0", "(bundled)"]
     assert rows[-1] == ["git", "active", "nexus-git", "2.1", "nexus_static_sections"]
 
 

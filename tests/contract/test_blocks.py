@@ -52,6 +52,9 @@ disable_error_code = union-attr, var-annotated, call-overload
 [mypy-boto3.*]
 # It brings no types.
 ignore_missing_imports = true
+[mypy-acme]
+# A module that the page has its reader write.
+ignore_missing_imports = true
 """
 
 

@@ -23,6 +23,7 @@ WHY = {"from": "caller", "words": ["WHY"]}
 BECAUSE = {"from": "office", "words": ["BECAUSE"]}
 UNSURE = {"role": "user", "content": "hello"}
 BLOCKS = {"role": "user", "content": [{"type": "text", "text": "hello"}]}
+NAMED = {"role": "user", "content": "hello", "name": "ada"}
 CHAT = {"role": "tool", "tool_call_id": "c", "content": "x"}
 
 INSTALLED = """
@@ -63,7 +64,7 @@ def test_the_public_function_knows_nothing_of_the_plugins_of_a_nexus(nexus: Nexu
         dialect(NAME)
 
 
-@pytest.mark.parametrize("items", [[WHY], [UNSURE, WHY], [BLOCKS, WHY]])
+@pytest.mark.parametrize("items", [[WHY], [UNSURE, WHY], [BLOCKS, WHY], [NAMED, WHY]])
 def test_a_list_is_recognised_by_an_element_of_a_plugins_dialect(nexus: Nexus, items: list[object]) -> None:
     assert nexus.dialects.recognise(items).name == NAME
 
@@ -97,7 +98,7 @@ def test_one_that_cannot_tell_is_blamed_and_recognises_nothing() -> None:
         raise KeyError("from")
 
     with Nexus(layers=False, plugins=[Offering(like(recognises=fail))], report=problems.append, strict=False) as nexus:
-        told = nexus.dialects.told([BLOCKS])
+        told = nexus.dialects.told([NAMED])
 
     assert told == ""
     assert "recognises of its dialect 'telegraph' raised KeyError: 'from'" in str(problems[0])

@@ -170,7 +170,8 @@ def test_plugins_are_not_asked_for_what_is_built_in() -> None:
 
     with Nexus(layers=False, plugins=[Unasked()], strict=True) as nexus:
         names = [nexus.dialects.get(name).name for name in NAMES]
-        told = nexus.dialects.recognise([{"role": "user", "content": "Why?"}]).name
+        texts = [{"role": "user", "content": [{"type": "text", "text": "Why?"}]}]
+        told = nexus.dialects.recognise([{"role": "user", "content": "Why?"}, *texts]).name
 
     assert (tuple(names), told) == (NAMES, "openai")
 

@@ -30,7 +30,9 @@ def test_an_editable_installation_finds_the_defaults_of_the_checkout(
     assert defaults.strip() in prompt
 
 
-def test_bundled_plugins_are_active_in_an_editable_installation(editable: Environment, bundled_statuses: dict[str, str]) -> None:
+def test_bundled_plugins_are_active_in_an_editable_installation(
+    editable: Environment, bundled_statuses: dict[str, str]
+) -> None:
     rows = editable.plugins()
 
     assert {name: row["status"] for name, row in rows.items()} == bundled_statuses

@@ -72,7 +72,9 @@ def test_the_example_plugin_passes_its_own_tests(hello: Environment, hello_proje
 
 
 @pytest.mark.acceptance("A-02")
-def test_bundled_plugins_are_those_of_the_entry_points_and_active(hello: Environment, bundled_statuses: dict[str, str]) -> None:
+def test_bundled_plugins_are_those_of_the_entry_points_and_active(
+    hello: Environment, bundled_statuses: dict[str, str]
+) -> None:
     rows = hello.plugins().values()
 
     assert {row["name"]: row["status"] for row in rows if row["bundled"]} == bundled_statuses

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from nexus_core.dialects.fields import named, shown
 from nexus_core.dialects.finding import BUILT_IN
@@ -142,8 +142,15 @@ def _what_to_do(given: object, seen: Sequence[str]) -> str:
     if role == "user":
         return "ask(…) takes the user's words, and opens a turn"
     takes = "give what an SDK returned, the model's message, call.result(…), or AgentResult(…)"
+    if stream := next((key for key in seen if _is_unread(cast("Mapping[str, object]", given)[key])), ""):
+        return f"it holds a stream that was not read; give what that brings: list(…[{stream!r}])"
     api = _nearest(seen)
     return f"nearest is a reply of {api}, which has {_USUAL[api][0]!r}; {takes}" if api else takes
+
+
+def _is_unread(value: object) -> bool:
+    """Whether it can be read only once."""
+    return hasattr(value, "__iter__") and not isinstance(value, str | bytes | Mapping | list | tuple)
 
 
 def _nearest(seen: Iterable[str]) -> str:

@@ -1,6 +1,7 @@
 """Amazon Bedrock's Converse: the arguments of `client.converse`, and what it answers.
 
-_messages.py     messages both ways; _blocks.py: what they consist of; _media.py: pictures and documents
+_messages.py     messages both ways
+_reading.py      from their blocks to parts; _writing.py: the way back; _media.py: pictures and documents
 _requests.py     the arguments of a call; _tools.py: definitions of tools
 _replies.py      what comes back; _streams.py: what comes back in pieces
 _rules.py        what is refused; _fields.py: the fields of a block, or an error that says where

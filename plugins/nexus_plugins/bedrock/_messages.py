@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core import Message, MessageError
 from nexus_core.plugin import ToolResult, fields_of, noted, plain_mapping, with_ids
-from nexus_plugins.bedrock._blocks import MARK, is_blank, new_mark, note_names, read_blocks, write_blocks
 from nexus_plugins.bedrock._fields import API, list_in, named, text_in, without
 from nexus_plugins.bedrock._media import Names
+from nexus_plugins.bedrock._reading import read_blocks
+from nexus_plugins.bedrock._writing import MARK, is_blank, new_mark, note_names, write_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

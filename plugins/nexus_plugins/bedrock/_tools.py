@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_core import MessageError, Tool, dialect
 from nexus_core.plugin import fields_of, noted, plain_mapping
-from nexus_plugins.bedrock._blocks import MARK, new_mark
 from nexus_plugins.bedrock._fields import API, joined, mapping_in, text_in, without, words_in
+from nexus_plugins.bedrock._writing import MARK, new_mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

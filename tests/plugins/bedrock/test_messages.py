@@ -207,7 +207,7 @@ BAD: list[tuple[object, str, str]] = [
     ({"role": "user", "content": "Hi"}, "content", "a list of blocks"),
     ({"role": "user", "content": [{}]}, "content[0]", "empty"),
     ({"role": "user", "content": [{"text": 3}]}, "content[0].text", "expected text"),
-    ({"role": "user", "content": [{"type": "text", "text": None}]}, "content[0].type", "another API"),
+    ({"role": "user", "content": [{"type": "text", "text": "Hi"}]}, "content[0].type", "another API"),
     ({"role": "user", "content": [{"text": "a", **PICTURE}]}, "content[0]", "one thing"),
     ({"role": "user", "content": [{"image": {"source": {}}}]}, "content[0].image.format", "there is no 'format'"),
     ({"role": "user", "content": [{"image": {"format": "png"}}]}, "content[0].image.source", "there is no 'source'"),

@@ -291,7 +291,7 @@ def test_messages_are_checked(nexus: Nexus) -> None:
         ("list_sessions", {"limit": 51}, "greater than the maximum"),
         ("read_steps", {"session": "bug", "limit": 10_000}, "greater than the maximum"),
         ("read_steps", {"session": "bug", "until": "none"}, "there is no step 'none'"),
-        ("assemble_context", {"api": "cobol"}, "is not one of"),
+        ("assemble_context", {"api": "cobol"}, "unknown dialect 'cobol'"),
         ("check_messages", {"messages": [7]}, "is not of type 'object'"),
     ],
 )
