@@ -120,6 +120,6 @@ def _call(
         hook=hook.name,
         plugin=candidate.name,
         seconds=seconds,
-        answers=len(items or ()),
+        answers=None if hook.announces else len(items or ()),
         failed=failed,
     )

@@ -28,10 +28,10 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookCall:
-    """One plugin's answer to one hook, as `--trace-hooks` prints it."""
+    """One plugin's answer to one hook, as `--trace-hooks` prints it; `answers` is None where none is asked for."""
 
     hook: str
     plugin: str
     seconds: float
-    answers: int
+    answers: int | None
     failed: bool = False

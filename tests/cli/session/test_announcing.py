@@ -12,7 +12,7 @@ from tests.conftest import Cli
 
 def heard(outcome_err: str) -> list[str]:
     """The hooks that announce, as --trace-hooks lists them."""
-    return re.findall(r"^(nexus_(?:assembled|recorded)) +telemetry ", outcome_err, re.MULTILINE)
+    return re.findall(r"^(nexus_(?:assembled|recorded)) +telemetry .* ms  told$", outcome_err, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
