@@ -119,8 +119,9 @@ class CommandShell:
             self.print_traceback(problem.cause)
 
     def _trace(self, call: HookCall) -> None:
-        answers = "told" if call.answers is None else counted(call.answers, "answer")
-        line = f"{call.hook:<24} {call.plugin:<20} {call.seconds * 1000:8.2f} ms  {'failed' if call.failed else answers}"
+        answered = "told" if call.answers is None else counted(call.answers, "answer")
+        outcome = "failed" if call.failed else answered
+        line = f"{call.hook:<24} {call.plugin:<20} {call.seconds * 1000:8.2f} ms  {outcome}"
         self.console.message(visible_line(line), style="dim")
 
     def review(self, loaded: Loaded, *, require_trusted: bool, warn: bool = True) -> None:

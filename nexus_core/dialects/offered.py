@@ -38,9 +38,7 @@ class OfferedDialect:
     def recognises(self, item: Mapping[str, Any]) -> bool:
         """Whether it says so; one that fails at it knows nothing, since what it was asked about may be anybody's."""
         try:
-            return self._speaking.recognises(item) is True
-        except NexusError:
-            raise
+            return bool(self._speaking.recognises(item))
         except Exception as error:  # noqa: BLE001 - a stranger's function may raise anything
             self._note(f"recognises of its dialect {self.name!r} {describe(error)}")
             return False

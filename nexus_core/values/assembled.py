@@ -135,7 +135,7 @@ class AssembledContext:
         What the settings have in `provider.options` is among them, as far as the API knows it.
 
         Args:
-            api: `openai`, `responses`, `anthropic`, `gemini` or `neutral`.
+            api: `openai`, `responses`, `anthropic`, `gemini`, `neutral`, or what a plugin offers.
             cache: Whether the provider is told what to keep in its cache, by marks or by a key.
             options: Further arguments of the call, as they are; they take the place of what would be there otherwise.
 
