@@ -25,6 +25,7 @@ from benchmarks.measuring.script import Script  # noqa: E402 - as above
 from benchmarks.measuring.sessions import CODE, RESULTS, claude, parse_all, written  # noqa: E402 - as above
 from benchmarks.measuring.timing import medians  # noqa: E402 - as above
 from nexus_core.cli.session.imported import find_repaired, without_collecting  # noqa: E402 - as above
+from nexus_core.dialects.finding import BUILT_IN  # noqa: E402 - as above
 from nexus_core.dialects.transcripts.reading import read_transcript  # noqa: E402 - as above
 from nexus_core.session.importing.tallies import tally_until  # noqa: E402 - as above
 from nexus_core.session.importing.transcripts import (  # noqa: E402 - as above
@@ -90,7 +91,7 @@ def bring(path: Path, data: bytes, *, begun: Path | None = None) -> None:
         if not known:
             transcript = read_transcript(data.decode())
             import_transcript(ledger, Given(transcript, data, "session.jsonl", digest=digest))
-            find_repaired(transcript)
+            find_repaired(transcript, BUILT_IN)
 
 
 if __name__ == "__main__":
