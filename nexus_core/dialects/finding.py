@@ -35,9 +35,10 @@ _PACKAGES = {
 }
 """Where the SDKs' own objects live. `openai.lib` makes subclasses of both kinds, in the packages of both."""
 
-_ANYBODYS = ("system", "user", "assistant")
-"""Roles that say nothing about the API, where the content is text and there is nothing else."""
-_BOTH = 2
+_ANYBODYS = ("system", "developer", "user", "assistant")
+_COMMON = frozenset({"role", "content", "name"})
+"""Roles and fields that several built-in APIs have: with text or nothing as content, nobody's to claim."""
+_TEXT = frozenset({"type", "text", "cache_control"})
 
 
 class Dialects(NamedTuple):
@@ -165,9 +166,9 @@ class Dialects(NamedTuple):
             return "neutral"
         if not isinstance(item, Mapping):
             return _package_of(item) or self._stranger(item)
-        if len(item) == _BOTH and item.get("role") in _ANYBODYS:
+        if item.get("role") in _ANYBODYS and item.keys() <= _COMMON:
             content = item.get("content")
-            if isinstance(content, str) or _are_texts(content):
+            if content is None or isinstance(content, str) or _are_texts(content):
                 return ""  # most of most lists: not worth asking every dialect
         block = plain_mapping(item)
         found = next((name for name in NAMES if _built_in(name).recognises(block)), "")
@@ -235,7 +236,7 @@ def _are_texts(content: object) -> bool:
 
 
 def _is_text(part: object) -> bool:
-    return type(part) is dict and len(part) == _BOTH and part.get("type") == "text" and type(part.get("text")) is str
+    return type(part) is dict and part.get("type") == "text" and type(part.get("text")) is str and part.keys() <= _TEXT
 
 
 def _built_in(name: str) -> Dialect:

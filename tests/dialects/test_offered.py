@@ -73,6 +73,22 @@ def test_what_is_surely_of_a_built_in_one_is_no_plugins_to_decide(nexus: Nexus) 
     assert nexus.dialects.recognise([WHY, CHAT]).name == "openai"
 
 
+@pytest.mark.parametrize(
+    "item",
+    [
+        UNSURE,
+        BLOCKS,
+        NAMED,
+        {"role": "developer", "content": "be brief"},
+        {"role": "assistant", "content": None},
+        {"role": "user", "content": [{"type": "text", "text": "hello", "cache_control": {"type": "ephemeral"}}]},
+    ],
+)
+def test_one_that_claims_everything_gets_nothing_that_is_of_several_built_in_ones(item: object) -> None:
+    with Nexus(layers=False, plugins=[Offering(like(recognises=lambda _item: True))]) as nexus:
+        assert nexus.dialects.recognise([item]).name == "openai"
+
+
 def test_an_object_of_an_sdk_is_recognised_by_its_fields(nexus: Nexus) -> None:
     class Telegram(BaseModel):
         sender: str = Field(alias="from")
@@ -98,7 +114,7 @@ def test_one_that_cannot_tell_is_blamed_and_recognises_nothing() -> None:
         raise KeyError("from")
 
     with Nexus(layers=False, plugins=[Offering(like(recognises=fail))], report=problems.append, strict=False) as nexus:
-        told = nexus.dialects.told([NAMED])
+        told = nexus.dialects.told([{"role": "user", "content": "hello", "sent": "today"}])
 
     assert told == ""
     assert "recognises of its dialect 'telegraph' raised KeyError: 'from'" in str(problems[0])

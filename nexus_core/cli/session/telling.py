@@ -201,7 +201,7 @@ def _described(part: Image | File) -> Iterator[str]:
     yield "image" if isinstance(part, Image) else "file"
     yield from filter(None, (getattr(part, "name", ""), part.mime, part.url, part.file_id))
     if part.data:
-        yield counted(len(part.data) * 3 // 4, "byte")
+        yield counted(len(part.data.rstrip("=")) * 3 // 4, "byte")
 
 
 def _limited(text: str, limit: Limit | None) -> Iterator[str]:

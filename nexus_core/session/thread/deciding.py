@@ -60,11 +60,12 @@ class Deciding:
         return decide
 
     def _measured(self, step: NewStep, state: State) -> NewStep:
-        """A reply with what was sent to get it, and what its provider's count of that teaches."""
+        """A reply with what was sent to get it and to whom, and what its provider's count of that teaches."""
         if state.tip is None or state.turn is None:
             return step
         taken, sent_from = self._last.taken(state), self._last.sent_from(state)
         data: dict[str, Any] = dict(step.data)
+        data["model"] = data["model"] or state.turn.sealed("model") or ""  # not every API says who has answered
         if sent_from is not None:
             data["asked"] = sent_from
         if taken is not None:

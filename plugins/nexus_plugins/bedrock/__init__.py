@@ -36,17 +36,22 @@ def nexus_dialects() -> list[Dialect]:
 
 
 def recognises(item: Mapping[str, Any]) -> bool:
-    """Whether it is surely one of Converse's messages, a response, or an event of a stream."""
+    """Whether it is surely one of Converse's messages, a response, an event of a stream, or what holds those."""
     output = item.get("output")
     if isinstance(output, dict) and "message" in output:
         return True
-    if len(item) == 1 and _EVENTS & item.keys():
+    stream = item.get("stream")
+    if _is_event(item) or (isinstance(stream, list) and any(map(_is_event, stream))):
         return True
     content = item.get("content")
     if not isinstance(content, list) or item.get("role") not in ("user", "assistant", "system"):
         return False
     blocks = [block for block in content if isinstance(block, dict) and "type" not in block]
     return len(blocks) == len(content) and any(_BLOCKS & block.keys() for block in blocks)
+
+
+def _is_event(item: object) -> bool:
+    return isinstance(item, dict) and len(item) == 1 and bool(_EVENTS & item.keys())
 
 
 def _dialect() -> Dialect:

@@ -9,7 +9,7 @@ from nexus_core.plugin import ToolResult, fields_of, noted, plain_mapping, with_
 from nexus_plugins.bedrock._fields import API, list_in, named, text_in, without
 from nexus_plugins.bedrock._media import Names
 from nexus_plugins.bedrock._reading import read_blocks
-from nexus_plugins.bedrock._writing import MARK, is_blank, new_mark, note_names, write_blocks
+from nexus_plugins.bedrock._writing import MARK, is_blank, new_mark, note_names, with_words, write_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -64,7 +64,8 @@ def write_messages(
     Args:
         messages: What to write.
         marks: The messages at whose ends the cache is marked.
-        strictly: Whether neighbours of one role that are both Bedrock's own are joined as well.
+        strictly: Whether Bedrock's own messages too become what every model takes: neighbours of one role are joined,
+            and results say something.
     """
     given = with_ids(messages, API)
     names = Names()
@@ -81,7 +82,7 @@ def write_messages(
         if elements and _belong_together(elements[-1], element, strictly=strictly):
             element = _together(elements.pop(), element)
         elements.append(element)
-    return [element.body if element.own else _worded(element.body) for element in elements]
+    return [element.body if element.own and not strictly else _worded(element.body) for element in elements]
 
 
 def write_system(messages: Iterable[Message], marks: Mapping[int, str] | None = None) -> list[Block]:
@@ -142,9 +143,9 @@ def _results_first(blocks: Sequence[Block]) -> list[Block]:
 
 
 def _worded(body: Block) -> Block:
-    """A message with words beside its documents, without which they are refused."""
-    content = body["content"]
-    documents = [block["document"].get("name") for block in content if "document" in block]
+    """A message with words beside its documents and in its results, without which they are refused."""
+    content = [with_words(block) for block in body["content"]]
+    documents = [held.get("name") for block in content if isinstance(held := block.get("document"), dict)]
     if not documents or any("text" in block for block in content):
-        return body
+        return body | {"content": content}
     return body | {"content": [*content, {"text": f"[documents: {', '.join(map(str, documents))}]"}]}

@@ -103,7 +103,8 @@ def _read_result(value: object, rest: Block) -> ToolResult | Opaque:
     content = list_in(block, "content", "toolResult")
     parts = read_each(content, lambda item: _read_block(item, _RESULT_READERS), inside("toolResult", "content"))
     failed = status == "error"
-    inner = without(block, "toolUseId", "content", "status" if failed else "")
+    # No content at all stays inside, to be told from one that was taken away since.
+    inner = without(block, "toolUseId", "content" if content else "", "status" if failed else "")
     return ToolResult(call_id, parts, is_error=failed, extra=noted(rest, inner=inner))
 
 

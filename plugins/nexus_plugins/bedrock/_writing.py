@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 MARK = "cachePoint"
 _SILENT = {True: "[the tool failed and said nothing]", False: "[the tool said nothing]"}
-"""What a result says that says nothing, by whether it is an error."""
+"""What a result says that says nothing, by whether it is an error.
+
+Claude takes `[]` as its content, other models refuse it (strands-agents/harness-sdk#2123)."""
 
 
 def write_blocks(parts: Iterable[Part], api: str, names: Names, *, media: bool = True) -> list[Block]:
@@ -64,6 +66,18 @@ def new_mark(lifetime: str) -> Block:
 def is_blank(block: Block) -> bool:
     """Whether it is a text that says nothing."""
     return "text" in block and not str(block["text"] or "").strip()
+
+
+def with_words(block: Block) -> Block:
+    """The same, where a result without content says that it has none."""
+    result = block.get("toolResult")
+    if not isinstance(result, dict) or result.get("content") != []:
+        return block
+    return block | {"toolResult": result | {"content": _no_words(is_error=result.get("status") == "error")}}
+
+
+def _no_words(*, is_error: bool) -> list[Block]:
+    return [{"text": _SILENT[is_error]}]
 
 
 def _write(part: Part, api: str, names: Names) -> Block | None:
@@ -119,9 +133,7 @@ def _write_call(call: ToolCall, *, own: bool) -> Block:
 
 def _write_result(result: ToolResult, api: str, names: Names) -> Block:
     extra: Any = result.extra if api == API else {}
-    content = write_blocks(result.parts, api, names)
-    if not content and api != API:
-        content = [{"text": _SILENT[result.is_error]}]
+    content = write_blocks(result.parts, api, names) or _no_words(is_error=result.is_error)
     body: Block = {"toolUseId": result.call_id, "content": content}
     status = {"status": "error"} if result.is_error else {}
     return {"toolResult": body | extra.get("_inner", {}) | status, **fields_of(extra)}

@@ -136,7 +136,7 @@ def test_every_kind_of_part_has_its_line(cli: Cli, nexus: Nexus) -> None:
         Reasoning(text="hm"),
         Reasoning(encrypted="x"),
         Text("Look:"),
-        Image(mime="image/png", data="AAAA" * 10),
+        Image(mime="image/png", data="AAAA" * 9 + "AA=="),
         File(name="a.pdf", url="https://example.org/a.pdf"),
         Opaque("anthropic", {"type": "server_tool_use"}),
     )
@@ -150,7 +150,7 @@ def test_every_kind_of_part_has_its_line(cli: Cli, nexus: Nexus) -> None:
         "  ~ hm",
         "  ~ (encrypted)",
         "  Look:",
-        "  [image image/png 30 bytes]",
+        "  [image image/png 28 bytes]",
         "  [file a.pdf https://example.org/a.pdf]",
         "  [anthropic: server_tool_use]",
         "  failed: it broke",

@@ -114,6 +114,17 @@ def test_a_reply_that_does_not_say_what_it_cost_is_counted_without(cli: Cli, nex
     assert cli("session", "stats").out.splitlines()[-1].split() == ["(unknown)", "1", *"------"]
 
 
+def test_what_does_not_say_who_has_answered_counts_for_the_model_that_was_asked(cli: Cli, nexus: Nexus) -> None:
+    session = nexus.session("main", model="us.amazon.nova-lite-v1:0")
+    session.ask("Hello?")
+    message = {"role": "assistant", "content": [{"text": "Hello."}]}
+    session.record({"output": {"message": message}, "stopReason": "end_turn"})
+
+    (model,) = json.loads(cli("session", "stats", "main", "--json").out)["models"]
+
+    assert model == {"model": "us.amazon.nova-lite-v1:0", "replies": 1}
+
+
 # ---- the provider's cache -------------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_core import MessageError, Usage
+from nexus_core import MessageError, Nexus, Usage
 from nexus_core.plugin import Opaque, Reasoning, Text, ToolCall
 from tests.dialects.support import JSON, attempted, spoiled
 from tests.plugins.bedrock.converse import BEDROCK, in_json, values_of
@@ -103,6 +103,17 @@ def test_the_events_of_a_stream_add_up_to_the_reply() -> None:
 
     assert response == BEDROCK.read_reply(REPLY)
     assert streamed.messages == response.messages
+
+
+def test_a_session_takes_a_response_whose_stream_was_read() -> None:
+    response = {"ResponseMetadata": REPLY["ResponseMetadata"], "stream": EVENTS}
+    with Nexus(layers=False, ledger="memory:") as nexus:
+        session = nexus.session("a", model="gpt-4o")
+        session.ask("Why?")
+
+        step = session.record(response)
+
+    assert step.text == BEDROCK.read_reply(EVENTS).messages[0].content
 
 
 @pytest.mark.parametrize("given", [REPLY, EVENTS], ids=["whole", "streamed"])

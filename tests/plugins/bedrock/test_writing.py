@@ -140,6 +140,26 @@ def test_a_result_that_says_nothing_says_so(parts: tuple[Any, ...], failed: bool
     assert body["content"][0]["toolResult"]["content"] == [{"text": words}]
 
 
+def test_a_result_of_bedrocks_own_that_says_nothing_stays_as_it_is_until_it_is_part_of_another_request() -> None:
+    item = {"role": "user", "content": [{"toolResult": {"toolUseId": "t", "content": []}}]}
+    message = BEDROCK.read(item)
+
+    assert BEDROCK.write([message]) == [item]
+    (body,) = BEDROCK.write_request(Conversation(messages=(message,)))["messages"]
+    assert body["content"][0]["toolResult"]["content"] == [{"text": "[the tool said nothing]"}]
+
+
+def test_a_result_of_bedrocks_own_whose_blank_words_were_taken_away_says_so() -> None:
+    call = {"toolUse": {"toolUseId": "t", "name": "look", "input": {}}}
+    result = {"toolResult": {"toolUseId": "t", "content": [{"text": " "}]}}
+    said = [{"text": "Look."}], [call], [result]
+    items = [{"role": role, "content": each} for role, each in zip(("user", "assistant", "user"), said, strict=True)]
+
+    mended = repair(items).messages
+
+    assert mended[2]["content"][0]["toolResult"]["content"] == [{"text": "[the tool said nothing]"}]
+
+
 def test_calls_without_ids_and_their_results_get_the_same_ones() -> None:
     calls = Message("assistant", (ToolCall("", "f"), ToolCall("", "g")), api="gemini")
     results = Message("tool", (ToolResult("", "g", "g"), ToolResult("", "f", "f")), api="gemini")
@@ -213,6 +233,16 @@ def test_a_document_stands_beside_words() -> None:
 
 
 # ---- requests -------------------------------------------------------------------------------------------------------
+
+
+def test_a_document_of_bedrocks_own_gets_words_where_it_is_part_of_another_request() -> None:
+    document = {"document": {"format": "pdf", "name": "a", "source": {"bytes": b"x"}}}
+    item = {"role": "user", "content": [document]}
+    message = BEDROCK.read(item)
+
+    assert BEDROCK.write([message]) == [item]
+    (body,) = BEDROCK.write_request(Conversation(messages=(message,)))["messages"]
+    assert body["content"] == [document, {"text": "[documents: a]"}]
 
 
 def test_instructions_are_a_field() -> None:
