@@ -62,6 +62,7 @@ def test_a_message_that_is_too_long_is_shortened() -> None:
     assert "left out" in "".join(texts)
 
 
+@pytest.mark.slow
 def test_there_are_never_more_pieces_than_anybody_pays_for() -> None:
     pieces = cut(conversation(3000), 800)
 

@@ -489,6 +489,7 @@ def test_the_deepest_document_is_read_and_one_level_more_is_refused() -> None:
     assert refusal('{"a":' * MAX_DEPTH + "[").offset == 5 * MAX_DEPTH
 
 
+@pytest.mark.slow
 def test_the_largest_number_of_values_is_read_and_one_more_is_refused() -> None:
     items = "0," * (MAX_VALUES - 2) + "0"
 
@@ -530,6 +531,7 @@ def test_a_bomb_is_refused_within_a_second_with_its_place(text: str) -> None:
     assert positions >= [Position(1, 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.acceptance("T16")
 @pytest.mark.parametrize(
     "name", sampled(["blank_lines", "many_keys", "many_items", "a_long_key_above_many_values"], one_in=4)

@@ -137,6 +137,7 @@ print(json.dumps({"runs": seconds, "kibibytes": int(peak)}))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.acceptance("F-08")
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells how much memory was used at most")
 @pytest.mark.parametrize("file", ["config.json", "mcp.json"])

@@ -253,7 +253,7 @@ def refusing(request: pytest.FixtureRequest) -> Iterator[tuple[str, type[Refusin
     """The address of such a server."""
     handler = type("Handler", (Refusing,), {"status": request.param, "asked": 0})
     server = HTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}/v1", handler
     server.shutdown()

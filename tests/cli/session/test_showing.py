@@ -88,6 +88,7 @@ def test_the_newest_turns_are_shown_and_others_on_demand(cli: Cli, talk: Talk) -
     assert "\n(4 earlier turns; --all shows all)\n\nTurn " in cli("session", "show", "s").out
 
 
+@pytest.mark.slow
 def test_only_the_newest_steps_are_read_for_the_newest_turns(
     cli: Cli, talk: Talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
