@@ -1,4 +1,4 @@
-"""Who makes tokens of a text: splintr where it is installed, which starts sooner and is faster, else tiktoken."""
+"""Who makes tokens of a text: splintr where it is installed, which is faster, else tiktoken."""
 
 from __future__ import annotations
 
