@@ -81,6 +81,7 @@ def events(work: Callable[[], object]) -> int:
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("api", "make"), sampled(product(["openai", "responses", "anthropic", "gemini", "neutral"], LISTS), one_in=4)
 )

@@ -266,6 +266,7 @@ MARKER_PUMPS = [
 MARKER_STARTS = ["", "#\u00e9\n", "# ", "<", "## Workspace Rules ("]
 
 
+@pytest.mark.slow
 @pytest.mark.acceptance("T18")
 @pytest.mark.parametrize(
     ("function", "start", "pump"),

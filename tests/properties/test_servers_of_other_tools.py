@@ -80,6 +80,7 @@ def read(dialect: Dialect, text: str) -> tuple[list[dict[str, Any]], str]:
         return [server for config in configs for server in config.settings.get("mcp_servers", [])], repr(skipped)  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 @EVERY_TOOL
 @given(data=st.data())
 def test_any_file_gives_servers_in_one_form_or_an_error_that_names_it(dialect: Dialect, data: st.DataObject) -> None:
@@ -91,6 +92,7 @@ def test_any_file_gives_servers_in_one_form_or_an_error_that_names_it(dialect: D
     assert all(("command" in server) != ("url" in server) for server in servers)
 
 
+@pytest.mark.slow
 @EVERY_TOOL
 @given(text=st.text(st.characters(codec=None, exclude_categories=()), max_size=60))
 @example(text="")

@@ -63,6 +63,7 @@ def converse(session: Session, chance: random.Random, number: int, clock: Clock)
     return sent
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("only_cuts")
 @pytest.mark.acceptance("Y-05", "C-10")
 @TURNS

@@ -129,6 +129,7 @@ def test_settings_of_models_are_checked(make_nexus: MakeNexus) -> None:
         bad.load()
 
 
+@pytest.mark.slow
 def test_a_host_that_is_gone_is_forgotten(make_nexus: MakeNexus) -> None:
     nexus: Nexus = make_nexus()
     open_counter("o3", host=nexus.host)

@@ -122,6 +122,7 @@ def reported(row: dict[str, Any]) -> dict[str, int]:
     return {name: row[name] for name in ("turns", "steps", "messages", "tokens")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*sample_names(), *map(str, FILES)])
 def test_the_report_says_what_stats_and_list_say(cli: Cli, name: str) -> None:
     planned = facts(cli, str(SAMPLES / name), "--dry-run")["files"][0]["sessions"]

@@ -171,6 +171,7 @@ def test_nobody_waits_for_longer_than_there_is_time() -> None:
 # ---- time and size ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seconds", "timeout"), [(0.4, 120.0), (30.0, 0.4)])
 def test_an_endpoint_that_hangs_is_given_up_when_the_time_is_over(seconds: float, timeout: float) -> None:
     error = failure(Answer(raw=True, pause=1), seconds=seconds, timeout=timeout)
@@ -179,6 +180,7 @@ def test_an_endpoint_that_hangs_is_given_up_when_the_time_is_over(seconds: float
     assert "gave no answer in 0." in error.what
 
 
+@pytest.mark.slow
 def test_an_answer_that_trickles_is_given_up_when_the_time_is_over() -> None:
     error = failure(Answer(b"{" * 100_000, pause=0.05), seconds=0.5)
 
@@ -400,6 +402,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.acceptance("R15")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_chain_goes_on_after_every_fault(fault: str) -> None:
