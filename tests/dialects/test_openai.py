@@ -367,6 +367,16 @@ def test_a_message_with_nothing_but_anothers_blocks_is_left_out(part: Opaque | R
     assert DIALECT.write([Message("assistant", (part,), api="anthropic")]) == []
 
 
+@pytest.mark.parametrize("said", [(), (Opaque("anthropic", {"type": "server_tool_use"}),)])
+def test_calls_of_another_api_without_words_are_not_sent_with_an_empty_list(said: tuple[Opaque, ...]) -> None:
+    message = Message("assistant", (*said, ToolCall("t1", "ls", {})), api="anthropic", extra={"_content": "list"})
+
+    (body,) = DIALECT.write([message])
+
+    assert body["content"] is None
+    assert len(body["tool_calls"]) == 1
+
+
 def test_calls_without_ids_get_some_that_their_results_share() -> None:
     foreign = [
         Message("assistant", (ToolCall("", "ls"), ToolCall("", "cat"), ToolCall("", "ls")), api="gemini"),

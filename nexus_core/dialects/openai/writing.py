@@ -83,10 +83,10 @@ def _write_assistant(message: Message) -> Body | None:
     if not (own or content or fields):
         return None
     body: Body = {"role": "assistant"}
-    if content or parts or "_content" in message.extra:
+    if not own:
+        body["content"] = content or None  # as the API itself says it, which refuses an empty list
+    elif parts or "_content" in message.extra:
         body["content"] = content
-    elif not own:
-        body["content"] = None  # as the API itself says it; some servers insist on the field
     return _finished(body | fields, message)
 
 
