@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from nexus_core.dialects.api_dialect import ApiDialect
     from nexus_core.dialects.arguments import as_object as call_arguments
     from nexus_core.dialects.arguments import parsed as parse_arguments
+    from nexus_core.dialects.fields import joined as error_inside
+    from nexus_core.dialects.fields import named as json_kind
     from nexus_core.dialects.media import absent as media_note
     from nexus_core.dialects.media import inline as inline_data
     from nexus_core.dialects.notes import fields_of, noted
@@ -108,6 +110,7 @@ _HOMES = {
         "config.servers.normalising": "normalise_servers",
         "dialects.api_dialect": "ApiDialect",
         "dialects.arguments": "call_arguments parse_arguments",
+        "dialects.fields": "error_inside json_kind",
         "dialects.media": "inline_data media_note",
         "dialects.notes": "fields_of noted",
         "dialects.pairing": "with_ids",
@@ -172,8 +175,10 @@ _HOMES = {
 """By name, the module it is in."""
 _NAMES_THERE = {
     "call_arguments": "as_object",
+    "error_inside": "joined",
     "escape_markers": "escape",
     "inline_data": "inline",
+    "json_kind": "named",
     "media_note": "absent",
     "parse_arguments": "parsed",
     "read_json": "read_document",
@@ -261,6 +266,7 @@ __all__ = [
     "decide_again",
     "defaults_directory",
     "describe_server",
+    "error_inside",
     "escape_markers",
     "estimate",
     "explain",
@@ -270,6 +276,7 @@ __all__ = [
     "hide_secrets",
     "inline_data",
     "is_foreign",
+    "json_kind",
     "levels_above",
     "locked",
     "make_directories",

@@ -6,6 +6,7 @@ from base64 import b64decode
 from typing import TYPE_CHECKING, Any
 
 from nexus_core import MessageError
+from nexus_core.plugin import json_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +20,6 @@ _BLOBS = frozenset({"bytes", "redactedContent"})
 """Fields that boto3 takes and gives as bytes, wherever they stand."""
 _DOCUMENTS = frozenset({"input", "json"})
 """Fields of any JSON; whatever is called as above in there is text."""
-_LONGEST_SHOWN = 60
 
 
 def text_in(block: Mapping[str, Any], key: str, path: str = "") -> str:
@@ -65,7 +65,7 @@ def mapping_of(value: object) -> Block:
     """What must be an object."""
     if isinstance(value, dict):
         return value
-    raise MessageError(f"expected an object, not {named(value)}")
+    raise MessageError(f"expected an object, not {json_kind(value)}")
 
 
 def without(block: Mapping[str, Any], *keys: str) -> Block:
@@ -76,25 +76,6 @@ def without(block: Mapping[str, Any], *keys: str) -> Block:
 def inside(path: str, key: str) -> str:
     """Where a field is."""
     return f"{path}.{key}" if path else key
-
-
-def joined(path: str, error: MessageError) -> MessageError:
-    """The same error, seen from outside: `toolConfig` and `tools[0]` make `toolConfig.tools[0]`."""
-    dot = "." if path and error.path and not error.path.startswith("[") else ""
-    return MessageError(error.what, path=f"{path}{dot}{error.path}", hint=error.hint, command=error.command)
-
-
-def named(value: object) -> str:
-    """What something is, in the words of JSON."""
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, str):
-        return f"the text {value[:_LONGEST_SHOWN]!a}"
-    if isinstance(value, int | float):
-        return "a number"
-    if isinstance(value, dict):
-        return "an object"
-    return "a list" if isinstance(value, list | tuple) else f"a {type(value).__name__}"
 
 
 def unpacked(data: str) -> bytes | str:
@@ -124,4 +105,4 @@ def _wrong(block: Mapping[str, Any], key: str, path: str, wanted: str) -> Messag
     place = inside(path, key)
     if key not in block:
         return MessageError(f"there is no {key!r}", path=place, hint=f"it must be {wanted}")
-    return MessageError(f"expected {wanted}, not {named(block[key])}", path=place)
+    return MessageError(f"expected {wanted}, not {json_kind(block[key])}", path=place)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core import Message, MessageError
-from nexus_core.plugin import ToolResult, fields_of, noted, plain_mapping, with_ids
-from nexus_plugins.bedrock._fields import API, list_in, named, text_in, without
+from nexus_core.plugin import ToolResult, fields_of, json_kind, noted, plain_mapping, with_ids
+from nexus_plugins.bedrock._fields import API, list_in, text_in, without
 from nexus_plugins.bedrock._media import Names
 from nexus_plugins.bedrock._reading import read_blocks
 from nexus_plugins.bedrock._writing import MARK, is_blank, new_mark, note_names, with_words, write_blocks
@@ -45,7 +45,7 @@ def read_plain(block: Block) -> Message:
         raise MessageError(f"unknown role {role!a}", path="role", hint=f"Bedrock knows {', '.join(ROLES)}")
     if isinstance(block.get("content"), str):
         hint = 'Converse has a list of blocks: [{"text": "…"}]'
-        raise MessageError(f"expected a list, not {named(block['content'])}", path="content", hint=hint)
+        raise MessageError(f"expected a list, not {json_kind(block['content'])}", path="content", hint=hint)
     parts = read_blocks(list_in(block, "content"), "content")
     speaker: Any = "tool" if role == "user" and {*map(type, parts)} == {ToolResult} else role
     return Message(speaker, parts, api=API, extra=noted(without(block, "role", "content")))

@@ -6,14 +6,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from nexus_core import MessageError
-from nexus_core.plugin import Opaque, Reasoning, Text, ToolCall, ToolResult, noted, read_each
+from nexus_core.plugin import Opaque, Reasoning, Text, ToolCall, ToolResult, json_kind, noted, read_each
 from nexus_plugins.bedrock._fields import (
     API,
     inside,
     list_in,
     mapping_in,
     mapping_of,
-    named,
     text_in,
     without,
     words_in,
@@ -120,7 +119,7 @@ def _dumped(value: object, path: str) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except ValueError as error:
-        raise MessageError(f"{named(value)} cannot be written as JSON: {error}", path=path) from None
+        raise MessageError(f"{json_kind(value)} cannot be written as JSON: {error}", path=path) from None
 
 
 _MEDIA: dict[str, Reader] = {

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nexus_core import MessageError, Usage
-from nexus_core.plugin import Reply, ToolCall, plain_mapping
-from nexus_plugins.bedrock._fields import API, joined, list_in, mapping_in, named, number_in, text_in, without, words_in
+from nexus_core.plugin import Reply, ToolCall, error_inside, json_kind, plain_mapping
+from nexus_plugins.bedrock._fields import API, list_in, mapping_in, number_in, text_in, without, words_in
 from nexus_plugins.bedrock._messages import read_plain
 from nexus_plugins.bedrock._streams import Answer, merged
 
@@ -37,7 +37,7 @@ def read_reply(reply: object) -> Reply:
     try:
         message = read_plain(_sendable(answer.message))
     except MessageError as error:
-        raise joined(answer.place, error) from None
+        raise error_inside(answer.place, error) from None
     if answer.unfinished:
         parts = tuple(_cut_off(part, answer.unfinished.get(index)) for index, part in enumerate(message.parts))
         message = replace(message, parts=parts)
@@ -58,12 +58,12 @@ def _answer_of(reply: object) -> Answer:
     if isinstance(reply, dict) and "stream" in reply and "output" not in reply:
         stream = reply["stream"]
         if not isinstance(stream, list | tuple):
-            raise MessageError(f"expected a list of events, not {named(stream)}", path="stream", hint=_ONCE)
+            raise MessageError(f"expected a list of events, not {json_kind(stream)}", path="stream", hint=_ONCE)
         answer = merged(stream, "stream")
         return answer._replace(rest=answer.rest | plain_mapping(without(reply, "stream")))
     body = plain_mapping(reply)
     if body.get("output") is None and isinstance(error := body.get("Error"), dict):
-        raise MessageError(f"the server answered with an error: {named(error.get('Message'))}", path="Error")
+        raise MessageError(f"the server answered with an error: {json_kind(error.get('Message'))}", path="Error")
     message = mapping_in(mapping_in(body, "output"), "message", "output")
     return Answer(message, without(body, "output"), place="output.message")
 

@@ -7,8 +7,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from nexus_core import MessageError
-from nexus_core.plugin import BEFORE_MESSAGES, Conversation, fields_of, noted, plain_mapping, read_each
-from nexus_plugins.bedrock._fields import API, joined, named, without
+from nexus_core.plugin import (
+    BEFORE_MESSAGES,
+    Conversation,
+    error_inside,
+    fields_of,
+    json_kind,
+    noted,
+    plain_mapping,
+    read_each,
+)
+from nexus_plugins.bedrock._fields import API, without
 from nexus_plugins.bedrock._messages import read_message, read_system, write_messages, write_system
 from nexus_plugins.bedrock._tools import mark_end, read_tools, stand_ins, write_tools
 
@@ -35,11 +44,11 @@ _PROMPT = ":prompt/"
 def read_request(body: object) -> Conversation:
     """A request as it is given to boto3 or sent."""
     if not isinstance(body, Mapping):
-        raise MessageError(f"expected the arguments of a call, not {named(body)}")
+        raise MessageError(f"expected the arguments of a call, not {json_kind(body)}")
     given: Block = {}
     for name, value in body.items():
         if not isinstance(name, str):
-            raise MessageError(f"expected text as the name of an argument, not {named(name)}")
+            raise MessageError(f"expected text as the name of an argument, not {json_kind(name)}")
         given[name] = value
     is_bare = "messages" not in given and _PROMPT in str(given.get("modelId"))
     if "messages" not in given and not is_bare:
@@ -74,7 +83,7 @@ def write_request(conversation: Conversation, marks: Mapping[int, str] | None = 
 def _listed(value: object, path: str) -> list[Any] | tuple[Any, ...]:
     if isinstance(value, list | tuple):
         return value
-    raise MessageError(f"expected a list, not {named(value)}", path=path)
+    raise MessageError(f"expected a list, not {json_kind(value)}", path=path)
 
 
 def _take_tools(given: Block) -> tuple[Tool, ...]:
@@ -83,14 +92,14 @@ def _take_tools(given: Block) -> tuple[Tool, ...]:
     if config is None:
         return ()
     if not isinstance(config, Mapping):
-        raise MessageError(f"expected an object, not {named(config)}", path="toolConfig")
+        raise MessageError(f"expected an object, not {json_kind(config)}", path="toolConfig")
     if not config.get("tools"):
         return ()
     items = _listed(config["tools"], "toolConfig.tools")
     try:
         tools = read_tools(items)
     except MessageError as error:
-        raise joined("toolConfig", error) from None
+        raise error_inside("toolConfig", error) from None
     if others := without(config, "tools"):
         given["toolConfig"] = others
     else:

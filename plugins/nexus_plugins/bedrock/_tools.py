@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nexus_core import MessageError, Tool, dialect
-from nexus_core.plugin import fields_of, noted, plain_mapping
-from nexus_plugins.bedrock._fields import API, joined, mapping_in, text_in, without, words_in
+from nexus_core.plugin import error_inside, fields_of, noted, plain_mapping
+from nexus_plugins.bedrock._fields import API, mapping_in, text_in, without, words_in
 from nexus_plugins.bedrock._writing import MARK, new_mark
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def read_tools(tools: Iterable[object]) -> tuple[Tool, ...]:
         try:
             _read_into(found, item)
         except MessageError as error:
-            raise joined(f"tools[{index}]", _without_place(error)) from None
+            raise error_inside(f"tools[{index}]", _without_place(error)) from None
     return tuple(found)
 
 
