@@ -96,7 +96,7 @@ def measure(given: Namespace) -> Report:
         for kind, venv in found.items():
             if venv:
                 medians |= measure_in(venv, kind, tables, given)
-    versions = {"nexus-core": read_version(nexus, "nexus-core")} | peers.versions
+    versions = {"nexusctx": read_version(nexus, "nexusctx")} | peers.versions
     return Report(compare(medians, comparisons(given.turns)), versions, peers.missing)
 
 

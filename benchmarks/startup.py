@@ -110,7 +110,7 @@ def measure(given: Namespace) -> Report:
         slow = [command for command in commands if command.name in SLOW]
         medians = measure_medians([command for command in commands if command not in slow], given.runs)
         medians |= measure_medians(slow, max(given.runs // SELDOM, 1))
-    versions = {"nexus-core": read_version(nexus, "nexus-core"), "typer": read_version(nexus, "typer")}
+    versions = {"nexusctx": read_version(nexus, "nexusctx"), "typer": read_version(nexus, "typer")}
     return Report(compare(medians, COMPARISONS), versions | peers.versions, peers.missing)
 
 

@@ -46,7 +46,7 @@ def test_nothing_is_suggested_when_nothing_is_near() -> None:
 def test_a_missing_extra_says_what_to_install() -> None:
     error = MissingExtraError("mcp", Extra("mcp", modules=("mcp",)))
 
-    assert "pip install 'nexus-core[mcp]'" in str(error)
+    assert "pip install 'nexusctx[mcp]'" in str(error)
 
 
 @pytest.mark.parametrize(

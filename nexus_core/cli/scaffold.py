@@ -56,7 +56,7 @@ def test_its_section_is_in_the_prompt(make_nexus):
 
 _README = """# {distribution}
 
-A plugin for Nexus (`nexus-core`) that adds the section `{title}` to the prompt.
+A plugin for Nexus (`nexusctx`) that adds the section `{title}` to the prompt.
 
     pip install -e '.[test]'
     nexus plugins list      # {name} is active
@@ -112,7 +112,7 @@ def _project(distribution: str, module: str, name: str) -> dict[str, object]:
             "description": f"Adds a section about {name.replace('_', ' ')} to what a model reads.",
             "readme": "README.md",
             "requires-python": ">=3.11",
-            "dependencies": [f"nexus-core>={__version__}"],
+            "dependencies": [f"nexusctx>={__version__}"],
             "optional-dependencies": {"test": ["pytest"]},
             "entry-points": {"nexus.plugins": {name: module}},
         },

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nexus_core.values.declarations import PluginSettings
     from nexus_core.values.extra import Extra
 
-OWN_DISTRIBUTION = "nexus-core"
+OWN_DISTRIBUTION = "nexusctx"
 
 Origin = Literal["bundled", "installed", "given"]
 """Ships with Nexus, was found among the installed distributions, or was passed to `Nexus(plugins=…)`."""

@@ -16,7 +16,7 @@ class Extra:
 
     name: str
     modules: tuple[str, ...]
-    distribution: str = "nexus-core"
+    distribution: str = "nexusctx"
 
     def __post_init__(self) -> None:
         require_words(self.name, "Extra.name")

@@ -98,7 +98,7 @@ def test_a_plugin_cannot_take_the_name_of_a_bundled_one(cli: Cli, install_plugin
     outcome = cli("show")
 
     assert "## Environment" in outcome.out
-    assert "its name is taken by environment (nexus-core" in outcome.err
+    assert "its name is taken by environment (nexusctx" in outcome.err
 
 
 def test_a_plugin_that_prints_does_not_spoil_the_data(cli: Cli, install_plugin: InstallPlugin) -> None:

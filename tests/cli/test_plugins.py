@@ -26,7 +26,7 @@ def test_the_list_has_a_row_for_every_plugin(cli: Cli, install_plugin: InstallPl
 
     rows = [line.split() for line in cli("plugins", "list").out.splitlines()]
 
-    assert rows[1][:5] == ["bedrock", "active", "nexus-core", "0.1.0", "(bundled)"]
+    assert rows[1][:5] == ["bedrock", "active", "nexusctx", "0.1.0", "(bundled)"]
     assert rows[-1] == ["git", "active", "nexus-git", "2.1", "nexus_static_sections"]
 
 
@@ -76,7 +76,7 @@ def test_a_strict_run_still_lists_the_broken_plugin(
 def test_one_plugin_in_detail(cli: Cli) -> None:
     outcome = cli("plugins", "info", "environment")
 
-    assert "nexus-core 0.1.0 (bundled)" in outcome.out
+    assert "nexusctx 0.1.0 (bundled)" in outcome.out
     assert "nexus_static_sections(request, loaded): Contribute sections" in outcome.out
 
 
@@ -174,8 +174,8 @@ def test_a_plugin_whose_name_is_taken_is_a_finding(cli: Cli, install_plugin: Ins
     outcome = cli("plugins", "check")
 
     assert outcome.code == 1
-    assert "environment (nexus-other 1.0) cannot load: the name is taken by environment (nexus-core" in outcome.out
-    assert "nexus-core" in cli("plugins", "info", "environment").out
+    assert "environment (nexus-other 1.0) cannot load: the name is taken by environment (nexusctx" in outcome.out
+    assert "nexusctx" in cli("plugins", "info", "environment").out
 
 
 def test_checking_nothing_says_so(cli: Cli, install_plugin: InstallPlugin) -> None:  # noqa: ARG001 - allows installed plugins

@@ -12,7 +12,6 @@ import nexus_core
 import nexus_core.plugin
 import nexus_core.testing
 from nexus_core.host.contract import hooks
-from tests.conftest import ROOT
 
 HEAVY = ["asyncio", "importlib_metadata", "json", "pluggy", "pydantic", "rich", "sqlite3", "tiktoken", "typer"]
 
@@ -95,10 +94,3 @@ def test_a_prompt_is_made_without_anything_heavy(module: str, tmp_path: Path) ->
     code = f"import os; os.environ['NEXUS_PLUGINS'] = 'none'; here = {str(tmp_path)!r}\n"
 
     assert module not in loaded_by(code + "from nexus_core import Nexus; Nexus(here, home=here).system_prompt()")
-
-
-def test_the_checkout_has_no_module_over_400_lines() -> None:
-    files = [path for folder in ("nexus_core", "plugins") for path in (ROOT / folder).rglob("*.py")]
-
-    assert [path.name for path in files if len(path.read_text().splitlines()) > 400] == []
-    assert len(files) > 40

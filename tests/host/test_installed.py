@@ -36,7 +36,7 @@ def test_other_entry_points_are_none_of_our_business(tmp_path: Path) -> None:
 
 
 def test_our_own_distribution_is_left_to_the_manifest(tmp_path: Path) -> None:
-    site = write_files(tmp_path, distribution("nexus-core", plugins("environment")))
+    site = write_files(tmp_path, distribution("nexusctx", plugins("environment")))
 
     assert installed_candidates(outside=tmp_path / "work", search_path=[str(site)]) == []
 

@@ -136,7 +136,7 @@ def test_a_bundled_plugin_whose_extra_is_missing_says_what_to_install() -> None:
 
     host = Host([needy], PluginPolicy(strict=True))
 
-    assert (rows(host)["mcp"].status, rows(host)["mcp"].error) == ("needs-extra", "needs nexus-core[mcp]")
+    assert (rows(host)["mcp"].status, rows(host)["mcp"].error) == ("needs-extra", "needs nexusctx[mcp]")
     assert len(host.commands()) == 0
 
 

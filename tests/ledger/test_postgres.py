@@ -206,7 +206,7 @@ def test_a_server_that_is_not_there_is_an_error_without_the_password(monkeypatch
 def test_without_psycopg_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres, "find_spec", lambda _name: None)
 
-    with pytest.raises(MissingExtraError, match="needs nexus-core\\[postgres\\]"):
+    with pytest.raises(MissingExtraError, match="needs nexusctx\\[postgres\\]"):
         open_postgres("postgresql://127.0.0.1/nexus")
 
 

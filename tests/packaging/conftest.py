@@ -36,7 +36,7 @@ build-backend = "hatchling.build"
 [project]
 name = "nexus-environment"
 version = "2.0"
-dependencies = ["nexus-core"]
+dependencies = ["nexusctx"]
 
 [project.entry-points."nexus.plugins"]
 environment = "nexus_plugins.environment"

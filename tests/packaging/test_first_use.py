@@ -45,7 +45,7 @@ _VARYING = (
 
 @pytest.fixture(scope="module")
 def newcomer(make_environment: MakeEnvironment, core_wheel: Path, checkout: Path) -> Environment:
-    """`pip install nexus-core openai`, and the examples of the checkout."""
+    """`pip install nexusctx openai`, and the examples of the checkout."""
     environment = make_environment(core_wheel, "openai")
     (environment.site_packages / "sitecustomize.py").write_text(_NO_NETWORK, encoding="utf-8")
     shutil.copytree(checkout / "examples", environment.work / "examples")

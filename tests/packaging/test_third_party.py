@@ -80,7 +80,7 @@ def test_bundled_plugins_are_those_of_the_entry_points_and_active(
     assert {row["name"]: row["status"] for row in rows if row["bundled"]} == bundled_statuses
 
 
-@pytest.mark.parametrize("script", ["nexus", "nexus-core"])
+@pytest.mark.parametrize("script", ["nexus", "nexusctx"])
 def test_the_command_is_installed_under_both_its_names(hello: Environment, script: str) -> None:
     finished = hello.run(script, "--version")
 

@@ -1,4 +1,4 @@
-"""What is in the wheel of nexus-core."""
+"""What is in the wheel of nexusctx."""
 
 from __future__ import annotations
 

@@ -168,5 +168,5 @@ def test_what_the_page_tells_to_install_is_what_it_imports() -> None:
     imported = {"openai", "anthropic", "google-genai"}
 
     assert told == {".", *imported}  # the checkout itself
-    assert all(distribution(name).version for name in ("nexus-core", *imported))
+    assert all(distribution(name).version for name in ("nexusctx", *imported))
     assert all(key in PAGE for key in KEYS)

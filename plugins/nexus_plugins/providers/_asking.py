@@ -126,7 +126,7 @@ class EndpointSummariser:
             "accept": "application/json",
             "accept-encoding": "identity",
             "content-type": "application/json",
-            "user-agent": f"nexus-core/{__version__}",
+            "user-agent": f"nexusctx/{__version__}",
             **self._format.HEADERS,
             **(self._format.authorise(secrets.values[key]) if key else {}),
             **{name.lower(): secrets.values[variable] for name, variable in self.endpoint.headers.items()},

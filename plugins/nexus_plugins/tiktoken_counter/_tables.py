@@ -18,7 +18,7 @@ SEPARATOR = b"\xff"
 """Stands between the tokens of a file; no text in UTF-8 has this byte."""
 _SAME_TABLE = {"o200k_harmony": "o200k_base"}
 """Encodings that differ only in special tokens, which are counted as text."""
-_REINSTALL = "reinstall nexus-core"
+_REINSTALL = "reinstall nexusctx"
 
 
 class Table(NamedTuple):

@@ -353,7 +353,7 @@ def test_without_the_library_it_is_said_what_to_install(monkeypatch: pytest.Monk
         "nexus_plugins.providers._asking.find_spec", lambda name: None if name == "httpx2" else find_spec(name)
     )
 
-    with pytest.raises(MissingExtraError, match=r"nexus-core\[llm\]"):
+    with pytest.raises(MissingExtraError, match=r"nexusctx\[llm\]"):
         summariser("http://127.0.0.1:9")(request())
 
 

@@ -332,7 +332,7 @@ def test_doctor_says_what_to_install(cli: Cli, nexus_home: Path, monkeypatch: py
     write_files(nexus_home, {"config.json": settings({"local": {"api": "openai"}})})
 
     assert [(code, message) for code, message, _ in doctor(cli)] == [
-        ("missing-extra", "endpoints need `pip install 'nexus-core[llm]'`")
+        ("missing-extra", "endpoints need `pip install 'nexusctx[llm]'`")
     ]
 
 

@@ -288,7 +288,7 @@ def test_without_its_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     host = Host(BUNDLED, PluginPolicy())
 
     (row,) = (plugin for plugin in host.plugins if plugin.name == "telemetry")
-    assert (row.status, row.error) == ("needs-extra", "needs nexus-core[telemetry]")
+    assert (row.status, row.error) == ("needs-extra", "needs nexusctx[telemetry]")
     assert not host.listens("nexus_recorded")
 
 
