@@ -209,8 +209,15 @@ def _told(error: Exception) -> str:
 def _request(task: SummaryTask, messages: tuple[Message, ...], previous: str, *, is_whole: bool) -> SummaryRequest:
     context = task.context if is_whole else None
     build = build_instruction if context is None else build_cached_instruction
+    prompt = build_summarize_prompt(
+        messages,
+        previous=previous,
+        focus=task.focus,
+        max_tokens=task.max_tokens,
+        redact_secrets=False,  # `_prepared` has done it, where the task asks for it
+    )
     return SummaryRequest(
-        prompt=build_summarize_prompt(messages, previous=previous, focus=task.focus, max_tokens=task.max_tokens),
+        prompt=prompt,
         messages=messages,
         instruction=build(has_previous=bool(previous), focus=task.focus, max_tokens=task.max_tokens),
         max_tokens=task.max_tokens,

@@ -50,6 +50,17 @@ def read_early_settings(home: Path, local: Path) -> EarlySettings:
     )
 
 
+def read_own_setting(home: Path, group: str, key: str) -> object:
+    """Return a setting of the user's own config.json as written, unchecked; None if it is not set.
+
+    Raises:
+        ConfigError: The file is not valid JSON.
+        FileError: The file cannot be read.
+    """
+    own = _read(home / "config.json")
+    return own.get(group, key) if own else None
+
+
 class _File(NamedTuple):
     path: Path
     document: JsonDocument

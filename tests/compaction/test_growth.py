@@ -69,7 +69,7 @@ def thread(turns: int) -> list[ThreadMessage]:
             lambda messages: compose_summary(
                 "prose", covered=messages, kept=messages[-20:], shares=Shares(100, 400, 200), count=words
             ),
-            lambda messages: build_summarize_prompt([each.message for each in messages]),
+            lambda messages: build_summarize_prompt([each.message for each in messages], redact_secrets=True),
             lambda messages: summarise(request(messages), words),
         ],
         one_in=3,

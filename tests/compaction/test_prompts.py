@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 
-from nexus_core.compaction.prompts import build_cached_instruction, build_summarize_prompt, write_transcript
+from nexus_core.compaction.prompts import build_cached_instruction, write_transcript
+from nexus_core.context import build_summarize_prompt
+from nexus_core.errors import ConfigError
+from nexus_core.testing import write_files
 from nexus_core.values.message import Message
 from nexus_core.values.parts import File, Image, Reasoning, Text, ToolCall, ToolResult
+from tests.text.test_redaction import IN_PLACE, SECRETS
+
+pytestmark = pytest.mark.usefixtures("nexus_home")
 
 MESSAGES = [
     Message("user", (Text("Why is login slow?"), Image(mime="image/png", data="AAAA"))),
@@ -89,3 +97,54 @@ def test_a_summary_that_shall_become_shorter_is_all_there_is() -> None:
     assert "They fixed it." in prompt
     assert "RECORD" not in prompt
     assert "RECORD" in build_summarize_prompt([])
+
+
+# ---- secrets ------------------------------------------------------------------------------------------------------
+
+TOLD = {kind: (secret, secret) for kind, secret in SECRETS.items()} | {
+    kind: (f"{before}{secret}{'@db' if kind == 'url-password' else ''}", secret)
+    for kind, (before, secret) in IN_PLACE.items()
+}
+TOLD["password"] = ("DB_PASSWORD=hunter2hunter2", "hunter2hunter2")
+
+
+@pytest.mark.acceptance("B-09", "T10")
+@pytest.mark.parametrize("kind", TOLD)
+def test_summarize_prompt_redacts_every_kind_of_secret(kind: str) -> None:
+    text, secret = TOLD[kind]
+    messages = [
+        Message("user", f"use {text} here"),
+        Message("assistant", (ToolCall("c", "run", {"command": f"echo {text} "}),)),
+        Message("tool", (ToolResult("c", f"it is {text} now"),)),
+    ]
+
+    prompt = build_summarize_prompt(messages, previous=f"They set {text} first.", focus=f"what {text} is for")
+
+    assert secret not in prompt
+    assert prompt.count(f"[redacted:{kind}]") == 5
+
+
+@pytest.mark.acceptance("B-09")
+@pytest.mark.parametrize(("config", "is_told"), [({"redact_secrets": False}, True), ({"redact_secrets": True}, False)])
+def test_summarize_prompt_follows_the_users_switch(config: dict[str, bool], is_told: bool, nexus_home: Path) -> None:
+    write_files(nexus_home, {"config.json": json.dumps({"compaction": config})})
+    secret = SECRETS["github-token"]
+
+    assert (secret in build_summarize_prompt([Message("user", secret)])) == is_told
+    assert secret in build_summarize_prompt([Message("user", secret)], redact_secrets=False)
+    assert secret not in build_summarize_prompt([Message("user", secret)], redact_secrets=True)
+
+
+@pytest.mark.acceptance("T3")
+def test_summarize_prompt_ignores_the_switch_of_a_project(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_files(work, {".nexus3/config.json": '{"compaction": {"redact_secrets": false}}'})
+    monkeypatch.chdir(work)
+
+    assert SECRETS["aws-key"] not in build_summarize_prompt([Message("user", SECRETS["aws-key"])])
+
+
+def test_summarize_prompt_refuses_a_broken_config(nexus_home: Path) -> None:
+    write_files(nexus_home, {"config.json": '{"compaction": '})
+
+    with pytest.raises(ConfigError, match=r"config\.json"):
+        build_summarize_prompt(MESSAGES)
