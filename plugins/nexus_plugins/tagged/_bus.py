@@ -8,33 +8,40 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 REQUEST = "context.build.request"
-"""The topic on which contexts are asked for: a `BusMessage` whose content has `run` and `user_profile`."""
+"""The topic of requests. The content of the message is `{"run": …, "user_profile": …}`, or the run itself, whose
+`metadata` then has the `user_profile`."""
 RESPONSE = "context.build.response"
 """The topic on which they are given: `{"status": "success", "messages": […], "tools": […]}`, or
 `{"status": "error", "error": "…", "messages": [], "tools": []}`."""
 
 
 class Run(NamedTuple):
-    """What is to be answered. Any object with these attributes will do.
+    """A user message to answer.
+
+    A `ContextBuilder` also takes any other object or dict with these attributes, and runs with `id`, `owner_key`,
+    `history` (the user message is the first in it) and `metadata` (`user_profile`, `client_timestamp_utc`,
+    `client_timezone_offset`).
 
     Attributes:
         owner_key: Whose history it belongs to.
-        current_input: What was said.
-        timestamp_utc: When; None for now.
-        timezone_offset: Where: minutes west of UTC, or the name of a zone.
+        current_input: The text of the user message.
+        timestamp_utc: Time of the message; without one that can be read, the model is given no time.
+        timezone_offset: Minutes west of UTC, or the name of a zone.
+        id: Messages in the history with this `run_id` belong to the run, and are not repeated as memories.
     """
 
     owner_key: str
     current_input: str
     timestamp_utc: object = None
     timezone_offset: int | str = 0
+    id: str = ""
 
 
 class BusMessage(NamedTuple):
     """What travels on a bus. Of a request, any object with these attributes will do.
 
     Attributes:
-        content: What it says.
+        content: Of a request, see `REQUEST`; of a response, see `RESPONSE`.
         run_id: What it is about; a response repeats it.
         owner_key: On whose behalf; a response repeats it.
     """
@@ -65,4 +72,7 @@ class Persistence(Protocol):
     """Keeps what was said."""
 
     async def get_history(self, owner_key: str, limit: int) -> Sequence[object]:
-        """The newest messages of an owner, in either order: dicts or objects with role, content and timestamp."""
+        """The newest messages of an owner, in either order: dicts or objects with role, content and timestamp.
+
+        With a `run_id` besides, the messages of the current run are recognised for certain.
+        """

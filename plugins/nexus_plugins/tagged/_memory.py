@@ -24,6 +24,7 @@ from nexus_plugins.tagged._tags import (
 if TYPE_CHECKING:
     from datetime import datetime, tzinfo
 
+    from nexus_plugins.tagged._bus import Run
     from nexus_plugins.tagged._options import Words
 
 SPEAKERS = {"human": HUMAN, "user": HUMAN, "ai": NEXUS, "assistant": NEXUS, "nexus": NEXUS, "model": NEXUS}
@@ -82,6 +83,37 @@ class MemoryFormatter:
         return memory_block(reversed(shown), limit=limit, zone=zone, words=words_of(language))
 
 
+def drop_current_run(history: Iterable[object], run: Run) -> list[object]:
+    """Return a history without the messages of a run, whose user message has a block of its own.
+
+    They are recognised by their `run_id`. A newest message of the user that has none and the same text is the current
+    one too.
+    """
+    others = [message for message in history if not run.id or str(field_of(message, "run_id")) != run.id]
+    dialogue = [(each, at) for at, message in enumerate(others) if (each := _remembered(message, tool_calls=False))]
+    if dialogue:
+        newest = _oldest_first([each for each, _ in dialogue])[-1]
+        at = next(at for each, at in dialogue if each is newest)
+        is_same = newest.speaker == HUMAN and newest.text.strip() == run.current_input.strip()
+        if is_same and not field_of(others[at], "run_id"):
+            del others[at]
+    return others
+
+
+def first_user_text(history: object) -> str | None:
+    """Return the text of the first user message in the history of a run, or None if there is no such text."""
+    for message in history if isinstance(history, list | tuple) else ():
+        each = _remembered(message, tool_calls=False)
+        if each is not None and each.speaker == HUMAN and each.text.strip():
+            return each.text
+    return None
+
+
+def field_of(value: object, name: str) -> object:
+    """Return a field of a dict or an attribute of an object, None if it has none."""
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+
+
 def memory_block(
     newest_first: Iterable[Remembered], *, limit: int, zone: tzinfo | None, words: Words, summary: str = ""
 ) -> str:
@@ -111,16 +143,12 @@ def _line(said: Remembered, zone: tzinfo | None) -> str:
 
 
 def _remembered(message: object, *, tool_calls: bool) -> Remembered | None:
-    role = _field(message, "role")
+    role = field_of(message, "role")
     speaker = SPEAKERS.get(str(getattr(role, "value", role)).lower())
     if speaker is None:
         return None
-    used = tuple(_called(_field(message, "tool_calls"))) if tool_calls else ()
-    return Remembered(moment_of(_field(message, "timestamp")), speaker, _words(_field(message, "content")), used)
-
-
-def _field(message: object, name: str) -> object:
-    return message.get(name) if isinstance(message, Mapping) else getattr(message, name, None)
+    used = tuple(_called(field_of(message, "tool_calls"))) if tool_calls else ()
+    return Remembered(moment_of(field_of(message, "timestamp")), speaker, _words(field_of(message, "content")), used)
 
 
 def _words(content: object) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core import UsageError
 from nexus_plugins.tagged._clock import local_time, moment_of, zone_of
 from nexus_plugins.tagged._tags import THIS_MOMENT, element, one_line
 
@@ -23,22 +22,21 @@ class MomentFormatter:
     """Puts what was just said into the block `[THIS_MOMENT]`."""
 
     @staticmethod
-    def format_this_moment(current_input: str, timestamp_utc: object, timezone_offset: int | str = 0) -> str:
+    def format_this_moment(current_input: str, timestamp_utc: object = None, timezone_offset: int | str = 0) -> str:
         """What was said, with the time where the person is.
 
         Args:
             current_input: What was said.
-            timestamp_utc: When: ISO 8601, a datetime, or seconds or milliseconds since 1970.
+            timestamp_utc: When: ISO 8601, a datetime, or seconds or milliseconds since 1970. Anything else, and None,
+                leaves `<current_time>` out.
             timezone_offset: Where: minutes west of UTC as JavaScript gives them (-480 is +08:00), or the name of a
                 zone.
 
         Raises:
-            UsageError: That is no time, or there is no such zone.
+            UsageError: There is no such zone.
         """
-        moment = moment_of(timestamp_utc)
-        if moment is None:
-            raise UsageError(f"{timestamp_utc!r} is no time", hint="give ISO 8601: 2025-12-10T08:00:00Z")
-        return moment_block(current_input, local_time(moment, zone_of(timezone_offset)))
+        moment, zone = moment_of(timestamp_utc), zone_of(timezone_offset)
+        return moment_block(current_input, "" if moment is None else local_time(moment, zone))
 
 
 def moment_block(
@@ -48,7 +46,7 @@ def moment_block(
 
     Args:
         said: What was said.
-        time: When, as it is told.
+        time: When, as the model reads it; "" for none.
         facts: What is known about the occasion, by name; one line each.
         surroundings: Titled texts about it.
     """
@@ -56,7 +54,7 @@ def moment_block(
     return "\n".join(
         [
             THIS_MOMENT,
-            f"<current_time>{time}</current_time>",
+            *([f"<current_time>{time}</current_time>"] if time else []),
             *([element("current_facts", lines)] if lines else []),
             *(
                 element("current_section", f"{one_line(each.title)}\n{each.text}")

@@ -22,7 +22,7 @@ _SAID = re.compile(
 )
 _SUMMARY = re.compile(r"<memory_summary>\n(.*?)\n</memory_summary>\n\n", re.DOTALL)
 _MOMENT = re.compile(
-    r"<current_time>([^<\n]*)</current_time>\n"
+    r"(?:<current_time>([^<\n]*)</current_time>\n)?"
     r"(?:<current_facts>\n(.*?)\n</current_facts>\n)?"
     r"((?:<current_section>\n.*?\n</current_section>\n)*)"
     r"<human_input>\n(.*)\n</human_input>",
