@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,16 @@ def test_the_first_personal_source_that_has_something_wins(tmp_path: Path) -> No
     assert all(isinstance(source, PromptSource) for source in sources)
     assert prompt.content.startswith("# Personal Configuration\nFrom b.")
     assert prompt.personal_path == tmp_path / "b.md"
+
+
+@pytest.mark.acceptance("E-06")
+@pytest.mark.parametrize(
+    "name", ["FilePromptSource", "LoadedPrompt", "PromptLoader", "PromptSource", "get_system_info"]
+)
+def test_prompt_loader_is_a_module_with_the_names_of_the_package(name: str) -> None:
+    module = importlib.import_module("nexus_core.context.prompt_loader")
+
+    assert getattr(module, name) is getattr(nexus_core.context, name)
 
 
 @pytest.mark.acceptance("E-06")

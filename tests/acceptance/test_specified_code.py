@@ -221,8 +221,9 @@ def fields_of(source: str, name: str) -> list[str]:
 @pytest.fixture(autouse=True)
 def specified_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """The modules under the names that the specification imports them by."""
-    for name in ("nexus3", "nexus3.context", "nexus3.context.prompt_loader"):
+    for name in ("nexus3", "nexus3.context"):
         monkeypatch.setitem(sys.modules, name, nexus_core.context)
+    monkeypatch.setitem(sys.modules, "nexus3.context.prompt_loader", nexus_core.context.prompt_loader)
     monkeypatch.setitem(sys.modules, "specification", ModuleType("specification"))
 
 
