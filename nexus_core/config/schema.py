@@ -78,8 +78,12 @@ class ContextConfig(Strict):
         default=False, description="Leave out what stands before the first message of the user that is kept."
     )
     clock: Literal["message", "system", "off"] = Field(
-        default="message",
-        description="Where the time is told: in each message of the user, fresh in the system prompt, or nowhere.",
+        default="system",
+        description="Where a conversation manager puts the time: fresh in the system prompt of every call, in each "
+        "message of the user, or nowhere.",
+    )
+    session_start: bool = Field(
+        default=True, description="Begin new conversations with a line that says when they started."
     )
 
     @model_validator(mode="after")

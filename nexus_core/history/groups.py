@@ -1,8 +1,8 @@
 """Messages that live or die together: what an assistant thought, said and called, and the results of its calls.
 
 A group begins with an assistant's message that thinks or calls a tool, goes on with the assistant's messages after it,
-and ends with the messages that bring the results. Every other message is a group of its own. Nothing that is added
-later changes a group except the newest.
+and ends with the messages that bring the results. The line that says when a session started belongs to the group after
+it. Every other message is a group of its own. Nothing that is added later changes a group except the newest.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.history.waiting import WaitingCalls
+from nexus_core.values.message import Message
 from nexus_core.values.parts import Reasoning, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from datetime import datetime
 
-    from nexus_core.values.message import Message
-
+SESSION_START = "_session_start"
+"""The field of `Message.extra` that marks the line which says when a session started, and holds the time."""
 
 _LEADING = (ToolCall, Reasoning)
 
@@ -37,7 +39,10 @@ class Group(NamedTuple):
 
 def groups(messages: Sequence[Message]) -> list[Group]:
     """All groups of a list, oldest first."""
-    return list(newest_groups(messages.__getitem__, len(messages)))[::-1]
+    found = list(newest_groups(messages.__getitem__, len(messages)))[::-1]
+    if len(found) > 1 and is_session_start(messages[0]) and not _brings_results(messages[1]):
+        found[:2] = [found[1]._replace(first=0)]
+    return found
 
 
 def newest_groups(read: Callable[[int], Message], end: int, first: int = 0) -> Iterator[Group]:
@@ -65,6 +70,17 @@ def newest_groups(read: Callable[[int], Message], end: int, first: int = 0) -> I
             yield Group(place, place)
     if said or results:
         yield from _split(first, said[::-1], results[::-1])
+
+
+def session_start_message(started: datetime) -> Message:
+    """Return the first message of a session: the line that says when it started, in local time."""
+    text = f"[Session started: {started:%Y-%m-%d %H:%M} (local)]"
+    return Message("user", text, extra={SESSION_START: started.isoformat(timespec="minutes")})
+
+
+def is_session_start(message: Message) -> bool:
+    """True for the line that says when a session started."""
+    return SESSION_START in message.extra
 
 
 def is_input(message: Message) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nexus_core.history.groups import is_session_start
 from nexus_core.history.sums import RunningSums
 from nexus_core.history.waiting import WaitingCalls
 from nexus_core.values.parts import Reasoning
@@ -77,6 +78,8 @@ class GrowingHistory:
         return self._starts[group] if group < len(self._starts) else len(self.messages)
 
     def _joins(self, message: Message) -> bool:
+        if len(self.messages) == 1 and is_session_start(self.messages[0]) and not message.tool_results:
+            return True
         if message.role == "assistant":
             return self._in_run
         answered = [self._waiting.take(result) for result in message.tool_results]

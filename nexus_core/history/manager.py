@@ -13,7 +13,7 @@ from nexus_core.dialects.sizes import measure_message, measure_options, measure_
 from nexus_core.errors import UsageError
 from nexus_core.history.allowance import read_definitions
 from nexus_core.history.asking import NEWEST, ask_truncation, smaller_room
-from nexus_core.history.groups import is_input
+from nexus_core.history.groups import is_input, is_session_start, session_start_message
 from nexus_core.history.growing import GrowingHistory
 from nexus_core.history.soundness import is_sound_alone
 from nexus_core.values.finding import Finding
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 OVER_BUDGET = "over-budget"
 _EMPTY = measure_options({})
+_ENVIRONMENT = "\n# Environment\n"
 
 
 class MessageLogger(Protocol):
@@ -45,6 +46,8 @@ class MessageLogger(Protocol):
 
 class ContextManager:
     """Holds a system prompt, tools and messages; gives back what fits.
+
+    The first message is always `[Session started: …]`, unless `config.session_start` is false.
 
     Args:
         config: Budget, reserve, truncation and clock; the defaults of `ContextConfig` otherwise.
@@ -79,6 +82,7 @@ class ContextManager:
         self._tools_tokens = 0
         self._tools_bytes = 0
         self._history = GrowingHistory()
+        self._started: datetime | None = None
         self.findings: tuple[Finding, ...] = ()
 
     # ---- what it holds --------------------------------------------------------------------------------------
@@ -114,19 +118,22 @@ class ContextManager:
         return list(self._tools)
 
     def add_session_start_message(self) -> None:
-        """Say when the session began, as the first message of a conversation."""
+        """Add `[Session started: …]` now; otherwise it is added before the first message."""
         if self._history.messages:
             raise UsageError("the session has already begun", hint="call this before you add anything")
-        self._add(Message("user", (Text(f"[Session started: {self._now():%Y-%m-%d %H:%M} (local)]"),)))
+        self._started = self._started or self._now()
+        self._append(session_start_message(self._started))
 
     def add_user_message(self, content: str | Iterable[Part]) -> None:
-        """Add what the user says; by default with the time it was said, once and for all."""
+        """Add a message of the user; with `clock="message"`, it begins with the time."""
         stamp = (Text(self._clock()),) if self.config.clock == "message" else ()
         self._add(Message("user", (*stamp, *_parts_of(content))))
 
     def add_assistant_message(self, content: str, tool_calls: Iterable[ToolCall] = ()) -> None:
-        """Add what the model answers."""
-        self._add(Message("assistant", (*_parts_of(content or ()), *_parts_of(tool_calls or ()))))
+        """Add a reply of the model; one without text and tool calls is not stored."""
+        parts = (*_parts_of(content or ()), *_parts_of(tool_calls or ()))
+        if parts:
+            self._add(Message("assistant", parts))
 
     def add_tool_result(self, tool_call_id: str, name: str, result: str | Iterable[ResultPart] | ToolResult) -> None:
         """Add what a tool brought."""
@@ -140,7 +147,7 @@ class ContextManager:
         self._add(message)
 
     def clear_messages(self) -> None:
-        """Forget the messages; system prompt and tools stay."""
+        """Forget the messages; system prompt, tools and the time of the start stay."""
         self._history = GrowingHistory()
 
     def apply_compaction(
@@ -163,7 +170,7 @@ class ContextManager:
             id(message): tokens for message, tokens in zip(self._history.messages, self._history.tokens, strict=True)
         }
         self._history = GrowingHistory()
-        self._add(summary_message)
+        self._append(summary_message)
         for message in preserved:
             self._keep(message, known.get(id(message)))
         if new_system_prompt is not None:
@@ -262,6 +269,11 @@ class ContextManager:
         return self.config.max_tokens - self.config.reserve_tokens
 
     def _add(self, message: Message) -> None:
+        if self.config.session_start and not self._history.messages and not is_session_start(message):
+            self.add_session_start_message()
+        self._append(message)
+
+    def _append(self, message: Message) -> None:
         self._keep(message)
         if self._logger:
             self._logger.log_message(message)
@@ -279,8 +291,16 @@ class ContextManager:
     def _current_system(self) -> tuple[list[Message], int]:
         if self.config.clock != "system":
             return ([self._system] if self._system else []), self._system_tokens
-        message = Message("system", (Text("\n\n".join(filter(None, (self.system_prompt, self._clock())))),))
+        message = Message("system", _with_clock(self.system_prompt, self._clock()))
         return [message], self._size(message)
+
+
+def _with_clock(prompt: str, clock: str) -> str:
+    """Put the clock first under `# Environment`, which ends the prompt of a `PromptLoader`, or else at the end."""
+    before, heading, environment = f"\n{prompt}".rpartition(_ENVIRONMENT)
+    if heading:
+        return f"{before}{heading}{clock}\n{environment}".removeprefix("\n")
+    return f"{prompt}\n\n{clock}" if prompt else clock
 
 
 def _require_message(message: object) -> None:

@@ -98,7 +98,8 @@ class Log:
 
 
 def manager(**options: Any) -> ContextManager:
-    return ContextManager(ContextConfig(max_tokens=400, reserve_tokens=100, clock="off"), Characters(), **options)
+    config = ContextConfig(max_tokens=400, reserve_tokens=100, clock="off", session_start=False)
+    return ContextManager(config, Characters(), **options)
 
 
 @pytest.mark.acceptance("Q-06", "Q-07")

@@ -16,6 +16,7 @@ from nexus_core.values.message import Message
 from nexus_core.values.parts import Image, Reasoning, Text, ToolCall, ToolResult
 
 NOON = datetime(2026, 1, 13, 14, 30)  # noqa: DTZ001 - local time is what is told
+STARTED = "[Session started: 2026-01-13 14:30 (local)]"
 HEAVY = "x" * 2000
 
 
@@ -53,6 +54,7 @@ def manager(available: int = 100, strategy: str = "oldest_first", **options: obj
             "reserve_tokens": 0,
             "truncation_strategy": strategy,
             "clock": "off",
+            "session_start": False,
             **options,
         }
     )
@@ -112,7 +114,7 @@ def test_clearing_keeps_the_prompt_and_the_tools() -> None:
 
 @pytest.mark.acceptance("V-05", "V-06")
 def test_usage_says_what_everything_takes() -> None:
-    context = ContextManager(token_counter=Words())
+    context = ContextManager(ContextConfig(clock="off", session_start=False), Words())
     context.set_system_prompt("one two three")
     context.set_tool_definitions([{"name": "a b"}])
     context.add_assistant_message("four five")
@@ -149,12 +151,12 @@ def test_changing_the_list_of_messages_changes_nothing() -> None:
 @pytest.mark.acceptance("V-09", "C-34")
 def test_a_logger_is_told_the_prompt_and_every_message() -> None:
     log = Log()
-    context = ContextManager(ContextConfig(clock="off"), Words(), log)
+    context = ContextManager(ContextConfig(clock="off"), Words(), log, now=lambda: NOON)
     context.set_system_prompt("Be kind.")
     say(context, "Hello", "Hi")
     context.add_tool_result("c1", "ls", "nothing")
 
-    assert log.lines == ["system: Be kind.", "user: Hello", "assistant: Hi", "tool: nothing"]
+    assert log.lines == ["system: Be kind.", f"user: {STARTED}", "user: Hello", "assistant: Hi", "tool: nothing"]
 
 
 @pytest.mark.acceptance("V-10")
@@ -244,7 +246,9 @@ def test_middle_out_never_keeps_more_than_fits_because_the_first_is_too_big() ->
 @pytest.mark.acceptance("T-08")
 def test_what_is_dropped_is_forgotten_so_that_memory_equals_what_is_sent() -> None:
     log = Log()
-    context = ContextManager(ContextConfig(max_tokens=2, reserve_tokens=0, clock="off"), Words(), log)
+    context = ContextManager(
+        ContextConfig(max_tokens=2, reserve_tokens=0, clock="off", session_start=False), Words(), log
+    )
     say(context, "one", "two", "three")
 
     assert context.build_messages() == context.messages
@@ -265,7 +269,9 @@ def test_a_preview_forgets_nothing() -> None:
 @pytest.mark.acceptance("B-01")
 @pytest.mark.parametrize("system", ["", "w " * 500])
 def test_an_open_tool_batch_is_kept_while_the_list_ends_in_results(system: str) -> None:
-    context = ContextManager(ContextConfig(max_tokens=300, reserve_tokens=0, clock="off"), SimpleTokenCounter())
+    context = ContextManager(
+        ContextConfig(max_tokens=300, reserve_tokens=0, clock="off", session_start=False), SimpleTokenCounter()
+    )
     context.set_system_prompt(system)
     context.add_user_message(HEAVY)
     context.add_assistant_message("", [ToolCall("c1", "cat", {"path": "big.txt"})])
@@ -298,47 +304,105 @@ def test_a_reserve_above_the_budget_is_refused() -> None:
 
 
 @pytest.mark.acceptance("E-01", "C-10")
-def test_by_default_the_time_is_told_once_when_the_user_speaks() -> None:
-    times = iter([NOON, NOON, NOON.replace(hour=15)])
-    context = ContextManager(token_counter=Words(), now=lambda: next(times))
-    context.add_user_message("Hello")
-    first = context.build_messages()
-
-    assert contents(first) == ["Current date: 2026-01-13, Current time: 14:30 (local)\nHello"]
-    assert context.build_messages() == first
-
-
-@pytest.mark.acceptance("E-01", "C-10")
-def test_the_time_can_be_told_fresh_in_the_system_prompt() -> None:
+def test_manager_tells_the_time_fresh_in_every_build_by_default() -> None:
     clock = [NOON]
-    context = ContextManager(ContextConfig(clock="system"), Words(), now=lambda: clock[0])
+    context = ContextManager(token_counter=Words(), now=lambda: clock[0])
     context.set_system_prompt("Be kind.")
     context.add_user_message("Hello")
 
-    assert context.build_messages()[0].content == ("Be kind.\n\nCurrent date: 2026-01-13, Current time: 14:30 (local)")
+    assert context.build_messages()[0].content == "Be kind.\n\nCurrent date: 2026-01-13, Current time: 14:30 (local)"
     clock[0] = NOON.replace(hour=16, minute=5)
     assert context.build_messages()[0].content.endswith("Current time: 16:05 (local)")
-    assert contents(context.messages) == ["Hello"]
+    assert contents(context.messages) == [STARTED, "Hello"]
     assert context.system_prompt == "Be kind."
+
+
+@pytest.mark.acceptance("E-01")
+def test_manager_without_a_prompt_tells_the_time_too() -> None:
+    context = ContextManager(token_counter=Words(), now=lambda: NOON)
+    context.add_user_message("Hello")
+
+    assert context.build_messages()[0] == Message("system", "Current date: 2026-01-13, Current time: 14:30 (local)")
+
+
+@pytest.mark.acceptance("E-01", "E-03")
+def test_manager_puts_the_time_first_into_the_environment_of_a_loaded_prompt() -> None:
+    context = ContextManager(token_counter=Words(), now=lambda: NOON)
+    context.set_system_prompt("# Project Configuration\n# Environment\nOurs.\n\n# Environment\nWorking directory: /w")
+    context.add_user_message("Hello")
+
+    assert context.build_messages()[0].content == (
+        "# Project Configuration\n# Environment\nOurs.\n\n"
+        "# Environment\nCurrent date: 2026-01-13, Current time: 14:30 (local)\nWorking directory: /w"
+    )
+
+
+@pytest.mark.acceptance("E-01", "C-10")
+def test_the_time_can_be_told_once_when_the_user_speaks() -> None:
+    times = iter([NOON, NOON, NOON.replace(hour=15)])
+    context = ContextManager(ContextConfig(clock="message"), Words(), now=lambda: next(times))
+    context.add_user_message("Hello")
+    first = context.build_messages()
+
+    assert contents(first) == [STARTED, "Current date: 2026-01-13, Current time: 14:30 (local)\nHello"]
+    assert context.build_messages() == first
 
 
 @pytest.mark.acceptance("E-01")
 def test_date_and_time_are_of_one_moment() -> None:
     times = iter([NOON.replace(hour=23, minute=59), NOON.replace(day=14, hour=0, minute=0)])
-    context = ContextManager(token_counter=Words(), now=lambda: next(times))
+    context = ContextManager(ContextConfig(clock="message"), Words(), now=lambda: next(times))
     context.add_user_message("Hello")
 
-    assert context.messages[0].content.startswith("Current date: 2026-01-13, Current time: 23:59")
+    assert context.messages[-1].content.startswith("Current date: 2026-01-13, Current time: 23:59")
 
 
 @pytest.mark.acceptance("E-02")
-def test_a_session_can_begin_with_the_time_it_began() -> None:
-    context = manager()
-    context.add_session_start_message()
+@pytest.mark.parametrize("explicit", [False, True])
+def test_manager_begins_with_the_time_its_session_started(explicit: bool) -> None:
+    context = ContextManager(token_counter=Words(), now=lambda: NOON)
+    if explicit:
+        context.add_session_start_message()
+    say(context, "Hello", "Hi")
 
     assert [(message.role, message.content) for message in context.messages] == [
-        ("user", "[Session started: 2026-01-13 14:30 (local)]")
+        ("user", STARTED),
+        ("user", "Hello"),
+        ("assistant", "Hi"),
     ]
+
+
+@pytest.mark.acceptance("E-02", "V-02")
+def test_manager_keeps_the_time_of_its_start_when_it_is_cleared() -> None:
+    clock = [NOON]
+    context = ContextManager(token_counter=Words(), now=lambda: clock[0])
+    say(context, "Hello")
+
+    context.clear_messages()
+    clock[0] = NOON.replace(hour=16)
+    say(context, "Again")
+
+    assert contents(context.messages) == [STARTED, "Again"]
+
+
+@pytest.mark.acceptance("E-02")
+def test_manager_does_not_begin_twice_when_a_conversation_is_restored() -> None:
+    before = ContextManager(token_counter=Words(), now=lambda: NOON)
+    say(before, "Hello", "Hi")
+    restored = ContextManager(token_counter=Words(), now=lambda: NOON.replace(hour=16))
+
+    for message in before.messages:
+        restored.add_message(message)
+
+    assert restored.messages == before.messages
+
+
+@pytest.mark.acceptance("E-02", "T-07")
+def test_middle_out_keeps_the_task_with_the_start_of_the_session() -> None:
+    context = manager(available=11, strategy="middle_out", session_start=True)
+    say(context, "the task", "one two", "three four", "five six")
+
+    assert contents(context.build_messages()) == [STARTED, "the task", "three four", "five six"]
 
 
 def test_a_session_begins_only_once() -> None:
@@ -349,9 +413,22 @@ def test_a_session_begins_only_once() -> None:
         context.add_session_start_message()
 
 
+@pytest.mark.acceptance("V-02")
+def test_an_empty_reply_is_not_stored() -> None:
+    context = manager()
+    say(context, "Hello")
+
+    context.add_assistant_message("")
+    context.add_assistant_message("", [])
+
+    assert contents(context.messages) == ["Hello"]
+    assert contents(context.build_messages()) == ["Hello"]
+    assert context.findings == ()
+
+
 def test_each_message_is_counted_once_in_its_life() -> None:
     counter = Words()
-    context = ContextManager(ContextConfig(max_tokens=6, reserve_tokens=0, clock="off"), counter)
+    context = ContextManager(ContextConfig(max_tokens=6, reserve_tokens=0, clock="off", session_start=False), counter)
     context.set_system_prompt("kind")
     for turn in range(20):
         say(context, f"question {turn}", f"answer {turn}")
@@ -418,7 +495,7 @@ def test_a_system_prompt_that_is_too_long_alone_is_reported() -> None:
 def test_what_no_api_takes_is_repaired_and_reported() -> None:
     context = manager()
     context.add_user_message("one\0two \ud83d")
-    context.add_assistant_message("")
+    context.add_message(Message("assistant", ""))
     context.add_user_message("three")
 
     assert contents(context.build_messages()) == ["onetwo \N{REPLACEMENT CHARACTER}", "three"]
