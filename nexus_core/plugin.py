@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nexus_core.config.pointers import pointer_to
     from nexus_core.config.schema import Strict
     from nexus_core.config.servers.normalising import normalise_servers
+    from nexus_core.config.servers.references import SecretReferences
     from nexus_core.dialects.api_dialect import ApiDialect
     from nexus_core.dialects.arguments import as_object as call_arguments
     from nexus_core.dialects.arguments import parsed as parse_arguments
@@ -108,6 +109,7 @@ _HOMES = {
         "config.pointers": "pointer_to",
         "config.schema": "Strict",
         "config.servers.normalising": "normalise_servers",
+        "config.servers.references": "SecretReferences",
         "dialects.api_dialect": "ApiDialect",
         "dialects.arguments": "call_arguments parse_arguments",
         "dialects.fields": "error_inside json_kind",
@@ -236,6 +238,7 @@ __all__ = [
     "Renderer",
     "Reply",
     "Salvaged",
+    "SecretReferences",
     "SessionRecord",
     "SessionRow",
     "Settings",

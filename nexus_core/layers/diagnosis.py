@@ -95,7 +95,8 @@ def _duplicate_file(case: _Case) -> Iterator[Finding]:
 
 def _ignored_file(case: _Case) -> Iterator[Finding]:
     for skipped in case.loaded.skipped:
-        if not skipped.reason.startswith(_EXPECTED) and not skipped.reason.endswith(" comes first"):
+        is_expected = skipped.reason.startswith(_EXPECTED) or skipped.reason.endswith(" comes first")
+        if not is_expected and not skipped.is_mistake:  # of which the load has a finding
             yield Finding("ignored-file", f"not used: {skipped.reason}", skipped.path, skipped.line or 0)
 
 

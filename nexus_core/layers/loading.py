@@ -12,7 +12,7 @@ from nexus_core.layers.texts import choose_texts
 from nexus_core.values.loaded import Loaded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from nexus_core.host.host import Host
     from nexus_core.trust.store import TrustStore
@@ -41,9 +41,19 @@ def load_layers(host: Host, request: Request) -> Loaded:
         servers=find_servers(settings, guarded.configs, guarded.active),
         active=tuple(guarded.active),
         skipped=(*skipped, *chosen.skipped),
-        findings=(*decisions.findings, *guarded.findings, *chosen.findings),
+        findings=(*decisions.findings, *guarded.findings, *chosen.findings, *_find_mistakes(skipped)),
         repeated=tuple(chosen.repeated),
     )
+
+
+def _find_mistakes(skipped: Iterable[Skipped]) -> Iterator[Finding]:
+    """Return a finding for every part of a file that has no effect although somebody expects one."""
+    mistakes = [each for each in skipped if each.is_mistake]
+    if mistakes:
+        from nexus_core.values.finding import Finding  # noqa: PLC0415 - most files have none
+
+        for each in mistakes:
+            yield Finding("ignored-field", f"not used: {each.reason}", each.path, each.line or 0)
 
 
 class _Decisions:

@@ -161,6 +161,7 @@ class Skipped:
         layer: The name of the layer it would have belonged to.
         plugin: The plugin that looked; stamped by the host.
         line: Where in the file, from 1; None when it is about the whole.
+        is_mistake: True if nobody writes that on purpose, such as a misspelt key: it becomes a finding of the load.
     """
 
     path: Path
@@ -168,6 +169,7 @@ class Skipped:
     layer: str = ""
     plugin: str = ""
     line: int | None = None
+    is_mistake: bool = False
 
     def __post_init__(self) -> None:
         require_absolute(self.path, "Skipped.path")

@@ -54,7 +54,7 @@ def test_an_entry_that_is_not_used_is_named_with_its_line(cli: Cli, work: Path) 
     file = f"{work}/.nexus3/mcp.json"
     assert lines == [
         f"{file}:1: not used: server 'a' is left out, because its command or url is empty [ignored-file]",
-        f"{file}:3: not used: unknown key 'colour' of server 'a' [ignored-file]",
+        f"{file}:3: not used: unknown key 'colour' of server 'a' [ignored-field]",
     ]
 
 

@@ -50,7 +50,7 @@ def test_json_says_the_same(cli: Cli, work: Path) -> None:
         "texts": [{"path": f"{work}/.nexus3/NEXUS.md", "purpose": "instructions", "characters": 2}],
     }
     place = {"path": f"{work}/README.md", "line": None, "layer": "local", "plugin": "readme_fallback"}
-    assert {**place, "reason": "not there"} in document["skipped"]
+    assert {**place, "reason": "not there", "is_mistake": False} in document["skipped"]
 
 
 def test_a_part_of_a_file_that_is_not_used_is_listed_with_its_line(cli: Cli, work: Path) -> None:
@@ -61,4 +61,5 @@ def test_a_part_of_a_file_that_is_not_used_is_listed_with_its_line(cli: Cli, wor
     skipped = json.loads(cli("layers", "--json").out)["skipped"]
 
     assert any(row.split() == ["unknown", "key", "'inputs'", f"{path}:2"] for row in rows)
-    assert {"path": path, "line": 2, "reason": "unknown key 'inputs'", "layer": "local", "plugin": "mcp"} in skipped
+    place = {"path": path, "line": 2, "layer": "local", "plugin": "mcp"}
+    assert {**place, "reason": "unknown key 'inputs'", "is_mistake": True} in skipped

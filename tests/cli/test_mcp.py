@@ -303,15 +303,46 @@ def test_servers_of_another_tool_are_copied_and_references_stay(cli: Cli, work: 
     assert servers_in(work / ".nexus3/mcp.json") == [{"name": "a", "command": ["x"], "env": {"TOKEN": "${TOKEN:-}"}}]
 
 
-def test_a_secret_that_is_copied_is_warned_about_and_not_repeated(cli: Cli, work: Path) -> None:
-    entry = {"command": "x", "env": {"API_TOKEN": SECRET, "OTHER": "${OTHER}"}}
-    write_files(work, {".mcp.json": json.dumps({"mcpServers": {"a": entry}})})
+def test_import_writes_references_instead_of_secrets(cli: Cli, work: Path) -> None:
+    env = {"API_TOKEN": SECRET, "OTHER": "${OTHER}", "LEVEL": "debug", "MY_KEY": f"${{MINE:-{SECRET}}}"}
+    servers = {
+        "a": {"command": "x", "args": ["--token", SECRET, "-v"], "env": env},
+        "my-docs": {"url": "https://d.example", "headers": {"Authorization": f"Bearer {SECRET}", "X-Org": "acme"}},
+        "maps": {"url": f"https://m.example?api_key={SECRET}"},
+    }
+    write_files(work, {".mcp.json": json.dumps({"mcpServers": servers})})
 
     outcome = cli("mcp", "import", "claude")
 
-    assert outcome.err.count("Warning") == 1
-    assert "the value of API_TOKEN of server 'a' is written out in the file" in outcome.err
-    assert SECRET not in outcome.out + outcome.err
+    written = (work / ".nexus3/mcp.json").read_text()
+    assert SECRET not in written + outcome.out + outcome.err
+    assert servers_in(work / ".nexus3/mcp.json") == [
+        {
+            "name": "a",
+            "command": ["x", "--token", "${A_ARG_2}", "-v"],
+            "env": {"API_TOKEN": "${API_TOKEN}", "OTHER": "${OTHER}", "LEVEL": "debug", "MY_KEY": "${MINE}"},
+        },
+        {
+            "name": "my-docs",
+            "url": "https://d.example",
+            "headers": {"Authorization": "${MY_DOCS_AUTHORIZATION}", "X-Org": "acme"},
+        },
+        {"name": "maps", "url": "${MAPS_URL}"},
+    ]
+    assert "${API_TOKEN} stands for the value of API_TOKEN of server 'a'.\n" in outcome.err
+    assert f"Set these variables where it is used; {work}/.mcp.json has their values.\n" in outcome.err
+
+
+def test_import_gives_two_secrets_two_variables(cli: Cli, work: Path) -> None:
+    other = SECRET[::-1]
+    servers = {name: {"command": "x", "env": {"API_TOKEN": value}} for name, value in [("a", SECRET), ("b", other)]}
+    servers["c"] = servers["a"]
+    write_files(work, {".mcp.json": json.dumps({"mcpServers": servers})})
+
+    cli("mcp", "import", "claude")
+
+    tokens = [server["env"]["API_TOKEN"] for server in servers_in(work / ".nexus3/mcp.json")]
+    assert tokens == ["${API_TOKEN}", "${B_API_TOKEN}", "${API_TOKEN}"]
 
 
 def test_an_address_that_is_given_as_a_program_is_suggested_without_its_key(cli: Cli) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from nexus_core import ConfigError, hookimpl
+from nexus_core import ConfigError, Finding, hookimpl
 from nexus_core.config.documents import read_document
 from nexus_core.config.servers.normalising import MAX_NOTES, normalise_servers
 from nexus_core.plugin import Layer, LayerConfig, Skipped
@@ -190,7 +190,37 @@ def test_what_is_not_used_is_told_with_file_line_layer_and_plugin(make_nexus: Ma
     skipped = make_nexus(files={".nexus3/config.json": text}).load().skipped
 
     place = tmp_path / "work/.nexus3/config.json"
-    assert Skipped(place, "unknown key 'colour' of server 'a'", "local", "file_layers", 2) in skipped
+    assert Skipped(place, "unknown key 'colour' of server 'a'", "local", "file_layers", 2, is_mistake=True) in skipped
+
+
+@pytest.mark.parametrize("name", ["config.json", "mcp.json"])
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ('"colour": 5', "unknown key 'colour' of server 'a'"),
+        (
+            '"args": ["-y"]',
+            "'args' of server 'a' is not used, because the command is a list, which has its own arguments",
+        ),
+        ('"name": "b"', "'name' of server 'a' has no effect: its key is its name"),
+    ],
+)
+def test_load_finds_a_field_of_a_server_without_effect(
+    make_nexus: MakeNexus, tmp_path: Path, name: str, field: str, message: str
+) -> None:
+    text = f'{{"mcpServers": {{"a": {{"command": ["x"],\n{field}}}}}}}'
+
+    loaded = make_nexus(files={f".nexus3/{name}": text}).load()
+
+    place = tmp_path / "work/.nexus3" / name
+    assert loaded.findings == (Finding("ignored-field", f"not used: {message}", place, 2),)
+    assert loaded.servers[0].config.command == ("x",)
+
+
+def test_load_has_no_finding_for_a_field_of_another_tool(make_nexus: MakeNexus) -> None:
+    text = '{"mcpServers": {"a": {"command": "x", "alwaysAllow": ["read"], "description": "Reads."}}}'
+
+    assert make_nexus(files={".nexus3/mcp.json": text}).load().findings == ()
 
 
 def test_a_file_with_very_much_that_is_not_used_is_cut_short(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ normalising.py   the settings of a file with its servers in that form, and what 
 shapes.py        a list of servers, or an object that has them by name
 entry.py         one server
 fields.py        the names its fields go by in the files of different tools, and what their values may be
+references.py    references in the place of secrets that are written out
 unheeded.py      what other tools write about a server and Nexus does not do, and why
 
 All of it is imported only where there are servers.

@@ -22,10 +22,17 @@ _TARGETS = ("command", "httpUrl", "serverUrl", "url")
 
 
 class Note(NamedTuple):
-    """Something that was not used, and where it stands."""
+    """A part of a file that has no effect.
+
+    Attributes:
+        pointer: Its JSON pointer.
+        text: Why, in a few words.
+        is_mistake: True if nobody writes that on purpose: a misspelt field, arguments that are never passed.
+    """
 
     pointer: str
     text: str
+    is_mistake: bool = False
 
 
 class Server(NamedTuple):
@@ -59,8 +66,9 @@ def read_server(name: str, entry: dict[str, object], pointer: str, notes: list[N
         notes.append(Note(pointer, f"{owner} is left out, because its command or url is empty"))
         return None
     arguments = fields.get("args", ())
-    if arguments and target == "url":
-        notes.append(Note(places["args"], f"'args' of {owner} is not used, because there is no command"))
+    if arguments and (reason := _why_unused(entry, pointer, target)):
+        fields["args"] = ()
+        notes.append(Note(places["args"], f"'args' of {owner} is not used, because {reason}", is_mistake=True))
     elif arguments:
         # In the one form, the arguments follow the command in the same list.
         first = len(fields["command"])
@@ -80,7 +88,7 @@ def _fields(
             notes += _unused(key, value, owner, place)
             continue
         if key == "name" and value != name:  # where the key is the server's name, this is a second one
-            notes.append(Note(place, f"'name' of {owner} has no effect: its key is its name"))
+            notes.append(Note(place, f"'name' of {owner} has no effect: its key is its name", is_mistake=True))
             continue
         field, convert = FIELDS[key]
         try:
@@ -97,6 +105,14 @@ def _fields(
     return fields, places
 
 
+def _why_unused(entry: dict[str, object], pointer: str, target: str) -> str:
+    """Return why the arguments of a server have no effect, "" if they follow its command."""
+    if target == "url":
+        return "there is no command"
+    written = {key: value for key, _, value in _written(entry, pointer)}
+    return "the command is a list, which has its own arguments" if isinstance(written["command"], list) else ""
+
+
 def _unused(key: str, value: object, owner: str, place: str) -> Iterator[Note]:
     """What there is to say about a field that Nexus does not use."""
     if key in UNHEEDED:
@@ -104,7 +120,7 @@ def _unused(key: str, value: object, owner: str, place: str) -> Iterator[Note]:
             yield Note(place, f"'{key}' of {owner} has no effect: {UNHEEDED[key]}")
     elif key not in FOR_READERS:
         nearest = did_you_mean(key, FIELDS) if len(key) <= _LONGEST_FIELD else ""
-        yield Note(place, f"unknown key {quoted(key)} of {owner}{nearest and '; '}{nearest}")
+        yield Note(place, f"unknown key {quoted(key)} of {owner}{nearest and '; '}{nearest}", is_mistake=True)
 
 
 def _pass_through(fields: dict[str, Any], places: dict[str, str]) -> None:

@@ -108,4 +108,5 @@ def _skips(config: LayerConfig, notes: Sequence[Note]) -> Iterator[Skipped]:
     rest = f"{len(notes) - MAX_NOTES} more from here on"
     for number, note in enumerate(notes[: MAX_NOTES + 1]):
         reason = note.text if number < MAX_NOTES else rest
-        yield Skipped(config.path, reason, layer, plugin, config.position(note.pointer)[0] or None)
+        line = config.position(note.pointer)[0] or None
+        yield Skipped(config.path, reason, layer, plugin, line, is_mistake=note.is_mistake)

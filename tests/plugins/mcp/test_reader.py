@@ -317,7 +317,7 @@ def test_every_field_arrives(mcp: Mcp) -> None:
     [
         ({"command": ["npx", "-y", "x"]}, ["npx", "-y", "x"]),
         ({"command": "npx", "args": ["-y", "x"]}, ["npx", "-y", "x"]),
-        ({"command": ["npx", "-y"], "args": ["x"]}, ["npx", "-y", "x"]),
+        ({"command": ["npx", "-y"], "args": ["x"]}, ["npx", "-y"]),
         ({"command": "npx -y x"}, ["npx -y x"]),
         (
             {"command": "serve", "args": ["--port", 8080, "--open", False]},
@@ -422,7 +422,7 @@ def test_an_unknown_key_of_a_server_is_reported_and_left_alone(mcp: Mcp) -> None
 
     assert answers == [
         LayerConfig(mcp.path, {"mcp_servers": [{"name": "a", "type": "stdio", "command": ["x"], "enabled": True}]}),
-        Skipped(mcp.path, "unknown key 'hedaers' of server 'a'; did you mean 'headers'?", line=4),
+        Skipped(mcp.path, "unknown key 'hedaers' of server 'a'; did you mean 'headers'?", line=4, is_mistake=True),
     ]
 
 

@@ -125,14 +125,13 @@ def save(shell: Shell, path: Path, text: str, *, own: bool, dry_run: bool) -> No
     shell.console.text(visible_line(str(path)))
 
 
-def warn_of_secrets(shell: Shell, entry: Mapping[str, Any], server: str = "") -> None:
+def warn_of_secrets(shell: Shell, entry: Mapping[str, Any]) -> None:
     """Say what in a file would better not be there."""
-    from nexus_plugins.mcp._files.written import written_out  # noqa: PLC0415 - `list` needs none of it
+    from nexus_core.plugin import SecretReferences  # noqa: PLC0415 - `list` needs none of it
 
-    for what in written_out(entry):
-        of = f" of server {server!r}" if server else ""
+    for what in dict.fromkeys(secret.what for secret in SecretReferences().find("", entry)):
         shell.console.warning(
-            visible_line(f"{what}{of} is written out in the file; a reference such as ${{NAME}} would keep it out")
+            visible_line(f"{what} is written out in the file; a reference such as ${{NAME}} would keep it out")
         )
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from nexus_core import FileError, UnknownNameError
-from nexus_core.plugin import Layer, LayerConfig, visible_line
-from nexus_plugins.mcp._cli.changing import save, say_who_decides, target, warn_of_secrets
+from nexus_core.plugin import Layer, LayerConfig, SecretReferences, visible_line
+from nexus_plugins.mcp._cli.changing import save, say_who_decides, target
 from nexus_plugins.mcp._cli.options import DryRun, Global, Lenient, Names, app, look
 from nexus_plugins.mcp._files.dialects import CLAUDE_HOME, DIALECTS, NEXUS, TARGETS, dialect_of
 
@@ -34,7 +34,9 @@ def import_servers(
     force: Annotated[bool, typer.Option("--force", help="Replace servers that have the same names.")] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Copy the servers of another tool into mcp.json. None is started; references stay references.
+    """Copy the servers of another tool into mcp.json. None is started.
+
+    References stay references, and what looks like a secret becomes one: you are told which variables to set.
 
     Of ~/.claude.json, those are meant that Claude Code has for this directory; with --global, those for all projects.
     """
@@ -47,15 +49,21 @@ def import_servers(
 
     file = read_file(goal)
     added = [name for name in entries if force or name not in file.servers]
+    references = SecretReferences()
+    remarks: list[str] = []
     for name in added:
-        file = file._replace(text=file.with_server(name, entries[name]))
+        entry, secrets = references.replace(name, entries[name])
+        remarks += [f"{each.reference} stands for {each.what} of server {name!r}" for each in secrets]
+        file = file._replace(text=file.with_server(name, entry))
     for name in entries:
         what = f"adds {name!r}" if name in added else f"leaves {name!r}, which is there already; --force replaces it"
         shell.console.message(visible_line(f"Import {what}."))
     if added:
         save(shell, goal, file.text, own=for_all, dry_run=dry_run)
-        for name in added:
-            warn_of_secrets(shell, entries[name], name)
+        for remark in remarks:
+            shell.console.message(visible_line(f"{remark}."))
+        if remarks:
+            shell.console.message(visible_line(f"Set these variables where it is used; {path} has their values."))
         if not for_all and not dry_run:
             say_who_decides(shell)
     elif not entries:

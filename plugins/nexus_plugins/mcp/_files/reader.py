@@ -137,7 +137,8 @@ def _skipped(path: Path, document: JsonDocument | TomlDocument, container: Conta
     rest = f"{len(container.unused) - MAX_SKIPPED} more from here on"
     for number, (key, reason) in enumerate(islice(container.unused.items(), MAX_SKIPPED + 1)):
         line = document.position(pointer_to("", key))[0]
-        yield Skipped(path, reason if number < MAX_SKIPPED else rest, line=line)
+        is_mistake = number < MAX_SKIPPED
+        yield Skipped(path, reason if is_mistake else rest, line=line, is_mistake=is_mistake)
 
 
 def _error(
