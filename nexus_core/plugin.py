@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from nexus_core.tokens.estimator import estimate
     from nexus_core.tokens.messages import count_messages
     from nexus_core.tokens.pieces import cut_pieces
+    from nexus_core.tokens.tokenizers import find_import_error
     from nexus_core.trust.fingerprint import canonical, describe_server, one_line
     from nexus_core.values.api import BEFORE_MESSAGES as BEFORE_MESSAGES  # noqa: PLC0414 - a number, and not a value
     from nexus_core.values.api import ApiRules, Dialect
@@ -147,6 +148,7 @@ _HOMES = {
         "tokens.estimator": "estimate",
         "tokens.messages": "count_messages",
         "tokens.pieces": "cut_pieces",
+        "tokens.tokenizers": "find_import_error",
         "trust.fingerprint": "canonical describe_server one_line",
         "values.api": "ApiRules BEFORE_MESSAGES Dialect",
         "values.arrangement": "Arranged Arrangement Past",
@@ -275,6 +277,7 @@ __all__ = [
     "explain",
     "fields_of",
     "file_in",
+    "find_import_error",
     "find_named",
     "hide_secrets",
     "inline_data",

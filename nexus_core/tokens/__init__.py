@@ -7,5 +7,5 @@ media.py       the tokens of pictures and documents; base64_bytes.py: as much of
 pieces.py      long texts, cut where it does not change the count
 memory.py      a counter that counts a text once; cache.py is what it shares with other processes
 models.py      what is known of a model
-counters.py    the counter for a model
+counters.py    the counter for a model; tokenizers.py: whether its package can be imported
 """

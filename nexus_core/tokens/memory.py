@@ -40,11 +40,15 @@ class RememberingCounter(TextCounter):
     ) -> None:
         self.counter = counter
         self._guessed = guessed
-        self.name = counter.name
         self._cache = cache
         self._known: dict[str, Count] = {}
         self._size, self._limit = 0, memory
         self._lock = Lock()
+
+    @property
+    def name(self) -> str:  # type: ignore[override] # it may become an estimate, for the same reason as `exact`
+        """The counter's name; sizes are stored under it."""
+        return self.counter.name
 
     @property
     def exact(self) -> bool:  # type: ignore[override] # it may cease to be: damage shows when a table is used

@@ -21,7 +21,8 @@ import nexus_plugins.tiktoken_counter as plugin
 from nexus_core import NexusError, UnknownNameError
 from nexus_core.context import TiktokenCounter
 from nexus_core.host.default import load_plugin
-from nexus_core.testing import check_plugin
+from nexus_core.testing import check_plugin, write_files
+from nexus_core.testing.fixtures import MakeNexus
 from nexus_core.tokens.counters import get_token_counter, open_counter
 from nexus_core.tokens.estimator import estimate
 from nexus_core.values.counting import ModelCounter
@@ -252,19 +253,127 @@ def test_without_tiktoken_tokens_are_estimated_with_one_warning(tmp_path: Path) 
     assert done.stderr.count("estimated") == 1
 
 
+BROKEN = {
+    "ImportError": "raise ImportError('undefined symbol: PyFoo')",
+    "OSError": "raise OSError('libfoo.so: cannot open shared object')",
+    "panic": "class Panic(BaseException): pass\nraise Panic('in the extension')",
+    "an empty package": "",
+}
+
+
+def run_with(package: str, source: str, code: str, place: Path) -> list[str]:
+    """Run a program with a package before all others, in a home and a cache of its own; returns its output."""
+    write_files(place / "site", {f"{package}/__init__.py": source})
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(place / "site"),
+        "NEXUS_HOME": str(place / "home"),
+        "XDG_CACHE_HOME": str(place / "cache"),
+    }
+    (place / "work").mkdir(exist_ok=True)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, text=True, env=environment, cwd=place / "work", capture_output=True, check=True)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.acceptance("K-04")
+@pytest.mark.parametrize("source", BROKEN.values(), ids=BROKEN)
+def test_tiktoken_that_cannot_be_imported_counts_as_absent(source: str, tmp_path: Path) -> None:
+    code = (
+        "import json\n"
+        "from nexus_core import Nexus\n"
+        "from nexus_core.context import get_token_counter, TiktokenCounter\n"
+        "from nexus_core.tokens.cache import CountCache, shared_cache\n"
+        "counter = get_token_counter('gpt-4o')\n"
+        "print(counter.name, counter.exact, counter.measure('word ' * 80).basis)\n"
+        "print(shared_cache().find(CountCache.key('tiktoken:o200k_base', 'word ' * 80)))\n"
+        "nexus = Nexus('.', ledger='sqlite:///l.db')\n"
+        "session = nexus.session('s', model='gpt-4o')\n"
+        "print(session.ask('word ' * 80).token_budget.estimated)\n"
+        "session.record({'role': 'assistant', 'content': 'Yes.'})\n"
+        "record = nexus.ledger.session('s')\n"
+        "print(*sorted({step.counter for step in nexus.ledger.thread(record.tip) if step.counter}))\n"
+        "try: TiktokenCounter()\n"
+        "except Exception as error: print(error.what.partition(':')[0])\n"
+    )
+
+    assert run_with("tiktoken", source, code, tmp_path) == [
+        "estimate False estimated",
+        "None",
+        "True",
+        "estimate",
+        "tiktoken cannot be imported",
+    ]
+
+
+@pytest.mark.parametrize("source", BROKEN.values(), ids=BROKEN)
+def test_doctor_names_a_tiktoken_that_cannot_be_imported(source: str, tmp_path: Path) -> None:
+    code = "from nexus_core.cli.run import run\nrun(['doctor', '--json'])\n"
+
+    (finding,) = json.loads("\n".join(run_with("tiktoken", source, code, tmp_path)))["findings"]
+
+    assert finding["code"] == "tokenizer-unavailable"
+    assert finding["message"].startswith("tiktoken cannot be imported: ")
+    assert finding["message"].endswith("; tokens are estimated; pip install --force-reinstall tiktoken")
+
+
+@pytest.mark.parametrize("source", BROKEN.values(), ids=BROKEN)
+def test_splintr_that_cannot_be_imported_leaves_counting_to_tiktoken(source: str, tmp_path: Path) -> None:
+    code = (
+        "from nexus_core.context import get_token_counter\n"
+        "from nexus_core.cli.run import run\n"
+        "counter = get_token_counter('gpt-4o')\n"
+        "print(counter.name, *counter.measure('Hello, world!'))\n"
+        "run(['doctor'])\n"
+    )
+
+    count, finding = run_with("splintr", source, code, tmp_path)
+
+    assert count == "tiktoken:o200k_base 4 exact"
+    assert finding.startswith("splintr cannot be imported: ")
+    assert finding.endswith("; upgrade or uninstall splintr-rs [tokenizer-unavailable]")
+
+
+def test_a_tiktoken_that_is_repaired_is_used_at_once(tmp_path: Path) -> None:
+    code = "from nexus_core.context import get_token_counter\nprint(get_token_counter('gpt-4o').name)\n"
+    works = "class Encoding: pass\n"
+
+    names = [run_with("tiktoken", source, code, tmp_path) for source in (works, "raise ImportError", works)]
+
+    assert names == [["tiktoken:o200k_base"], ["estimate"], ["tiktoken:o200k_base"]]
+
+
+def test_sizes_estimated_with_a_damaged_table_are_not_stored_as_counts(
+    damaged: Path, make_nexus: MakeNexus, tmp_path: Path
+) -> None:
+    (damaged / "o200k_base.ranks").write_bytes(b"nonsense")
+    nexus = make_nexus()
+    session = nexus.session("s", model="gpt-4o")
+
+    context = session.ask("A text that no other test has counted: " + str(tmp_path))
+    session.record({"role": "assistant", "content": f"Yes, {tmp_path}"})
+
+    assert context.token_budget.estimated
+    record = nexus.ledger.session("s")
+    assert record is not None
+    assert record.tip is not None
+    assert {step.counter for step in nexus.ledger.thread(record.tip) if step.tokens} == {"estimate"}
+
+
 def test_nothing_is_imported_until_a_text_is_counted(tmp_path: Path) -> None:
     code = (
         "import sys; from nexus_core.context import get_token_counter\n"
         "counters = [get_token_counter(model) for model in ('gpt-4o', 'claude-sonnet-4', '')]\n"
         "print(*sys.modules.keys() & {'tiktoken', 'splintr'}, '-')\n"
         "counters[0].count('x')\n"
-        "print(*sys.modules.keys() & {'tiktoken', 'splintr'})\n"
+        "print(*sorted(sys.modules.keys() & {'tiktoken', 'splintr'}))\n"
     )
-    environment = {**os.environ, "NEXUS_HOME": str(tmp_path)}
+    environment = {**os.environ, "NEXUS_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
 
-    output = subprocess.check_output([sys.executable, "-c", code], text=True, env=environment)
+    # The first process finds out that tiktoken can be imported, for all others.
+    outputs = [subprocess.check_output([sys.executable, "-c", code], text=True, env=environment) for _ in range(2)]
 
-    assert output.split() == ["-", "splintr"]
+    assert [output.split() for output in outputs] == [["tiktoken", "-", "splintr", "tiktoken"], ["-", "splintr"]]
 
 
 # ---- which encoding -------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -50,6 +51,7 @@ class Ingredients(NamedTuple):
 def make_call(place: Place, settings: Settings, window: Window, made_of: Ingredients) -> Call:
     """A call within a model's window, as settings want it."""
     epoch, sent, turn = made_of.epoch, made_of.sent, made_of.turn
+    fixed = window.scales.weigh_epoch(epoch)
     pieces = Pieces(made_of.static, sent, made_of.dropped, turn, made_of.mentions, window.scales.placed)
     return Call(
         request=made_of.request,
@@ -61,8 +63,9 @@ def make_call(place: Place, settings: Settings, window: Window, made_of: Ingredi
         provider=str(settings.get("provider.provider") or window.model.api),
         options=window.options,
         permissions=made_of.permissions,
-        allowance=window.allowance,
-        fixed=window.scales.weigh_epoch(epoch),
+        # Asked after counting: a tokenizer that is damaged shows it only when it is used.
+        allowance=replace(window.allowance, estimated=not window.scales.counter.exact),
+        fixed=fixed,
         measured=window.measure_fixed(epoch),
         memory=sum(each.tokens for each in made_of.mentions if each.kind == "memory" and not each.refusal),
         decisions=(*made_of.dropped, *made_of.hidden),

@@ -59,7 +59,6 @@ class Window:
             limit=limit,
             reserve_response=min(number(settings, "budget.reserve_response", RESERVE), most),
             reserve_tools=min(number(settings, "budget.reserve_tools", 0), most),
-            estimated=not self.scales.counter.exact,
             calibration=calibration,
             byte_limit=size,
         )

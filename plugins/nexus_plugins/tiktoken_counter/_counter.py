@@ -14,6 +14,8 @@ from nexus_plugins.tiktoken_counter._tables import ensure_available, table_for
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+ESTIMATE = "estimate"
+"""The name of the core's own estimates."""
 _SHORT = 16_000
 """Characters that never need to be cut."""
 
@@ -21,8 +23,8 @@ _SHORT = 16_000
 class TiktokenCounter(TextCounter):
     """Counts as the models of OpenAI do. Special tokens count as the text they are written with.
 
-    The encoder is made when the first text is counted. Where it cannot be made, or fails on a text, that text is
-    estimated.
+    The encoder is made when the first text is counted. Where it cannot be made, the counter becomes an estimate, in
+    its name too; a text that the encoder fails on is estimated.
 
     Args:
         encoding_name: `cl100k_base`, `o200k_base` or `o200k_harmony`.
@@ -30,7 +32,7 @@ class TiktokenCounter(TextCounter):
 
     Raises:
         UnknownNameError: The encoding is not bundled.
-        NexusError: tiktoken is not installed.
+        NexusError: tiktoken cannot be imported, or its tables cannot be read.
     """
 
     def __init__(self, encoding_name: str = DEFAULT, *, exact: bool = True) -> None:
@@ -66,7 +68,8 @@ class TiktokenCounter(TextCounter):
         try:
             self._encode = load_engine(self._table)
         except NexusError as error:
-            self.exact = False
+            # Sizes are stored under the counter's name: estimates must not pass for counts later.
+            self.exact, self.name = False, ESTIMATE
             _warn_once(str(error))
         return self._encode
 

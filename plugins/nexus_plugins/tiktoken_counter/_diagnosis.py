@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from nexus_core import Finding, NexusError
-from nexus_plugins.tiktoken_counter._tables import FOLDER, ensure_available, read_ranks, tables
+from nexus_core.plugin import find_import_error
+from nexus_plugins.tiktoken_counter._engines import has_splintr
+from nexus_plugins.tiktoken_counter._tables import FOLDER, REINSTALL_TIKTOKEN, ensure_available, read_ranks, tables
+
+UNAVAILABLE = "tokenizer-unavailable"
 
 
 def diagnose() -> list[Finding]:
-    """A finding for what is missing or damaged, so that tokens are estimated."""
+    """Return a finding for each tokenizer or table that is missing or damaged."""
     consequence = "tokens are estimated"
     try:
         ensure_available()
-        import tiktoken  # noqa: F401, PLC0415 - whether it can be
-    except (NexusError, ImportError) as error:
-        what = error.what if isinstance(error, NexusError) else f"tiktoken cannot be imported: {error}"
-        return [Finding("tokenizer-unavailable", f"{what}; {consequence}")]
+        _import_tiktoken()
+    except NexusError as error:
+        return [Finding(UNAVAILABLE, f"{error.what}; {consequence}; {error.hint}")]
     findings = []
+    if has_splintr() and (reason := find_import_error("splintr", "Tokenizer")):
+        instead = "tiktoken counts in its place, more slowly; upgrade or uninstall splintr-rs"
+        findings.append(Finding(UNAVAILABLE, f"splintr {reason}; {instead}"))
     for table in dict.fromkeys(table.name for table in tables().values()):
         try:
             read_ranks(tables()[table])
@@ -23,3 +29,13 @@ def diagnose() -> list[Finding]:
             path = FOLDER / f"{table}.ranks"
             findings.append(Finding("tokenizer-damaged", f"{error.what}; {consequence}; {error.hint}", path))
     return findings
+
+
+def _import_tiktoken() -> None:
+    """Import it now: what was found out before does not cover the packages that it needs."""
+    try:
+        from tiktoken import Encoding  # noqa: F401, PLC0415 - only `nexus doctor` needs it
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise NexusError(f"tiktoken cannot be imported: {error}", hint=REINSTALL_TIKTOKEN) from error

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core import FileError, NexusError, UnknownNameError
+from nexus_core.plugin import find_import_error
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
@@ -19,6 +20,7 @@ SEPARATOR = b"\xff"
 _SAME_TABLE = {"o200k_harmony": "o200k_base"}
 """Encodings that differ only in special tokens, which are counted as text."""
 _REINSTALL = "reinstall nexusctx"
+REINSTALL_TIKTOKEN = "pip install --force-reinstall tiktoken"
 
 
 class Table(NamedTuple):
@@ -60,11 +62,9 @@ def table_for(encoding: str) -> Table:
 
 
 def ensure_available() -> None:
-    """Raise a NexusError when there is no tiktoken, or no tables."""
-    from importlib.util import find_spec  # noqa: PLC0415 - as above
-
-    if find_spec("tiktoken") is None:
-        raise NexusError("tiktoken is not installed", hint="pip install tiktoken")
+    """Raise a NexusError if tiktoken cannot be imported, or there are no tables."""
+    if reason := find_import_error("tiktoken", "Encoding"):
+        raise NexusError(f"tiktoken {reason}", hint=REINSTALL_TIKTOKEN)
     tables()
 
 
@@ -95,8 +95,10 @@ def load_encoder(table_name: str) -> Encoding:
         return Encoding(
             table.name, pat_str=table.pattern, mergeable_ranks=ranks, special_tokens=dict(table.special_tokens)
         )
-    except Exception as error:
-        raise NexusError(f"tiktoken cannot be used: {error}", hint="reinstall tiktoken") from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a panic in the extension is no Exception
+        raise NexusError(f"tiktoken cannot be used: {error}", hint=REINSTALL_TIKTOKEN) from error
 
 
 def _parse(content: bytes) -> dict[bytes, int]:
