@@ -1,18 +1,25 @@
-"""How much of each call begins as the call before it did, so that a provider may find it in its cache.
+"""The share of each call that begins as the call before it did, so that a provider may find it in its cache.
 
-    python benchmarks/caching.py [-t TURNS] [--sizes] [--quick] [--json FILE]
+    python benchmarks/caching.py [-t TURNS] [--transcripts DIR] [--window TOKENS] [--quick] [--json FILE]
 
 Nothing is timed and no model is asked: tokens are counted. A call's beginning is the system prompt and then whole
-messages, as long as they are the same bytes as in the call before.
+messages, as long as they are the same bytes as in the call before. Three programs send the same conversation: a
+session of Nexus; one that cuts the list anew for each call, from the oldest message on, until it fits; and one that,
+when the list is full, cuts it to half and goes on. Neither of the last two splits a tool call from its result.
+
+Conversations are made up, and, where `--transcripts` (or NEXUS_CORPUS) names a folder of them, the real transcripts of
+coding agents, sent again call by call.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 import tempfile
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "plugins")]
@@ -20,24 +27,37 @@ sys.path[:0] = [str(ROOT), str(ROOT / "plugins")]
 from benchmarks.measuring.reports import Report  # noqa: E402 - after the path is set
 from benchmarks.measuring.rows import Row  # noqa: E402 - as above
 from benchmarks.measuring.script import Script  # noqa: E402 - as above
-from nexus_core import Nexus  # noqa: E402 - as above
+from nexus_core import MessageError, Nexus, fit, repair  # noqa: E402 - as above
+from nexus_core.dialects.transcripts.reading import read_transcript  # noqa: E402 - as above
+from nexus_core.tokens.counters import open_counter  # noqa: E402 - as above
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from nexus_core import AssembledContext, Session
+    from nexus_core import Session
 
-MODEL = "gpt-4-32k"
+MODEL = "gpt-4o"
+WINDOW = 32_768
+RESERVED = 8_000
+"""Tokens that all three keep free for the reply."""
 RULES = "A rule of this project, which says what to do and what to leave. " * 120
 QUESTION = "Why does this happen, and what else depends on it? " * 10
-ANSWER = "It happens because of something that was said above. " * 10
+ANSWER = "It happens because of the change that was made above. " * 10
 EVERY = 20
-"""After so many turns, somebody edits the instructions."""
+"""Turns between two edits of the instructions."""
+MIN_CALLS = 30
+"""Transcripts with fewer model calls never fill the window."""
+COUNTER = open_counter(MODEL)
+
+OVERHEAD = 4
+"""Tokens of a message besides its texts."""
+
+ChatMessage = dict[str, Any]
 
 
 class Call(NamedTuple):
-    """What was sent, piece by piece: each as text, with its tokens; the system prompt first."""
+    """A request, piece by piece: each as text, with its tokens; the system prompt first."""
 
     pieces: list[tuple[str, int]]
 
@@ -59,110 +79,190 @@ class Call(NamedTuple):
 def main(argv: Sequence[str] | None = None) -> int:
     """Count, print, and return the exit code."""
     script = Script("Count how much of each call begins as the one before.")
-    script.number("-t", "turns", 400, 60, "turns of the session")
-    script.parser.add_argument("--sizes", action="store_true", help="print the tokens of every call")
+    script.number("-t", "turns", 400, 60, "turns of the conversation that is made up")
+    script.number("--window", "window", WINDOW, WINDOW, "tokens of the model's window")
+    script.parser.add_argument(
+        "--transcripts", type=Path, default=os.environ.get("NEXUS_CORPUS"), metavar="DIR", help="real transcripts"
+    )
     return script.run(measure, argv)
 
 
 def measure(given: Namespace) -> Report:
-    """A row for each case."""
-    rows = []
-    for name, make in CASES.items():
-        with tempfile.TemporaryDirectory() as scratch:
-            calls = list(make(Path(scratch), given.turns))
-        pairs = list(pairwise(calls))
-        changed = sum(after.shared_with(before) < before.tokens for before, after in pairs)
-        shared = sum(after.shared_with(before) for before, after in pairs) / sum(after.tokens for _, after in pairs)
-        detail = f"{changed} of {len(pairs)} calls begin otherwise than the one before"
-        rows.append(Row(f"{name}: tokens as in the call before", shared, unit="share", detail=detail))
-        if given.sizes:
-            print(*(call.tokens for call in calls))
-    return Report(rows, notes=[f"{given.turns} turns, a window of 32,768 tokens."])
+    """A row for each conversation and program."""
+    made_up = make_conversation(given.turns)
+    cases = {
+        "made up, a session": session_calls(made_up, given.window),
+        "made up, a session without summaries": session_calls(made_up, given.window, settings={"enabled": False}),
+        "made up, cut to half when full": halved_calls(made_up, given.window),
+        f"made up, a session, NEXUS.md edited every {EVERY} turns": session_calls(made_up, given.window, edit=True),
+        "made up, the same with reload() after each edit": session_calls(
+            made_up, given.window, edit=True, between=lambda session: session.reload()
+        ),
+    }
+    found = {} if given.quick or given.transcripts is None else read_conversations(given.transcripts)
+    for name, conversation in found.items():
+        cases[f"{name}, a session"] = session_calls(conversation, given.window)
+        cases[f"{name}, cut to half when full"] = halved_calls(conversation, given.window)
+        cases[f"{name}, cut anew for each call"] = cut_calls(conversation, given.window)
+    rows = [make_row(name, list(calls)) for name, calls in cases.items()]
+    notes = [f"{given.turns} turns made up, {len(found)} transcripts; a window of {given.window:,} tokens."]
+    if not given.quick and not found:
+        notes.append("No real transcripts: name a folder of them with --transcripts.")
+    return Report(rows, notes=notes)
 
 
-def calls_of_session(scratch: Path, turns: int) -> Iterator[Call]:
-    """As they are: what does not fit becomes a summary, which Nexus writes itself."""
-    return _calls(scratch, turns, lambda _session, _number: None)
+def make_row(name: str, calls: Sequence[Call]) -> Row:
+    """The share of all tokens, after the first call, that begin as in the call before."""
+    pairs = list(pairwise(calls))
+    shared = sum(after.shared_with(before) for before, after in pairs) / sum(after.tokens for _, after in pairs)
+    changed = sum(after.shared_with(before) < before.tokens for before, after in pairs)
+    mean = sum(call.tokens for call in calls) // len(calls)
+    detail = f"{changed} of {len(pairs)} calls begin otherwise than the one before; {mean:,} tokens a call"
+    return Row(f"{name}: tokens as in the call before", shared, unit="share", detail=detail)
 
 
-def without_summaries(scratch: Path, turns: int) -> Iterator[Call]:
-    """What does not fit is left out."""
-    own = scratch / "work/.nexus3"
-    own.mkdir(parents=True)
-    (own / "config.json").write_text('{"compaction": {"enabled": false}}')
-    return _calls(scratch, turns, lambda _session, _number: None)
+# The conversations ----------------------------------------------------------------------------------------------------
 
 
-def edited(scratch: Path, turns: int) -> Iterator[Call]:
-    """With instructions that change now and then."""
-    return _calls(scratch, turns, lambda _session, number: _edit(scratch, number))
+def make_conversation(turns: int) -> list[ChatMessage]:
+    """Questions and answers without tools."""
+    messages: list[ChatMessage] = []
+    for number in range(turns):
+        messages.append({"role": "user", "content": f"{number}: {QUESTION}"})
+        messages.append({"role": "assistant", "content": f"{number}: {ANSWER}"})
+    return messages
 
 
-def reloaded(scratch: Path, turns: int) -> Iterator[Call]:
-    """With a system prompt that changes with them."""
-
-    def edit(session: Session, number: int) -> None:
-        if _edit(scratch, number):
-            session.reload()
-
-    return _calls(scratch, turns, edit)
-
-
-def calls_of_fit(scratch: Path, turns: int) -> Iterator[Call]:
-    """With a history that begins a little later in every call, once it is too long."""
-    messages: list[dict[str, str]] = []
-    with _open(scratch) as nexus:
-        system = nexus.system_prompt()
-        for number in range(turns):
-            messages.append({"role": "user", "content": f"{number}: {QUESTION}"})
-            fitted = nexus.fit(messages, model=MODEL, system=system)
-            each = fitted.budget.used["history"] // len(fitted.messages)  # they are all alike
-            said = [(str(message), each) for message in fitted.messages]
-            yield Call([(system, fitted.budget.used["system"]), *said])
-            messages.append({"role": "assistant", "content": f"{number}: {ANSWER}"})
+def read_conversations(folder: Path) -> dict[str, list[ChatMessage]]:
+    """By file name, every transcript below the folder that has enough calls, as chat messages."""
+    found = {}
+    for path in sorted(folder.rglob("*.jsonl")):
+        try:
+            transcript = read_transcript(path.read_text(encoding="utf-8"), path.name)
+        except MessageError:
+            continue
+        messages = join_messages(write_chat(message) for message in transcript.messages)
+        if sum(is_call(messages, index) for index in range(len(messages))) >= MIN_CALLS:
+            found[path.stem[:8]] = messages
+    return found
 
 
-def _calls(scratch: Path, turns: int, between: Callable[[Session, int], object]) -> Iterator[Call]:
-    with _open(scratch) as nexus:
-        session = nexus.session("long", model=MODEL)
-        for number in range(turns):
-            between(session, number)
-            yield _call(session.ask(f"{number}: {QUESTION}"))
-            session.record(_reply(number))
+def write_chat(message: Any) -> list[ChatMessage]:  # noqa: ANN401 - a neutral message
+    """A neutral message in the shape of chat completions; media and reasoning are left out."""
+    if message.tool_results:
+        return [{"role": "tool", "tool_call_id": each.call_id, "content": each.text} for each in message.tool_results]
+    written: ChatMessage = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        written["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": json.dumps(dict(call.arguments))},
+            }
+            for call in message.tool_calls
+        ]
+    return [written]
 
 
-def _reply(number: int) -> dict[str, object]:
-    said = {"type": "text", "text": f"{number}: {ANSWER}"}
-    return {"id": f"msg_{number}", "type": "message", "role": "assistant", "content": [said], "stop_reason": "end_turn"}
+def join_messages(written: Iterable[list[ChatMessage]]) -> list[ChatMessage]:
+    """One message for each run of the same role, every call with its results, as an agent sends them."""
+    joined: list[ChatMessage] = []
+    for message in repair([each for messages in written for each in messages], "openai", source="openai").messages:
+        last = joined[-1] if joined else {"role": ""}
+        is_empty = not (message.get("content") or message.get("tool_calls") or message["role"] == "tool")
+        if is_empty or message["role"] == "system":
+            continue
+        if message["role"] == last["role"] and message["role"] != "tool" and not last.get("tool_calls"):
+            joined[-1] = last | message | {"content": f"{last['content'] or ''}\n{message['content'] or ''}"}
+        elif joined or message["role"] == "user":
+            joined.append(message)
+    return joined
 
 
-def _open(scratch: Path) -> Nexus:
-    work = scratch / "work"
-    work.mkdir(exist_ok=True)
-    (work / "NEXUS.md").write_text(RULES)
-    return Nexus(work, home=scratch / "home", installed=False, defaults=False, ledger="memory:")
+def is_call(messages: Sequence[ChatMessage], index: int) -> bool:
+    """True if a model is called after this message: a reply comes next."""
+    return (
+        messages[index]["role"] != "assistant"
+        and index + 1 < len(messages)
+        and messages[index + 1]["role"] == "assistant"
+    )
 
 
-def _edit(scratch: Path, number: int) -> bool:
-    if number == 0 or number % EVERY:
-        return False
-    (scratch / "work/NEXUS.md").write_text(f"{RULES}\nRule {number}.\n")
-    return True
+# The programs ---------------------------------------------------------------------------------------------------------
 
 
-def _call(context: AssembledContext) -> Call:
-    system = context.token_budget.used["system"]
-    said = [(repr(each), tokens) for each, tokens in zip(context.messages, context.message_tokens, strict=True)]
-    return Call([(context.system_prompt, system), *said])
+def session_calls(
+    conversation: Sequence[ChatMessage],
+    window: int,
+    *,
+    settings: dict[str, Any] | None = None,
+    edit: bool = False,
+    between: Callable[[Session], object] = lambda _session: None,
+) -> Iterator[Call]:
+    """A session of Nexus, with the settings of compaction; edits of the instructions come every few turns."""
+    with tempfile.TemporaryDirectory() as scratch:
+        work = Path(scratch, "work")
+        (work / ".nexus3").mkdir(parents=True)
+        config = {
+            "compaction": settings or {},
+            "models": {MODEL: {"window": window}},
+            "budget": {"reserve_response": RESERVED, "reserve_tools": 0},
+        }
+        (work / ".nexus3/config.json").write_text(json.dumps(config))
+        (work / "NEXUS.md").write_text(RULES)
+        with Nexus(work, home=Path(scratch, "home"), installed=False, defaults=False, ledger="memory:") as nexus:
+            session = nexus.session("long", model=MODEL)
+            asked = 0
+            for index, message in enumerate(conversation):
+                if message["role"] == "user":
+                    asked += 1
+                    if edit and asked % EVERY == 0:
+                        (work / "NEXUS.md").write_text(f"{RULES}\nRule {asked}.\n")
+                        between(session)
+                    context = session.ask(message["content"], interrupt=True)
+                else:
+                    session.record(message)
+                    if not is_call(conversation, index):
+                        continue
+                    context = session.next()
+                body = context.to("openai", cache=False)
+                yield Call([measure_piece(each) for each in body["messages"]])
 
 
-CASES: dict[str, Callable[[Path, int], Iterable[Call]]] = {
-    "a session": calls_of_session,
-    "a session without summaries": without_summaries,
-    "the same messages, cut anew for each call": calls_of_fit,
-    f"a session, NEXUS.md edited every {EVERY} turns": edited,
-    "the same with reload() after each edit": reloaded,
-}
+def halved_calls(conversation: Sequence[ChatMessage], window: int) -> Iterator[Call]:
+    """A program that cuts its list to half of what fits whenever it no longer fits."""
+    system = measure_piece({"role": "system", "content": RULES})
+    available = window - RESERVED - system[1]
+    sizes = [measure_piece(each) for each in conversation]
+    start = 0
+    for index in range(len(conversation)):
+        if not is_call(conversation, index):
+            continue
+        if sum(tokens for _, tokens in sizes[start : index + 1]) > available:
+            while start < index and (
+                conversation[start]["role"] == "tool"
+                or sum(tokens for _, tokens in sizes[start : index + 1]) > available // 2
+            ):
+                start += 1
+            while start < index and conversation[start]["role"] == "tool":
+                start += 1
+        yield Call([system, *sizes[start : index + 1]])
+
+
+def cut_calls(conversation: Sequence[ChatMessage], window: int) -> Iterator[Call]:
+    """A program that drops the oldest messages in every call until the rest fits."""
+    system = measure_piece({"role": "system", "content": RULES})
+    for index in range(len(conversation)):
+        if is_call(conversation, index):
+            fitted = fit(conversation[: index + 1], model=MODEL, budget=window - RESERVED - system[1], api="openai")
+            yield Call([system, *(measure_piece(each) for each in fitted.messages)])
+
+
+def measure_piece(message: ChatMessage) -> tuple[str, int]:
+    """A message as text, with its tokens: content, tool calls and what a message costs besides."""
+    functions = [call["function"] for call in message.get("tool_calls", ())]
+    texts = [message.get("content") or "", *(each["name"] + each["arguments"] for each in functions)]
+    return json.dumps(message, sort_keys=True), sum(map(COUNTER.count, texts)) + OVERHEAD
 
 
 if __name__ == "__main__":

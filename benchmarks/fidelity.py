@@ -5,8 +5,9 @@
 Paths, commands, numbers, identifiers, links and errors are planted in long dialogues with tools. After each stretch of
 dialogue everything but the newest turns is summarised, by the same made-up model for all: it keeps the sentences that
 it finds interesting, up to so many tokens, and it finds the same sentences interesting whoever asks. Prints for each
-way the share of all facts so far that the model still reads, the share that it reads or that are named with the step
-that has them, and how long the summary is. Exit code: 0 the goal is met, 1 it is missed. It needs nothing but the
+way the share of all facts so far that the model still reads, and how long the summary is. A fact that only the ledger
+knows, with the step that has it, is not counted: the model cannot see that it is there. The detail says how many more
+those are. Exit code: 0 the goal is met, 1 it is missed. It needs nothing but the
 working tree; `langchain` is installed into a venv of its own.
 """
 
@@ -122,14 +123,14 @@ def measure(given: Namespace) -> Report:
 
 
 def make_rows(found: dict[str, list[list[float]]]) -> list[Row]:
-    """The shares that are read or recoverable, way by way."""
+    """The shares that the model reads, way by way."""
     return [
         Row(
-            f"{way}: read or recoverable after {stage}",
-            either,
+            f"{way}: facts that the model reads after {stage}",
+            read,
             GOALS.get((way, stage), ()),
             "share",
-            f"read {read:.1%}, in a summary of {tokens:,.0f} tokens".replace("%", " %"),
+            f"in a summary of {tokens:,.0f} tokens; {either - read:.1%} more in the ledger only".replace("%", " %"),
         )
         for way, stages in found.items()
         for stage, (read, either, tokens) in zip(STAGES, stages, strict=True)

@@ -1,10 +1,12 @@
-"""How long it takes to choose what of a conversation is sent, beside `trim_messages` of LangChain and of LiteLLM.
+"""The cost of choosing what is sent in an agent's loop, beside `trim_messages` of LangChain and of LiteLLM.
 
     python benchmarks/history.py [-n RUNS] [-t TURNS] [--quick] [--cache DIR] [--without-peers] [--json FILE]
 
-Prints ratios of CPU time with their goals. Exit code: 0 all goals met, 1 a goal missed, 2 nothing could be measured.
-It installs the working tree and each peer into venvs of their own, so it needs a package index, and POSIX. The
-conversation, its budget of 8,000 tokens and the work asked for are the same for all.
+A conversation grows message by message, and before each model call the newest 8,000 tokens of it are chosen. What is
+measured is one call: adding the messages that are new since the call before, and choosing. The conversation, the
+budget and the loop are the same for all. Prints ratios of CPU time with their goals. Exit code: 0 all goals met, 1 a
+goal missed, 2 nothing could be measured. It installs the working tree and each peer into venvs of their own, so it
+needs a package index, and POSIX.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ import json
 import random
 import sys
 import tempfile
+import time
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,9 +37,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 BUDGET = 8000
-SHORT, MIDDLE = 100, 1000
+SHORT = 100
+LOOP = 3
+"""Turns that the conversation grows by in each run."""
 INSIDE = "--inside"
 """For the part that runs in a venv."""
+
+Message = dict[str, Any]
+Turn = list[Message]
 
 MANAGER = "ContextManager, {:,} turns"
 FIT = "fit(), {:,} turns"
@@ -54,7 +63,6 @@ def comparisons(long: int) -> list[Comparison]:
         row(MANAGER, long, MANAGER, SHORT, Goal("<=", 1.5, "P1"), Goal("<=", 2)),
         row(FIT, long, FIT, SHORT, Goal("<=", 1.5, "P1"), Goal("<=", 2)),
         row(TRIM, long, TRIM, SHORT),
-        row(LITELLM, MIDDLE, LITELLM, SHORT),
         row(TRIM, long, MANAGER, long, Goal(">=", 1000, "P2")),
         row(TRIM, SHORT, MANAGER, SHORT, Goal(">=", 10, "P2")),
         row(TRIM_EXACT, long, MANAGER, long, Goal(">=", 10_000, "P2")),
@@ -100,25 +108,26 @@ def measure(given: Namespace) -> Report:
     return Report(compare(medians, comparisons(given.turns)), versions, peers.missing)
 
 
-def make_conversation(turns: int) -> list[dict[str, Any]]:
-    """Questions, up to two tools each, and answers; the same for the same number of turns."""
+def make_conversation(turns: int, begin: int = 0) -> list[Turn]:
+    """Questions, up to two tool calls each, and answers; the same for the same numbers."""
     words = ("order", "cache", "ledger", "message", "the", "of", "window", "token", "is", "and", "a", "group", "result")
-    dice = random.Random(7)  # noqa: S311 - a conversation, not a secret
+    dice = random.Random(7 + begin)  # noqa: S311 - a conversation, not a secret
 
     def text(longest: int) -> str:
         return " ".join(dice.choices(words, k=dice.randint(10, longest)))
 
-    messages: list[dict[str, Any]] = []
-    for turn in range(turns):
-        messages.append({"role": "user", "content": text(80)})
+    conversation = []
+    for number in range(begin, begin + turns):
+        turn: Turn = [{"role": "user", "content": text(80)}]
         for step in range(dice.randint(0, 2)):
-            name = f"call_{turn}_{step}"
+            name = f"call_{number}_{step}"
             function = {"name": "search", "arguments": json.dumps({"query": text(20)})}
             calls = [{"id": name, "type": "function", "function": function}]
-            messages.append({"role": "assistant", "content": None, "tool_calls": calls})
-            messages.append({"role": "tool", "tool_call_id": name, "content": text(120)})
-        messages.append({"role": "assistant", "content": text(80)})
-    return messages
+            turn.append({"role": "assistant", "content": None, "tool_calls": calls})
+            turn.append({"role": "tool", "tool_call_id": name, "content": text(120)})
+        turn.append({"role": "assistant", "content": text(80)})
+        conversation.append(turn)
+    return conversation
 
 
 # Measuring, inside a venv ---------------------------------------------------------------------------------------------
@@ -136,26 +145,54 @@ def measure_in(venv: Venv, kind: str, tables: Path, given: Namespace) -> dict[st
 
 
 def measure_inside(kind: str, runs: int, turns: int) -> dict[str, float]:
-    """The median CPU milliseconds of one choice, for a short and a long conversation."""
+    """The median CPU milliseconds of one call, in a short and in a long conversation."""
     sys.path.remove(str(ROOT))  # what is measured is installed, not the checkout
     prepare = {"nexus": prepare_nexus, "langchain": prepare_langchain, "litellm": prepare_litellm}[kind]
-    quick: dict[str, Callable[[], object]] = {}
-    slow: dict[str, Callable[[], object]] = {}
-    for size in (SHORT, MIDDLE if kind == "litellm" else turns):
-        for name, choose in prepare(make_conversation(size)).items():
-            # What counts the whole of a long conversation takes half a minute each time.
-            (slow if name == TRIM_EXACT and size > MIDDLE else quick)[name.format(size)] = choose
+    quick: dict[str, Callable[[], float]] = {}
+    slow: dict[str, Callable[[], float]] = {}
+    for size in (SHORT,) if kind == "litellm" else (SHORT, turns):
+        # Every run goes on where the one before stopped; the first one does not count.
+        turns_so_far, turns_to_come = make_conversation(size), make_conversation(LOOP * (runs + 1), begin=size)
+        for name, (add, choose) in prepare().items():
+            # LiteLLM takes a third of a second for each call, and counting all of a long conversation takes seconds.
+            works = slow if name == LITELLM or (name == TRIM_EXACT and size > SHORT) else quick
+            works[name.format(size)] = grow(turns_so_far, turns_to_come, add, choose)
     return named_medians(runs, quick) | named_medians(1, slow)
 
 
-def prepare_nexus(messages: list[dict[str, Any]]) -> Mapping[str, Callable[[], object]]:
-    """Both ways to choose: from a manager that was told every message, and from the plain list; both count exactly."""
+def grow(
+    turns_so_far: list[Turn], turns_to_come: list[Turn], add: Callable[[Message], object], choose: Callable[[], object]
+) -> Callable[[], float]:
+    """A run of a loop that has come so far: the mean seconds of a call over the next few turns."""
+    for turn in turns_so_far:
+        for message in turn:
+            add(message)
+    choose()
+    upcoming = iter(turns_to_come)
+
+    def run() -> float:
+        calls, started = 0, time.process_time()
+        for turn in islice(upcoming, LOOP):
+            for message in turn:
+                add(message)
+                if message["role"] != "assistant":  # a model is called after a question and after a tool result
+                    choose()
+                    calls += 1
+        return (time.process_time() - started) / calls
+
+    return run
+
+
+def prepare_nexus() -> Mapping[str, tuple[Callable[[Message], object], Callable[[], object]]]:
+    """Both ways to choose: a manager that is given each message, and `fit` on the whole list; both count exactly."""
     from nexus_core import fit  # noqa: PLC0415 - only inside the venv
     from nexus_core.context import ContextConfig, ContextManager, ToolCall, get_token_counter  # noqa: PLC0415 - as above
 
     config = ContextConfig(max_tokens=BUDGET, reserve_tokens=0, clock="off")
     context = ContextManager(config, get_token_counter("gpt-4o"))
-    for message in messages:
+    messages: list[Message] = []
+
+    def add_to_manager(message: Message) -> None:
         if message["role"] == "user":
             context.add_user_message(message["content"])
         elif message["role"] == "tool":
@@ -164,30 +201,42 @@ def prepare_nexus(messages: list[dict[str, Any]]) -> Mapping[str, Callable[[], o
             calls = message.get("tool_calls", ())
             made = [ToolCall(call["id"], "search", json.loads(call["function"]["arguments"])) for call in calls]
             context.add_assistant_message(message["content"] or "", made)
-    return {MANAGER: context.preview, FIT: lambda: fit(messages, model="gpt-4o", budget=BUDGET)}
+
+    return {
+        MANAGER: (add_to_manager, context.build_messages),
+        FIT: (messages.append, lambda: fit(messages, model="gpt-4o", budget=BUDGET)),
+    }
 
 
-def prepare_langchain(messages: list[dict[str, Any]]) -> Mapping[str, Callable[[], object]]:
-    """LangChain's way, with its own messages: with its own quick counter, and counting as Nexus does."""
+def prepare_langchain() -> Mapping[str, tuple[Callable[[Message], object], Callable[[], object]]]:
+    """LangChain's way, with its own messages: with its own approximate counter, and counting as Nexus does."""
     langchain = import_module("langchain_core.messages")  # by name: it is installed in the venv only
     guess = import_module("langchain_core.messages.utils").count_tokens_approximately
     encode = import_module("tiktoken").get_encoding("o200k_base").encode_ordinary
-    theirs = langchain.convert_to_messages(messages)
 
     def count(messages: list[Any]) -> int:
         return sum(4 + len(encode(message.content)) for message in messages)
 
-    def trim(counter: object) -> Callable[[], object]:
-        return lambda: langchain.trim_messages(theirs, max_tokens=BUDGET, strategy="last", token_counter=counter)
+    def trim(counter: object) -> tuple[Callable[[Message], object], Callable[[], object]]:
+        theirs: list[Any] = []
+        return (
+            lambda message: theirs.extend(langchain.convert_to_messages([message])),
+            lambda: langchain.trim_messages(theirs, max_tokens=BUDGET, strategy="last", token_counter=counter),
+        )
 
     return {TRIM: trim(guess), TRIM_EXACT: trim(count)}
 
 
-def prepare_litellm(messages: list[dict[str, Any]]) -> Mapping[str, Callable[[], object]]:
+def prepare_litellm() -> Mapping[str, tuple[Callable[[Message], object], Callable[[], object]]]:
     """LiteLLM's way, which counts with tiktoken."""
-    theirs = [message | {"content": message["content"] or ""} for message in messages]
+    theirs: list[Message] = []
     trim = import_module("litellm.utils").trim_messages  # by name: it is installed in the venv only
-    return {LITELLM: lambda: trim(theirs, model="gpt-4o", max_tokens=BUDGET)}
+    return {
+        LITELLM: (
+            lambda message: theirs.append(message | {"content": message["content"] or ""}),
+            lambda: trim(theirs, model="gpt-4o", max_tokens=BUDGET),
+        )
+    }
 
 
 if __name__ == "__main__":

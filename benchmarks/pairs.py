@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def measure(given: Namespace) -> Report:
     """Nexus, then each peer that there is."""
-    rows = [*cut_with_fit(given.conversations), cut_with_compaction(given.conversations)]
+    rows = cut_with_fit(given.conversations)
     with tempfile.TemporaryDirectory() as scratch:
         environment = clean_environment() | {
             "TIKTOKEN_CACHE_DIR": str(write_tables(Path(scratch))),
@@ -165,46 +165,6 @@ def cut_with_fit(number: int) -> list[Row]:
         Row(f"{name}: cuts that split a call from its result", split, NEVER, "count", detail),
         Row(f"{name}: cuts that leave room for the next group", wasted, NEVER, "count", detail),
     ]
-
-
-def cut_with_compaction(number: int) -> Row:
-    """What is planned to be summarised of them: pairs that it splits."""
-    from nexus_core import BudgetError, Nexus  # noqa: PLC0415 - not in a peer's venv
-    from nexus_core.compaction.outline import outline_thread  # noqa: PLC0415 - as above
-    from nexus_core.compaction.planning import select_steps  # noqa: PLC0415 - as above
-    from nexus_core.context import SimpleTokenCounter  # noqa: PLC0415 - as above
-    from nexus_core.values.compaction import CompactionBudget  # noqa: PLC0415 - as above
-
-    host, counter = Nexus(layers=False, installed=False).host, SimpleTokenCounter()
-    split = cut = 0
-    for case in make_cases(number):
-        thread = outline_thread(as_thread(neutral(case.messages), counter.count_messages))
-        budget = CompactionBudget(
-            available=case.budget, target=case.budget // 2, summary=case.budget // 8, keep_turns=3
-        )
-        try:
-            found = select_steps(host, thread, budget, counter)
-        except BudgetError:
-            continue
-        if found is not None:
-            cut += 1
-            kept, gone = ([each.message for each in part] for part in (found.kept_messages, found.covered_messages))
-            split += any(is_split(neutral_pairs(part)) or lost_results(part) for part in (kept, gone))
-    name = f"compaction, {number:,} conversations: plans that split a call from its result"
-    return Row(name, split, (Goal("<=", 0),), "count", f"{cut:,} plans")
-
-
-def as_thread(messages: list[Message], count: Callable[[list[Message]], int]) -> list[Any]:
-    """The messages with their steps and turns, each message a step."""
-    from nexus_core.values.compaction import ThreadMessage  # noqa: PLC0415 - not in a peer's venv
-
-    made: list[ThreadMessage] = []
-    for place, message in enumerate(messages):
-        step = f"step{place:06}"
-        is_input = message.role == "user"
-        turn = step if is_input else made[-1].turn
-        made.append(ThreadMessage(message, step, turn, place, count([message]), is_input))
-    return made
 
 
 def neutral(messages: Iterable[dict[str, Any]]) -> list[Message]:

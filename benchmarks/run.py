@@ -68,7 +68,6 @@ BENCHMARKS = (
     Benchmark("importing", "Importing"),
     Benchmark("ledger", "The ledger", peers=True),
     Benchmark("fleet", "Many writers on one server"),
-    Benchmark("faults", "Faults", quick=False),
     Benchmark("assembly", "Putting a call together"),
     Benchmark("writing", "Writing a call"),
     Benchmark("caching", "Caching"),

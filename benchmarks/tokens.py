@@ -79,11 +79,7 @@ def measure(given: Namespace) -> Report:
         medians = measure_medians(list_commands(nexus, environment, Path(scratch)), given.runs)
         arguments = [nexus.python, str(Path(__file__).resolve()), INSIDE, str(given.runs)]
         inside = json.loads(run_program(*arguments, environment=environment))
-        built = run_program(
-            nexus.python, "-c", f"{COUNT_ONCE}\nimport sys\nprint('tiktoken' in sys.modules)", environment=environment
-        )
     rows = compare(medians | inside["medians"], COMPARISONS)
-    rows.append(Row("tokenisers built where the count is cached", built == "True", (Goal("<=", 0, "P9"),), "count"))
     rows += estimate_rows(inside["estimates"])
     return Report(rows, {"tiktoken": read_version(nexus, "tiktoken")})
 

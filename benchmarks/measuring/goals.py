@@ -13,7 +13,7 @@ GOALS = {
     "P3": "Every text is given to a tokeniser once in its life, and not again after a restart",
     "P4": "A whole call is put together in little more than the time to look at its files and read its rows",
     "P5": "Commands start about as fast as a bare Typer app, and several times as fast as `llm`",
-    "P6": "`import nexus_core` costs little more than Python itself, and a fraction of what peers take",
+    "P6": "Importing the names that programs use costs little more than Python, and a fraction of what peers take",
     "P7": "A durable append takes little longer than the disk, and less than that of openai-agents",
     "P8": "The end of a thread of 1,000,000 turns is read as fast as by a bare index, across forks too",
     "P9": "The first exact count of a process comes without a network, and sooner than tiktoken's own",

@@ -14,7 +14,7 @@ from benchmarks.measuring.venvs import Venv
 
 FAST = {
     "python -c pass": 10.0,
-    "import nexus_core": 12.0,
+    "import the names of nexus_core": 12.0,
     "bare Typer app": 50.0,
     "bare Typer app --help": 150.0,
     "nexus --version": 20.0,
@@ -25,10 +25,10 @@ FAST = {
     "nexus assemble MSG": 170.0,
     "llm plugins": 700.0,
     "llm --version": 690.0,
-    "import langchain_core.messages": 280.0,
-    "import mcp": 760.0,
-    "import agents": 1690.0,
-    "import litellm": 3000.0,
+    "import the names of langchain_core.messages": 280.0,
+    "import the names of mcp": 760.0,
+    "import the names of agents": 1690.0,
+    "import the names of litellm": 3000.0,
 }
 SLOW = FAST | {"nexus assemble": 120.0}
 PEERS = {"llm plugins", "llm --version", *(name for name in FAST if name.startswith("import ") and "nexus" not in name)}
@@ -76,10 +76,10 @@ def test_the_goals_are_the_ones_promised() -> None:
         ("llm plugins", "nexus plugins list"): [">= 5 P5", ">= 4"],
         ("llm --version", "nexus show"): [">= 8 P5"],
         ("nexus --help", "bare Typer app --help"): ["<= 1 P5"],
-        ("import nexus_core", "python -c pass"): ["<= 5 P6"],
-        ("import langchain_core.messages", "import nexus_core"): [">= 4 P6"],
-        ("import mcp", "import nexus_core"): [">= 12 P6"],
-        ("import agents", "import nexus_core"): [">= 25 P6"],
+        ("import the names of nexus_core", "python -c pass"): ["<= 5 P6"],
+        ("import the names of langchain_core.messages", "import the names of nexus_core"): [">= 4 P6"],
+        ("import the names of mcp", "import the names of nexus_core"): [">= 12 P6"],
+        ("import the names of agents", "import the names of nexus_core"): [">= 25 P6"],
     }
 
 
