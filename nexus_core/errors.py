@@ -4,6 +4,7 @@ NexusError                 something a person can put right; the message says wh
 ├── ConfigError            a settings file cannot be used
 ├── FileError              a file cannot be read or written
 ├── MessageError           a message has a shape that no API knows
+│   └── TranscriptError    a file is not a transcript that can be read
 ├── BudgetError            what must be sent does not fit
 ├── LedgerError            conversations cannot be read or written
 │   ├── ConflictError      somebody else has added to the session meanwhile
@@ -106,6 +107,21 @@ class MessageError(NexusError):
     def __init__(self, what: str, *, path: str = "", hint: str | None = None, command: str | None = None) -> None:
         super().__init__(what, where=path or None, hint=hint, command=command)
         self.path = path
+
+
+class TranscriptError(MessageError):
+    """Raised when a file is not a transcript that can be read.
+
+    Args:
+        what, path, hint: As for every error about messages.
+        code: `unknown-format`, `unsupported-format` (known by name, no reader) or `mostly-opaque`.
+        nearest: The name of the format that explains most of it; "" for none.
+    """
+
+    def __init__(self, what: str, *, code: str, path: str = "", hint: str | None = None, nearest: str = "") -> None:
+        super().__init__(what, path=path, hint=hint)
+        self.code = code
+        self.nearest = nearest
 
 
 _TOO_MUCH = {

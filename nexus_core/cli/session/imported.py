@@ -13,8 +13,8 @@ from nexus_core.cli.exits import CONFIGURATION
 from nexus_core.cli.given_file import STANDARD_INPUT, decode_with_gaps, read_given, size_of_given
 from nexus_core.cli.session.import_report import Outcome, SessionRow, print_outcomes, print_outcomes_json
 from nexus_core.cli.tables import right_aligned
-from nexus_core.dialects.transcripts.reading import read_transcript
-from nexus_core.errors import ExistsError, FileError, MessageError
+from nexus_core.dialects.transcripts.reading import read_transcript, split_conversations
+from nexus_core.errors import ExistsError, FileError, MessageError, UsageError
 from nexus_core.history.mending.steps import mend
 from nexus_core.session.exporting.reading import is_export, read_export
 from nexus_core.session.exporting.restoring import restore
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
     from nexus_core.dialects.finding import Dialects
     from nexus_core.dialects.transcripts.transcript import Transcript
+    from nexus_core.errors import NexusError
     from nexus_core.session.importing.finding import Found
     from nexus_core.session.importing.transcripts import Imported
     from nexus_core.text.progress import Progress
@@ -47,11 +48,13 @@ _READ, _WRITTEN = 0.6, 0.4
 
 
 class _Task(NamedTuple):
-    """What is to be done with a file.
+    """What is to be done with a file, or with one of several conversations in it.
 
     Attributes:
-        name: The file.
+        name: The file, in the report.
         data: What is in it.
+        text: The same, decoded.
+        source: The name of the file, from which a session without an id gets its own; "" for standard input.
         label: What the session shall be called.
         cwd: The directory it is about, where that is known.
         dry_run: Whether nothing is written.
@@ -59,6 +62,8 @@ class _Task(NamedTuple):
 
     name: str
     data: bytes
+    text: str
+    source: str
     label: str
     cwd: str
     dry_run: bool
@@ -96,16 +101,25 @@ def import_files(
         shell.console.progress(sum(size_of_given(shell.cwd, name) for name in names)) as progress,
         without_collecting(),
     ):
+
+        def refuse(name: str, error: NexusError, *, is_only: bool) -> None:
+            if is_only and not json:
+                raise error
+            progress.close()
+            shell.console.error(str(error))
+            refused.append({"file": name, "reason": error.what, "code": getattr(error, "code", "")})
+
         for name in names:
             try:
-                data = read_given(shell.cwd, name, instead="name the files in it")
-                outcomes.append(_import(shell, ledger, _Task(name, data, label, cwd, dry_run), progress))
-            except (FileError, MessageError, ExistsError) as error:
-                if len(names) == 1:
-                    raise
-                progress.close()
-                shell.console.error(str(error))
-                refused.append({"file": name, "reason": error.what})
+                tasks = _tasks(shell, name, label=label, cwd=cwd, dry_run=dry_run)
+            except (FileError, UsageError) as error:
+                refuse(name, error, is_only=len(names) == 1)
+                continue
+            for task in tasks:
+                try:
+                    outcomes.append(_import(shell, ledger, task, progress))
+                except (FileError, MessageError, ExistsError) as error:
+                    refuse(task.name, error, is_only=len(names) == len(tasks) == 1)
     if json:
         print_outcomes_json(shell.console, outcomes, refused, dry_run=dry_run)
     else:
@@ -126,10 +140,34 @@ def without_collecting() -> Iterator[None]:
             gc.enable()
 
 
+def _tasks(shell: CommandShell, name: str, *, label: str, cwd: str, dry_run: bool) -> list[_Task]:
+    """Read a file: one task, or one for each of the conversations in it, which are imported independently."""
+    data = read_given(shell.cwd, name, instead="name the files in it")
+    text = decode_with_gaps(shell, name, data, fate="kept")
+    source = "" if name == STANDARD_INPUT else name
+    found = split_conversations(text)
+    if not found:
+        return [_Task(name, data, text, source, label, cwd, dry_run)]
+    if label:
+        raise UsageError(f"{len(found)} conversations cannot have one name", where=name, hint="leave out --label")
+    stem, dot, suffix = source.rpartition(".")
+    return [
+        _Task(
+            f"{name}:{each.line}",
+            each.text.encode("utf-8", "replace"),
+            each.text,
+            f"{stem}-{number}{dot}{suffix}" if number > 1 else source,
+            "",
+            cwd,
+            dry_run,
+        )
+        for number, each in enumerate(found, 1)
+    ]
+
+
 def _import(shell: CommandShell, ledger: Ledger, task: _Task, progress: Progress) -> Outcome:
-    text = decode_with_gaps(shell, task.name, task.data, fate="kept")
-    if is_export(text):
-        return _restore(ledger, task, text, progress)
+    if is_export(task.text):
+        return _restore(ledger, task, task.text, progress)
     digest = digest_of(task.data)
     known = find_imported(ledger, digest)
     if known:
@@ -137,10 +175,9 @@ def _import(shell: CommandShell, ledger: Ledger, task: _Task, progress: Progress
         rows = [_same(ledger, record) for record in known]
         return Outcome(task.name, rows[0].label, rows, unused_label=_unused(ledger, task.label, rows[0].label))
     dialects = shell.dialects()
-    transcript = read_transcript(text, task.name, dialects)
+    transcript = read_transcript(task.text, task.name, dialects)
     progress.advance(len(task.data) * _READ)
-    name = "" if task.name == STANDARD_INPUT else task.name
-    given = Given(transcript, task.data, name, task.label, task.cwd, digest)
+    given = Given(transcript, task.data, task.source, task.label, task.cwd, digest)
     imported = import_transcript(ledger, given, dry_run=task.dry_run)
     progress.advance(len(task.data) * _WRITTEN)
     rows = _rows(ledger, imported)

@@ -53,9 +53,9 @@ def import_sessions(
 ) -> None:
     """Bring conversations of other programs into the ledger, to continue them there.
 
-    FILE is a session of Claude Code, Codex or pi, an export of ChatGPT, messages or a request of any API, or what
-    `nexus session export` wrote. Importing it again changes nothing; of one that has grown, only what is new is added.
-    A report says what was read, merged, repaired and skipped.
+    FILE is a session of Claude Code, Codex, pi or NEXUS3, an export of ChatGPT (a session per conversation), messages
+    or a request of any API, or what `nexus session export` wrote. Importing it again changes nothing; of one that has
+    grown, only what is new is added. A report says what was read, merged, repaired and skipped.
     """
     from nexus_core.cli.session.imported import find_files, import_files, list_files  # noqa: PLC0415 - only here
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nexus_core.values.message import Role
 
 ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
-_SENT: dict[str, Role] = {
+SENT_ITEMS: dict[str, Role] = {
     "additional_tools": "system",
     "compaction_trigger": "user",
     "configuration_update": "system",
@@ -86,5 +86,5 @@ def _texts_in(block: dict[str, Any], key: str) -> list[str]:
 
 def _opaque(block: dict[str, Any], kind: str) -> Message:
     role = block.get("role")
-    speaker = ROLES.get(role, "assistant") if isinstance(role, str) else _SENT.get(kind, "assistant")
+    speaker = ROLES.get(role, "assistant") if isinstance(role, str) else SENT_ITEMS.get(kind, "assistant")
     return Message(speaker, (Opaque("responses", block),), api="responses")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nexus_core.dialects.arguments import parsed
 from nexus_core.dialects.transcripts.document import members
 from nexus_core.dialects.transcripts.lines import mapping_under, objects_in, word_in
+from nexus_core.dialects.transcripts.recognition import NONE, OWN
 from nexus_core.dialects.transcripts.transcript import Entry, Transcript
 from nexus_core.dialects.transcripts.tree import climb, read_branches
 from nexus_core.values.message import ROLES, Message
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
 FORMAT = "chatgpt"
 
 
-def recognises(value: object) -> bool:
-    """Whether an object is surely a conversation of ChatGPT's."""
-    return isinstance(value, dict) and isinstance(value.get("mapping"), dict)
+def weigh(value: dict[str, Any]) -> int:
+    """Weigh an object: a conversation has its messages in a mapping."""
+    return OWN if isinstance(value.get("mapping"), dict) else NONE
 
 
 def read_conversation(text: str, found: Mapping[str, Piece], account: Account) -> Transcript:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.dialects.finding import BUILT_IN, NAMES, UNTOLD
+from nexus_core.dialects.finding import NAMES, UNTOLD
 from nexus_core.dialects.requests import read_each
+from nexus_core.dialects.responses.calls import OUTPUTS
+from nexus_core.dialects.responses.reading import SENT_ITEMS
 from nexus_core.dialects.transcripts.document import elements, place
 from nexus_core.dialects.transcripts.lines import objects_in, word_in
+from nexus_core.dialects.transcripts.recognition import NONE, OWN
 from nexus_core.dialects.transcripts.transcript import Entry, Transcript
 from nexus_core.errors import MessageError
 
@@ -28,9 +31,39 @@ _LISTS = ("messages", "contents", "input", "history")
 _PLACE = re.compile(r"(?:messages|contents|input|history)\[(\d+)\](.*)", re.DOTALL)
 
 
-def recognises(value: dict[str, Any]) -> bool:
-    """Whether a line is surely a message: it says who speaks, or is an item of Responses."""
-    return isinstance(value.get("role"), str) or BUILT_IN.get("responses").recognises(value)
+_ITEMS = frozenset(
+    {
+        *OUTPUTS,
+        *OUTPUTS.values(),
+        *SENT_ITEMS,
+        "code_interpreter_call",
+        "compaction",
+        "file_search_call",
+        "image_generation_call",
+        "mcp_approval_request",
+        "mcp_call",
+        "mcp_list_tools",
+        "reasoning",
+        "web_search_call",
+    }
+)
+"""Types of items of Responses without a role, those that Nexus has a word for and those that it keeps whole."""
+
+
+def weigh(value: dict[str, Any]) -> int:
+    """Weigh an object: a message says who speaks, an item of Responses what it is, a request has a list of them."""
+    return OWN if is_message(value) or is_request(value) else NONE
+
+
+def is_message(value: Mapping[str, Any]) -> bool:
+    """True if the object is a message of an API, or an item of Responses."""
+    return isinstance(value.get("role"), str) or is_item(value)
+
+
+def is_item(value: Mapping[str, Any]) -> bool:
+    """True if the object is an item of Responses of a known type."""
+    kind = value.get("type")
+    return isinstance(kind, str) and (kind in _ITEMS or (kind == "message" and "content" in value))
 
 
 def is_request(value: Mapping[str, Any]) -> bool:
@@ -40,7 +73,14 @@ def is_request(value: Mapping[str, Any]) -> bool:
 
 def read_lines(records: Sequence[Record], account: Account) -> Transcript:
     """A message on each line; lines that are none are kept as they are."""
-    spoken = [record for record in records if recognises(record.value) or account.dialects.offering(record.value)]
+    # An item of a new type is kept at its place among other items; elsewhere such a line says nothing to a model.
+    has_items = any(is_item(record.value) for record in records)
+    offering = account.dialects.offering
+    spoken = [
+        record
+        for record in records
+        if is_message(record.value) or (has_items and "type" in record.value) or offering(record.value)
+    ]
     numbers = {record.number for record in spoken}
     for record in records:
         if record.number not in numbers:
@@ -70,15 +110,22 @@ def read_request(text: str, found: Mapping[str, Piece], account: Account) -> Tra
     body = {name: piece.value for name, piece in found.items()}
     if key == "history":
         return _read_list(items, lines, account)
+    items = [_normalized(item) for item in items]
+    body[key] = given if isinstance(given, str) else items
     try:
-        conversation = account.dialects.get(_name_of(key, body, account.dialects)).read_request(body)
+        name = _name_of(key, body, account.dialects)
+        if key == "messages" and name == "responses":  # its items in a list that its requests do not have
+            return _read_list(items, lines, account)
+        conversation = account.dialects.get(name).read_request(body)
     except MessageError as error:
         raise _placed(error, lines, account.name) from None
+    if len(conversation.messages) < len(items):  # the dialect of a plugin that joins messages: nothing has its line
+        return _read_list(items, lines, account)
     return _conversation(conversation, items, lines, account)
 
 
 def _read_list(values: Sequence[Any], lines: Sequence[int], account: Account) -> Transcript:
-    values = [_with_call_id(value) for value in values]
+    values = [_normalized(value) for value in values]
     try:
         speaking = account.dialects.recognise(values)
         messages = read_each(values, speaking.read, "messages")
@@ -165,9 +212,15 @@ def _placed(error: MessageError, lines: Sequence[int], name: str) -> MessageErro
     return MessageError(error.what, path=path, hint=error.hint, command=error.command)
 
 
-def _with_call_id(value: Any) -> Any:  # noqa: ANN401 - an element of any list
-    """A result with the id of its call, where a program keeps it in a list of its own (SWE-agent)."""
-    if not isinstance(value, dict) or value.get("role") != "tool" or "tool_call_id" in value:
+def _normalized(value: Any) -> Any:  # noqa: ANN401 - an element of any list
+    """Return a message as APIs have it, where a program deviates in a way that has one meaning."""
+    if not isinstance(value, dict):
         return value
-    ids = value.get("tool_call_ids")
-    return value | {"tool_call_id": ids[0]} if isinstance(ids, list) and len(ids) == 1 else value
+    content, ids = value.get("content"), value.get("tool_call_ids")
+    if isinstance(content, list) and any(isinstance(part, str) for part in content):  # texts without their type
+        parts = [{"type": "text", "text": part} if isinstance(part, str) else part for part in content]
+        value = value | {"content": parts}
+    is_result = value.get("role") == "tool" and "tool_call_id" not in value
+    if is_result and isinstance(ids, list) and len(ids) == 1:  # the id of the call in a list of its own (SWE-agent)
+        value = value | {"tool_call_id": ids[0]}
+    return value

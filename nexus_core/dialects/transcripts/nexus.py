@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nexus_core.dialects.neutral import from_json
 from nexus_core.dialects.neutral.json_form import decode
 from nexus_core.dialects.transcripts.lines import mapping_under, objects_in, word_in
+from nexus_core.dialects.transcripts.recognition import NONE, OWN, SHARED
 from nexus_core.dialects.transcripts.transcript import Compaction, Entry, Transcript
 from nexus_core.dialects.transcripts.tree import climb, read_branches
 from nexus_core.dialects.transcripts.unreadable import attempt, kept
@@ -29,8 +30,14 @@ MARK = "nexus_session"
 """The first key of the first line."""
 
 
-def recognises(value: dict[str, Any]) -> bool:
-    """Whether a line is surely the first of an export."""
+def weigh(value: dict[str, Any]) -> int:
+    """Weigh a line: the first of an export, or a step."""
+    if _is_header(value):
+        return OWN
+    return SHARED if isinstance(value.get("step"), str) else NONE
+
+
+def _is_header(value: dict[str, Any]) -> bool:
     return MARK in value and isinstance(value.get("sessions"), list)
 
 
@@ -50,7 +57,7 @@ class _Reading:
             if name and name not in self._steps:
                 self._steps[name] = record
                 continue
-            if recognises(record.value) and not self._sessions:
+            if _is_header(record.value) and not self._sessions:
                 self._sessions = objects_in(record.value["sessions"])
             account.keep(record.number, next(iter(record.value), "empty"), record.value)
         self._parents = {name: word_in(record.value, "parent") for name, record in self._steps.items()}

@@ -13,14 +13,16 @@ from nexus_core.session.importing.weaving import Standing, Sums, Weaver, replace
 from nexus_core.session.importing.weights import Weights
 from nexus_core.session.steps.turns import Turn, read_usage
 from nexus_core.values.conversation import Usage
+from nexus_core.values.parts import Reasoning, Text, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nexus_core.dialects.transcripts.transcript import Entry
     from nexus_core.session.importing.marks import Mark
     from nexus_core.session.importing.paths import Key, Path
     from nexus_core.session.importing.weaving import Woven
-    from nexus_core.values.ledger import Ledger, NewStep
+    from nexus_core.values.ledger import Ledger, NewStep, Step
 
 GONE_ON = "somebody has gone on with {label!r} since it was imported"
 EARLIER = "the transcript goes on from an earlier place than {label!r} stands at"
@@ -97,14 +99,17 @@ class Planner:
         thread = self._continued(before) if there or number == 0 else None
         if thread is not None:
             return self._go_on(number, there, thread)
+        thread = self._half_written(before, path.items[there])
+        if thread is not None:
+            return self._go_on(number, there, thread, replaces=True)
         return self._leave(number, there, before)
 
-    def _go_on(self, number: int, there: int, thread: Thread) -> Growth:
-        """Add to a session what it does not have yet."""
+    def _go_on(self, number: int, there: int, thread: Thread, *, replaces: bool = False) -> Growth:
+        """Add to a session what it does not have yet; `replaces` if its last reply is among that, with more in it."""
         keys = [(number, place) for place in range(there, len(self._paths[number].items))]
         after = thread.tip
         self._grown.add(thread.label)
-        steps = self._weave(keys, self._standing(after), thread)
+        steps = self._weave(keys, self._standing(after), thread, replaces=replaces)
         return Growth(self._paths[number], thread.label, after=after, steps=steps, tally=self._tallies[thread.label])
 
     def _leave(self, number: int, there: int, before: Mark) -> Growth:
@@ -123,12 +128,18 @@ class Planner:
         note = self._why(before) if there or number == 0 else ""
         return Growth(path, label, True, after, steps, note, self._tallies[label])  # noqa: FBT003 - named
 
-    def _weave(self, keys: Sequence[Key], standing: Standing, thread: Thread) -> tuple[NewStep, ...]:
+    def _weave(
+        self, keys: Sequence[Key], standing: Standing, thread: Thread, *, replaces: bool = False
+    ) -> tuple[NewStep, ...]:
         def kept(key: Key) -> str | None:
             place = thread.find(self._marks[key[0]][key[1]])
             return place.step if place else None
 
         weaver = Weaver(standing, self._api, self._weights.of, kept)
+        if replaces:
+            reply, tip = (self._ledger.step(name) for name in (thread.places[thread.end].step, thread.tip or ""))
+            assert reply is not None  # noqa: S101 - it was read to know that it is replaced
+            weaver.take_back(reply, tip.compaction if tip else None)
         woven = weaver.weave([(key, self._paths[key[0]].items[key[1]]) for key in keys])
         for each in woven:
             self._note(each, thread)
@@ -136,7 +147,10 @@ class Planner:
 
     def _note(self, woven: Woven, thread: Thread) -> None:
         marks = [self._marks[path][place] for path, place in woven.keys]
-        thread.add(woven.step.id, marks, closes=woven.step.closes)
+        if woven.step.kind == "revert":
+            thread.take_back(woven.step.id)
+        else:
+            thread.add(woven.step.id, marks, closes=woven.step.closes)
         for mark in marks:
             self._threads.setdefault(mark, thread)
         if woven.sums is not None:
@@ -166,6 +180,18 @@ class Planner:
         """The session that ends with an item, and may be gone on with."""
         ending = (thread for thread in self._known if thread.end == mark and thread.is_untouched)
         return next((thread for thread in ending if mark != START and thread.label not in self._grown), None)
+
+    def _half_written(self, before: Mark, item: Entry | Summed) -> Thread | None:
+        """The session that may be gone on with and ends with the beginning of a reply, behind a mark."""
+        if isinstance(item, Summed) or item.message.role != "assistant":
+            return None
+        for thread in self._known:
+            if thread.before_end != before or not thread.is_untouched or thread.label in self._grown:
+                continue
+            step = self._ledger.step(thread.places[thread.end].step)
+            if step is not None and step.kind == "reply" and _is_beginning(step, item):
+                return thread
+        return None
 
     def _fork(self, mark: Mark) -> Fork | None:
         """Where to leave a thread behind an item, if a turn ends there."""
@@ -220,3 +246,17 @@ class Planner:
             return ""
         ended = next((thread for thread in self._known if thread.end == before and not thread.is_untouched), None)
         return GONE_ON.format(label=ended.label) if ended else EARLIER.format(label=self._label)
+
+
+def _is_beginning(step: Step, entry: Entry) -> bool:
+    """True if a recorded reply is the beginning of an entry: the same reply, cut off while it was written."""
+    known, now = step.messages[-1].parts, entry.message.parts
+    names = {str(step.data.get("id") or ""), entry.reply} - {""}
+    if len(names) > 1 or not known or len(now) < len(known) or known[:-1] != now[: len(known) - 1]:
+        return False
+    last, grown = known[-1], now[len(known) - 1]
+    if isinstance(last, Text | Reasoning) and type(grown) is type(last):
+        return grown.text.startswith(last.text)
+    if isinstance(last, ToolCall) and isinstance(grown, ToolCall):
+        return (last.id, last.name) == (grown.id, grown.name)
+    return last == grown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.session.steps.numbering import is_counted, tokens_until, turns_until
+from nexus_core.session.steps.numbering import continues, is_counted, tokens_until, turns_until
 from nexus_core.session.steps.tail import Tail
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def tally(steps: Iterable[NewStep]) -> Tally:
     turns = count = messages = tokens = 0
     is_open = False
     for step in steps:
-        turns += not is_open and is_counted(step)
+        turns += not is_open and is_counted(step) and not continues(step)
         count += 1
         messages += messages_of(step.kind, len(step.messages))
         tokens += step.tokens

@@ -69,17 +69,35 @@ class Thread:
         self.is_untouched = True
         self.fork = fork
         self.places: dict[Mark, Place] = {}
+        self._marks: list[Mark] = []
 
     def add(self, step: str, marks: Iterable[Mark], *, closes: bool) -> None:
         """One more step and its items; one without any goes on from the last."""
         self.tip = step
         for mark in marks:
             self.places[mark] = Place(self.items, step)
+            self._marks.append(mark)
             self.end = mark
             self.items += 1
         last = self.places.get(self.end)
         if last is not None:
             self.places[self.end] = Place(last.number, last.step, step, closes)
+
+    @property
+    def before_end(self) -> Mark | None:
+        """The mark of the item before the last one; None where the last one is not its own."""
+        if not self._marks:
+            return None
+        return self._marks[-2] if len(self._marks) > 1 else self.fork.end if self.fork else START
+
+    def take_back(self, step: str) -> None:
+        """Leave out its last own item; `step` says so."""
+        before = self.before_end
+        if before is not None:
+            del self.places[self._marks.pop()]
+            self.end = before
+            self.items -= 1
+        self.tip = step
 
     def find(self, mark: Mark) -> Place | None:
         """Where an item of this thread is, its own or one that it has in common with others."""
@@ -118,7 +136,10 @@ class Threads:
             if "imported" not in step.data:  # from here on it is the user's
                 thread.is_untouched = False
                 break
-            thread.add(step.id, _marks(step, thread.end), closes=step.closes)
+            if step.kind == "revert":
+                thread.take_back(step.id)
+            else:
+                thread.add(step.id, _marks(step, thread.end), closes=step.closes)
             self._forks[step.id] = Fork(thread, thread.items, thread.end, step.id)
         return thread
 

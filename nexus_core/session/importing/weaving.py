@@ -19,8 +19,9 @@ from nexus_core.session.importing.runs import entries_of, find_runs
 from nexus_core.session.importing.tallies import MESSAGES, Tally, messages_of
 from nexus_core.session.importing.times import read_moment
 from nexus_core.session.importing.weights import ESTIMATE
-from nexus_core.session.steps.numbering import TOKENS, is_counted
-from nexus_core.session.steps.spending import added, written
+from nexus_core.session.steps.numbering import CONTINUES, TOKENS, continues, is_counted
+from nexus_core.session.steps.spending import added, subtract, written
+from nexus_core.session.steps.turns import read_usage
 from nexus_core.values.conversation import Usage
 from nexus_core.values.ledger import NewStep
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from nexus_core.session.importing.paths import Key
     from nexus_core.session.importing.runs import Placed, Run
     from nexus_core.session.steps.recorded import RecordedCall
-    from nexus_core.values.ledger import StepKind
+    from nexus_core.values.ledger import Step, StepKind
     from nexus_core.values.message import Message
 
 
@@ -86,9 +87,24 @@ class Weaver:
         self._api = api
         self._weigh = weigh
         self._find_kept = kept
+        self._continues = False
         self._woven: list[Woven] = []
         self._steps: dict[Key, str] = {}
         self._names = new_ids()
+
+    def take_back(self, reply: Step, compaction: str | None) -> None:
+        """Leave out the newest message, of which more has been written: it is added again, whole, behind this.
+
+        Args:
+            reply: The step that has it; its call is counted once.
+            compaction: The compaction that holds where the thread ends.
+        """
+        self._spent = subtract(self._spent, read_usage(reply.data.get("usage")) or Usage())
+        if self._is_open:  # the calls of a reply that counts no more wait for nothing
+            self._append("interrupted", (), {"answers": [], "imported": []}, (), closes=True)
+        data: dict[str, Any] = {"restores": compaction, "popped": 1, "imported": []}
+        self._append("revert", (), data, (), closes=True)
+        self._continues = True
 
     def weave(self, items: Sequence[Placed]) -> list[Woven]:
         """The steps of items that follow each other."""
@@ -142,6 +158,9 @@ class Weaver:
             usage = added(usages) if len(usages) > 1 else usages[0]
             data["usage"] = written(usage)
             self._spent = added((self._spent, usage))
+        if self._continues:
+            data[CONTINUES] = True
+            self._continues = False
         name = next(self._names)
         self._calls.ask(name, [entry.message for entry in entries])
         closes = not (self._calls or last.stop == "pause" or run.goes_on or run.is_followed)
@@ -236,7 +255,7 @@ class Weaver:
 
     def _added_up(self, step: NewStep, data: dict[str, Any], *, is_end: bool) -> Sums | None:
         """The sums up to a step, written into its data, where something may be put behind it."""
-        self._turns += not self._is_open and is_counted(step)
+        self._turns += not self._is_open and is_counted(step) and not continues(step)
         self._count += 1
         self._messages += messages_of(step.kind, len(step.messages))
         self._tokens += step.tokens

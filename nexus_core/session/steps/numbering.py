@@ -77,6 +77,6 @@ def is_counted(step: Step | NewStep) -> bool:
     return not (is_told and all(message.role == "system" for message in step.messages))
 
 
-def continues(step: Step) -> bool:
+def continues(step: Step | NewStep) -> bool:
     """Whether a step goes on with the turn before its own."""
-    return step.kind == "turn" and step.data.get(CONTINUES) is True
+    return step.kind in ("turn", "reply") and step.data.get(CONTINUES) is True

@@ -602,3 +602,102 @@ def test_instructions_before_the_first_question_are_no_turn(cli: Cli, work: Path
     assert listed(cli)["chat"]["turns"] == 2
     assert json.loads(cli("session", "stats", "chat", "--json").out)["turns"] == 2
     assert "earlier turn" not in cli("session", "show", "chat").out
+
+
+# ---- what is refused, and files with several conversations --------------------------------------------------------
+
+
+def copilot_log(work: Path) -> str:
+    lines = [
+        {"type": "session.start", "data": {}, "id": "1", "timestamp": "t", "parentId": None},
+        {"type": "user.message", "data": {"content": "hi"}, "id": "2", "timestamp": "t", "parentId": "1"},
+    ]
+    (work / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return "events.jsonl"
+
+
+def test_a_foreign_format_is_refused_by_name_and_nothing_is_written(cli: Cli, work: Path) -> None:
+    outcome = cli("session", "import", copilot_log(work))
+
+    assert (outcome.code, outcome.out) == (3, "")
+    assert "Error: this is a Copilot CLI event log; Nexus cannot read it yet" in outcome.err
+    assert json.loads(cli("session", "list", "--json").out)["sessions"] == []
+
+
+def test_the_context_of_a_foreign_format_is_refused_by_name(cli: Cli, work: Path) -> None:
+    outcome = cli("context", copilot_log(work))
+
+    assert outcome.code == 3
+    assert "this is a Copilot CLI event log; Nexus cannot read it yet" in outcome.err
+
+
+def test_a_refusal_has_a_code_for_programs(cli: Cli, work: Path) -> None:
+    outcome = cli("session", "import", copilot_log(work), "--json")
+
+    assert outcome.code == 3
+    assert json.loads(outcome.out)["refused"] == [
+        {
+            "file": "events.jsonl",
+            "reason": "this is a Copilot CLI event log; Nexus cannot read it yet",
+            "code": "unsupported-format",
+        }
+    ]
+
+
+def exported(name: str, *texts: str) -> dict[str, Any]:
+    """A conversation as ChatGPT exports it."""
+    nodes: dict[str, Any] = {"root": {"id": "root", "parent": None, "message": None}}
+    parent = "root"
+    for number, text in enumerate(texts):
+        role = "assistant" if number % 2 else "user"
+        message = {"author": {"role": role}, "content": {"content_type": "text", "parts": [text]}}
+        nodes[f"{name}-{number}"] = {"id": f"{name}-{number}", "parent": parent, "message": message}
+        parent = f"{name}-{number}"
+    return {"title": name, "conversation_id": name, "current_node": parent, "mapping": nodes}
+
+
+def test_every_conversation_of_an_export_of_chatgpt_becomes_a_session(cli: Cli, work: Path) -> None:
+    bread, soup = exported("bread", "Bake?", "Yes."), exported("soup", "Cook?", "No.", "Why?", "Hot.")
+    (work / "conversations.json").write_text(json.dumps([bread, soup], indent=1), encoding="utf-8")
+
+    first = facts(cli, "conversations.json")["files"]
+    soup["mapping"] |= exported("soup", "Cook?", "No.", "Why?", "Hot.", "So?", "Wait.")["mapping"]
+    soup["current_node"] = "soup-5"
+    (work / "conversations.json").write_text(json.dumps([bread, soup], indent=1), encoding="utf-8")
+    again = facts(cli, "conversations.json")["files"]
+
+    assert [(file["label"], file["sessions"][0]["messages"]) for file in first] == [
+        ("chatgpt-bread", 2),
+        ("chatgpt-soup", 4),
+    ]
+    assert first[1]["file"].startswith("conversations.json:")
+    assert [file["sessions"][0]["what"] for file in again] == ["same", "more"]
+
+
+def test_conversations_without_an_id_are_numbered(cli: Cli, work: Path) -> None:
+    bodies = [{"messages": [{"role": "user", "content": text}]} for text in ("a", "b")]
+    (work / "talks.json").write_text(json.dumps(bodies), encoding="utf-8")
+
+    assert [file["label"] for file in facts(cli, "talks.json")["files"]] == ["talks", "talks-2"]
+    assert [file["sessions"][0]["what"] for file in facts(cli, "talks.json")["files"]] == ["same", "same"]
+
+
+def test_several_conversations_cannot_have_one_name(cli: Cli, work: Path) -> None:
+    export = [exported("bread", "Bake?"), exported("soup", "Cook?")]
+    (work / "conversations.json").write_text(json.dumps(export), encoding="utf-8")
+
+    outcome = cli("session", "import", "conversations.json", "--label", "talk")
+
+    assert outcome.code == 2
+    assert "2 conversations cannot have one name" in outcome.err
+
+
+def test_a_conversation_that_cannot_be_read_does_not_stop_the_others(cli: Cli, work: Path) -> None:
+    export = [{"messages": [{"role": "nobody", "content": "x"}]}, exported("soup", "Cook?")]
+    (work / "talks.json").write_text(json.dumps(export), encoding="utf-8")
+
+    outcome = cli("session", "import", "talks.json", "--json")
+
+    assert outcome.code == 3
+    assert [file["label"] for file in json.loads(outcome.out)["files"]] == ["chatgpt-soup"]
+    assert [each["file"] for each in json.loads(outcome.out)["refused"]] == ["talks.json:1"]

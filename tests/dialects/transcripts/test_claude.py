@@ -261,10 +261,13 @@ def test_a_line_that_is_repeated_is_used_once() -> None:
 
 def test_a_message_in_a_new_shape_is_kept_whole_at_its_place() -> None:
     transcript = read(
-        line("user", "a", None, {"shape": "new"}), line("assistant", "b", "a", [{"no": "type"}], reply="m")
+        line("user", "a", None, {"shape": "new"}),
+        line("assistant", "b", "a", [{"no": "type"}], reply="m"),
+        line("user", "c", "b", "hello"),
+        line("assistant", "d", "c", "hi", reply="n"),
     )
 
-    assert [entry.message.parts for entry in transcript.entries] == [
+    assert [entry.message.parts for entry in transcript.entries[:2]] == [
         (Opaque("claude-code", {"role": "user", "content": {"shape": "new"}}),),
         (Opaque("claude-code", {"id": "m", "role": "assistant", "content": [{"no": "type"}]}),),
     ]

@@ -9,13 +9,19 @@ import pytest
 
 from nexus_core.dialects.transcripts.reading import read_transcript
 from nexus_core.dialects.transcripts.transcript import Transcript
+from nexus_core.errors import TranscriptError
 from nexus_core.history.check import check
 from nexus_core.values.parts import Opaque
 from tests.conftest import ROOT
 from tests.dialects.transcripts.support import every_line, said
 
 CORPUS = Path(os.environ.get("NEXUS_CORPUS") or ROOT.parent / "shared" / "corpus") / "sessions"
-FILES = sorted(path for path in CORPUS.rglob("*") if path.is_file())
+EVERY = sorted(path for path in CORPUS.rglob("*") if path.is_file())
+FOREIGN = [path for path in EVERY if path.relative_to(CORPUS).parts[0] == "other"]
+FILES = [path for path in EVERY if path not in FOREIGN]
+NAMES = {"gemini": "gemini-cli"}
+PLAIN = ("hermes", "migration")
+"""Of these the one is a list of messages, the other a number."""
 FORMATS = {"claude-code": "claude-code", "codex": "codex", "pi": "pi", "openai-chat": "messages"}
 
 pytestmark = pytest.mark.skipif(not FILES, reason="there are no sessions of real people here")
@@ -34,6 +40,17 @@ def test_it_is_read_and_every_line_accounted_for(file: Path) -> None:
     assert transcript.entries
     if file.suffix == ".jsonl":
         assert every_line(transcript) == list(range(1, transcript.report.lines + 1))
+
+
+@pytest.mark.parametrize("file", FOREIGN, ids=lambda file: f"{file.parent.name}/{file.stem}")
+def test_what_cannot_be_read_is_refused_by_name(file: Path) -> None:
+    program = file.relative_to(CORPUS).parts[1]
+    if program in PLAIN or file.name in PLAIN:
+        pytest.skip("nothing of a program that Nexus cannot read")
+    with pytest.raises(TranscriptError) as caught:
+        read_transcript(file.read_text(encoding="utf-8"), file.name)
+
+    assert (caught.value.code, caught.value.nearest) == ("unsupported-format", NAMES.get(program, program))
 
 
 def test_real_sessions_of_claude_code_are_valid_but_for_results_in_several_messages() -> None:

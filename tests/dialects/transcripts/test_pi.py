@@ -132,6 +132,8 @@ def test_a_message_in_a_new_shape_is_kept_whole_at_its_place() -> None:
         HEADER,
         entry("a", None, message={"role": "toolResult", "content": []}),
         entry("b", "a", message={"role": "assistant", "content": [{"type": "hologram"}]}),
+        entry("c", "b", message={"role": "user", "content": "hello"}),
+        entry("d", "c", message={"role": "user", "content": "again"}),
     )
 
     assert transcript.entries[0].message.parts == (Opaque("pi", {"role": "toolResult", "content": []}),)
@@ -145,7 +147,11 @@ def test_arguments_without_a_bottom_are_left_to_the_line() -> None:
         deep = {"in": deep}
     call = {"type": "toolCall", "id": "c", "name": "n", "arguments": deep}
 
-    transcript = read(HEADER, entry("a", None, message={"role": "assistant", "content": [call]}))
+    transcript = read(
+        HEADER,
+        entry("a", None, message={"role": "assistant", "content": [call]}),
+        entry("b", "a", message={"role": "user", "content": "hello"}),
+    )
 
     assert transcript.entries[0].message.parts == (Opaque("pi", {"type": "nested deeper than 100 levels"}),)
     assert transcript.entries[0].raw[0]["id"] == "a"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -162,15 +163,97 @@ def test_a_fork_that_goes_on_grows_itself(ledger: MemoryLedger) -> None:
     assert len(ledger.sessions()) == 2
 
 
-def test_an_answer_that_was_half_there_is_not_changed(ledger: MemoryLedger) -> None:
-    half = [*LINES[:1], assistant("a", "u", "One moment.")]
-    more = assistant("a2", "a", {"type": "tool_use", "id": "t", "name": "look", "input": {}})
-    more["message"]["id"] = "msg-a"
-    bring(ledger, half)
+def block(name: str, parent: str, *blocks: Any) -> dict[str, Any]:
+    """Another line of the answer `a`."""
+    line = assistant(name, parent, *blocks)
+    line["message"]["id"] = "msg-a"
+    return line
 
-    imported = bring(ledger, [*half, more])
 
-    assert told(ledger, LABEL) == ["input: u", "reply: One moment.."]
+LOOK = {"type": "tool_use", "id": "t", "name": "look", "input": {}}
+SEE = {"type": "tool_use", "id": "t2", "name": "see", "input": {}}
+ANSWER = [
+    user("u", None),
+    block("a", "u", "One moment."),
+    block("a2", "a", LOOK),
+    block("a3", "a2", SEE),
+    result("r", "a3", "t"),
+    result("r2", "r", "t2"),
+    assistant("b", "r2", "Found."),
+]
+
+
+@pytest.mark.parametrize("first", range(1, len(ANSWER)))
+def test_a_file_that_grows_while_an_answer_is_written_continues_its_session(ledger: MemoryLedger, first: int) -> None:
+    whole = MemoryLedger()
+    bring(whole, ANSWER)
+    bring(ledger, ANSWER[:first])
+    before = steps_of(ledger, LABEL)
+
+    imported = bring(ledger, ANSWER)
+
+    assert [each.label for each in ledger.sessions()] == [LABEL]
+    assert steps_of(ledger, LABEL)[: len(before)] == before
+    assert read_next(ledger, LABEL) == read_next(whole, LABEL)
+    assert imported.growths[0].note == ""
+    assert steps_of(ledger, LABEL)[-1].data["turns"] == 1
+    assert list(ledger.verify()) == []
+
+
+def test_an_answer_may_grow_block_by_block(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+    for number in range(1, len(ANSWER) + 1):
+        bring(ledger, ANSWER[:number])
+    after = everything(ledger)
+
+    again = bring(ledger, ANSWER)
+
+    assert everything(ledger) == after
+    assert not again.growths[0].steps
+    session = open_nexus().session(LABEL)
+    assert [message.role for message in read_next(ledger, LABEL)] == ["user", "assistant", "tool", "tool", "assistant"]
+    assert session.pending == ()
+
+
+def test_an_answer_that_grew_is_paid_once(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+    lines = [user("u", None), block("a", "u", "One moment."), block("a2", "a", "Here.")]
+    for line in lines[1:]:
+        line["message"]["usage"] = {"input_tokens": 100, "output_tokens": 5}
+    bring(ledger, lines[:2])
+
+    bring(ledger, lines)
+
+    assert open_nexus().session(LABEL).usage.input_tokens == 100
+
+
+def test_an_answer_may_grow_in_the_middle_of_a_text(ledger: MemoryLedger) -> None:
+    asked = {"role": "user", "content": "Why?"}
+    bring(ledger, json.dumps([asked, {"role": "assistant", "content": "Bec"}]), "talk.json")
+
+    bring(ledger, json.dumps([asked, {"role": "assistant", "content": "Because."}]), "talk.json")
+
+    assert [message.content for message in read_next(ledger, "talk")] == ["Why?", "Because."]
+    assert [each.label for each in ledger.sessions()] == ["talk"]
+
+
+def test_another_answer_is_a_fork(ledger: MemoryLedger) -> None:
+    asked = {"role": "user", "content": "Why?"}
+    bring(ledger, json.dumps([asked, {"role": "assistant", "content": "Because."}]), "talk.json")
+
+    bring(ledger, json.dumps([asked, {"role": "assistant", "content": "No idea."}]), "talk.json")
+
+    assert len(ledger.sessions()) == 2
+
+
+def test_an_answer_that_somebody_went_on_from_is_left_alone(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+    bring(ledger, ANSWER[:2])
+    session = open_nexus().session(LABEL)
+    session.ask("Mine.")
+    session.record(says("Yours."))
+    mine = told(ledger, LABEL)
+
+    imported = bring(ledger, ANSWER[:3])
+
+    assert told(ledger, LABEL) == mine
     assert told(ledger, imported.growths[0].label) == ["input: u", "reply: One moment.look(t)", "sealed"]
 
 

@@ -14,6 +14,7 @@ from nexus_core.dialects.transcripts.claude.entries import FORMAT, read_entries
 from nexus_core.dialects.transcripts.claude.nodes import SPEAKERS, is_message, kind_of, read_nodes
 from nexus_core.dialects.transcripts.claude.paths import Paths, Places
 from nexus_core.dialects.transcripts.lines import word_in
+from nexus_core.dialects.transcripts.recognition import NONE, OWN, SHARED
 from nexus_core.dialects.transcripts.transcript import Branch, Transcript
 
 if TYPE_CHECKING:
@@ -25,15 +26,24 @@ if TYPE_CHECKING:
     from nexus_core.dialects.transcripts.lines import Record
     from nexus_core.dialects.transcripts.transcript import BranchKind, Entry
 
-_OWN_FIELDS = ("parentUuid", "isSidechain", "leafUuid", "sessionId", "session_id")
+_PLACED = ("parentUuid", "isSidechain", "leafUuid")
+_KINDS = ("attachment", "file-history-snapshot", "progress", "queue-operation", "result", "summary", "system")
 
 
-def recognises(value: dict[str, Any]) -> bool:
-    """Whether a line is surely one of Claude Code's."""
+def weigh(value: dict[str, Any]) -> int:
+    """Weigh a line: one of a tree, one in which somebody speaks, or one of the kinds that only Claude Code writes."""
     kind = value.get("type")
     if not isinstance(kind, str) or "payload" in value:
-        return False
-    return (kind in SPEAKERS and is_message(value)) or any(field in value for field in _OWN_FIELDS)
+        return NONE
+    message = value.get("message")
+    if isinstance(message, dict) and "parts" in message and "content" not in message:  # Gemini's shape: Qwen Code
+        return NONE
+    if (kind in SPEAKERS and is_message(value)) or any(field in value for field in _PLACED):
+        return OWN
+    is_named = "sessionId" in value or "session_id" in value
+    if kind in _KINDS:
+        return OWN if is_named or "snapshot" in value else NONE
+    return SHARED if is_named else NONE
 
 
 def read_session(records: Sequence[Record], account: Account) -> Transcript:

@@ -13,6 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.dialects.transcripts.codex.rollout import Rollout
+from nexus_core.dialects.transcripts.messages import weigh as weigh_message
+from nexus_core.dialects.transcripts.recognition import NONE, OWN, SHARED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,13 +26,14 @@ if TYPE_CHECKING:
 _HEADER = ("instructions", "git", "cwd")
 
 
-def recognises(value: dict[str, Any]) -> bool:
-    """Whether a line is surely one of Codex's: in its envelope, or the first or a state line of a file without."""
+def weigh(value: dict[str, Any]) -> int:
+    """Weigh a line: one in its envelope, or the first, an item or a state line of a file without envelopes."""
     if isinstance(value.get("payload"), dict):
-        return "timestamp" in value or isinstance(value.get("type"), str)
+        return OWN if "timestamp" in value or isinstance(value.get("type"), str) else NONE
     if "type" in value or "role" in value:
-        return False
-    return "record_type" in value or ({"id", "timestamp"} <= value.keys() and any(key in value for key in _HEADER))
+        return SHARED if weigh_message(value) == OWN else NONE
+    is_header = {"id", "timestamp"} <= value.keys() and any(key in value for key in _HEADER)
+    return OWN if is_header or "record_type" in value else NONE
 
 
 def read_session(records: Sequence[Record], account: Account) -> Transcript:

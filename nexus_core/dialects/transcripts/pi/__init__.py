@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.dialects.transcripts.pi.session import Session
+from nexus_core.dialects.transcripts.recognition import NONE, OWN, SHARED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,12 +18,27 @@ if TYPE_CHECKING:
     from nexus_core.dialects.transcripts.transcript import Transcript
 
 
-def recognises(value: dict[str, Any]) -> bool:
-    """Whether a line is surely one of pi's: the first of a file, or an entry with a place in the tree or a message."""
+_KINDS = (
+    "branch_summary",
+    "compaction",
+    "custom",
+    "custom_message",
+    "label",
+    "message",
+    "model_change",
+    "session_info",
+    "thinking_level_change",
+)
+
+
+def weigh(value: dict[str, Any]) -> int:
+    """Weigh a line: the first of a file, an entry with a place in the tree, or a message."""
     kind = value.get("type")
     if kind == "session":
-        return "id" in value and "timestamp" in value
-    return isinstance(kind, str) and ("parentId" in value or (kind == "message" and "message" in value))
+        return OWN if "id" in value and "timestamp" in value else NONE
+    if kind in _KINDS and ("parentId" in value or (kind == "message" and "message" in value)):
+        return OWN
+    return SHARED if isinstance(kind, str) and "parentId" in value else NONE
 
 
 def read_session(records: Sequence[Record], account: Account) -> Transcript:

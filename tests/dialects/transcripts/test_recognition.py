@@ -1,0 +1,231 @@
+"""Formats are decided by the whole file: foreign ones are refused by name, and so is what would be mostly opaque."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from nexus_core.dialects.transcripts.reading import read_transcript
+from nexus_core.errors import TranscriptError
+from tests.dialects.transcripts.support import read, said
+
+Lines = list[dict[str, Any]]
+
+SNAPSHOT: dict[str, Any] = {
+    "type": "file-history-snapshot",
+    "messageId": "m1",
+    "snapshot": {"messageId": "m1", "trackedFileBackups": {}, "timestamp": "2026-01-01T00:00:00Z"},
+    "isSnapshotUpdate": False,
+}
+ASKED = {
+    "type": "user",
+    "uuid": "a",
+    "parentUuid": None,
+    "sessionId": "s",
+    "message": {"role": "user", "content": "hi"},
+}
+
+COPILOT: Lines = [
+    {"type": "session.start", "data": {"sessionId": "s"}, "id": "1", "timestamp": "t", "parentId": None},
+    {"type": "user.message", "data": {"content": "hi"}, "id": "2", "timestamp": "t", "parentId": "1"},
+]
+QWEN: Lines = [
+    {
+        "uuid": "1",
+        "parentUuid": None,
+        "sessionId": "s",
+        "type": "user",
+        "message": {"role": "user", "parts": [{"text": "hi"}]},
+    },
+    {"uuid": "2", "parentUuid": "1", "sessionId": "s", "type": "system", "subtype": "ui_telemetry"},
+]
+DROID: Lines = [
+    {"type": "session_start", "id": "d", "title": "Lunch", "cwd": "/srv"},
+    {"type": "message", "id": "1", "parentId": "d", "timestamp": "t", "message": {"role": "user", "content": "hi"}},
+    {
+        "type": "message",
+        "id": "2",
+        "parentId": "1",
+        "timestamp": "t",
+        "message": {"role": "assistant", "content": "yo"},
+    },
+]
+DROID_STREAM: Lines = [
+    {"type": "message", "session_id": "d", "role": "user", "text": "hi"},
+    {"type": "tool_call", "session_id": "d", "toolCallId": "c", "toolName": "Shell", "parameters": {}},
+    {"type": "completion", "session_id": "d", "finalText": "yo"},
+]
+KIMI: Lines = [
+    {"type": "metadata", "protocol_version": "1.4", "created_at": 1},
+    {"type": "turn.prompt", "input": [{"type": "text", "text": "hi"}], "time": 2},
+    {"type": "context.append_message", "message": {"role": "user", "content": []}, "time": 3},
+]
+KIMI_CONTEXT: Lines = [
+    {"role": "_checkpoint", "id": 0},
+    {"role": "user", "content": "hi"},
+    {"role": "_usage", "token_count": 9},
+]
+ANTIGRAVITY: Lines = [
+    {"step_index": 0, "source": "USER_EXPLICIT", "type": "USER_INPUT", "status": "DONE", "content": "hi"},
+    {"step_index": 1, "source": "MODEL", "type": "PLANNER_RESPONSE", "status": "DONE", "content": "yo"},
+]
+GROK: Lines = [
+    {"type": "system", "content": "Help."},
+    {"type": "user", "content": [{"type": "text", "text": "hi"}], "prompt_index": 0},
+    {"type": "reasoning", "id": "r", "summary": []},
+    {"type": "assistant", "content": "yo", "model_id": "grok", "model_fingerprint": "f"},
+    {"type": "tool_result", "tool_call_id": "c", "content": "done"},
+]
+CURSOR: Lines = [
+    {"role": "user", "message": {"content": [{"type": "text", "text": "hi"}]}},
+    {"type": "turn_ended", "status": "success"},
+]
+GEMINI: Lines = [
+    {"sessionId": "s", "projectHash": "0", "startTime": "t", "lastUpdated": "t", "kind": "main"},
+    {"id": "1", "timestamp": "t", "type": "user", "content": [{"text": "hi"}]},
+    {"id": "2", "timestamp": "t", "type": "gemini", "content": "yo", "tokens": {}},
+]
+GEMINI_SESSION = {
+    "sessionId": "s",
+    "projectHash": "0",
+    "startTime": "t",
+    "lastUpdated": "t",
+    "messages": [
+        {"id": "1", "timestamp": "t", "type": "user", "content": "hi"},
+        {"id": "2", "timestamp": "t", "type": "gemini", "content": "yo", "thoughts": []},
+    ],
+}
+OPENCODE = {"id": "m", "sessionID": "s", "role": "user", "time": {"created": 1}, "agent": "build"}
+OPENCODE_PART = {"id": "p", "sessionID": "s", "messageID": "m", "type": "text", "text": "hi"}
+OPENCODE_EXPORT = {
+    "info": {"id": "s"},
+    "messages": [{"info": {"role": "user"}, "parts": [{"type": "text", "text": "hi"}]}],
+}
+VSCODE = {"version": 3, "requesterUsername": "me", "responderUsername": "GitHub Copilot", "requests": []}
+
+
+def lines(*values: dict[str, Any]) -> str:
+    return "".join(json.dumps(value) + "\n" for value in values)
+
+
+def refused(text: str) -> TranscriptError:
+    with pytest.raises(TranscriptError) as caught:
+        read_transcript(text, "file")
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "title"),
+    [
+        (lines(*COPILOT), "copilot", "a Copilot CLI event log"),
+        (lines(*QWEN), "qwen", "a session of Qwen Code"),
+        (lines(*DROID), "droid", "a session of Droid"),
+        (lines(*DROID_STREAM), "droid", "a session of Droid"),
+        (lines(*KIMI), "kimi", "a session of Kimi CLI"),
+        (lines(*KIMI_CONTEXT), "kimi", "a session of Kimi CLI"),
+        (lines(*ANTIGRAVITY), "antigravity", "an Antigravity trajectory"),
+        (lines(*GROK), "grok", "a session of Grok CLI"),
+        (lines(*CURSOR), "cursor", "a Cursor agent transcript"),
+        (lines(*GEMINI), "gemini-cli", "a session of Gemini CLI"),
+        (json.dumps(GEMINI_SESSION, indent=2), "gemini-cli", "a session of Gemini CLI"),
+        (json.dumps(GEMINI_SESSION), "gemini-cli", "a session of Gemini CLI"),
+        (json.dumps(OPENCODE), "opencode", "a part of an OpenCode session"),
+        (json.dumps(OPENCODE_PART), "opencode", "a part of an OpenCode session"),
+        (json.dumps(OPENCODE_EXPORT), "opencode", "a part of an OpenCode session"),
+        (json.dumps(VSCODE, indent=1), "vscode-chat", "a chat session of VS Code"),
+    ],
+)
+def test_a_format_without_a_reader_is_refused_by_name(text: str, name: str, title: str) -> None:
+    error = refused(text)
+
+    assert (error.code, error.nearest) == ("unsupported-format", name)
+    assert error.what == f"this is {title}; Nexus cannot read it yet"
+    assert error.path == "file:1"
+
+
+def test_claude_code_is_recognised_behind_a_snapshot_of_files() -> None:
+    transcript = read(SNAPSHOT, SNAPSHOT, ASKED)
+
+    assert (transcript.format, said(transcript.entries)) == ("claude-code", ["user: hi"])
+    assert [line.kind for line in transcript.metadata] == ["file-history-snapshot"] * 2
+
+
+@pytest.mark.parametrize("foreign", [COPILOT[0], KIMI[1], GROK[3], {"role": "user", "content": "stray"}])
+def test_one_line_of_another_program_does_not_decide(foreign: dict[str, Any]) -> None:
+    follows = [ASKED | {"uuid": name, "parentUuid": parent} for name, parent in (("b", "a"), ("c", "b"))]
+
+    assert read(foreign, ASKED, *follows).format == "claude-code"
+
+
+def test_items_below_the_header_of_codex_are_its_items() -> None:
+    header = {"id": "s", "timestamp": "t", "instructions": None}
+    items = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}] * 3
+
+    assert read(header, *items).format == "codex"
+    assert read(*items).format == "messages"
+
+
+def test_a_file_that_would_be_mostly_opaque_is_refused_with_the_nearest_format() -> None:
+    strange = [{"role": "user", "content": [{"type": "hologram", "beam": 1}]}] * 3
+
+    error = refused(lines(*strange, {"role": "user", "content": "hi"}))
+
+    assert error.code == "mostly-opaque"
+    assert error.what.startswith("3 of 4 messages would be opaque")
+    assert error.hint == "the nearest format is messages, which explains 4 of 4 entries"
+
+
+def test_lines_of_a_program_that_nobody_knows_are_refused() -> None:
+    error = refused(lines({"type": "boot", "at": 1}, {"type": "say", "words": "hi"}))
+
+    assert (error.code, error.what) == ("unknown-format", "not a transcript that Nexus knows")
+
+
+def test_items_that_responses_keeps_whole_are_not_opaque() -> None:
+    transcript = read({"type": "web_search_call", "id": "w", "status": "completed"}, {"role": "user", "content": "hi"})
+
+    assert (transcript.format, len(transcript.entries)) == ("messages", 2)
+
+
+def test_content_that_is_a_list_of_strings_is_text() -> None:
+    messages = [{"role": "user", "content": ["Hello,", "you."]}, {"role": "assistant", "content": ["Hi."]}]
+
+    for text in (json.dumps(messages), json.dumps({"messages": messages}), lines(*messages)):
+        assert [message.content for message in read_transcript(text).messages] == ["Hello,\nyou.", "Hi."]
+
+
+def test_items_of_responses_in_a_list_called_messages_are_read() -> None:
+    body = {"messages": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}]}
+
+    assert said(read_transcript(json.dumps(body)).entries) == ["user: hi"]
+
+
+def test_a_saved_session_of_nexus3_is_read() -> None:
+    saved = {
+        "schema_version": 1,
+        "agent_id": "main",
+        "created_at": "2026-01-01T10:00:00",
+        "modified_at": "2026-01-01T10:05:00",
+        "messages": [
+            {"role": "user", "content": "Bake."},
+            {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "name": "oven", "arguments": {"heat": 9}}]},
+            {"role": "tool", "content": "hot", "tool_call_id": "c"},
+            {"role": "assistant", "content": "Done."},
+        ],
+        "system_prompt": "You bake.",
+        "system_prompt_path": None,
+        "working_directory": "/srv/bakery",
+        "permission_level": "trusted",
+        "model_alias": "haiku",
+        "token_usage": {},
+        "provenance": "user",
+    }
+
+    transcript = read_transcript(json.dumps(saved, indent=2), "bread.json")
+
+    assert (transcript.format, transcript.cwd, transcript.model) == ("nexus3", "/srv/bakery", "haiku")
+    assert said(transcript.entries) == ["user: Bake.", "assistant:  oven()", "tool:  = hot", "assistant: Done."]
+    assert transcript.entries[1].message.tool_calls[0].arguments == {"heat": 9}
+    assert [message.content for message in transcript.system] == ["You bake."]
