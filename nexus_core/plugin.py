@@ -52,6 +52,9 @@ if TYPE_CHECKING:
     from nexus_core.session.steps.naming import find_named
     from nexus_core.session.steps.recorded import CallResult, RecordedCall
     from nexus_core.text.console import Console
+    from nexus_core.text.flow_values import FlowValue as FlowValue  # noqa: PLC0414 - a type, and not a value
+    from nexus_core.text.front_matter import MAX_HEAD_CHARACTERS as MAX_HEAD_CHARACTERS  # noqa: PLC0414 - a number
+    from nexus_core.text.front_matter import FrontMatterError, read_front_matter
     from nexus_core.text.hidden import strip_hidden
     from nexus_core.text.markers import escape as escape_markers
     from nexus_core.text.markers import neutralise
@@ -138,6 +141,8 @@ _HOMES = {
         "session.steps.naming": "find_named",
         "session.steps.recorded": "CallResult RecordedCall",
         "text.console": "Console",
+        "text.flow_values": "FlowValue",
+        "text.front_matter": "FrontMatterError MAX_HEAD_CHARACTERS read_front_matter",
         "text.hidden": "strip_hidden",
         "text.markers": "escape_markers neutralise unescape_markers",
         "text.redaction": "redact redact_json",
@@ -210,6 +215,7 @@ __all__ = [
     "ExistsError",
     "Extra",
     "File",
+    "FrontMatterError",
     "GroupSizes",
     "HistoryRow",
     "HookCall",
@@ -298,6 +304,7 @@ __all__ = [
     "pointer_to",
     "read_bytes",
     "read_each",
+    "read_front_matter",
     "read_json",
     "read_layer_json",
     "read_layer_text",

@@ -9,8 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from nexus_core.plugin import Layer
-    from nexus_plugins.skills._flow import Value
+    from nexus_core.plugin import FlowValue, Layer
 
 OTHER = "Other"
 """The category of a guide that names none."""
@@ -50,7 +49,7 @@ class UnusableError(ValueError):
     """A guide cannot be offered; the message says why."""
 
 
-def describe(path: Path, layer: Layer, head: dict[str, Value], remarks: list[str]) -> Guide:
+def describe(path: Path, layer: Layer, head: dict[str, FlowValue], remarks: list[str]) -> Guide:
     """A guide by its file and the values in its head; what is odd about it is added to `remarks`.
 
     Raises:
@@ -67,7 +66,7 @@ def describe(path: Path, layer: Layer, head: dict[str, Value], remarks: list[str
     )
 
 
-def _name(head: dict[str, Value], directory: str, remarks: list[str]) -> str:
+def _name(head: dict[str, FlowValue], directory: str, remarks: list[str]) -> str:
     """What it calls itself, if that can be typed; many have a title there, and go by the name of their directory."""
     name = head.get("name") or directory
     if isinstance(name, str) and _NAME.fullmatch(name):
@@ -81,7 +80,7 @@ def _name(head: dict[str, Value], directory: str, remarks: list[str]) -> str:
     return directory
 
 
-def _description(head: dict[str, Value], remarks: list[str]) -> str:
+def _description(head: dict[str, FlowValue], remarks: list[str]) -> str:
     value = head.get("description")
     words = " ".join(value.split()) if isinstance(value, str) else ""
     if not words:
@@ -92,7 +91,7 @@ def _description(head: dict[str, Value], remarks: list[str]) -> str:
     return words
 
 
-def _category(head: dict[str, Value], remarks: list[str]) -> str:
+def _category(head: dict[str, FlowValue], remarks: list[str]) -> str:
     value = _find(head, "category") or OTHER
     if isinstance(value, str) and _CATEGORY.fullmatch(value):
         return value[0].upper() + value[1:]
@@ -100,7 +99,7 @@ def _category(head: dict[str, Value], remarks: list[str]) -> str:
     return OTHER
 
 
-def _required(head: dict[str, Value], keys: tuple[str, ...], form: re.Pattern[str]) -> tuple[str, ...]:
+def _required(head: dict[str, FlowValue], keys: tuple[str, ...], form: re.Pattern[str]) -> tuple[str, ...]:
     """What a guide cannot do without, by name, each once and in the order it has."""
     requires = _find(head, "requires")
     if not isinstance(requires, dict):
@@ -111,7 +110,7 @@ def _required(head: dict[str, Value], keys: tuple[str, ...], form: re.Pattern[st
     return tuple(names)
 
 
-def _names(value: Value) -> Iterator[str]:
+def _names(value: FlowValue) -> Iterator[str]:
     # Of an object, the names are what counts; some say there what each of them is good for.
     for item in _SEPARATORS.split(value) if isinstance(value, str) else value:
         if not isinstance(item, str):
@@ -120,10 +119,10 @@ def _names(value: Value) -> Iterator[str]:
             yield item
 
 
-def _find(head: dict[str, Value], key: str) -> Value | None:
+def _find(head: dict[str, FlowValue], key: str) -> FlowValue | None:
     """A value of ours: where we say it stands, or among the `metadata`, where other agents allow what is not theirs."""
     metadata = head.get("metadata")
-    places: list[Value] = [head]
+    places: list[FlowValue] = [head]
     if isinstance(metadata, dict):
         places += [metadata, *metadata.values()]
     return next((place[key] for place in places if isinstance(place, dict) and key in place), None)

@@ -7,9 +7,17 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core import FileError
-from nexus_core.plugin import Admission, Skipped, real_path, strip_hidden, visible_line
+from nexus_core.plugin import (
+    MAX_HEAD_CHARACTERS,
+    Admission,
+    FrontMatterError,
+    Skipped,
+    read_front_matter,
+    real_path,
+    strip_hidden,
+    visible_line,
+)
 from nexus_plugins.skills import DIRECTORY, may_have_guides
-from nexus_plugins.skills._front_matter import MOST_CHARACTERS, FrontMatterError, read_front_matter
 from nexus_plugins.skills._guide import UnusableError, describe
 
 if TYPE_CHECKING:
@@ -22,7 +30,7 @@ if TYPE_CHECKING:
 FILE = "SKILL.md"
 MAX_BYTES = 256 * 1024
 MAX_ENTRIES = 1000  # of one directory
-MOST_IN_ALL = 32 * MOST_CHARACTERS  # characters in the heads of all guides together
+MOST_IN_ALL = 32 * MAX_HEAD_CHARACTERS  # characters in the heads of all guides together
 
 
 class Fault(NamedTuple):
@@ -125,7 +133,7 @@ class _Search:
         """The beginning of a guide, with its head; only so much in all that it cannot take long."""
         if self._left <= 0:
             raise UnusableError(f"the front matter of all skills together has more than {MOST_IN_ALL:,} characters")
-        start = text[: MOST_CHARACTERS + 16]
+        start = text[: MAX_HEAD_CHARACTERS + 16]
         end = start.find("\n---", 1)
         self._left -= len(start) if end < 0 else end
         return start if layer.is_own else strip_hidden(start)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from nexus_plugins.skills._flow import DEEPEST, NOTHING, FlowError, Value, scan_value
+from nexus_core.text.flow_values import DEEPEST, NOTHING, FlowError, FlowValue, scan_value
 
 FENCE = "---"
 WRONG_FORM = "is not of the form 'name: value'"
 MOST_LINES = 200
-MOST_CHARACTERS = 8 * 1024
+MAX_HEAD_CHARACTERS = 8 * 1024
 
 _BLOCK = re.compile(r"[|>][-+0-9]{0,2}(?:\s+#.*)?")
 _COMMENT = re.compile(r"\s#")
@@ -37,7 +37,7 @@ class FrontMatterError(ValueError):
 class FrontMatter(NamedTuple):
     """The head of a guide as an object, and the guide itself."""
 
-    values: dict[str, Value]
+    values: dict[str, FlowValue]
     body: str
 
 
@@ -50,7 +50,7 @@ def read_front_matter(text: str) -> FrontMatter:
     first, _, rest = text.partition("\n")
     if first.rstrip() != FENCE:
         raise FrontMatterError("does not start with a '---' line", 1)
-    lines = rest[:MOST_CHARACTERS].split("\n")[:MOST_LINES]
+    lines = rest[:MAX_HEAD_CHARACTERS].split("\n")[:MOST_LINES]
     end = next((at for at, line in enumerate(lines) if line.rstrip() in {FENCE, "..."}), None)
     if end is None:
         raise FrontMatterError("the '---' line that ends its front matter is missing or too far down", 1)
@@ -71,7 +71,7 @@ class _Reader:
         self._lines = lines
         self._at = 0
 
-    def document(self) -> dict[str, Value]:
+    def document(self) -> dict[str, FlowValue]:
         row = self._next()
         if row is None:
             return {}
@@ -80,8 +80,8 @@ class _Reader:
             raise self._error(WRONG_FORM if _is_item(row) else "is indented less than what comes before it")
         return values
 
-    def _object(self, indent: int, depth: int) -> dict[str, Value]:
-        values: dict[str, Value] = {}
+    def _object(self, indent: int, depth: int) -> dict[str, FlowValue]:
+        values: dict[str, FlowValue] = {}
         while (row := self._next()) is not None and row.indent >= indent and not _is_item(row):
             if row.indent > indent:
                 raise self._error("is indented more than what comes before it")
@@ -95,8 +95,8 @@ class _Reader:
             values[key] = self._value(rest, indent, depth + 1)
         return values
 
-    def _list(self, indent: int, depth: int) -> list[Value]:
-        items: list[Value] = []
+    def _list(self, indent: int, depth: int) -> list[FlowValue]:
+        items: list[FlowValue] = []
         while (row := self._next()) is not None and row.indent == indent and _is_item(row):
             rest = row.content[1:].strip()
             inner = indent + len(row.content) - len(rest)
@@ -108,7 +108,7 @@ class _Reader:
                 items.append(self._value(rest, indent, depth + 1))
         return items
 
-    def _value(self, rest: str, indent: int, depth: int) -> Value:
+    def _value(self, rest: str, indent: int, depth: int) -> FlowValue:
         """What follows a name or the hyphen of an item: in its line, or below it and further in."""
         if depth > DEEPEST:
             raise self._error("is nested too deep", back=1)
@@ -120,7 +120,7 @@ class _Reader:
             return self._in_brackets(rest, indent)
         return self._plain(rest, indent)
 
-    def _below(self, indent: int, depth: int) -> Value:
+    def _below(self, indent: int, depth: int) -> FlowValue:
         row = self._next()
         if row is None or row.indent < indent:
             return ""
@@ -147,7 +147,7 @@ class _Reader:
             return "\n".join(lines).strip("\n")
         return "\n".join(" ".join(part.split("\n")) for part in re.split(r"\n{2,}", "\n".join(lines).strip("\n")))
 
-    def _in_brackets(self, rest: str, indent: int) -> Value:
+    def _in_brackets(self, rest: str, indent: int) -> FlowValue:
         begun = self._at - 1
 
         def more() -> str | None:

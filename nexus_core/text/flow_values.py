@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Value = str | list["Value"] | dict[str, "Value"]
+FlowValue = str | list["FlowValue"] | dict[str, "FlowValue"]
 """Everything is a text, or made of texts: `no`, `1.10` and `2024-01-01` mean what they say."""
 
 DEEPEST = 16
@@ -27,7 +27,7 @@ class FlowError(ValueError):
     """What a text begins with is no value; the message says why."""
 
 
-def scan_value(text: str, more: Callable[[], str | None]) -> tuple[Value, str]:
+def scan_value(text: str, more: Callable[[], str | None]) -> tuple[FlowValue, str]:
     """The value that a text begins with, and what follows it.
 
     Args:
@@ -53,7 +53,7 @@ class _Scanner:
     def rest(self) -> str:
         return self._text[self._at :]
 
-    def value(self, depth: int) -> Value:
+    def value(self, depth: int) -> FlowValue:
         self._values += 1
         if depth > DEEPEST or self._values > MOST_VALUES:
             raise FlowError("nested too deep" if depth > DEEPEST else f"has more than {MOST_VALUES} values")
@@ -62,14 +62,14 @@ class _Scanner:
             return self._list(depth)
         return self._object(depth) if opening == "{" else self._scalar()
 
-    def _list(self, depth: int) -> Value:
-        items: list[Value] = []
+    def _list(self, depth: int) -> FlowValue:
+        items: list[FlowValue] = []
         while self._goes_on("]", is_first=not items):
             items.append(self.value(depth + 1))
         return items
 
-    def _object(self, depth: int) -> Value:
-        found: dict[str, Value] = {}
+    def _object(self, depth: int) -> FlowValue:
+        found: dict[str, FlowValue] = {}
         while self._goes_on("}", is_first=not found):
             key = self._scalar()
             if key in found:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_plugins.skills._front_matter import MOST_CHARACTERS, FrontMatterError, read_front_matter
+from nexus_core.text.front_matter import MAX_HEAD_CHARACTERS, FrontMatterError, read_front_matter
 
 
 def read(head: str) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def test_what_follows_the_head_is_the_guide() -> None:
         (" ---\nname: x\n---", "does not start with a '---' line", 1),
         ("---\nname: x\n", "that ends its front matter is missing", 1),
         ("---\n" + "#\n" * 300 + "---", "that ends its front matter is missing or too far down", 1),
-        ("---\n#" + "x" * MOST_CHARACTERS + "\n---", "that ends its front matter is missing or too far down", 1),
+        ("---\n#" + "x" * MAX_HEAD_CHARACTERS + "\n---", "that ends its front matter is missing or too far down", 1),
         ("---\nname: x\njust words\n---", "'just words' is not of the form 'name: value'", 3),
         ("---\n- a\n- b\n---", "'- a' is not of the form 'name: value'", 2),
         ("---\nname: x\nname: y\n---", "'name' is there twice", 3),
@@ -176,17 +176,17 @@ def test_any_text_is_read_or_refused(head: str) -> None:
     ],
 )
 def test_no_head_takes_long(head: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from nexus_plugins.skills import _flow  # noqa: PLC0415 - its scanner is counted
+    from nexus_core.text import flow_values  # noqa: PLC0415 - its scanner is counted
 
     steps = 0
-    peek = _flow._Scanner._peek  # noqa: SLF001 - as above
+    peek = flow_values._Scanner._peek  # noqa: SLF001 - as above
 
     def counted(scanner: Any) -> str:
         nonlocal steps
         steps += 1
         return peek(scanner)
 
-    monkeypatch.setattr(_flow._Scanner, "_peek", counted)  # noqa: SLF001 - as above
+    monkeypatch.setattr(flow_values._Scanner, "_peek", counted)  # noqa: SLF001 - as above
     with suppress(FrontMatterError):
         read(head)
 
