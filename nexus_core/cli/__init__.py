@@ -13,7 +13,8 @@ request/      assemble, diff; context/, session/: the commands of that name
 status.py     status; picture.py: what there is to say about a directory
 plugins.py    plugins; plugin_check.py, scaffold.py: what `check` and `new` do
 
-check.py, config.py, doctor.py, explain.py, init.py, layers.py, show.py, tokens.py, trust.py: one command each
+check.py, config.py, doctor.py, explain.py, init.py, layers.py, show.py, tokens.py, trust.py: one command each;
+agent_view.py: what they say of another agent (`--as`)
 """
 
 import os  # and not `__future__`, which is a module like any other: nothing may be imported before the path is clean

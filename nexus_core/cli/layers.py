@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from nexus_core.cli.agent_view import describe_view
 from nexus_core.cli.options import Json, Profile, RequireTrusted  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.layers.loader import OWN_PROFILE
 
@@ -26,19 +27,26 @@ def layers(
     """List the layers of a directory, and every place that contributes nothing; later layers extend earlier ones."""
     shell: CommandShell = ctx.obj
     with shell.nexus() as nexus:
-        loaded = nexus.context(profile=profile).loaded
+        context = nexus.context(profile=profile)
+    loaded, view = context.loaded, context.agent_view
     shell.review(loaded, require_trusted=require_trusted)
     found = [(layer, loaded.texts_of(layer)) for layer in loaded.layers]
     if json:
         layers = [_describe(layer, texts) for layer, texts in found]
         skipped = [{**asdict(each), "path": str(each.path)} for each in loaded.skipped]
-        shell.console.json({"schema": 1, "layers": layers, "skipped": skipped})
+        shell.console.json({"schema": 1, "layers": layers, "skipped": skipped, **(describe_view(view) if view else {})})
         return
     rows = [(layer.name, str(_place(layer)), _summary(texts), layer.plugin) for layer, texts in found]
     shell.console.table([("LAYER", "DIRECTORY", "TEXTS", "FOUND BY"), *rows], styles=["bold"])
     shell.console.text("")
     places = [(each.reason, each.place) for each in loaded.skipped]
     shell.console.table([("SKIPPED BECAUSE", "PLACE"), *places], styles=["bold"])
+    if view is None:
+        return
+    if view.on_demand:
+        shell.console.text("")
+        shell.console.table([("ON DEMAND", "WHEN"), *((str(each.path), each.when) for each in view.on_demand)])
+    shell.console.message(f"Not known: {view.profile.unknown}.", style="dim")
 
 
 def _place(layer: Layer) -> Path:

@@ -11,6 +11,7 @@ from nexus_core.layers.loader import OWN_PROFILE
 
 if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
+    from nexus_core.layers.context import LoadedContext
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.section import Section
 
@@ -35,11 +36,24 @@ def show(
     shell.review(context.loaded, require_trusted=require_trusted)
     if json:
         document = {"schema": 1, "prompt": prompt, "sections": list(map(_describe, sections))}
-        shell.console.json({**document, "skipped": _skipped(context.loaded)})
-    elif sections:
+        shell.console.json({**document, "skipped": _skipped(context.loaded), **_describe_agent(context)})
+        return
+    if sections:
         shell.console.text(prompt)
     else:
         shell.console.message(f"{profile} reads nothing here; `nexus layers --as {profile}` says where it looks")
+    if context.agent_view is not None:
+        from nexus_core.cli.agent_view import print_view_notes  # noqa: PLC0415 - only with --as
+
+        print_view_notes(shell.console, context.agent_view)
+
+
+def _describe_agent(context: LoadedContext) -> dict[str, object]:
+    if context.agent_view is None:
+        return {}
+    from nexus_core.cli.agent_view import describe_view  # noqa: PLC0415 - as above
+
+    return describe_view(context.agent_view)
 
 
 def _skipped(loaded: Loaded) -> list[dict[str, object]]:

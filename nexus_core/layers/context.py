@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from nexus_core.config.schema import Config
     from nexus_core.layers.context_layer import ContextLayer
+    from nexus_core.layers.profiles import ProfileView
     from nexus_core.values.layer import LayerText
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.servers import MCPServerWithOrigin
@@ -52,6 +53,7 @@ class LoadedContext:
         parent: For a subagent, the context of the agent that made it.
         added: For a subagent, the texts that its parent does not have.
         override: A prompt given by hand, which takes the place of both parts.
+        agent_view: What another agent would read here, when the context is that agent's.
     """
 
     cwd: Path
@@ -62,6 +64,7 @@ class LoadedContext:
     parent: LoadedContext | None = None
     added: tuple[LayerText, ...] = ()
     override: str | None = None
+    agent_view: ProfileView | None = None
 
     @property
     def system_prompt(self) -> str:

@@ -1,7 +1,7 @@
-"""What another agent would read here: its file names, its walk, its imports and its limits, as data.
+"""What another agent would read here: its files, its order, its imports, its limits and its own settings.
 
-Only what an agent reads when it starts is part of this. What it adds once a file is touched, what an administrator
-prescribes, and rules with conditions (`.claude/rules`) are not.
+`AgentProfile.rules` names the documentation or source that each rule rests on. Only what an agent reads when it starts
+is a text of the view; what it adds once it works somewhere is listed as loaded on demand.
 """
 
 from __future__ import annotations
@@ -9,12 +9,26 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from nexus_core.errors import FileError, UnknownNameError
 from nexus_core.files.admission import Admission, real_path
+from nexus_core.files.tree import list_files
+from nexus_core.layers.agent_settings import (
+    AgentHomes,
+    AgentSettings,
+    claude_policy_directory,
+    find_marked,
+    is_inside_name,
+    matches_glob,
+    own_layer,
+    read_claude_settings,
+    read_codex_settings,
+    read_gemini_settings,
+)
 from nexus_core.layers.loader import OWN_PROFILE
 from nexus_core.layers.texts import choose_texts
+from nexus_core.text.front_matter import FrontMatterError, read_front_matter
 from nexus_core.text.markers import INSTRUCTIONS
 from nexus_core.values.fast_dataclass import dataclass
 from nexus_core.values.finding import Finding
@@ -22,72 +36,203 @@ from nexus_core.values.layer import Layer, LayerText, Skipped
 from nexus_core.values.settings import Settings
 from nexus_core.values.source import Source
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
 MAX_LOOKUPS = 4_000  # words after an @; without a limit, a file of nothing else would take many seconds
+MAX_RULES = 1_000  # files in one directory of rules
+
+_CLAUDE_DOCS = "https://code.claude.com/docs/en/memory"
+_CODEX_DOCS = "https://developers.openai.com/codex/guides/agents-md"
+_CODEX_CONFIG = "https://developers.openai.com/codex/config-basic"
+_CODEX_SOURCE = "https://github.com/openai/codex/blob/main/codex-rs/core/src/agents_md.rs"
+_GEMINI_DOCS = "https://github.com/google-gemini/gemini-cli/blob/main/docs/cli/gemini-md.md"
+_GEMINI_CONFIG = "https://github.com/google-gemini/gemini-cli/blob/main/docs/reference/configuration.md"
+_GEMINI_SOURCE = "https://github.com/google-gemini/gemini-cli/blob/main/packages/core/src"
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """How an agent finds its instructions.
+class ProfileRule(NamedTuple):
+    """One rule by which an agent reads instructions, and the documentation or source it rests on."""
+
+    rule: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentProfile:
+    """Another agent.
 
     Attributes:
-        agent: What people call it.
-        start: Where its walk down to the working directory begins: below `/`, or at the root of the repository if any.
-        names: What it reads in each directory: the first of these that is there.
-        extras: What it reads there besides.
-        folder: The directory in the user's home where its own files lie.
-        user: What it reads in `folder`, before everything else: the first of these that is there and not blank.
-        import_depth: How many imports (`@path`) it follows one out of the other; 0 when it knows none.
-        cap: How many bytes it reads of all files of a project together; None when there is no limit.
+        agent: Its short name, in the titles of sections.
+        name: What its users call it.
+        import_depth: Number of imports (`@path`) it follows one out of the other; 0 if it has none.
+        imports_from_home: True if `@~/path` is an import.
+        unknown: What no file says about its instructions, in one line.
+        rules: What it reads, with sources.
     """
 
     agent: str
-    start: Literal["root", "git root"]
-    names: tuple[str, ...]
-    extras: tuple[str, ...]
-    folder: str
-    user: tuple[str, ...]
-    import_depth: int = 0
-    cap: int | None = None
+    name: str
+    import_depth: int
+    imports_from_home: bool
+    unknown: str
+    rules: tuple[ProfileRule, ...]
 
 
-_OF_CLAUDE = (".claude/CLAUDE.md", "CLAUDE.local.md")
-_CLAUDE = Profile("Claude", "root", ("CLAUDE.md",), _OF_CLAUDE, ".claude", ("CLAUDE.md",), import_depth=5)
-_AGENTS = ("AGENTS.override.md", "AGENTS.md")
-_CODEX = Profile("Codex", "git root", _AGENTS, (), ".codex", _AGENTS, cap=32 * 1024)
-_GEMINI = Profile("Gemini", "git root", ("GEMINI.md",), (), ".gemini", ("GEMINI.md",), import_depth=5)
+_CLAUDE = AgentProfile(
+    agent="Claude",
+    name="Claude Code",
+    import_depth=4,
+    imports_from_home=True,
+    unknown="its version (AGENTS.md needs 2.1.277), its options (--add-dir, --setting-sources), its auto memory and"
+    " plugins, and whether you approved imports from outside the working directory",
+    rules=(
+        ProfileRule(
+            "the administrator's CLAUDE.md, then ~/.claude/CLAUDE.md and ~/.claude/rules",
+            f"{_CLAUDE_DOCS}#choose-where-to-put-claude-md-files",
+        ),
+        ProfileRule(
+            "CLAUDE.md, .claude/CLAUDE.md and CLAUDE.local.md of every directory from / down; those below on demand",
+            f"{_CLAUDE_DOCS}#how-claude-md-files-load",
+        ),
+        ProfileRule(
+            "AGENTS.md only where no CLAUDE.md or CLAUDE.local.md is there or above (setting instructionFiles)",
+            f"{_CLAUDE_DOCS}#agents-md",
+        ),
+        ProfileRule(
+            ".claude/rules/**/*.md; with `paths` in the front matter only for files that match",
+            f"{_CLAUDE_DOCS}#organize-rules-with-claude/rules/",
+        ),
+        ProfileRule(
+            "nothing that claudeMdExcludes matches, except the administrator's file",
+            f"{_CLAUDE_DOCS}#exclude-specific-claude-md-files",
+        ),
+        ProfileRule(
+            "@path imports outside code, four deep; HTML comments are left out",
+            f"{_CLAUDE_DOCS}#import-additional-files",
+        ),
+    ),
+)
+_CODEX = AgentProfile(
+    agent="Codex",
+    name="Codex",
+    import_depth=0,
+    imports_from_home=False,
+    unknown="its options (--config, --profile), settings from an organization, and what it remembers by itself",
+    rules=(
+        ProfileRule("the first of ~/.codex/AGENTS.override.md and AGENTS.md that is not blank", _CODEX_DOCS),
+        ProfileRule(
+            "one file in each directory from the project root down: AGENTS.override.md, AGENTS.md, then"
+            " project_doc_fallback_filenames",
+            _CODEX_SOURCE,
+        ),
+        ProfileRule(
+            "project_doc_max_bytes (32 KiB) of them together, the root's first; what comes later is cut", _CODEX_SOURCE
+        ),
+        ProfileRule(
+            ".codex/config.toml of a project only if you trust the project; project_root_markers only from your own",
+            _CODEX_CONFIG,
+        ),
+    ),
+)
+_GEMINI = AgentProfile(
+    agent="Gemini",
+    name="Gemini CLI",
+    import_depth=5,
+    imports_from_home=False,
+    unknown="whether it trusts this folder, its extensions, its memory of the project, its options, and its version"
+    " (older ones read only the names in context.fileName)",
+    rules=(
+        ProfileRule(
+            "~/.gemini/GEMINI.md, then those from the project root down to the working directory", _GEMINI_DOCS
+        ),
+        ProfileRule(
+            "the names in context.fileName besides GEMINI.md, all of them in each directory",
+            f"{_GEMINI_SOURCE}/tools/memoryTool.ts",
+        ),
+        ProfileRule(
+            "the project root has one of context.memoryBoundaryMarkers (.git); files in the order of their paths; those"
+            " below on demand",
+            f"{_GEMINI_SOURCE}/utils/memoryDiscovery.ts",
+        ),
+        ProfileRule(
+            "@path imports outside code, five deep, inside the project",
+            f"{_GEMINI_SOURCE}/utils/memoryImportProcessor.ts",
+        ),
+        ProfileRule("the settings of the system's defaults, the user, the project and the system", _GEMINI_CONFIG),
+    ),
+)
 PROFILES = {"claude": _CLAUDE, "codex": _CODEX, "gemini": _GEMINI}
+
+
+class OnDemandFile(NamedTuple):
+    """A file that an agent adds later.
+
+    Attributes:
+        path: The file.
+        when: When it is added, in a few words.
+        paths: For a rule, the patterns of the files it is for.
+    """
+
+    path: Path
+    when: str
+    paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileView:
-    """The texts that an agent would read, in its order and made safe; what to know about them; what was not used."""
+    """What an agent would read in a directory.
 
+    Attributes:
+        agent: The agent, by its key in `PROFILES`.
+        texts: What it reads at the start, in its order and made safe.
+        findings: What to know about them.
+        skipped: What it does not read, and why.
+        on_demand: What it adds once it works somewhere.
+        is_complete: False if there are too many files to list all that are added on demand.
+    """
+
+    agent: str
     texts: tuple[LayerText, ...]
     findings: tuple[Finding, ...]
     skipped: tuple[Skipped, ...]
+    on_demand: tuple[OnDemandFile, ...] = ()
+    is_complete: bool = True
+
+    @property
+    def profile(self) -> AgentProfile:
+        """The agent's rules."""
+        return PROFILES[self.agent]
 
 
-def read_as(profile_name: str, cwd: Path, home: Path) -> ProfileView:
-    """What an agent would read when it is started in `cwd` by the user whose home directory is `home`.
+def read_as(agent: str, cwd: Path, homes: AgentHomes) -> ProfileView:
+    """Return what an agent would read when it is started in a directory.
 
-    The findings say what Nexus, careful as elsewhere, did not read (`profile-unread`) and what the agent would not
-    (`profile-cap`).
+    The findings name what Nexus, careful as elsewhere, did not read (`profile-unread`), what the agent would not
+    (`profile-cap`), and settings that could not be used (`profile-settings`).
+
+    Args:
+        agent: Its key in `PROFILES`.
+        cwd: The directory.
+        homes: Where the user's agents keep their own files.
 
     Raises:
         UnknownNameError: There is no such profile.
     """
-    if profile_name not in PROFILES:
-        raise UnknownNameError("profile", profile_name, [OWN_PROFILE, *PROFILES])
-    profile = PROFILES[profile_name]
-    reader = _Reader(profile, home)
-    user = home / profile.folder
-    own = Layer("global", user, "global")
-    reader.read_first(_Place(user, "user", own, Admission(own), real_path(user)), profile.user)
-    for place in _places(profile, real_path(cwd)):
-        reader.read_first(place, profile.names)
-        for name in profile.extras:
-            reader.read(place, place.directory / name)
-    return ProfileView(tuple(reader.texts), tuple(reader.findings), tuple(reader.skipped))
+    if agent not in PROFILES:
+        raise UnknownNameError("profile", agent, [OWN_PROFILE, *PROFILES])
+    cwd = real_path(cwd)
+    settings = _SETTINGS[agent](cwd, homes)
+    reader = _Reader(PROFILES[agent], settings, cwd, homes)
+    _READERS[agent](reader)
+    return ProfileView(
+        agent,
+        tuple(reader.texts),
+        (*settings.findings, *reader.findings),
+        (*settings.skipped, *reader.skipped),
+        tuple(sorted(reader.on_demand)),
+        reader.is_complete,
+    )
 
 
 class _Place(NamedTuple):
@@ -100,69 +245,118 @@ class _Place(NamedTuple):
     root: Path
 
 
-def _places(profile: Profile, cwd: Path) -> list[_Place]:
-    """Where an agent looks on its way to `cwd`, the farthest first."""
-    # One admission for all: who may speak in `cwd` is decided there, not in a stranger's directory above it.
-    admission = Admission(Layer("local", cwd, "local", root=cwd))
-    places = []
-    for distance, directory in enumerate((cwd, *cwd.parents)):
-        is_inside = directory.is_relative_to(admission.root)
-        if directory == directory.parent if profile.start == "root" else not is_inside:
-            break
-        name = f"ancestor:{directory.name}" if distance else "local"
-        layer = Layer(name, directory, "ancestor" if distance else "local", distance)
-        # Above the repository each directory stands for itself.
-        root = admission.root if is_inside else directory
-        places.append(_Place(directory, directory.name or str(directory), layer, admission, root))
-    return places[::-1]
-
-
 class _Reader:
     """Reads each file once, however many names lead to it."""
 
-    def __init__(self, profile: Profile, home: Path) -> None:
-        self._profile = profile
-        self._home = real_path(home)
-        self._left = profile.cap
+    def __init__(self, profile: AgentProfile, settings: AgentSettings, cwd: Path, homes: AgentHomes) -> None:
+        self.profile = profile
+        self.settings = settings
+        self.cwd = cwd
+        self.homes = homes
+        self._home = real_path(homes.user)
+        self._left = settings.cap
         self._lookups = 0
         self._seen: set[Path] = set()
         self.texts: list[LayerText] = []
         self.findings: list[Finding] = []
         self.skipped: list[Skipped] = []
+        self.on_demand: list[OnDemandFile] = []
+        self.is_complete = True
 
-    def read_first(self, place: _Place, names: tuple[str, ...]) -> None:
+    def own_place(self, directory: Path, label: str) -> _Place:
+        """Return an agent's home, or an administrator's directory."""
+        layer = own_layer(directory, self.cwd)
+        admission = Admission(layer)
+        return _Place(directory, label, layer, admission, real_path(directory) if layer.is_own else admission.root)
+
+    def places(self, root: Path | None) -> list[_Place]:
+        """Return the directories from a root, or from below `/`, down to the working directory."""
+        # One admission for all: who may speak in `cwd` is decided there, not in a directory above it.
+        admission = Admission(Layer("local", self.cwd, "local", root=self.cwd))
+        places = []
+        for distance, directory in enumerate((self.cwd, *self.cwd.parents)):
+            if directory == directory.parent if root is None else not directory.is_relative_to(root):
+                break
+            name = f"ancestor:{directory.name}" if distance else "local"
+            layer = Layer(name, directory, "ancestor" if distance else "local", distance)
+            # Above the repository, a directory is a root of its own.
+            limit = admission.root if directory.is_relative_to(admission.root) else directory
+            places.append(_Place(directory, directory.name or str(directory), layer, admission, limit))
+        return places[::-1]
+
+    def read_first(self, place: _Place, names: Sequence[str]) -> None:
         """Read the first of some files that is there."""
         taken = ""
         for name in names:
             path = place.directory / name
             if taken and os.path.lexists(path):
-                self._skip(place, path, f"{taken} comes first")
+                self.skip(place, path, f"{taken} comes first")
             elif not taken and self.read(place, path):
                 taken = name
 
     def read(self, place: _Place, path: Path) -> bool:
-        """Read a file; whether the agent would look no further for one that it likes less."""
+        """Read a file; True if the agent looks no further for one that it likes less."""
         if not os.path.isfile(path):  # noqa: PTH113 - never fails
-            return self._skip(place, path, "not there")
-        # What the user links to from the user's own directory may lie anywhere.
-        text = self._content(place, path, None if place.layer.is_own else place.root)
+            return self.skip(place, path, "not there")
+        if place.label != _POLICY and self.is_excluded(path):
+            return self.skip(place, path, "claudeMdExcludes names it")
+        text = self.content(place, path)
         if text is not None and not text.strip():
-            self._skip(place, path, "beyond the limit" if self._left == 0 else "blank")
+            self.skip(place, path, "beyond the limit" if self._left == 0 else "blank")
             return not place.layer.is_own
         if text is not None:
-            imports: list[Path] = []
-            text = self._with_imports(place, path, text, imports)
-            title = INSTRUCTIONS.format(agent=self._profile.agent, place=place.label)
-            source = Source(uri=str(path), layer=place.layer.name)
-            found = LayerText(path, text, "instructions", title, tuple(imports), place.layer, source)
-            # One at a time, to have it made safe: what an agent reads twice is there twice.
-            chosen = choose_texts([found], Settings())
-            self.texts += chosen.texts
-            self.findings += chosen.findings
+            self.add_text(place, path, text)
         return True
 
+    def add_text(self, place: _Place, path: Path, text: str) -> None:
+        """Make a text safe and put it last."""
+        imports: list[Path] = []
+        text = self._with_imports(place, path, self._without_comments(text), imports)
+        title = INSTRUCTIONS.format(agent=self.profile.agent, place=place.label)
+        source = Source(uri=str(path), layer=place.layer.name)
+        found = LayerText(path, text, "instructions", title, tuple(imports), place.layer, source)
+        # One at a time, to have it made safe: what an agent reads twice is there twice.
+        chosen = choose_texts([found], Settings())
+        self.texts += chosen.texts
+        self.findings += chosen.findings
+
+    def content(self, place: _Place, path: Path) -> str | None:
+        """Return what a file holds, once; None if it must not be read, or cannot."""
+        # What the user links to from the user's own directory may lie anywhere.
+        return self._content(place, path, None if place.layer.is_own else place.root)
+
+    def is_excluded(self, path: Path) -> bool:
+        """True if the agent's settings exclude a file, by its name or by what it links to."""
+        excludes = self.settings.excludes
+        return bool(excludes) and (matches_glob(path, excludes) or matches_glob(real_path(path), excludes))
+
+    def skip(self, place: _Place, path: Path, reason: str) -> Literal[False]:
+        """Note that a file is not read."""
+        self.skipped.append(Skipped(path, reason, place.layer.name))
+        return False
+
+    def note_unread(self, place: _Place, path: Path, reason: str) -> None:
+        """Note that the agent reads a file which Nexus does not."""
+        self.skip(place, path, reason)
+        message = f"{self.profile.name} would read this; it is not shown: {reason}"
+        self.findings.append(Finding("profile-unread", message, path))
+
+    def add_nested(self, path: Path, directory: Path, verb: str) -> None:
+        """Note a file below the working directory that is added on demand."""
+        if self.is_excluded(path):
+            self.skipped.append(Skipped(path, "claudeMdExcludes names it", "local"))
+            return
+        self.on_demand.append(OnDemandFile(path, f"{verb} in {directory.relative_to(self.cwd).as_posix()}/"))
+
+    def nested_files(self) -> Iterator[Path]:
+        """Yield the files and links in directories below the working directory."""
+        tree = list_files(self.cwd)
+        self.is_complete = tree.is_complete
+        for path in (*tree.files, *tree.links):
+            if path.parent != self.cwd:
+                yield path
+
     def _content(self, place: _Place, path: Path, root: Path | None) -> str | None:
-        """What a file says, once; None when it must not be read, or cannot."""
         data = self._data(place, path, root)
         if data is None:
             return None
@@ -175,7 +369,7 @@ class _Reader:
         # The name comes first: to look at what lies elsewhere may already mount a directory.
         is_outside = root is not None and not path.is_relative_to(root)
         if not is_outside and real_path(path) in self._seen:
-            self._skip(place, path, "read already")
+            self.skip(place, path, "read already")
             return None
         try:
             data = Skipped(path, f"leads outside {root}") if is_outside else place.admission.read_bytes(path, root=root)
@@ -185,33 +379,39 @@ class _Reader:
             data = Skipped(path, "not a text")
         if not isinstance(data, Skipped):
             return data
-        self._skip(place, path, data.reason)
-        message = f"{self._profile.agent} would read this; it is not shown: {data.reason}"
-        self.findings.append(Finding("profile-unread", message, path))
+        self.note_unread(place, path, data.reason)
         return None
 
     def _capped(self, place: _Place, path: Path, data: bytes) -> bytes:
-        """What the agent reads of a file, when it reads a limited number of bytes of all of them."""
-        if self._left is None or self._profile.cap is None or place.layer.is_own:
+        """The part of a file that the agent reads, when it reads a limited number of bytes of all of them."""
+        cap = self.settings.cap
+        if self._left is None or cap is None or place.layer.is_own:
             return data
         kept = data[: self._left]
         if len(kept) < len(data):
             line = kept.count(b"\n") + 1
-            cut = f"would cut this at {self._profile.cap // 1024} KiB of all project files together, in line {line}"
-            self.findings.append(Finding("profile-cap", f"{self._profile.agent} {cut}", path, line))
+            size = f"{cap // 1024} KiB" if cap % 1024 == 0 else f"{cap:,} bytes"
+            origin = f" (project_doc_max_bytes in {self.settings.cap_origin})" if self.settings.cap_origin else ""
+            cut = f"would cut this at {size} of all project files together{origin}, in line {line}"
+            self.findings.append(Finding("profile-cap", f"{self.profile.name} {cut}", path, line))
         self._left -= len(kept) if kept.strip() else 0
         return kept
 
+    def _without_comments(self, text: str) -> str:
+        return _CODE_OR_COMMENT.sub(lambda match: match["code"] or "", text) if self.profile is _CLAUDE else text
+
     def _with_imports(self, place: _Place, path: Path, text: str, found: list[Path], depth: int = 1) -> str:
         """`text` with files in the place of `@path`, outside code; what is not the name of a file stays as it is."""
-        if depth > self._profile.import_depth:
+        if depth > self.profile.import_depth:
             return text
 
         def content(match: re.Match[str]) -> str:
             self._lookups += bool(match["path"])
             if not match["path"] or self._lookups > MAX_LOOKUPS:
                 return match[0]
-            start, name = (self._home, match["path"][2:]) if match["path"][:2] == "~/" else (parent, match["path"])
+            named = match["path"].replace("\\ ", " ")
+            is_at_home = self.profile.imports_from_home and named[:2] == "~/"
+            start, name = (self._home, named[2:]) if is_at_home else (parent, named)
             # Without `..`, so that what is checked is what is read, whatever links lie on the way.
             target = Path(os.path.normpath(start / name))
             # What is outside is not looked for, but worth a word where it is plainly a file, unlike `@/lib`.
@@ -222,18 +422,185 @@ class _Reader:
             if imported is None:
                 return match[0]
             found.append(real_path(target))
-            return self._with_imports(place, target, imported, found, depth + 1).rstrip("\n")
+            inner = self._with_imports(place, target, self._without_comments(imported), found, depth + 1)
+            return inner.rstrip("\n")
 
         parent = real_path(path.parent)
         return _CODE_OR_IMPORT.sub(content, text)
 
-    def _skip(self, place: _Place, path: Path, reason: str) -> Literal[False]:
-        self.skipped.append(Skipped(path, reason, place.layer.name))
-        return False
 
+# ---- Claude Code -------------------------------------------------------------------------------------------------
+
+_POLICY = "policy"
+_AGENTS_FILES = ("AGENTS.md", ".claude/AGENTS.md")
+
+
+def _read_claude(reader: _Reader) -> None:
+    settings, homes = reader.settings, reader.homes
+    policy = reader.own_place(claude_policy_directory(homes), _POLICY)
+    reader.read(policy, policy.directory / "CLAUDE.md")
+    if settings.policy is not None:
+        reader.add_text(policy, settings.policy[1], settings.policy[0])
+    user, places = reader.own_place(homes.claude, "user"), reader.places(None)
+    agents = _agents_reason(reader, places, homes.claude / "CLAUDE.md")
+    _read_unless_managed(reader, user, "CLAUDE.md")
+    _read_rules(reader, user, homes.claude / "rules")
+    for place in places:
+        _read_unless_managed(reader, place, "CLAUDE.md", ".claude/CLAUDE.md")
+        _read_rules(reader, place, place.directory / ".claude/rules")
+        _read_unless_managed(reader, place, "CLAUDE.local.md")
+        for path in (place.directory / name for name in _AGENTS_FILES):
+            if not agents:
+                reader.read(place, path)
+            elif os.path.lexists(path):
+                reader.skip(place, path, agents)
+    _find_nested_claude(reader, reads_agents=not agents)
+
+
+def _read_unless_managed(reader: _Reader, place: _Place, *names: str) -> None:
+    for path in (place.directory / name for name in names):
+        if reader.settings.mode != "managed-only":
+            reader.read(place, path)
+        elif os.path.lexists(path):
+            reader.skip(place, path, "instructionFiles is managed-only")
+
+
+def _agents_reason(reader: _Reader, places: Sequence[_Place], user_file: Path) -> str:
+    """Why Claude Code does not read AGENTS.md here, in a few words; "" if it does."""
+    mode = reader.settings.mode
+    if mode == "claude-md-and-agents-md":
+        return ""
+    if mode != "claude-md-or-agents-md":
+        return f"instructionFiles is {mode}"
+    for place in reversed(places):
+        for name in reader.settings.names:
+            path = place.directory / name
+            is_own = real_path(path) == real_path(user_file)
+            if os.path.isfile(path) and not is_own and not reader.is_excluded(path):  # noqa: PTH113 - never fails
+                named = name if place.directory == reader.cwd else str(path)
+                return f"{named} comes first"
+    return ""
+
+
+def _read_rules(reader: _Reader, place: _Place, directory: Path) -> None:
+    """Read the rules of a directory, those without `paths` at once."""
+    if not os.path.isdir(directory):  # noqa: PTH112 - never fails
+        return
+    if reader.settings.mode == "managed-only":
+        reader.skip(place, directory, "instructionFiles is managed-only")
+        return
+    real = real_path(directory)
+    if not place.layer.is_own and not real.is_relative_to(place.root):
+        reader.note_unread(place, directory, f"leads outside {place.root}")
+        return
+    tree = list_files(real, max_files=MAX_RULES)
+    for path in sorted((*tree.files, *tree.links)):
+        named = directory / path.relative_to(real)
+        if os.path.isdir(path):  # noqa: PTH112 - never fails
+            reader.note_unread(place, named, "a link to a directory")
+        elif path.suffix == ".md":
+            _read_rule(reader, place, named)
+
+
+def _read_rule(reader: _Reader, place: _Place, path: Path) -> None:
+    if reader.is_excluded(path):
+        reader.skip(place, path, "claudeMdExcludes names it")
+        return
+    text = reader.content(place, path)
+    if text is None:
+        return
+    paths, body = _split_rule(text)
+    if paths:
+        reader.on_demand.append(OnDemandFile(path, f"for files that match {', '.join(paths)}", paths))
+    elif not body.strip():
+        reader.skip(place, path, "blank")
+    else:
+        reader.add_text(place, path, body)
+
+
+def _split_rule(text: str) -> tuple[tuple[str, ...], str]:
+    """The patterns of a rule, and the rule without its front matter; one that cannot be read has no patterns."""
+    try:
+        head = read_front_matter(text)
+    except FrontMatterError:
+        return (), re.sub(r"\A---[ \t]*\n.*?^---[ \t]*(?:\n|\Z)", "", text, count=1, flags=re.DOTALL | re.MULTILINE)
+    value = head.values.get("paths", "")
+    # Commas between braces belong to a pattern.
+    items = re.split(r",(?![^{}]*\})", value) if isinstance(value, str) else value
+    patterns = [each.strip() for each in items if isinstance(each, str)] if isinstance(items, list) else []
+    return tuple(filter(None, patterns)), head.body
+
+
+def _find_nested_claude(reader: _Reader, *, reads_agents: bool) -> None:
+    """Note the instruction files below the working directory, which Claude Code adds when it works there."""
+    nested: dict[Path, list[Path]] = {}
+    for path in reader.nested_files():
+        parts = path.relative_to(reader.cwd).parts
+        at = parts.index(".claude") if ".claude" in parts else len(parts) - 1
+        directory = reader.cwd.joinpath(*parts[:at])
+        if directory != reader.cwd and _is_claude_file("/".join(parts[at:]), reads_agents=reads_agents):
+            nested.setdefault(directory, []).append(path)
+    verb = f"when {reader.profile.name} reads or changes a file"
+    for directory, paths in nested.items():
+        is_claimed = any(path.relative_to(directory).as_posix() in reader.settings.names for path in paths)
+        for path in paths:
+            if path.name == "AGENTS.md" and is_claimed and reader.settings.mode == "claude-md-or-agents-md":
+                reader.skipped.append(Skipped(path, "CLAUDE.md comes first", "local"))
+            else:
+                reader.add_nested(path, directory, verb)
+
+
+def _is_claude_file(name: str, *, reads_agents: bool) -> bool:
+    if name in ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md"):
+        return True
+    return (reads_agents and name in _AGENTS_FILES) or (name.startswith(".claude/rules/") and name.endswith(".md"))
+
+
+# ---- Codex and Gemini CLI ----------------------------------------------------------------------------------------
+
+
+def _read_codex(reader: _Reader) -> None:
+    settings, homes = reader.settings, reader.homes
+    reader.read_first(reader.own_place(homes.codex, "user"), ("AGENTS.override.md", "AGENTS.md"))
+    for place in reader.places(find_marked(reader.cwd, settings.markers) or reader.cwd):
+        if settings.cap == 0:
+            for path in filter(os.path.lexists, (place.directory / name for name in settings.names)):
+                reader.skip(place, path, f"project_doc_max_bytes is 0 in {settings.cap_origin}")
+            continue
+        reader.read_first(place, tuple(filter(is_inside_name, settings.names)))
+
+
+def _read_gemini(reader: _Reader) -> None:
+    settings, homes = reader.settings, reader.homes
+    names = tuple(filter(is_inside_name, settings.names))
+    user = reader.own_place(homes.gemini, "user")
+    for name in names:
+        reader.read(user, homes.gemini / name)
+    places = reader.places(find_marked(reader.cwd, settings.markers) or reader.cwd)
+    found = [(place, place.directory / name) for place in places if place.directory != homes.gemini for name in names]
+    # By their paths as texts, whatever directory comes before which.
+    for place, path in sorted(found, key=lambda each: str(each[1])):
+        reader.read(place, path)
+    for path in reader.nested_files():
+        if any(path.as_posix().endswith(f"/{name}") for name in names):
+            reader.add_nested(path, path.parent, f"when a tool of {reader.profile.name} opens something")
+
+
+_SETTINGS: dict[str, Callable[[Path, AgentHomes], AgentSettings]] = {
+    "claude": read_claude_settings,
+    "codex": read_codex_settings,
+    "gemini": read_gemini_settings,
+}
+_READERS: dict[str, Callable[[_Reader], None]] = {
+    "claude": _read_claude,
+    "codex": _read_codex,
+    "gemini": _read_gemini,
+}
 
 # Code first, so that what it holds is no import: a fenced block, closed or not; then code in a line.
+_FENCED = r"^[ \t]*+(?P<fence>`{3,}+|~{3,}+).*?(?:^[ \t]*+(?P=fence)|\Z)"
 _CODE_OR_IMPORT = re.compile(
-    r"(?ms)^[ \t]*+(?P<fence>`{3,}+|~{3,}+).*?(?:^[ \t]*+(?P=fence)|\Z)"
-    r"|(?<!`)(?P<ticks>`++)[^`\n]*+(?P=ticks)(?!`)|(?<!\S)@(?P<path>[^\s`]++)"
+    rf"(?ms){_FENCED}|(?<!`)(?P<ticks>`++)[^`\n]*+(?P=ticks)(?!`)|(?<!\S)@(?P<path>(?:\\ |[^\s`])++)"
 )
+# A comment of its own: it begins a line and ends one.
+_CODE_OR_COMMENT = re.compile(rf"(?ms)(?P<code>{_FENCED})|^[ \t]*+<!--(?:(?!-->).)*+-->[ \t]*+(?:\n|\Z)")

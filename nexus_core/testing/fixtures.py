@@ -41,6 +41,9 @@ def nexus_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("NEXUS_PLUGINS", "none")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("NEXUS_STRICT", raising=False)
+    # What other agents would read must not depend on whose machine it is.
+    for variable, agent in (("CLAUDE_CONFIG_DIR", "claude"), ("CODEX_HOME", "codex"), ("GEMINI_CLI_HOME", "gemini")):
+        monkeypatch.setenv(variable, str(tmp_path / "agents" / agent))
     # What the environment section says must not depend on the terminal the tests are started from.
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.delenv("TERM_PROGRAM", raising=False)

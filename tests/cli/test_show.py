@@ -123,16 +123,62 @@ def test_a_directory_can_be_seen_through_the_eyes_of_another_agent(
     assert "AGENTS.md" in cli("layers", "--as", "codex").out
 
 
-def test_an_agent_that_reads_nothing_here_is_said_to(
-    cli: Cli, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "somebody"))
-    write_files(work, {".git/HEAD": "", "AGENTS.md": "For Codex."})
+def test_an_agent_that_reads_nothing_here_is_said_to(cli: Cli, work: Path) -> None:
+    write_files(work, {".git/HEAD": "", "GEMINI.md": "For Gemini."})
 
     outcome = cli("show", "--as", "claude")
 
     assert (outcome.code, outcome.out) == (0, "")
-    assert outcome.err == "claude reads nothing here; `nexus layers --as claude` says where it looks\n"
+    assert outcome.err.startswith("claude reads nothing here; `nexus layers --as claude` says where it looks\n")
+
+
+def test_another_agent_is_shown_with_its_own_settings_and_what_it_loads_on_demand(cli: Cli, work: Path) -> None:
+    write_files(
+        work,
+        {
+            ".git/HEAD": "",
+            "CLAUDE.md": "For Claude.",
+            ".claude/rules/api.md": "---\npaths: src/*.ts\n---\nFor the API.",
+            ".claude/rules/git.md": "Always.",
+            "web/CLAUDE.md": "For the web.",
+        },
+    )
+
+    outcome = cli("show", "--as", "claude")
+    document = json.loads(cli("show", "--as", "claude", "--json").out)
+
+    assert ("Always." in outcome.out, "For the API." in outcome.out, "For the web." in outcome.out) == (
+        True,
+        False,
+        False,
+    )
+    assert f"On demand: {work}/.claude/rules/api.md, for files that match src/*.ts\n" in outcome.err
+    assert f"On demand: {work}/web/CLAUDE.md, when Claude Code reads or changes a file in web/\n" in outcome.err
+    assert outcome.err.splitlines()[-1].startswith("Not known: its version")
+    assert document["agent"] == "Claude Code"
+    assert [(each["path"], each["paths"]) for each in document["on_demand"]] == [
+        (f"{work}/.claude/rules/api.md", ["src/*.ts"]),
+        (f"{work}/web/CLAUDE.md", []),
+    ]
+    assert all(rule["source"].startswith("https://") for rule in document["rules"])
+    assert f"{work}/web/CLAUDE.md" in cli("layers", "--as", "claude").out
+
+
+@pytest.mark.parametrize(
+    ("variable", "agent", "file"),
+    [
+        ("CLAUDE_CONFIG_DIR", "claude", "CLAUDE.md"),
+        ("CODEX_HOME", "codex", "AGENTS.md"),
+        ("GEMINI_CLI_HOME", "gemini", ".gemini/GEMINI.md"),
+    ],
+)
+def test_the_home_of_another_agent_is_where_its_own_variable_says(
+    *, variable: str, agent: str, file: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, str(tmp_path / "elsewhere"))
+    write_files(tmp_path / "elsewhere", {file: "From my own home."})
+
+    assert "From my own home." in cli("--home", str(tmp_path / "other"), "show", "--as", agent).out
 
 
 def test_an_agent_that_is_not_known_suggests_the_nearest(cli: Cli) -> None:

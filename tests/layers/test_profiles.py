@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from nexus_core.errors import UnknownNameError
-from nexus_core.layers.profiles import PROFILES, ProfileView, read_as
+from nexus_core.layers.agent_settings import AgentHomes, homes_below
+from nexus_core.layers.profiles import PROFILES, ProfileView
+from nexus_core.layers.profiles import read_as as read_profile
 from nexus_core.testing import write_files
 from nexus_core.text.markers import AGENTS
 
@@ -26,6 +28,11 @@ def repository(tmp_path: Path) -> Path:
     (directory / ".git").mkdir(parents=True)
     (directory / "web").mkdir()
     return directory
+
+
+def read_as(agent: str, cwd: Path, home: Path) -> ProfileView:
+    """The view of a user whose home is `home`, on a machine without an administrator."""
+    return read_profile(agent, cwd, homes_below(home, system=home / "system"))
 
 
 def bodies(view: ProfileView) -> list[str]:
@@ -53,10 +60,20 @@ def test_claude_reads_the_extra_files_of_a_directory_after_its_first(repository:
     assert bodies(view) == ["shop", "hidden", "mine"]
 
 
-def test_claude_does_not_read_what_others_read(repository: Path, home: Path) -> None:
-    write_files(repository, {"AGENTS.md": "agents", "GEMINI.md": "gemini"})
+def test_claude_reads_agents_md_where_there_is_no_claude_md(repository: Path, home: Path) -> None:
+    write_files(repository, {"AGENTS.md": "agents", "GEMINI.md": "gemini", "web/AGENTS.md": "web"})
 
-    assert bodies(read_as("claude", repository, home)) == []
+    assert bodies(read_as("claude", repository / "web", home)) == ["agents", "web"]
+
+
+@pytest.mark.parametrize("name", ["CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md"])
+def test_claude_does_not_read_agents_md_beside_a_file_of_its_own(name: str, repository: Path, home: Path) -> None:
+    write_files(repository, {"AGENTS.md": "agents", name: "claude", "web/AGENTS.md": "web"})
+
+    view = read_as("claude", repository / "web", home)
+
+    assert bodies(view) == ["claude"]
+    assert reasons(view)[repository / "web/AGENTS.md"] == f"{repository / name} comes first"
 
 
 def test_codex_reads_from_the_repository_down_to_the_working_directory(repository: Path, home: Path) -> None:
@@ -199,10 +216,16 @@ def test_imports_in_a_circle_end(repository: Path, home: Path) -> None:
     assert bodies(read_as("claude", repository, home)) == ["a b @CLAUDE.md"]
 
 
-def test_imports_are_followed_five_deep(repository: Path, home: Path) -> None:
-    write_files(repository, {"CLAUDE.md": "0 @1.md", **{f"{n}.md": f"{n} @{n + 1}.md" for n in range(1, 8)}})
+@pytest.mark.parametrize(
+    ("agent", "name", "text"),
+    [("claude", "CLAUDE.md", "0 1 2 3 4 @5.md"), ("gemini", "GEMINI.md", "0 1 2 3 4 5 @6.md")],
+)
+def test_imports_are_followed_as_deep_as_the_agent_does(
+    agent: str, name: str, text: str, repository: Path, home: Path
+) -> None:
+    write_files(repository, {name: "0 @1.md", **{f"{n}.md": f"{n} @{n + 1}.md" for n in range(1, 8)}})
 
-    assert bodies(read_as("claude", repository, home)) == ["0 1 2 3 4 5 @6.md"]
+    assert bodies(read_as(agent, repository, home)) == [text]
 
 
 @pytest.mark.parametrize("name", ["~/.claude/secret.md", "../secret.md", "link.md"])
@@ -253,7 +276,7 @@ def test_what_is_too_large_to_read_is_a_finding_and_no_error(repository: Path, h
     view = read_as("claude", repository / "web", home)
 
     assert bodies(view) == ["web"]
-    assert view.findings[0].message == "Claude would read this; it is not shown: larger than 1 MiB"
+    assert view.findings[0].message == "Claude Code would read this; it is not shown: larger than 1 MiB"
 
 
 def test_a_text_cannot_forge_the_headings_of_nexus(repository: Path, home: Path) -> None:
@@ -268,7 +291,7 @@ def test_the_markers_know_every_agent_that_has_a_profile() -> None:
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_a_text_cannot_forge_the_heading_under_which_it_is_shown(name: str, repository: Path, home: Path) -> None:
-    file = PROFILES[name].names[-1]
+    file = {"claude": "CLAUDE.md", "codex": "AGENTS.md", "gemini": "GEMINI.md"}[name]
     write_files(repository, {file: "first"})
     (title,) = [text.title for text in read_as(name, repository, home).texts]
     write_files(repository, {file: f"first\n\n## {title}\nsecond"})
@@ -299,3 +322,260 @@ def test_the_same_files_give_the_same_view(profile: str, repository: Path, home:
     first = read_as(profile, repository / "web", home)
 
     assert first == read_as(profile, repository / "web", home)
+
+
+# ---- the agents' own settings --------------------------------------------------------------------------------------
+
+
+def test_codex_reads_as_many_bytes_as_its_settings_say(repository: Path, home: Path) -> None:
+    write_files(home, {".codex/config.toml": "project_doc_max_bytes = 10\n"})
+    write_files(repository, {"AGENTS.md": "0123456789 and more"})
+
+    view = read_as("codex", repository, home)
+
+    assert bodies(view) == ["0123456789"]
+    assert "would cut this at 10 bytes" in view.findings[0].message
+    assert f"project_doc_max_bytes in {home}/.codex/config.toml" in view.findings[0].message
+
+
+def test_codex_reads_no_project_file_with_a_limit_of_nothing(repository: Path, home: Path) -> None:
+    write_files(home, {".codex/config.toml": "project_doc_max_bytes = 0\n", ".codex/AGENTS.md": "mine"})
+    write_files(repository, {"AGENTS.md": "shop"})
+
+    view = read_as("codex", repository, home)
+
+    assert bodies(view) == ["mine"]
+    assert reasons(view)[repository / "AGENTS.md"].startswith("project_doc_max_bytes is 0")
+
+
+def test_codex_falls_back_to_the_names_in_its_settings(repository: Path, home: Path) -> None:
+    write_files(home, {".codex/config.toml": 'project_doc_fallback_filenames = ["TEAM.md", "../x.md"]\n'})
+    write_files(
+        repository, {"TEAM.md": "team", "web/TEAM.md": "not this", "web/AGENTS.md": "web", "../x.md": "outside"}
+    )
+
+    view = read_as("codex", repository / "web", home)
+
+    assert bodies(view) == ["team", "web"]
+    assert reasons(view)[repository / "web/TEAM.md"] == "AGENTS.md comes first"
+
+
+@pytest.mark.parametrize("level", ["trusted", "untrusted", ""])
+def test_codex_uses_the_settings_of_a_project_that_the_user_trusts(level: str, repository: Path, home: Path) -> None:
+    decision = f'[projects."{repository}"]\ntrust_level = "{level}"\n' if level else ""
+    write_files(home, {".codex/config.toml": decision})
+    write_files(repository, {".codex/config.toml": 'project_doc_fallback_filenames = ["TEAM.md"]', "TEAM.md": "team"})
+
+    view = read_as("codex", repository, home)
+
+    assert bodies(view) == (["team"] if level == "trusted" else [])
+    if level != "trusted":
+        assert reasons(view)[repository / ".codex/config.toml"] == "Codex does not trust this project"
+
+
+def test_codex_begins_where_the_markers_in_its_settings_are(repository: Path, home: Path) -> None:
+    write_files(home, {".codex/config.toml": 'project_root_markers = ["web.toml"]\n'})
+    write_files(repository, {"AGENTS.md": "shop", "web/AGENTS.md": "web", "web/web.toml": "", "web/ui/AGENTS.md": "ui"})
+
+    assert bodies(read_as("codex", repository / "web/ui", home)) == ["web", "ui"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        '{"context": {"fileName": "AGENTS.md"}}',
+        '{"context": {"fileName": ["AGENTS.md"]}} // mine',
+        '{"contextFileName": "AGENTS.md"}',
+    ],
+)
+def test_gemini_reads_the_names_in_its_settings_besides_its_own(settings: str, repository: Path, home: Path) -> None:
+    write_files(repository, {"AGENTS.md": "agents", "GEMINI.md": "gemini", ".gemini/settings.json": settings})
+
+    assert bodies(read_as("gemini", repository, home)) == ["agents", "gemini"]
+
+
+def test_gemini_prefers_the_settings_of_the_project_to_those_of_the_user(repository: Path, home: Path) -> None:
+    write_files(home, {".gemini/settings.json": '{"context": {"fileName": "MINE.md"}}', ".gemini/TEAM.md": "user"})
+    write_files(repository, {".gemini/settings.json": '{"context": {"fileName": "TEAM.md"}}', "TEAM.md": "team"})
+    write_files(repository, {"MINE.md": "mine"})
+
+    assert bodies(read_as("gemini", repository, home)) == ["user", "team"]
+
+
+def test_gemini_begins_where_its_boundary_markers_are(repository: Path, home: Path) -> None:
+    write_files(home, {".gemini/settings.json": '{"context": {"memoryBoundaryMarkers": []}}'})
+    write_files(repository, {"GEMINI.md": "shop", "web/GEMINI.md": "web"})
+
+    assert bodies(read_as("gemini", repository / "web", home)) == ["web"]
+
+
+def test_gemini_sorts_files_by_their_paths(repository: Path, home: Path) -> None:
+    write_files(repository, {"GEMINI.md": "shop", "Api/GEMINI.md": "api"})
+
+    assert bodies(read_as("gemini", repository / "Api", home)) == ["api", "shop"]
+
+
+@pytest.mark.parametrize(
+    ("agent", "file", "text"),
+    [
+        ("codex", ".codex/config.toml", "project_doc_max_bytes ="),
+        ("gemini", ".gemini/settings.json", '{"context": '),
+        ("gemini", ".gemini/settings.json", '{"context": {"fileName": 7}}'),
+        ("claude", ".claude/settings.json", "[]"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_a_finding(
+    agent: str, file: str, text: str, repository: Path, home: Path
+) -> None:
+    write_files(home, {file: text})
+
+    view = read_as(agent, repository, home)
+
+    assert [(finding.code, finding.path) for finding in view.findings] == [("profile-settings", home / file)]
+
+
+def test_claude_reads_rules_without_paths_and_lists_the_others(repository: Path, home: Path) -> None:
+    write_files(home, {".claude/rules/mine.md": "my rule"})
+    scoped = '---\npaths:\n  - "src/**/*.{ts,tsx}"\n  - lib/*.ts\n---\nscoped'
+    files = {
+        "git.md": "---\ndescription: x\n---\nrule",
+        "deep/api.md": scoped,
+        "one.md": "---\npaths: a/*, b/*\n---\none",
+    }
+    write_files(repository, {f".claude/rules/{name}": text for name, text in files.items()})
+    write_files(repository, {"CLAUDE.md": "shop", "CLAUDE.local.md": "local", ".claude/rules/notes.txt": "no rule"})
+
+    view = read_as("claude", repository, home)
+
+    assert bodies(view) == ["my rule", "shop", "rule", "local"]
+    assert [(each.path.name, each.paths) for each in view.on_demand] == [
+        ("api.md", ("src/**/*.{ts,tsx}", "lib/*.ts")),
+        ("one.md", ("a/*", "b/*")),
+    ]
+    assert view.on_demand[1].when == "for files that match a/*, b/*"
+
+
+def test_a_rule_whose_front_matter_cannot_be_read_has_no_paths(repository: Path, home: Path) -> None:
+    write_files(repository, {".claude/rules/x.md": "---\npaths: [a\n---\nrule"})
+
+    assert bodies(read_as("claude", repository, home)) == ["rule"]
+
+
+@pytest.mark.parametrize("link", ["rules/shared", "rules", "rules/one.md"])
+def test_rules_are_not_read_through_links_that_lead_outside(
+    link: str, repository: Path, home: Path, tmp_path: Path
+) -> None:
+    write_files(tmp_path, {"shared/one.md": "secret"})
+    (repository / ".claude" / link).parent.mkdir(parents=True)
+    (repository / ".claude" / link).symlink_to(tmp_path / ("shared/one.md" if link.endswith(".md") else "shared"))
+
+    view = read_as("claude", repository, home)
+
+    assert view.texts == ()
+    assert [finding.code for finding in view.findings] == ["profile-unread"]
+
+
+@pytest.mark.parametrize(
+    "place", ["home/.claude/settings.json", ".claude/settings.json", ".claude/settings.local.json"]
+)
+def test_claude_does_not_read_what_its_settings_exclude(place: str, repository: Path, home: Path) -> None:
+    excludes = f'{{"claudeMdExcludes": ["**/shop/CLAUDE.md", "{repository}/.claude/rules/**", "**/web/*"]}}'
+    target = home / place.removeprefix("home/") if place.startswith("home/") else repository / place
+    write_files(target.parent, {target.name: excludes})
+    write_files(repository, {"CLAUDE.md": "shop", ".claude/rules/git.md": "rule", "CLAUDE.local.md": "local"})
+    write_files(repository, {"web/CLAUDE.md": "web"})
+
+    view = read_as("claude", repository, home)
+
+    assert bodies(view) == ["local"]
+    assert view.on_demand == ()
+    assert reasons(view)[repository / "CLAUDE.md"] == "claudeMdExcludes names it"
+
+
+def test_the_administrators_file_comes_first_and_is_never_excluded(repository: Path, home: Path) -> None:
+    write_files(home, {"system/etc/claude-code/CLAUDE.md": "policy", ".claude/CLAUDE.md": "mine"})
+    write_files(home, {"system/etc/claude-code/managed-settings.json": '{"claudeMd": "inside"}'})
+    write_files(home, {".claude/settings.json": '{"claudeMdExcludes": ["**"]}'})
+
+    view = read_as("claude", repository, home)
+
+    assert bodies(view) == ["policy", "inside"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("claude-md", ["mine", "shop"]),
+        ("claude-md-or-agents-md", ["mine", "shop"]),
+        ("claude-md-and-agents-md", ["mine", "shop", "agents"]),
+        ("managed-only", []),
+    ],
+)
+def test_claude_chooses_between_its_files_as_the_user_says(
+    mode: str, expected: list[str], repository: Path, home: Path
+) -> None:
+    option = f'{{"pluginConfigs": {{"agents-md@builtin": {{"options": {{"instructionFiles": "{mode}"}}}}}}}}'
+    write_files(home, {".claude/settings.json": option, ".claude/CLAUDE.md": "mine"})
+    write_files(repository, {"CLAUDE.md": "shop", "AGENTS.md": "agents"})
+
+    assert bodies(read_as("claude", repository, home)) == expected
+
+
+def test_a_project_cannot_choose_between_the_files_of_claude(repository: Path, home: Path) -> None:
+    option = '{"pluginConfigs": {"agents-md@builtin": {"options": {"instructionFiles": "claude-md-and-agents-md"}}}}'
+    write_files(repository, {".claude/settings.json": option, "CLAUDE.md": "shop", "AGENTS.md": "agents"})
+
+    assert bodies(read_as("claude", repository, home)) == ["shop"]
+
+
+def test_claude_leaves_out_comments_of_their_own_and_keeps_those_in_code(repository: Path, home: Path) -> None:
+    text = "a\n<!-- for\nmaintainers -->\nb <!-- here --> c\n```\n<!-- code -->\n```\n"
+    write_files(repository, {"CLAUDE.md": text})
+
+    assert bodies(read_as("claude", repository, home)) == ["a\nb <!-- here --> c\n```\n<!-- code -->\n```"]
+
+
+def test_claude_imports_a_path_with_escaped_blanks(repository: Path, home: Path) -> None:
+    write_files(repository, {"CLAUDE.md": "@Design\\ Docs/api.md", "Design Docs/api.md": "api"})
+
+    assert bodies(read_as("claude", repository, home)) == ["api"]
+
+
+def test_files_below_the_working_directory_are_listed_as_loaded_on_demand(repository: Path, home: Path) -> None:
+    names = ["CLAUDE.md", "CLAUDE.local.md", ".claude/rules/x.md", "GEMINI.md", "AGENTS.md"]
+    write_files(repository, {f"web/{name}": "web" for name in names})
+    write_files(repository, {"node_modules/x/CLAUDE.md": "not this", "api/AGENTS.md": "api"})
+    (repository / "api/CLAUDE.md").symlink_to("AGENTS.md")
+
+    listed = {
+        agent: {
+            each.path.relative_to(repository).as_posix(): each.when
+            for each in read_as(agent, repository, home).on_demand
+        }
+        for agent in PROFILES
+    }
+
+    web = "when Claude Code reads or changes a file in web/"
+    assert listed["claude"] == {
+        "api/CLAUDE.md": "when Claude Code reads or changes a file in api/",
+        **{f"web/{name}": web for name in names[:3]},
+    }
+    assert listed["codex"] == {}
+    assert listed["gemini"] == {"web/GEMINI.md": "when a tool of Gemini CLI opens something in web/"}
+
+
+def test_a_home_inside_the_project_is_not_the_users_own(repository: Path, home: Path, tmp_path: Path) -> None:
+    write_files(tmp_path, {"secret.md": "secret"})
+    (repository / "conf").mkdir()
+    (repository / "conf/CLAUDE.md").symlink_to(tmp_path / "secret.md")
+    homes = AgentHomes(home, repository / "conf", home / ".codex", home / ".gemini", home / "system")
+
+    assert read_profile("claude", repository, homes).texts == ()
+
+
+def test_every_rule_of_a_profile_names_its_source_and_the_documentation_has_it() -> None:
+    page = (Path(__file__).parents[2] / "docs/how-to/adopt-from-coding-agents.md").read_text(encoding="utf-8")
+
+    sources = {rule.source for profile in PROFILES.values() for rule in profile.rules}
+
+    assert [source for source in sources if source not in page] == []

@@ -1,0 +1,334 @@
+"""The settings of other agents that decide which instruction files they read, from their own configuration files."""
+
+from __future__ import annotations
+
+import os
+import re
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from nexus_core.config.documents import read_layer_document, read_layer_text
+from nexus_core.errors import NexusError
+from nexus_core.files.admission import MISSING, Admission
+from nexus_core.files.places import user_home, workspace_of
+from nexus_core.values.fast_dataclass import dataclass
+from nexus_core.values.finding import Finding
+from nexus_core.values.layer import Layer, Skipped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+CODEX_MAX_BYTES = 32 * 1024
+MARKERS: tuple[str, ...] = (".git",)
+GEMINI_FILE = "GEMINI.md"
+
+InstructionFiles = Literal["claude-md-or-agents-md", "claude-md-and-agents-md", "claude-md", "managed-only"]
+"""Claude Code's setting of that name: whether it reads CLAUDE.md, AGENTS.md, both, or neither."""
+
+_MAX_NAMES = 100  # file names or patterns in one setting; each is looked for in every directory
+_AGENTS_PLUGIN = "agents-md@builtin"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentHomes:
+    """The directories in which a user's other agents keep their own files.
+
+    Attributes:
+        user: The user's home directory.
+        claude: `CLAUDE_CONFIG_DIR`, else `~/.claude`.
+        codex: `CODEX_HOME`, else `~/.codex`.
+        gemini: `.gemini` in `GEMINI_CLI_HOME`, else `~/.gemini`.
+        system: Where the paths of an administrator's files begin.
+    """
+
+    user: Path
+    claude: Path
+    codex: Path
+    gemini: Path
+    system: Path = Path("/")
+
+
+def homes_below(user: Path, *, system: Path = Path("/")) -> AgentHomes:
+    """Return the homes that agents have without environment variables of their own."""
+    return AgentHomes(user, user / ".claude", user / ".codex", user / ".gemini", system)
+
+
+def find_agent_homes(cwd: Path) -> AgentHomes:
+    """Return the homes by the process environment; Nexus's own home (`--home`, NEXUS_HOME) has no part in it."""
+    usual = homes_below(cwd / user_home())
+    claude, codex, gemini = map(os.environ.get, ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"))
+    return AgentHomes(
+        usual.user,
+        cwd / claude if claude else usual.claude,
+        cwd / codex if codex else usual.codex,
+        cwd / gemini / ".gemini" if gemini else usual.gemini,
+    )
+
+
+def own_layer(directory: Path, cwd: Path) -> Layer:
+    """Return the layer for an agent's home: the user's own, unless a variable puts it into the project itself."""
+    workspace = workspace_of(cwd)
+    if workspace is not None and directory.is_relative_to(workspace):
+        return Layer("local", cwd, "local", root=cwd)
+    return Layer("global", directory, "global")
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """What an agent's configuration says about instruction files.
+
+    Attributes:
+        names: File names it looks for in each directory.
+        markers: Names that mark the root of a project; with none, only the working directory counts.
+        cap: Bytes it reads of all project files together; None without a limit.
+        cap_origin: The file that sets `cap`; None for the default.
+        excludes: Patterns of absolute paths that it does not read.
+        mode: Which of CLAUDE.md and AGENTS.md it reads (Claude Code).
+        policy: Instructions inside an administrator's settings, with their file (Claude Code).
+        findings: Settings files that could not be used.
+        skipped: Settings files that the agent does not use here.
+    """
+
+    names: tuple[str, ...]
+    markers: tuple[str, ...] = MARKERS
+    cap: int | None = None
+    cap_origin: Path | None = None
+    excludes: tuple[str, ...] = ()
+    mode: InstructionFiles = "claude-md"
+    policy: tuple[str, Path] | None = None
+    findings: tuple[Finding, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+
+
+def read_claude_settings(cwd: Path, homes: AgentHomes) -> AgentSettings:
+    """Return Claude Code's settings: the user's, the project's, the local ones, then the administrator's."""
+    files = _SettingsFiles("Claude Code")
+    own, project = Admission(own_layer(homes.claude, cwd)), Admission(Layer("local", cwd, "local", root=cwd))
+    user = files.read_json(homes.claude / "settings.json", own)
+    shared = [files.read_json(cwd / ".claude" / name, project) for name in ("settings.json", "settings.local.json")]
+    place = claude_policy_directory(homes) / "managed-settings.json"
+    managed = files.read_json(place, Admission(Layer("global", place.parent, "global")))
+    # A project's own files cannot choose between CLAUDE.md and AGENTS.md.
+    modes = [_instruction_files(each) for each in (managed, user)]
+    mode: InstructionFiles = next(filter(None, modes), "claude-md-or-agents-md")
+    excludes = [
+        each for settings in (user, *shared, managed) for each in files.texts(settings, "claudeMdExcludes") or ()
+    ]
+    text = managed.get("claudeMd")
+    return AgentSettings(
+        ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md"),
+        excludes=tuple(dict.fromkeys(excludes)),
+        mode=mode,
+        policy=(text, place) if isinstance(text, str) and text.strip() else None,
+        findings=tuple(files.findings),
+    )
+
+
+def claude_policy_directory(homes: AgentHomes) -> Path:
+    """Return the directory of Claude Code's administrator."""
+    apple = homes.system / "Library/Application Support/ClaudeCode"
+    return apple if os.path.isdir(apple) else homes.system / "etc/claude-code"  # noqa: PTH112 - never fails
+
+
+def _instruction_files(settings: Mapping[str, Any]) -> InstructionFiles | None:
+    plugins = settings.get("enabledPlugins")
+    if isinstance(plugins, dict) and plugins.get(_AGENTS_PLUGIN) is False:
+        return "claude-md"
+    value: Any = settings
+    for key in ("pluginConfigs", _AGENTS_PLUGIN, "options", "instructionFiles"):
+        value = value.get(key) if isinstance(value, dict) else None
+    return next((each for each in get_args(InstructionFiles) if each == value), None)
+
+
+def read_codex_settings(cwd: Path, homes: AgentHomes) -> AgentSettings:
+    """Return Codex's settings: the system's, the user's, then those of a project that the user trusts."""
+    files = _SettingsFiles("Codex")
+    etc = homes.system / "etc/codex"
+    own = Admission(own_layer(homes.codex, cwd))
+    system = files.read_toml(etc / "config.toml", Admission(Layer("global", etc, "global")))
+    user = files.read_toml(homes.codex / "config.toml", own)
+    markers = MARKERS
+    for settings in (system, user):  # where a project begins is not for the project to say
+        markers = files.texts(settings, "project_root_markers", markers)
+    root = find_marked(cwd, markers) or cwd
+    layers = [(system, etc / "config.toml"), (user, homes.codex / "config.toml")]
+    projects = user.get("projects")
+    for directory in reversed([each for each in (cwd, *cwd.parents) if each.is_relative_to(root)]):
+        path = directory / ".codex/config.toml"
+        if path.parent == homes.codex or not os.path.lexists(path):
+            continue
+        if _is_trusted(projects, (directory, root, find_marked(cwd, MARKERS))):
+            layers.append((files.read_toml(path, Admission(Layer("local", cwd, "local", root=cwd))), path))
+        else:
+            files.skipped.append(Skipped(path, "Codex does not trust this project", "local"))
+    names: tuple[str, ...] = ()
+    cap, origin = CODEX_MAX_BYTES, None
+    for settings, path in layers:
+        names = files.texts(settings, "project_doc_fallback_filenames", names)
+        limit = settings.get("project_doc_max_bytes")
+        if isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0:
+            cap, origin = limit, path
+    return AgentSettings(
+        tuple(dict.fromkeys(("AGENTS.override.md", "AGENTS.md", *names))),
+        markers,
+        cap,
+        origin,
+        findings=tuple(files.findings),
+        skipped=tuple(files.skipped),
+    )
+
+
+def _is_trusted(projects: object, places: Sequence[Path | None]) -> bool:
+    """True if the first of some directories that the user decided about is trusted."""
+    for place in places:
+        decision = projects.get(str(place)) if isinstance(projects, dict) else None
+        if isinstance(decision, dict) and "trust_level" in decision:
+            return bool(decision["trust_level"] == "trusted")
+    return False
+
+
+def read_gemini_settings(cwd: Path, homes: AgentHomes) -> AgentSettings:
+    """Return Gemini CLI's settings: the system's defaults, the user's, the project's, then the system's own."""
+    files = _SettingsFiles("Gemini CLI")
+    etc = homes.system / "etc/gemini-cli"
+    system = Admission(Layer("global", etc, "global"))
+    names: tuple[str, ...] = ()
+    markers = MARKERS
+    for path, admission in (
+        (etc / "system-defaults.json", system),
+        (homes.gemini / "settings.json", Admission(own_layer(homes.gemini, cwd))),
+        (cwd / ".gemini/settings.json", Admission(Layer("local", cwd, "local", root=cwd))),
+        (etc / "settings.json", system),
+    ):
+        settings = files.read_json(path, admission)
+        context = settings.get("context")
+        # Before 0.3 the setting was called contextFileName.
+        names = files.texts(settings, "contextFileName", names)
+        if isinstance(context, dict):
+            names = files.texts(context, "fileName", names)
+            markers = files.texts(context, "memoryBoundaryMarkers", markers)
+    return AgentSettings(tuple(dict.fromkeys((*names, GEMINI_FILE))), markers, findings=tuple(files.findings))
+
+
+def find_marked(cwd: Path, markers: Sequence[str]) -> Path | None:
+    """Return the nearest directory at or above `cwd` that has one of some names in it."""
+    for directory in (cwd, *cwd.parents):
+        if any(os.path.lexists(directory / marker) for marker in markers if is_inside_name(marker)):
+            return directory
+    return None
+
+
+def is_inside_name(name: str) -> bool:
+    """True if a name from a settings file cannot lead out of the directory it is looked for in."""
+    return bool(name) and "\0" not in name and not os.path.isabs(name) and ".." not in Path(name).parts  # noqa: PTH117
+
+
+class _SettingsFiles:
+    """Reads the settings files of one agent; a file that cannot be used becomes a finding."""
+
+    def __init__(self, agent: str) -> None:
+        self._agent = agent
+        self._path = Path()
+        self.findings: list[Finding] = []
+        self.skipped: list[Skipped] = []
+
+    def read_json(self, path: Path, admission: Admission) -> Mapping[str, Any]:
+        """Return the object in a JSON file, in which comments are allowed; {} where there is none."""
+        self._path = path
+        try:
+            document = read_layer_document(path, admission, comments=True, empty={}, quote=False)
+        except NexusError as error:
+            return self._refuse(error)
+        return self._object(document if isinstance(document, Skipped) else document.value)
+
+    def read_toml(self, path: Path, admission: Admission) -> Mapping[str, Any]:
+        """Return the table in a TOML file; {} where there is none."""
+        import tomllib  # noqa: PLC0415 - only Codex has such files
+
+        self._path = path
+        try:
+            text = read_layer_text(path, admission, quote=False)
+            return self._object(text if isinstance(text, Skipped) else tomllib.loads(text))
+        except (NexusError, tomllib.TOMLDecodeError, RecursionError) as error:
+            return self._refuse(error)
+
+    def texts(self, settings: Mapping[str, Any], key: str, otherwise: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """Return a setting that is a text or a list of texts."""
+        if key not in settings:
+            return otherwise
+        value = settings[key]
+        items = [value] if isinstance(value, str) else value
+        if not isinstance(items, list) or not all(isinstance(each, str) for each in items):
+            self._note(f"{key} is neither a text nor a list of texts")
+            return otherwise
+        return tuple(each.strip() for each in items[:_MAX_NAMES] if each.strip())
+
+    def _object(self, value: object) -> Mapping[str, Any]:
+        if isinstance(value, Skipped):
+            if value.reason != MISSING:
+                self._note(value.reason)
+            return {}
+        if isinstance(value, dict):
+            return value
+        self._note("not an object")
+        return {}
+
+    def _refuse(self, error: BaseException) -> Mapping[str, Any]:
+        first = error.what if isinstance(error, NexusError) else str(error)
+        self._note(first.strip().splitlines()[0] if first.strip() else "cannot be read")
+        return {}
+
+    def _note(self, problem: str) -> None:
+        message = f"settings of {self._agent} that are not used here: {problem}"
+        self.findings.append(Finding("profile-settings", message, self._path))
+
+
+# ---- patterns of paths -------------------------------------------------------------------------------------------
+
+_MAX_PATTERNS = 1_000  # of one pattern with braces, as Claude Code has it
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+
+
+def matches_glob(path: Path, patterns: Sequence[str]) -> bool:
+    """True if an absolute path matches one of some globs: `*`, `**`, `?`, `[…]` and `{a,b}`."""
+    names = path.as_posix().split("/")
+    return any(_matches(names, each.split("/")) for pattern in patterns for each in _expand_braces(pattern))
+
+
+def _expand_braces(pattern: str) -> Iterator[str]:
+    waiting, made = [pattern], 1
+    while waiting:
+        text = waiting.pop()
+        group = _BRACES.search(text)
+        if group is None:
+            yield text
+            continue
+        options = group[1].split(",")
+        made += len(options)
+        if made > _MAX_PATTERNS:
+            return
+        waiting += [text[: group.start()] + option + text[group.end() :] for option in reversed(options)]
+
+
+def _matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
+    """True if the names of a path match those of a pattern, in which `**` is any number of names."""
+    at = part = 0
+    tried: tuple[int, int] | None = None  # after the last `**`: where to go on if the rest does not match
+    while at < len(names):
+        if part < len(pattern) and pattern[part] == "**":
+            part += 1
+            tried = at, part
+        elif part < len(pattern) and _matches_name(names[at], pattern[part]):
+            at, part = at + 1, part + 1
+        elif tried is not None:
+            at, part = tried[0] + 1, tried[1]
+            tried = at, part
+        else:
+            return False
+    return all(each == "**" for each in pattern[part:])
+
+
+def _matches_name(name: str, pattern: str) -> bool:
+    # fnmatch writes a negated set with an exclamation mark, and knows no backslashes.
+    return fnmatchcase(name, re.sub(r"\\([*?\[])", r"[\1]", pattern).replace("[^", "[!"))
