@@ -217,16 +217,24 @@ class SummaryError(NexusError):
 
 
 class PluginError(NexusError):
-    """Raised when a bundled plugin, or any plugin under NEXUS_STRICT=1, breaks its contract."""
+    """Raised when a bundled plugin, or any plugin under NEXUS_STRICT=1, breaks its contract.
 
-    def __init__(self, what: str, *, plugin: str, hook: str | None = None, hint: str | None = None) -> None:
-        super().__init__(what, where=f"plugin {plugin}" + (f", {hook}" if hook else ""), hint=hint)
+    Args:
+        message: What the plugin did, in a sentence about "it".
+        plugin: The plugin's name, with its distribution if known. `what` begins with it.
+        hook: The hook it was answering; None while it was being loaded.
+        hint: What to do about it.
+    """
+
+    def __init__(self, message: str, *, plugin: str, hook: str | None = None, hint: str | None = None) -> None:
+        where = f"plugin {plugin}" + (f", {hook}" if hook else "")
+        super().__init__(f"{where}: {message}", where=where, hint=hint)
+        self.message = message
         self.plugin = plugin
         self.hook = hook
 
     def __str__(self) -> str:
-        # Who it is about comes first: what happened is said of "it".
-        return "\n".join([f"{self.where}: {self.what}", *([f"  {self.hint}"] if self.hint else [])])
+        return "\n".join([self.what, *([f"  {self.hint}"] if self.hint else [])])
 
 
 class MissingExtraError(PluginError):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.errors import NexusError, PluginError
+from nexus_core.host.candidates import OWN_DISTRIBUTION
 from nexus_core.host.implementation import describe
 from nexus_core.values.message import Message
 from nexus_core.values.rendering import Renderer
@@ -31,7 +33,7 @@ def configure(renderer: Renderer, loaded: Loaded) -> Renderer:
     answer = _ask(renderer, "configure", renderer.configure, loaded)
     if not isinstance(answer, Renderer):
         raise _broken(renderer, "configure", f"answered {_kind(answer)}, expected a Renderer")
-    return answer
+    return answer if answer.plugin == renderer.plugin else replace(answer, plugin=renderer.plugin)
 
 
 def write_system(renderer: Renderer, sections: Sequence[Section]) -> str:
@@ -81,4 +83,4 @@ def _kind(answer: object) -> str:
 
 def _broken(renderer: Renderer, name: str, what: str) -> PluginError:
     said = f"{name} of its renderer {renderer.name!r} {what}"
-    return PluginError(said, plugin=str(renderer.system.__module__), hook="nexus_renderers")
+    return PluginError(said, plugin=renderer.plugin or OWN_DISTRIBUTION, hook="nexus_renderers")

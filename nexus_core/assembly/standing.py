@@ -11,7 +11,7 @@ from nexus_core.assembly.setup import write_setup
 from nexus_core.assembly.tools import offer_tools, permitted
 from nexus_core.dialects.neutral.json_form import encode
 from nexus_core.history.ledger.media import address_of
-from nexus_core.rendering.core import LABELLED, UNIFIED
+from nexus_core.rendering.core import LABELLED, find_renderer, find_role, get_replacing_plugin
 from nexus_core.rendering.labelled import in_order
 from nexus_core.values.request import DEFAULT_MODE
 
@@ -46,12 +46,10 @@ class Standing:
         self.request = request
         self.loaded = loaded
         self._host = host
-        # Nobody else may have the names of Nexus's own, so that those who want no other need not be looked for.
-        self.role: AgentRole = UNIFIED if request.role == UNIFIED.name else host.roles([UNIFIED]).get(request.role)
+        self.role: AgentRole = find_role(host, request.role)
         configured = loaded.settings.get("renderer")
         name = request.renderer or (configured if isinstance(configured, str) else LABELLED.name)
-        offered = LABELLED if name == LABELLED.name else host.renderers([LABELLED]).get(name)
-        self.renderer: Renderer = configure(offered, loaded)
+        self.renderer: Renderer = configure(find_renderer(host, name), loaded)
         self.sections = tuple(in_order((*sections, *self.renderer.sections)))
 
     @property
@@ -85,16 +83,22 @@ class Standing:
         """What begins another epoch at once when it changes."""
         request, rules = self.request, self.settings.get("permissions")
         mode = {} if request.mode == DEFAULT_MODE else {"mode": request.mode}  # epochs are older than other modes
-        return mode | {
-            "role": self.role.name,
-            "renderer": self.renderer.name,
-            "permissions": list(self.permissions),
-            "rules": rules if isinstance(rules, dict) else {},
-            "trust": self._trusted(),
-            "task": request.task,
-            "skills": None if request.skills is None else list(request.skills),
-            "tools": [encode(tool) for tool in request.tools or ()],
-        }
+        plugin = get_replacing_plugin(self._host, self.renderer)
+        replacing = {"renderer_plugin": plugin} if plugin else {}
+        return (
+            mode
+            | replacing
+            | {
+                "role": self.role.name,
+                "renderer": self.renderer.name,
+                "permissions": list(self.permissions),
+                "rules": rules if isinstance(rules, dict) else {},
+                "trust": self._trusted(),
+                "task": request.task,
+                "skills": None if request.skills is None else list(request.skills),
+                "tools": [encode(tool) for tool in request.tools or ()],
+            }
+        )
 
     @cached_property
     def view(self) -> bytes:

@@ -8,6 +8,7 @@ import typer
 
 from nexus_core.cli.exits import FINDINGS
 from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.cli.replacements import find_replacements
 from nexus_core.errors import ConfigError
 from nexus_core.layers.diagnosis import CHECKS, diagnose
 from nexus_core.layers.volatile import find_volatile_sections
@@ -23,10 +24,12 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 _PLUGIN_PROBLEM = "plugin-problem"
+_REPLACED = "replaced-name"
 _MEANINGS = {
     **{code: check.meaning for code, check in CHECKS.items()},
     _PLUGIN_PROBLEM: "A plugin did something wrong, and the run went on without",
     "invalid-setting": "A setting is unknown, or cannot have that value; the doctor goes on as if nothing were set",
+    _REPLACED: "A third-party plugin has something of the same name as Nexus, and that is used",
     "unknown-name": "A setting names a plugin, a summariser or an API that is not there",
     "guessed-model": "provider.model is not in the table of models, and is taken for one with a similar name",
     "unknown-model": "Nobody knows provider.model, so its window is assumed",
@@ -81,9 +84,13 @@ def examine(nexus: Nexus, loaded: Loaded) -> list[Finding]:
     found += find_volatile_sections(*(nexus.host.static_sections(request, loaded) for _ in range(2)))
     if loaded.settings.value:
         found += find_odd_settings(nexus, loaded)
+    replaced = [
+        Finding(_REPLACED, f"plugin {each.plugin} replaces {each}", is_note=True)
+        for each in find_replacements(nexus, loaded)
+    ]
     # Last, because a plugin may have failed while it looked for trouble.
     problems = [Finding(_PLUGIN_PROBLEM, str(problem)) for problem in nexus.problems]
-    return sorted([*found, *problems], key=_order)
+    return sorted([*found, *replaced, *problems], key=_order)
 
 
 def find_odd_settings(nexus: Nexus, loaded: Loaded) -> list[Finding]:

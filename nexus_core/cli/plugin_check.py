@@ -18,8 +18,14 @@ if TYPE_CHECKING:
     from nexus_core.host.candidates import Candidate
 
 
-def check_installed(cwd: Path, names: Sequence[str]) -> dict[str, list[str]]:
-    """The findings for each named plugin; without names, for each that does not ship with Nexus."""
+def check_installed(cwd: Path, names: Sequence[str], model: str = "") -> dict[str, list[str]]:
+    """Return the findings for each plugin.
+
+    Args:
+        cwd: The working directory.
+        names: The plugins; without names, those that do not ship with Nexus.
+        model: A model to try token counters with; "" to look for one.
+    """
     installed = installed_candidates(outside=cwd)
     owners: dict[str, Candidate] = {}
     refused: dict[str, list[str]] = {}
@@ -32,10 +38,10 @@ def check_installed(cwd: Path, names: Sequence[str]) -> dict[str, list[str]]:
         if name not in owners:
             raise UnknownNameError("plugin", name, owners)
     chosen = names or sorted({candidate.name for candidate in installed})
-    return {name: [*_check(owners[name]), *refused.get(name, [])] for name in chosen}
+    return {name: [*_check(owners[name], model), *refused.get(name, [])] for name in chosen}
 
 
-def _check(candidate: Candidate) -> list[str]:
+def _check(candidate: Candidate, model: str) -> list[str]:
     with plugins_at_work():
         try:
             plugin = candidate.load()
@@ -44,7 +50,7 @@ def _check(candidate: Candidate) -> list[str]:
         except BaseException as error:  # noqa: BLE001 - a stranger's module may do anything when imported
             return [f"it {describe(error)} while it was loaded"]
         try:
-            return check_plugin(plugin)
+            return check_plugin(plugin, model=model)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - or when somebody looks at it

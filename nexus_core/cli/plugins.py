@@ -11,12 +11,16 @@ import typer
 
 from nexus_core.cli.exits import CONFIGURATION, FINDINGS
 from nexus_core.cli.options import DryRun, Json  # noqa: TC001 - as Path
+from nexus_core.cli.replacements import find_replacements
 from nexus_core.errors import UnknownNameError
 from nexus_core.host.contract import Hook, hooks
 from nexus_core.host.policy import read_policy
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from nexus_core.cli.shell import CommandShell
+    from nexus_core.host.registry import Replacement
     from nexus_core.text.console import Style
     from nexus_core.values.plugin import PluginInfo, Status
 
@@ -50,14 +54,24 @@ def list_plugins(ctx: typer.Context, json: Json = False) -> None:
     """List every plugin that was found, whether it loaded or not."""
     shell: CommandShell = ctx.obj
     with shell.nexus(strict=False) as nexus:  # the list must show a broken plugin, not fail on it
-        plugins = nexus.plugins
+        plugins, replaced = nexus.plugins, find_replacements(nexus)
     if json:
-        shell.console.json({"schema": 1, "plugins": [asdict(plugin) for plugin in plugins]})
+        rows = [{**asdict(plugin), "replaces": _describe_replaced(plugin, replaced)} for plugin in plugins]
+        shell.console.json({"schema": 1, "plugins": rows})
     else:
-        rows = [("NAME", "STATUS", "FROM", "HOOKS"), *map(_row, plugins)]
-        shell.console.table(rows, styles=["bold", *(_STYLES[plugin.status] for plugin in plugins)])
+        table = [("NAME", "STATUS", "FROM", "HOOKS"), *map(_row, plugins)]
+        shell.console.table(table, styles=["bold", *(_STYLES[plugin.status] for plugin in plugins)])
+        for each in replaced:
+            shell.console.message(f"Plugin {each.plugin} replaces {each}.")
     if read_policy().strict and any(plugin.status == "failed" for plugin in plugins):
         raise typer.Exit(CONFIGURATION)
+
+
+def _describe_replaced(plugin: PluginInfo, replaced: Iterable[Replacement]) -> list[dict[str, str]]:
+    """Return what a plugin replaces, as JSON; of two plugins with one name, only the loaded one replaces anything."""
+    if plugin.status != "active":
+        return []
+    return [{"kind": each.kind, "name": each.name, "of": each.owner} for each in replaced if each.plugin == plugin.name]
 
 
 def _row(plugin: PluginInfo) -> tuple[str, str, str, str]:
@@ -72,16 +86,20 @@ def info(ctx: typer.Context, name: PluginName, json: Json = False) -> None:
     with shell.nexus(strict=False) as nexus:
         # Of two plugins with one name the first is the one that loads; the list shows both.
         plugins = {plugin.name: plugin for plugin in reversed(nexus.plugins)}
+        replaced = find_replacements(nexus)
     if name not in plugins:
         raise UnknownNameError("plugin", name, plugins)
     plugin = plugins[name]
     if json:
-        shell.console.json({"schema": 1, "plugin": asdict(plugin)})
+        facts_of_it = {**asdict(plugin), "replaces": _describe_replaced(plugin, replaced)}
+        shell.console.json({"schema": 1, "plugin": facts_of_it})
         return
     facts = [("Name", plugin.name), ("Status", plugin.status), ("From", _row(plugin)[2])]
     if plugin.error:
         facts.append(("Error", plugin.error))
     facts += [("Hook", f"{hooks()[hook].signature}: {hooks()[hook].purpose}") for hook in plugin.hooks]
+    facts += [("Replaces", str(each)) for each in replaced if each.plugin == name]
+    facts += [("Replaced", f"{each}, by plugin {each.plugin}") for each in replaced if each.owner == name]
     shell.console.table(facts)
 
 
@@ -108,8 +126,13 @@ def _describe(hook: Hook) -> dict[str, object]:
     return {**told, "reference": hook.reference}
 
 
-@app.command(epilog="\b\nExamples:\n  nexus plugins check\n  nexus plugins check hello --json")
-def check(ctx: typer.Context, names: PluginNames = None, json: Json = False) -> None:
+@app.command(epilog="\b\nExamples:\n  nexus plugins check\n  nexus plugins check acme --model acme-large")
+def check(
+    ctx: typer.Context,
+    names: PluginNames = None,
+    model: Annotated[str, typer.Option(metavar="NAME", help="A model that it counts tokens for.")] = "",
+    json: Json = False,
+) -> None:
     """Check plugins against the contract.
 
     Without a name, checks all plugins that do not ship with Nexus. Exits with 1 if something was found.
@@ -117,7 +140,7 @@ def check(ctx: typer.Context, names: PluginNames = None, json: Json = False) -> 
     from nexus_core.cli.plugin_check import check_installed  # noqa: PLC0415 - `list` need not import the checker
 
     shell: CommandShell = ctx.obj
-    checked = check_installed(shell.cwd, names or [])
+    checked = check_installed(shell.cwd, names or [], model)
     if json:
         rows = [{"name": name, "findings": findings} for name, findings in checked.items()]
         shell.console.json({"schema": 1, "plugins": rows})

@@ -41,5 +41,5 @@ def find_summarisers(
     core = [extractive_summariser(count)]
     if given is not None:
         core.append(Summariser(name=GIVEN, summarise=given))
-    registry = host.summarisers(loaded, core)
+    registry = host.summarisers(loaded, core, reserved=(GIVEN,))
     return [registry.get(name) for name in dict.fromkeys(names) if name != GIVEN or given is not None]

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 NAMES = ("openai", "responses", "anthropic", "gemini", "neutral")
 """The built-in dialects. Each is the constant DIALECT of the module of that name, imported when it is first needed."""
 
+RESERVED = ("neutral",)
+"""The form in which conversations are kept, which no plugin can replace."""
+
 UNTOLD = "openai"
 """By this one a list is read in which nothing tells: all others can be told from it."""
 
@@ -45,10 +48,12 @@ class Dialects(NamedTuple):
     """The dialects there are: the built-in ones, then those of plugins, which are asked for when none of ours will do.
 
     Attributes:
-        offered: What plugins offer, by name; called when it is needed.
+        offered: What plugins offer under names of their own; called when it is needed.
+        replacing: What third-party plugins offer under the name of a built-in one, in whose place it is used.
     """
 
     offered: Callable[[], Mapping[str, Dialect]]
+    replacing: Callable[[], Mapping[str, Dialect]] = dict
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -62,7 +67,7 @@ class Dialects(NamedTuple):
             UnknownNameError: There is none.
         """
         if name in NAMES:
-            return _built_in(name)
+            return self._built_in(name)
         try:
             return self.offered()[name]
         except (KeyError, TypeError):  # a list is no name of anything
@@ -75,7 +80,7 @@ class Dialects(NamedTuple):
         if not name or not isinstance(name, str):
             return None
         if name in RULES:
-            return RULES[name]
+            return self._built_in(name).rules if name in self.replacing() else RULES[name]
         found = self.offered().get(name)
         return None if found is None else found.rules
 
@@ -137,7 +142,7 @@ class Dialects(NamedTuple):
             except MessageError:
                 if not self.offered():
                     raise
-        others = [] if is_built_in else [_built_in(UNTOLD)]
+        others = [] if is_built_in else [self._built_in(UNTOLD)]
         return read_in_turn(given, [speaking, *others, *self.offered().values()])
 
     def request_limit(self, model: Model, api: str = "") -> int:
@@ -157,7 +162,8 @@ class Dialects(NamedTuple):
         """The fields by which providers are told what to keep in their caches."""
         from nexus_core.dialects.rules import RULES  # noqa: PLC0415 - as above
 
-        every = (*RULES.values(), *(each.rules for each in self.offered().values()))
+        others = (*self.offered().values(), *self.replacing().values())
+        every = (*RULES.values(), *(each.rules for each in others))
         return frozenset(rules.cache_mark for rules in every if rules.cache_mark)
 
     def _name_of(self, item: object, unsure: list[Mapping[str, object]]) -> str:
@@ -171,10 +177,14 @@ class Dialects(NamedTuple):
             if content is None or isinstance(content, str) or _are_texts(content):
                 return ""  # most of most lists: not worth asking every dialect
         block = plain_mapping(item)
-        found = next((name for name in NAMES if _built_in(name).recognises(block)), "")
+        found = next((name for name in NAMES if self._built_in(name).recognises(block)), "")
         if not found:
             unsure.append(item)
         return found
+
+    def _built_in(self, name: str) -> Dialect:
+        """Return the dialect that is used under the name of a built-in one."""
+        return self.replacing().get(name) or _built_in(name)
 
     def _stranger(self, item: object) -> str:
         """Whose an object is that is of no SDK we know."""
@@ -196,11 +206,11 @@ def dialects_of(host: Callable[[], Host]) -> Dialects:
     """The built-in dialects, and those of a host's plugins, which is asked for when it is needed."""
 
     @cache
-    def offered() -> Mapping[str, Dialect]:
+    def find_all() -> Mapping[str, Dialect]:
         from nexus_core.dialects.offered import OfferedDialect  # noqa: PLC0415 - most speak what is built in
 
         found = host()
-        registry = found.dialects(NAMES)
+        registry = found.dialects(NAMES, RESERVED)
         return {
             name: OfferedDialect(
                 registry.get(name), registry.owner(name), partial(found.note, registry.owner(name), "nexus_dialects")
@@ -208,7 +218,17 @@ def dialects_of(host: Callable[[], Host]) -> Dialects:
             for name in registry
         }
 
-    return Dialects(offered)
+    @cache
+    def offered() -> Mapping[str, Dialect]:
+        return {name: each for name, each in find_all().items() if name not in NAMES}
+
+    @cache
+    def replacing() -> Mapping[str, Dialect]:
+        if not host().has_third_party("nexus_dialects"):
+            return {}  # what ships with Nexus need not be imported for it
+        return {name: each for name, each in find_all().items() if name in NAMES}
+
+    return Dialects(offered, replacing)
 
 
 def default_dialects(host: Host | None = None) -> Dialects:

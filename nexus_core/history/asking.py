@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.errors import NexusError, PluginError
+from nexus_core.host.candidates import OWN_DISTRIBUTION
 from nexus_core.host.implementation import describe
 
 if TYPE_CHECKING:
@@ -56,5 +57,7 @@ def _is_plain(part: object) -> bool:
 
 def _broken(truncation: Truncation, what: str) -> PluginError:
     return PluginError(
-        f"its truncation {truncation.name!r} {what}", plugin=truncation.choose.__module__, hook="nexus_truncations"
+        f"its truncation {truncation.name!r} {what}",
+        plugin=truncation.plugin or OWN_DISTRIBUTION,
+        hook="nexus_truncations",
     )

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def nexus_models() -> Iterable[Model]:
     """Describe models: context window, tokeniser, shortest prefix that is cached.
 
-    Collects. Asked once per Nexus. What an installed plugin says about a model replaces what a bundled one says; the
-    user's `provider.context_window` overrides both.
+    Collects. Asked once per Nexus. What an installed plugin says about a model replaces what a bundled one says; of two
+    installed plugins, that whose name sorts first wins. The user's `provider.context_window` overrides all of them.
 
     Returns:
         Models by name. A date at the end of a name is ignored, and a name that ends in `*` matches all names that begin
@@ -48,10 +48,19 @@ def nexus_token_counter(model: str, encoding: str) -> ModelCounter | None:
         encoding: The name of its tokeniser, as given by `nexus_models`, or "" if it is not known.
 
     Returns:
-        A counter, or None for a model that this plugin does not know.
+        A counter, or None for a model that this plugin does not know. `TextCounter` has every method but `count`; a
+        class of your own needs `name`, `exact`, `count`, `count_many` and `count_messages`.
 
     Example:
         from nexus_core import hookimpl
+        from nexus_core.plugin import TextCounter
+
+        class AcmeCounter(TextCounter):
+            name = "acme:v1"
+            exact = True
+
+            def count(self, text):
+                return len(text.encode()) // 3 + 1
 
         @hookimpl
         def nexus_token_counter(model):
@@ -63,7 +72,8 @@ def nexus_token_counter(model: str, encoding: str) -> ModelCounter | None:
 def nexus_truncations() -> Iterable[Truncation]:
     """Offer ways to choose what stays when a conversation does not fit.
 
-    Collects. Asked once per Nexus. If two have the same name, the bundled one wins.
+    Collects. Asked once per Nexus. Yours replaces a bundled one of the same name. Of two installed plugins with the
+    same name, that of the plugin whose name sorts first wins.
 
     Returns:
         Truncations by name. Each is given the sizes of the groups (a message with tool calls and its results are one
@@ -112,8 +122,9 @@ def nexus_compaction_plan(
 def nexus_summarisers(loaded: Loaded) -> Iterable[Summariser]:
     """Offer ways to summarise a conversation.
 
-    Collects. Asked before each compaction. `compaction.summarisers` says who is asked, in which order. If two
-    have the same name, the bundled one wins. `given` and `extractive` are built in.
+    Collects. Asked before each compaction. `compaction.summarisers` says who is asked, in which order. Yours replaces a
+    bundled one of the same name, also `extractive`, which is built in; `given` is the caller's own and cannot be
+    replaced. Of two installed plugins with the same name, that of the plugin whose name sorts first wins.
 
     Args:
         loaded: The layers that were found and their settings.

@@ -95,7 +95,8 @@ def nexus_tools(request: Request, loaded: Loaded) -> Iterable[Tool]:
 def nexus_renderers() -> Iterable[Renderer]:
     """Offer ways to render sections and messages as text.
 
-    Collects. Asked once per Nexus. If two have the same name, the bundled one wins. `labelled` is built in.
+    Collects. Asked once per Nexus. Yours replaces a bundled one of the same name, also `labelled`, which is built in.
+    Of two installed plugins with the same name, that of the plugin whose name sorts first wins.
 
     Returns:
         Renderers by name.
@@ -114,9 +115,9 @@ def nexus_renderers() -> Iterable[Renderer]:
 def nexus_dialects() -> Iterable[Dialect]:
     """Offer the shape of another API: its messages, tools, requests and replies.
 
-    Collects. Asked once per Nexus, when somebody names a dialect that is not built in, or gives a message that none of
-    those knows. `openai`, `responses`, `anthropic`, `gemini` and `neutral` are built in. If two have the same name, the
-    bundled one wins.
+    Collects. Asked once per Nexus, when a dialect is first needed. `openai`, `responses`, `anthropic`, `gemini` and
+    `neutral` are built in. Yours replaces a bundled or built-in one of the same name, except `neutral`, in which
+    conversations are kept. Of two installed plugins with the same name, that of the plugin whose name sorts first wins.
 
     Returns:
         Dialects by name: objects of any class that have what `Dialect` has, or `ApiDialect`, which is made of
@@ -135,7 +136,8 @@ def nexus_dialects() -> Iterable[Dialect]:
 def nexus_roles() -> Iterable[AgentRole]:
     """Define roles that an agent can have.
 
-    Collects. Asked once per Nexus. If two have the same name, the bundled one wins. `unified` is built in.
+    Collects. Asked once per Nexus. Yours replaces a bundled one of the same name, also `unified`, which is built in.
+    Of two installed plugins with the same name, that of the plugin whose name sorts first wins.
 
     Returns:
         Roles by name, each with the scopes of the tools it may use. To give a role instructions, answer

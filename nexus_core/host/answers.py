@@ -15,6 +15,10 @@ MAX_ITEMS = 10_000
 """How much one plugin may answer to one hook; an endless answer must end."""
 
 
+_HINTS = {"ModelCounter": "; derive it from nexus_core.plugin.TextCounter, which has all but name, exact and count"}
+"""By expected type, where a plugin can get what its answer lacks."""
+
+
 class Answer(NamedTuple, Generic[T]):
     """What one plugin answered to a hook that collects."""
 
@@ -58,10 +62,12 @@ def one(target: str) -> Callable[[object], tuple[object, ...] | None]:
     """A check for hooks where the first answer wins: such a value, or None for "ask somebody else"."""
 
     def check(answer: object) -> tuple[object, ...] | None:
-        if answer is not None and not isinstance(answer, _import(target)):
-            expected = target.partition(":")[2]
-            raise WrongAnswerError(f"returned {type(answer).__name__}, expected a {expected} or None")
-        return None if answer is None else (answer,)
+        if answer is None:
+            return None
+        expected = _import(target)
+        if isinstance(answer, type) or not isinstance(answer, expected):
+            raise WrongAnswerError(_describe_mismatch(answer, expected))
+        return (answer,)
 
     return check
 
@@ -116,6 +122,24 @@ def _copier(kind: type) -> Callable[[Any], object]:
         return replace
     values = attrgetter(*(field.name for field in known))
     return lambda item: kind(*values(item))
+
+
+def _describe_mismatch(answer: object, expected: type) -> str:
+    """Return what an answer lacks to be of an expected type: the methods of a protocol are named."""
+    name = type(answer).__name__
+    if isinstance(answer, type):
+        return f"returned the class {answer.__name__} in place of an object; make one: {answer.__name__}()"
+    members = [
+        each
+        for base in reversed(expected.__mro__)
+        for each in (*vars(base), *vars(base).get("__annotations__", ()))
+        if getattr(base, "_is_protocol", False) and not each.startswith("_")
+    ]
+    lacking = [each for each in dict.fromkeys(members) if not hasattr(answer, each)]
+    if not members or len(lacking) == len(set(members)):
+        return f"returned {name}, expected a {expected.__name__} or None"
+    hint = _HINTS.get(expected.__name__, "")
+    return f"returned {name}, which is not a {expected.__name__}: it has no {', '.join(lacking)}{hint}"
 
 
 def _import(target: str) -> type:

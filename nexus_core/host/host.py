@@ -15,7 +15,7 @@ from nexus_core.host.blame import Blame
 from nexus_core.host.candidates import OWN_DISTRIBUTION
 from nexus_core.host.contract import hooks
 from nexus_core.host.loading import Loader
-from nexus_core.host.registry import Registry
+from nexus_core.host.registry import Registry, Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -73,10 +73,12 @@ class Host:
             self._manager.add_hookspecs(stage)
         self._in_order: dict[str, list[Callable[..., Answer[Any] | None]]] = {}
         self._answers: dict[str, list[Answer[Any]]] = {}
+        self._replacements: dict[Replacement, None] = {}
         self._blame = Blame(strict=policy.strict, report=report)
         self.plugins: tuple[PluginInfo, ...] = Loader(self._manager, blame=self._blame, trace=trace).load(
             candidates, disabled=policy.disabled
         )
+        self._bundled = frozenset(plugin.name for plugin in self.plugins if plugin.bundled)
         self._warn_about_typing_errors(policy.disabled)
 
     @property
@@ -91,7 +93,15 @@ class Host:
     def commands(self, core: Iterable[Command] = ()) -> Registry[Command]:
         """Ask `nexus_commands`; the names of `core` commands are taken already."""
         registry: Registry[Command] = Registry("command")
-        self._fill(registry, "nexus_commands", core)
+        for command in core:
+            registry.add(command.name, command, OWN_DISTRIBUTION)
+        # Installing a package must not change what a command of ours does, so bundled plugins come first here.
+        for answer in sorted(self._ask_once("nexus_commands"), key=lambda answer: not self._is_bundled(answer)):
+            for command in answer.items:
+                if owner := registry.add(command.name, command, answer.plugin):
+                    taken_by = "Nexus itself" if owner == OWN_DISTRIBUTION else f"plugin {owner!r}"
+                    message = f"the command {command.name!r} is taken by {taken_by}; it is left out"
+                    self._blame.note(answer.plugin, message, hook="nexus_commands")
         return registry
 
     def init_files(self, scope: InitScope) -> dict[str, str]:
@@ -164,34 +174,44 @@ class Host:
     def renderers(self, core: Iterable[Renderer] = ()) -> Registry[Renderer]:
         """Ask `nexus_renderers`."""
         registry: Registry[Renderer] = Registry("renderer")
-        self._fill(registry, "nexus_renderers", core)
+        self._collect(registry, "nexus_renderers", core)
         return registry
 
-    def dialects(self, taken: Collection[str] = ()) -> Registry[Dialect]:
-        """Ask `nexus_dialects`; the `taken` names are those of Nexus itself."""
+    def dialects(self, built_in: Collection[str] = (), reserved: Collection[str] = ()) -> Registry[Dialect]:
+        """Ask `nexus_dialects`.
+
+        Args:
+            built_in: The names of Nexus's own dialects, which a plugin can replace.
+            reserved: The names that no plugin can offer.
+        """
         registry: Registry[Dialect] = Registry("dialect")
-        self._fill(registry, "nexus_dialects", taken=taken)
+        self._collect(registry, "nexus_dialects", reserved=reserved)
+        for name in built_in:
+            if name in registry:
+                self._replacements[Replacement(registry.owner(name), registry.kind, name, OWN_DISTRIBUTION)] = None
         return registry
 
     def roles(self, core: Iterable[AgentRole] = ()) -> Registry[AgentRole]:
         """Ask `nexus_roles`."""
         registry: Registry[AgentRole] = Registry("role")
-        self._fill(registry, "nexus_roles", core)
+        self._collect(registry, "nexus_roles", core)
         return registry
 
     def models(self) -> dict[str, Model]:
-        """Ask `nexus_models`: models by name; what installed plugins say replaces what bundled ones say."""
-        return {model.name: model for answer in self._bundled_first("nexus_models") for model in answer.items}
+        """Ask `nexus_models`: models by name; those of installed plugins replace bundled ones."""
+        registry: Registry[Model] = Registry("model")
+        self._collect(registry, "nexus_models")
+        return {name: registry.get(name) for name in registry}
 
-    def token_counter(self, model: str, encoding: str) -> ModelCounter | None:
-        """Ask `nexus_token_counter`."""
+    def token_counter(self, model: str, encoding: str) -> tuple[ModelCounter, str] | None:
+        """Ask `nexus_token_counter`: a counter with the plugin it comes from."""
         answer: Answer[ModelCounter] | None = self._manager.hook.nexus_token_counter(model=model, encoding=encoding)
-        return answer.items[0] if answer else None
+        return (answer.items[0], answer.plugin) if answer else None
 
     def truncations(self) -> Registry[Truncation]:
         """Ask `nexus_truncations`."""
         registry: Registry[Truncation] = Registry("truncation")
-        self._fill(registry, "nexus_truncations")
+        self._collect(registry, "nexus_truncations")
         return registry
 
     def compaction_plan(
@@ -203,10 +223,12 @@ class Host:
         )
         return (answer.items[0], answer.plugin) if answer else None
 
-    def summarisers(self, loaded: Loaded, core: Iterable[Summariser] = ()) -> Registry[Summariser]:
-        """Ask `nexus_summarisers`; the names of `core` are taken already."""
+    def summarisers(
+        self, loaded: Loaded, core: Iterable[Summariser] = (), reserved: Collection[str] = ()
+    ) -> Registry[Summariser]:
+        """Ask `nexus_summarisers`; no plugin can offer the `reserved` names."""
         registry: Registry[Summariser] = Registry("summariser")
-        self._fill(registry, "nexus_summarisers", core, loaded=loaded)
+        self._collect(registry, "nexus_summarisers", core, reserved, loaded=loaded)
         return registry
 
     def ledger(self, url: str) -> Ledger | None:
@@ -270,38 +292,63 @@ class Host:
                     _stamp(section, "kind", "workspace" if zone == "static" else "event")
         return tuple(section for answer in answers for section in answer.items)
 
-    def _fill(
+    def _collect(
         self,
         registry: Registry[Any],
         hook: str,
         core: Iterable[Any] = (),
-        taken: Collection[str] = (),
+        reserved: Collection[str] = (),
         **arguments: object,
     ) -> None:
-        """Add what a hook offers, each under its name; Nexus itself and the bundled plugins keep theirs.
+        """Add what a hook offers under its names: third-party plugins first, then bundled ones, then Nexus itself.
+
+        Of two third-party plugins with one name, that whose own name sorts first wins, and the other is reported.
 
         Args:
-            registry: Where to.
-            hook: Whom to ask.
-            core: What Nexus itself has.
-            taken: The names of what it has besides, and nobody needs yet.
-            arguments: What the hook is told.
+            registry: Where to add it.
+            hook: The hook to ask.
+            core: What Nexus itself offers.
+            reserved: Names that no plugin can offer.
+            arguments: The arguments of the hook.
         """
-        # Installing a package must not change what a name of ours means.
-        for item in core:
-            registry.add(item.name, item, OWN_DISTRIBUTION)
-        for answer in self._bundled_first(hook, **arguments):
-            for item in answer.items:
-                own = item.name in taken
-                if owner := OWN_DISTRIBUTION if own else registry.add(item.name, item, answer.plugin):
-                    taken_by = "Nexus itself" if owner == OWN_DISTRIBUTION else f"plugin {owner!r}"
-                    message = f"the {registry.kind} {item.name!r} is taken by {taken_by}; it is left out"
-                    self._blame.note(answer.plugin, message, hook=hook)
-
-    def _bundled_first(self, hook: str, **arguments: object) -> list[Answer[Any]]:
-        bundled = {plugin.name for plugin in self.plugins if plugin.bundled}
         answers = self._ask(hook, **arguments) if arguments else self._ask_once(hook)
-        return sorted(answers, key=lambda answer: answer.plugin not in bundled)
+        for answer in sorted(answers, key=self._is_bundled):
+            for item in answer.items:
+                if hasattr(item, "plugin"):
+                    _stamp(item, "plugin", answer.plugin)
+                if item.name in reserved:
+                    message = f"the {registry.kind} {item.name!r} is taken by Nexus itself; it is left out"
+                    self._blame.note(answer.plugin, message, hook=hook)
+                elif owner := registry.add(item.name, item, answer.plugin):
+                    if self._is_bundled(answer) and owner not in self._bundled:
+                        self._note_replacement(registry, item, answer.plugin)
+                    else:
+                        message = f"the {registry.kind} {item.name!r} is taken by plugin {owner!r}; it is left out"
+                        self._blame.note(answer.plugin, message, hook=hook)
+        for item in core:
+            if registry.add(item.name, item, OWN_DISTRIBUTION):
+                self._note_replacement(registry, item, OWN_DISTRIBUTION)
+
+    def _note_replacement(self, registry: Registry[Any], item: Any, owner: str) -> None:  # noqa: ANN401 - of any registry
+        """Remember that a bundled item is not used, because a third-party plugin offers one of its name."""
+        registry.replace(item.name, item)
+        self._replacements[Replacement(registry.owner(item.name), registry.kind, item.name, owner)] = None
+
+    def _is_bundled(self, answer: Answer[Any]) -> bool:
+        return answer.plugin in self._bundled
+
+    @property
+    def replacements(self) -> tuple[Replacement, ...]:
+        """What third-party plugins replace by offering it under the same name, as far as it was asked for."""
+        return tuple(sorted(self._replacements))
+
+    def is_replaced(self, kind: str, name: str) -> bool:
+        """True if a third-party plugin's thing of that kind is known to be used in place of a bundled one."""
+        return any((each.kind, each.name) == (kind, name) for each in self._replacements)
+
+    def has_third_party(self, hook: str) -> bool:
+        """True if a plugin that does not ship with Nexus implements a hook."""
+        return any(not each.bundled and each.status == "active" and hook in each.hooks for each in self.plugins)
 
     def _ask_once(self, hook: str) -> list[Answer[Any]]:
         """The answers to a hook that asks what a plugin is like, which does not change while it is loaded."""

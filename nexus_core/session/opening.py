@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.errors import UsageError
-from nexus_core.rendering.core import UNIFIED
+from nexus_core.rendering.core import find_role
 from nexus_core.session.announcing import announce_call
 from nexus_core.session.arguments import read_label
 from nexus_core.session.asking.requesting import event_of, options_of
@@ -75,8 +75,8 @@ def open_pipeline(place: Place, label: str, **said: Unpack[Saying]) -> Pipeline:
     from nexus_core.session.thread.thread import Thread  # noqa: PLC0415 - as above
 
     told = options(place.dialects, **said)
-    if told.role not in (None, "", UNIFIED.name):
-        place.host.roles([UNIFIED]).get(told.role)
+    if told.role:
+        find_role(place.host, told.role)
     return Pipeline(Thread(place, read_label(label), told))
 
 

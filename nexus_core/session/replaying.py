@@ -9,7 +9,7 @@ from nexus_core.assembly.cutting import apply_cut
 from nexus_core.assembly.placements import read_mentions
 from nexus_core.assembly.tools import CALLER, Offered
 from nexus_core.errors import LedgerError, TurnError, UsageError
-from nexus_core.rendering.core import LABELLED
+from nexus_core.rendering.core import LABELLED, find_former_renderer
 from nexus_core.session.asking.making import Ingredients, make_call
 from nexus_core.session.asking.occasion import with_event
 from nexus_core.session.asking.window import Window
@@ -116,7 +116,11 @@ def replay(place: Place, tail: Tail, tip: Step, settings: Settings, label: str) 
     made_of = Ingredients(
         request=_request(place, state, epoch, model, str(turn.sealed("session") or label)),
         epoch=epoch,
-        renderer=place.host.renderers([LABELLED]).get(str(epoch.basis.get("renderer") or LABELLED.name)),
+        renderer=find_former_renderer(
+            place.host,
+            str(epoch.basis.get("renderer") or LABELLED.name),
+            str(epoch.basis.get("renderer_plugin") or ""),
+        ),
         sent=sent,
         turn=tip.turn,
         parent_turn=None if before is None else tail.step(before).turn,

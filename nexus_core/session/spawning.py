@@ -10,7 +10,7 @@ from nexus_core.errors import ExistsError, TurnError, UsageError
 from nexus_core.files.places import existing_directory
 from nexus_core.history.ledger.ids import new_id
 from nexus_core.history.ledger.texts import LONGEST_LABEL
-from nexus_core.rendering.core import UNIFIED
+from nexus_core.rendering.core import find_role
 from nexus_core.session.arguments import read_label, read_path, read_text
 from nexus_core.session.options import ALL, options, read_skills
 from nexus_core.session.recording.new_steps import GIVEN_UP, result_step
@@ -84,7 +84,7 @@ def hire(place: Place, label: str, state: State, orders: Orders, made: dict[str,
         TurnError: Nobody waits for the result of that call.
         ExistsError: Another session has that name.
     """
-    place.host.roles([UNIFIED]).get(WORKER)
+    find_role(place.host, WORKER)
     task = read_text(orders.task, "a task", hint=_EXAMPLE)
     if not task.strip():
         raise UsageError("a worker needs a task", hint=_EXAMPLE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import tempfile
 from importlib import import_module
 from pathlib import Path
@@ -11,10 +12,11 @@ from nexus_core.errors import NexusError, PluginError
 from nexus_core.files.places import defaults_directory
 from nexus_core.history.asking import ask_truncation
 from nexus_core.history.sums import RunningSums
+from nexus_core.host.bundled import BUNDLED
 from nexus_core.host.candidates import given_candidates
 from nexus_core.host.host import Host
 from nexus_core.host.implementation import describe
-from nexus_core.host.inspection import faults, idle
+from nexus_core.host.inspection import faults, idle, implementations
 from nexus_core.host.policy import PluginPolicy
 from nexus_core.testing.dialects import try_dialects
 from nexus_core.testing.samples import sample_context, sample_record, sample_thread
@@ -26,7 +28,7 @@ from nexus_core.values.message import Message
 from nexus_core.values.request import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from nexus_core.host.registry import Registry
     from nexus_core.testing.dialects import Tried
@@ -42,28 +44,33 @@ _SAMPLE = {
 }
 
 
-def check_plugin(plugin: object) -> list[str]:
+def check_plugin(plugin: object, *, model: str = "") -> list[str]:
     """Everything that is wrong with a plugin, each finding a sentence; an empty list means none.
 
     The plugin's hooks are called on a small tree in a temporary directory, each of them twice, because the same
-    question must get the same answer.
+    question must get the same answer. A token counter is tried with the first name that it accepts: of `model`, the
+    plugin's own `nexus_models`, the texts in the code of its hook, and the models that Nexus knows.
+
+    Args:
+        plugin: The module or object with the hooks.
+        model: A model that the plugin counts tokens for; "" to look for one.
     """
     findings = list(faults(plugin)) or idle(plugin)
     if not findings:
         with tempfile.TemporaryDirectory() as scratch:
             # Resolved, because some systems reach their temporary directory through a link.
-            findings = list(_check_answers(plugin, Path(scratch).resolve()))
+            findings = list(_check_answers(plugin, Path(scratch).resolve(), model))
     return findings
 
 
-def _check_answers(plugin: object, root: Path) -> Iterator[str]:
+def _check_answers(plugin: object, root: Path, model: str) -> Iterator[str]:
     problems: list[Problem] = []
     request = _sample_request(write_files(root, _SAMPLE))
     host = Host(given_candidates([plugin]), PluginPolicy(), report=problems.append)
     try:
-        first, second = ask_every_hook(host, request), ask_every_hook(host, request)
+        first, second = (ask_every_hook(host, request, list_model_names(plugin, model)) for _ in range(2))
     except PluginError as error:
-        yield f"{error.hook}: {error.what}"
+        yield f"{error.hook}: {error.message}"
         return
     except NexusError as error:
         yield f"refused the sample tree: {error.what}"
@@ -73,6 +80,9 @@ def _check_answers(plugin: object, root: Path) -> Iterator[str]:
     for hook, answer in first.items():
         if answer != second[hook]:
             yield f"{hook}: the same question got two different answers"
+    if "nexus_token_counter" in implementations(plugin) and first["nexus_token_counter"] is None and not problems:
+        refused = f"it answered None for {model!r}" if model else "it answered None for every model that was tried"
+        yield f"nexus_token_counter: {refused}; name one that it counts for with --model or check_plugin(…, model=…)"
     commands: list[Command] = first["nexus_commands"]  # type: ignore[assignment]
     for command in commands:
         yield from _check_target(command)
@@ -81,8 +91,49 @@ def _check_answers(plugin: object, root: Path) -> Iterator[str]:
         yield from (f"nexus_dialects: {fault}" for fault in each.faults)
 
 
-def ask_every_hook(host: Host, request: Request) -> dict[str, object]:
-    """The answers of a host's plugins to every hook of the contract, on one request."""
+def list_model_names(plugin: object, model: str = "") -> list[str]:
+    """Return names of models to try a plugin's token counter with, those that it should accept first.
+
+    Args:
+        plugin: The plugin.
+        model: The only name to try, if the caller knows one.
+    """
+    if model:
+        return [model]
+    hooks = implementations(plugin)
+    if "nexus_token_counter" not in hooks:
+        return []
+    return [*_names_in_code(hooks["nexus_token_counter"]), "", *_bundled_models()]
+
+
+def _names_in_code(function: Callable[..., object]) -> list[str]:
+    """Return the texts that a function compares with: its constants, and those of its module that it names."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        return []
+    variables = getattr(inspect.unwrap(function), "__globals__", {})
+    values = [*code.co_consts[1 if code.co_consts[:1] == (function.__doc__,) else 0 :]]
+    values += [variables[name] for name in code.co_names if name in variables]
+    found: list[str] = []
+    for value in values:
+        several = value if isinstance(value, tuple | list | set | frozenset | dict) else [value]
+        found += sorted(each for each in several if isinstance(each, str))
+    return list(dict.fromkeys(found))
+
+
+def _bundled_models() -> list[str]:
+    host = Host(BUNDLED, PluginPolicy(disabled=frozenset(each.name for each in BUNDLED if each.name != "models")))
+    return [name.rstrip("*-") for name in host.models()]
+
+
+def ask_every_hook(host: Host, request: Request, models: Sequence[str] = ()) -> dict[str, object]:
+    """The answers of a host's plugins to every hook of the contract, on one request.
+
+    Args:
+        host: The plugins.
+        request: The request.
+        models: Names to ask for a token counter with, until one is accepted; those of `nexus_models` come first.
+    """
     layers, skipped = host.layers(request)
     # Layers of the sample itself, for plugins that read layers but find none.
     sample = [
@@ -110,7 +161,7 @@ def ask_every_hook(host: Host, request: Request) -> dict[str, object]:
         "nexus_dialects": try_dialects(host),
         "nexus_roles": [roles.get(name) for name in roles],
         "nexus_models": host.models(),
-        "nexus_token_counter": [_describe_counter(host, model) for model in ("", "gpt-4o")],
+        "nexus_token_counter": _describe_counter(host, models),
         "nexus_truncations": _choose_by_each(host.truncations()),
         "nexus_compaction_plan": host.compaction_plan(*sample_thread()),
         "nexus_summarisers": list(host.summarisers(loaded)),
@@ -121,12 +172,18 @@ def ask_every_hook(host: Host, request: Request) -> dict[str, object]:
     }
 
 
-def _describe_counter(host: Host, model: str) -> tuple[str, bool, int, int] | None:
-    answer = host.token_counter(model, "")
-    if answer is None:
-        return None
-    counter = RememberingCounter(answer)
-    return counter.name, counter.exact, counter.count("Why?"), counter.count_messages([Message("user", "Why not?")])
+def _describe_counter(host: Host, names: Sequence[str]) -> tuple[str, str, bool, int, int] | None:
+    """Return the first name that is accepted, and what its counter says; None if none is accepted."""
+    own = [] if len(names) == 1 else [(each.name.rstrip("*-"), each.encoding) for each in host.models().values()]
+    for name, encoding in [*own, *((name, "") for name in names)]:
+        found = host.token_counter(name, encoding)
+        if found is not None:
+            counter = RememberingCounter(found[0], plugin=found[1])
+            message = Message("user", "Why not?")
+            return name, counter.name, counter.exact, counter.count("Why?"), counter.count_messages([message])
+        if any(problem.hook == "nexus_token_counter" for problem in host.problems):
+            break  # it accepted the name, and answered wrongly
+    return None
 
 
 def _choose_by_each(truncations: Registry[Truncation]) -> list[tuple[str, list[slice]]]:
@@ -145,8 +202,8 @@ def _describe_ledger(host: Host, url: str) -> tuple[str, bool] | None:
     except NexusError:
         raise
     except Exception as error:
-        module = type(ledger).__module__
-        raise PluginError(f"its ledger {describe(error)}", plugin=module, hook="nexus_ledger") from error
+        plugin = host.plugins[-1].name
+        raise PluginError(f"its ledger {describe(error)}", plugin=plugin, hook="nexus_ledger") from error
     return answer
 
 

@@ -50,7 +50,8 @@ class Tried(NamedTuple):
 
 def try_dialects(host: Host) -> list[Tried]:
     """What became of each dialect that is offered."""
-    return [_tried(each) for each in default_dialects(host).offered().values()]
+    dialects = default_dialects(host)
+    return [_tried(each) for each in (*dialects.replacing().values(), *dialects.offered().values())]
 
 
 def _tried(speaking: Dialect) -> Tried:
@@ -65,7 +66,7 @@ def _faults_of(
     try:
         return [f"the dialect {speaking.name!r} {fault}" for fault in trial(speaking, written)]
     except PluginError as error:
-        return [error.what]
+        return [error.message]
     except MessageError as error:
         return [f"the dialect {speaking.name!r} refuses what it has written itself: {error.what}, at {error.path}"]
 

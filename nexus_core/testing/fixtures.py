@@ -22,8 +22,8 @@ class MakeNexus(Protocol):
 
     def __call__(
         self,
-        *,
         files: Mapping[str, str] = ...,
+        *,
         cwd: str = ...,
         plugins: Iterable[object] = ...,
         disable: Iterable[str] = ...,
@@ -60,7 +60,7 @@ def nexus_problems() -> list[Problem]:
 def make_nexus(tmp_path: Path, nexus_home: Path, nexus_problems: list[Problem]) -> Iterator[MakeNexus]:  # noqa: ARG001 - the home must be in place
     """Make a Nexus in `tmp_path/work`; it is closed when the test ends.
 
-    Args of the fixture's function, all optional and by keyword:
+    Args of the fixture's function, all optional, and all but the first by keyword:
         files: What to write first, relative path to content.
         cwd: The working directory below `tmp_path/work`.
         plugins, disable, defaults: As for `Nexus`; defaults are off.
@@ -68,8 +68,8 @@ def make_nexus(tmp_path: Path, nexus_home: Path, nexus_problems: list[Problem]) 
     with ExitStack() as opened:
 
         def make(
-            *,
             files: Mapping[str, str] | None = None,
+            *,
             cwd: str = ".",
             plugins: Iterable[object] = (),
             disable: Iterable[str] = (),

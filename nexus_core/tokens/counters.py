@@ -6,6 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
+from nexus_core.host.candidates import OWN_DISTRIBUTION
 from nexus_core.host.default import default_host
 from nexus_core.tokens.estimator import SimpleTokenCounter
 from nexus_core.tokens.memory import RememberingCounter
@@ -85,7 +86,7 @@ class _Answers:
     def __init__(self) -> None:
         self._models: Mapping[str, Model] | None = None
         self._found: dict[str, _Known] = {}
-        self._counters: dict[_Question, ModelCounter] = {}
+        self._counters: dict[_Question, tuple[ModelCounter, str]] = {}
         self._remembering: dict[_Question, RememberingCounter] = {}
 
     def models(self, host: Host) -> Mapping[str, Model]:
@@ -113,12 +114,13 @@ class _Answers:
 
     def counter(self, host: Host, model: str, settings: Settings | None) -> ModelCounter:
         question = self._question(host, model, settings)
-        return self.remembering(host, model, settings) if question.guessed else self._ask(host, question)
+        return self.remembering(host, model, settings) if question.guessed else self._ask(host, question)[0]
 
     def remembering(self, host: Host, model: str, settings: Settings | None) -> RememberingCounter:
         question = self._question(host, model, settings)
         if question not in self._remembering:
-            self._remembering[question] = _remembering(self._ask(host, question), guessed=question.guessed)
+            counter, plugin = self._ask(host, question)
+            self._remembering[question] = _remembering(counter, plugin, guessed=question.guessed)
         return self._remembering[question]
 
     def _question(self, host: Host, model: str, settings: Settings | None) -> _Question:
@@ -127,9 +129,11 @@ class _Answers:
         known = self.look_up(host, model, settings)
         return _Question(model, known.model.encoding, known.guessed)
 
-    def _ask(self, host: Host, question: _Question) -> ModelCounter:
+    def _ask(self, host: Host, question: _Question) -> tuple[ModelCounter, str]:
+        """Return the counter for a question, with the plugin that offers it."""
         if question not in self._counters:
-            self._counters[question] = host.token_counter(question.model, question.encoding) or _estimating()
+            found = host.token_counter(question.model, question.encoding)
+            self._counters[question] = found or (_estimating(), OWN_DISTRIBUTION)
         return self._counters[question]
 
 
@@ -147,12 +151,12 @@ def _estimating() -> SimpleTokenCounter:
     return SimpleTokenCounter()
 
 
-def _remembering(counter: ModelCounter, *, guessed: bool) -> RememberingCounter:
+def _remembering(counter: ModelCounter, plugin: str, *, guessed: bool) -> RememberingCounter:
     if isinstance(counter, SimpleTokenCounter):
         return RememberingCounter(counter)  # an estimate is made sooner than it is looked up
     from nexus_core.tokens.cache import shared_cache  # noqa: PLC0415 - not for those who count by themselves
 
-    return RememberingCounter(counter, shared_cache(), guessed=guessed)
+    return RememberingCounter(counter, shared_cache(), guessed=guessed, plugin=plugin)
 
 
 @cache

@@ -6,6 +6,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from nexus_core.errors import NexusError, PluginError
+from nexus_core.host.candidates import OWN_DISTRIBUTION
 from nexus_core.host.implementation import describe
 from nexus_core.tokens.counter import TextCounter
 from nexus_core.values.counting import Count
@@ -33,12 +34,20 @@ class RememberingCounter(TextCounter):
         cache: What other processes have counted.
         memory: How many characters of texts to remember.
         guessed: Whether the model that is counted for may have another tokeniser; then all counts are estimates.
+        plugin: The plugin that offers the counter, for errors.
     """
 
     def __init__(
-        self, counter: ModelCounter, cache: CountCache | None = None, *, memory: int = MEMORY, guessed: bool = False
+        self,
+        counter: ModelCounter,
+        cache: CountCache | None = None,
+        *,
+        memory: int = MEMORY,
+        guessed: bool = False,
+        plugin: str = OWN_DISTRIBUTION,
     ) -> None:
         self.counter = counter
+        self._plugin = plugin
         self._guessed = guessed
         self._cache = cache
         self._known: dict[str, Count] = {}
@@ -113,8 +122,7 @@ class RememberingCounter(TextCounter):
         return tokens
 
     def _broken(self, what: str) -> PluginError:
-        module = type(self.counter).__module__
-        return PluginError(f"its counter {self.name!r} {what}", plugin=module, hook="nexus_token_counter")
+        return PluginError(f"its counter {self.name!r} {what}", plugin=self._plugin, hook="nexus_token_counter")
 
     def _remember(self, text: str, counted: Count) -> None:
         size = len(text) + _ENTRY

@@ -144,10 +144,12 @@ class Truncation:
     Attributes:
         name: What `truncation.strategy` calls it.
         choose: Given the sizes of the groups and a budget, says which groups stay. The newest always should.
+        plugin: The plugin that offers it; stamped by the host.
     """
 
     name: str
     choose: Callable[[GroupSizes, int], Choice]
+    plugin: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
         require_words(self.name, "Truncation.name")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from nexus_core.values.checks import require_type, require_words
@@ -35,6 +36,7 @@ class Renderer:
         sections: What it says in the static zone by itself, such as an identity; given to `system` among the others.
         configure: The same renderer as the settings and the files of a place want it; asked for every turn, so that it
             notices when they change. None where there is nothing to set.
+        plugin: The plugin that offers it; stamped by the host.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Renderer:
     arrange: Callable[[Arrangement], Arranged] | None = None
     sections: tuple[Section, ...] = ()
     configure: Callable[[Loaded], Renderer] | None = None
+    plugin: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
         require_words(self.name, "Renderer.name")

@@ -19,6 +19,21 @@ def nexus_static_sections():
     return [Section("git", title="Git", text="clean")]
 """
 
+COUNTER = """
+from nexus_core import hookimpl
+
+class Counter:
+    name = "acme"
+    exact = True
+
+    def count(self, text):
+        return len(text)
+
+@hookimpl
+def nexus_token_counter(model):
+    return Counter() if len(model) == 77 else None
+"""
+
 
 @pytest.mark.acceptance("A-03")
 def test_the_list_has_a_row_for_every_plugin(cli: Cli, install_plugin: InstallPlugin) -> None:
@@ -48,6 +63,7 @@ def test_the_list_as_json(cli: Cli, install_plugin: InstallPlugin) -> None:
             "status": "failed",
             "hooks": [],
             "error": "it raised ImportError: boom while it was loaded",
+            "replaces": [],
         },
         {
             "name": "git",
@@ -57,6 +73,7 @@ def test_the_list_as_json(cli: Cli, install_plugin: InstallPlugin) -> None:
             "status": "active",
             "hooks": ["nexus_static_sections"],
             "error": None,
+            "replaces": [],
         },
     ]
 
@@ -155,6 +172,15 @@ def test_findings_are_listed_and_counted_as_failure(cli: Cli, install_plugin: In
 
     assert outcome.code == 1
     assert outcome.out == ("git: ok\nsloppy:\n  - nexus_layers is not marked @hookimpl, so it is never called\n")
+
+
+def test_a_counter_is_checked_with_the_model_that_is_named(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("acme", COUNTER)
+
+    outcome = cli("plugins", "check", "acme", "--model", "a" * 77)
+
+    assert outcome.code == 1
+    assert "returned Counter, which is not a ModelCounter: it has no count_messages, count_many" in outcome.out
 
 
 def test_a_plugin_that_cannot_be_imported_is_a_finding(cli: Cli, install_plugin: InstallPlugin) -> None:

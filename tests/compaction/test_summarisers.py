@@ -61,15 +61,13 @@ def test_a_plugin_summarises() -> None:
     assert summary.text.split("\n") == [f"Please look at src/part{number}.py" for number in range(3)]
 
 
-def test_a_plugin_cannot_take_the_name_of_nexus_itself() -> None:
+def test_a_plugin_cannot_take_the_name_of_the_callers_own_summariser() -> None:
     class Usurper:
         @hookimpl
         def nexus_summarisers(self, loaded: Loaded) -> list[Summariser]:  # noqa: ARG002 - it may be named
-            return [Summariser(name="extractive", summarise=lambda _: "mine")]
+            return [Summariser(name="given", summarise=lambda _: "mine")]
 
-    (found,) = chain("extractive", plugins=(Usurper(),))
-
-    assert found.asks_model is False
+    assert chain("given", plugins=(Usurper(),)) == []
 
 
 @pytest.mark.parametrize("fields", [{"name": "", "summarise": print}, {"name": "x", "summarise": "y"}])

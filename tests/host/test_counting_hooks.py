@@ -61,7 +61,7 @@ def test_a_plugin_that_answers_counts_before_the_bundled_one() -> None:
         counter = nexus.host.token_counter("acme-large", "")
 
     assert counter is not None
-    assert counter.count("hello") == 7
+    assert (counter[0].count("hello"), counter[1]) == (7, "Acme")
 
 
 def test_a_plugin_that_answers_none_leaves_it_to_the_others() -> None:
@@ -69,7 +69,7 @@ def test_a_plugin_that_answers_none_leaves_it_to_the_others() -> None:
         counter = nexus.host.token_counter("gpt-4o", "o200k_base")
 
     assert counter is not None
-    assert counter.name == "tiktoken:o200k_base"
+    assert (counter[0].name, counter[1]) == ("tiktoken:o200k_base", "tiktoken_counter")
 
 
 def test_something_that_does_not_count_is_blamed_and_the_next_is_asked() -> None:
@@ -79,15 +79,6 @@ def test_something_that_does_not_count_is_blamed_and_the_next_is_asked() -> None
 
     assert counter is not None
     assert "returned int, expected a ModelCounter or None" in problems[0].message
-
-
-def test_a_truncation_cannot_take_the_name_of_a_bundled_one() -> None:
-    problems: list[Problem] = []
-    with Nexus(layers=False, plugins=[Acme()], report=problems.append, strict=False) as nexus:
-        truncations = nexus.host.truncations()
-
-    assert sorted(truncations) == ["middle_out", "none", "oldest_first"]
-    assert "the truncation 'oldest_first' is taken by plugin 'truncation'" in problems[0].message
 
 
 def test_hooks_about_what_a_plugin_is_like_are_asked_once() -> None:

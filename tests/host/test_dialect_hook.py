@@ -117,11 +117,21 @@ def test_one_that_is_not_in_a_list_is_refused() -> None:
     assert "returned Telegraph, expected a list of Dialect" in told
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_nobody_takes_the_name_of_a_built_in_one(name: str) -> None:
-    (told,) = problems_of(Offering(like(name)))
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "neutral"])
+def test_a_dialect_replaces_a_built_in_one_of_its_name(name: str) -> None:
+    with Nexus(layers=False, plugins=[Offering(like(name))], strict=True) as nexus:
+        found = nexus.dialects.get(name)
+        names, rules = nexus.dialects.names, nexus.dialects.rules(name)
 
-    assert f"the dialect '{name}' is taken by Nexus itself; it is left out" in told
+    assert found.read({"from": "caller", "words": ["WHY"]}).content == "WHY"
+    assert rules == ApiRules(name=name)
+    assert names.count(name) == 1
+
+
+def test_no_dialect_replaces_the_form_in_which_conversations_are_kept() -> None:
+    (told,) = problems_of(Offering(like("neutral")))
+
+    assert "the dialect 'neutral' is taken by Nexus itself; it is left out" in told
 
 
 def test_of_two_with_one_name_both_plugins_are_named() -> None:
@@ -140,8 +150,8 @@ def test_of_two_with_one_name_both_plugins_are_named() -> None:
 
 def test_a_strict_run_stops_at_a_name_that_is_taken() -> None:
     with (
-        Nexus(layers=False, plugins=[Offering(like("gemini"))], strict=True) as nexus,
-        pytest.raises(PluginError, match="the dialect 'gemini' is taken by Nexus itself"),
+        Nexus(layers=False, plugins=[Offering(like("neutral"))], strict=True) as nexus,
+        pytest.raises(PluginError, match="the dialect 'neutral' is taken by Nexus itself"),
     ):
         nexus.dialects.get("no such")
 
@@ -162,18 +172,15 @@ def test_plugins_are_asked_once() -> None:
     assert asked == [1]
 
 
-def test_plugins_are_not_asked_for_what_is_built_in() -> None:
-    class Unasked:
-        @hookimpl
-        def nexus_dialects(self) -> list[Telegraph]:
-            raise AssertionError
+def test_bundled_plugins_are_not_asked_for_what_is_built_in() -> None:
+    asked: list[str] = []
 
-    with Nexus(layers=False, plugins=[Unasked()], strict=True) as nexus:
+    with Nexus(layers=False, installed=False, trace=lambda call: asked.append(call.hook)) as nexus:
         names = [nexus.dialects.get(name).name for name in NAMES]
         texts = [{"role": "user", "content": [{"type": "text", "text": "Why?"}]}]
         told = nexus.dialects.recognise([{"role": "user", "content": "Why?"}, *texts]).name
 
-    assert (tuple(names), told) == (NAMES, "openai")
+    assert (tuple(names), told, asked) == (NAMES, "openai", [])
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ def test_an_installed_plugin_is_listed_with_name_version_hooks_and_origin(hello:
         "status": "active",
         "hooks": ["nexus_commands", "nexus_static_sections"],
         "error": None,
+        "replaces": [],
     }
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ from nexus_core.plugin import (
     LayerText,
     Ledger,
     Loaded,
+    Model,
     ModelCounter,
     Reply,
     SessionRecord,
@@ -169,6 +171,100 @@ def test_a_counter_that_cannot_count_is_a_finding() -> None:
     assert check_plugin(Counters()) == [
         "nexus_token_counter: its counter 'words' raised NameError: name 'missing' is not defined"
     ]
+
+
+class WithoutMessages:
+    """A counter that lacks a method."""
+
+    name = "acme"
+    exact = True
+
+    def count(self, text: str) -> int:
+        return len(text)
+
+    def count_many(self, texts: list[str]) -> list[int]:
+        return [len(text) for text in texts]
+
+
+OWN_NAMES = ("acme-large", "acme-small")
+LACKING = "returned WithoutMessages, which is not a ModelCounter: it has no count_messages"
+
+
+def counting(accepts: Callable[[str], bool]) -> object:
+    """A plugin with an incomplete counter for some models."""
+
+    class Counting:
+        @hookimpl
+        def nexus_token_counter(self, model: str) -> object:
+            return WithoutMessages() if accepts(model) else None
+
+    return Counting()
+
+
+def test_a_counter_is_tried_with_a_name_in_the_code_of_its_hook() -> None:
+    class Counting:
+        @hookimpl
+        def nexus_token_counter(self, model: str) -> object:
+            return WithoutMessages() if model.startswith("acme-") else None
+
+    (finding,) = check_plugin(Counting())
+
+    assert LACKING in finding
+
+
+def test_a_counter_is_tried_with_a_name_of_a_constant_that_its_hook_uses() -> None:
+    class Counting:
+        @hookimpl
+        def nexus_token_counter(self, model: str) -> object:
+            return WithoutMessages() if model in OWN_NAMES else None
+
+    (finding,) = check_plugin(Counting())
+
+    assert LACKING in finding
+
+
+def test_a_counter_is_tried_with_the_models_of_its_plugin() -> None:
+    class Counting:
+        @hookimpl
+        def nexus_models(self) -> list[Model]:
+            return [Model(name="acme-large*", window=1000, encoding="acme")]
+
+        @hookimpl
+        def nexus_token_counter(self, encoding: str) -> object:
+            return WithoutMessages() if len(encoding) == 4 else None
+
+    (finding,) = check_plugin(Counting())
+
+    assert LACKING in finding
+
+
+def test_a_counter_is_tried_with_the_models_that_nexus_knows() -> None:
+    (finding,) = check_plugin(counting(lambda model: "sonnet" in model))
+
+    assert LACKING in finding
+
+
+def test_a_counter_that_accepts_no_name_is_a_finding() -> None:
+    (finding,) = check_plugin(counting(lambda model: len(model) == 77))
+
+    assert "answered None for every model that was tried; name one that it counts for with --model" in finding
+
+
+def test_a_counter_is_tried_with_the_model_that_the_caller_names() -> None:
+    (finding,) = check_plugin(counting(lambda model: len(model) == 77), model="x" * 77)
+
+    assert LACKING in finding
+
+
+def test_a_class_in_place_of_a_counter_is_a_finding() -> None:
+    class Counting:
+        @hookimpl
+        def nexus_token_counter(self) -> object:
+            return WithoutMessages
+
+    (finding,) = check_plugin(Counting())
+
+    assert "returned the class WithoutMessages in place of an object; make one: WithoutMessages()" in finding
 
 
 def test_a_truncation_that_cannot_choose_is_a_finding() -> None:

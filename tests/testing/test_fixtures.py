@@ -26,3 +26,9 @@ def test_a_nexus_starts_in_a_tree_of_the_tests_making(make_nexus: MakeNexus, tmp
 def test_the_defaults_stay_out_unless_asked_for(make_nexus: MakeNexus) -> None:
     assert "## Default Configuration" not in make_nexus().system_prompt()
     assert "## Default Configuration" in make_nexus(defaults=True).system_prompt()
+
+
+def test_files_may_be_given_without_their_name(make_nexus: MakeNexus) -> None:
+    nexus = make_nexus({".nexus3/NEXUS.md": "Be kind."})
+
+    assert "Be kind." in nexus.system_prompt()
