@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -256,7 +257,7 @@ def test_what_was_sent_is_replayed_by_the_renderer_that_wrote_it(make_nexus: Mak
                 Renderer(
                     name="labelled",
                     system=lambda _sections: "Mine.",
-                    current=lambda request, _sections, _now: Message("user", f"asked: {request.message.content}"),
+                    current=lambda request, _sections, _now: Message("user", f"asked in {request.cwd.name}"),
                     arrange=lambda given: Arranged((), given.current),
                 )
             ]
@@ -286,17 +287,13 @@ def test_an_error_names_the_plugin_whose_truncation_failed(make_nexus: MakeNexus
 
 
 def test_an_error_names_the_plugin_whose_renderer_failed(make_nexus: MakeNexus) -> None:
+    broken: Any = max  # its module is none of a plugin's
+
     class Acme:
         @hookimpl
         def nexus_renderers(self) -> list[Renderer]:
-            return [
-                Renderer(
-                    name="mine",
-                    system=max,
-                    current=max,
-                    configure=lambda _: Renderer(name="mine", system=max, current=max),
-                )
-            ]  # type: ignore[arg-type]
+            configured = Renderer(name="mine", system=broken, current=broken)
+            return [Renderer(name="mine", system=broken, current=broken, configure=lambda _: configured)]
 
     with pytest.raises(PluginError, match="plugin Acme, nexus_renderers: "):
         make_nexus(plugins=[Acme()]).session("main", renderer="mine").ask("Why?")
