@@ -11,6 +11,7 @@ from nexus_core.assembly.options import CONTENT, options_for
 from nexus_core.dialects.finding import BUILT_IN, NAMES
 from nexus_core.dialects.gemini.request import override_options
 from nexus_core.dialects.marks import LONG, SHORT, limit_marks, marks_on
+from nexus_core.dialects.tools.validity import complete_schemas
 from nexus_core.errors import BudgetError
 from nexus_core.history.mending.steps import mend
 from nexus_core.history.mending.texts import is_foul
@@ -114,7 +115,7 @@ def _written(
     """The call with the caller's own marks, as many as the API takes, and those that are planned."""
     rules = speaking.rules
     automatic = [LONG] if speaking.name == "anthropic" and arguments.get(_AUTOMATIC) is not None else []
-    tools = limit_marks(context.tools, rules, rules.cache_marks - len(automatic))
+    tools = limit_marks(complete_schemas(context.tools, rules), rules, rules.cache_marks - len(automatic))
     system = (Message("system", context.system_prompt),) if context.system_prompt else ()
     messages: tuple[Message, ...] = (*system, *context.messages)
     places: Sequence[int] = range(len(messages))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -13,9 +14,11 @@ from nexus_core.cli.given_file import STANDARD_INPUT
 from nexus_core.cli.message_file import read_messages_in
 from nexus_core.cli.options import DryRun, Json, dialect_names
 from nexus_core.cli.shell import plugins_at_work
+from nexus_core.dialects.tools.validity import INVALID_TOOL
 from nexus_core.errors import MessageError, UsageError
 from nexus_core.files.writing import write_text_atomically
-from nexus_core.history.repair import repair_in, rules_of
+from nexus_core.history.findings import UNREPAIRED
+from nexus_core.history.repair import invalid_tools_in, repair_in, rules_of, source_of
 from nexus_core.text.console import counted
 from nexus_core.text.visible import visible_line
 
@@ -30,6 +33,9 @@ if TYPE_CHECKING:
     from nexus_core.values.finding import Finding
 
 app = typer.Typer()
+
+_UNREPAIRED = UNREPAIRED | {INVALID_TOOL}
+"""Codes of findings that --fix leaves."""
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="A file of messages; - is standard input.")]
 Api = Annotated[
@@ -65,8 +71,8 @@ def check(
 ) -> None:
     """Say what an API would refuse in a list of messages; exits with 1 if there is anything.
 
-    FILE is a JSON list, the body of a request, or has one message on each line. With --fix or --in-place everything is
-    repaired, and the exit code is 0.
+    FILE is a JSON list, the body of a request, or has one message on each line. With --fix or --in-place the messages
+    are repaired, and the exit code is 0 unless something is left: no message at all, or a tool that is refused.
     """
     shell: CommandShell = ctx.obj
     dialects = shell.dialects()
@@ -80,7 +86,8 @@ def check(
         _print_json(shell, file, found, repaired, fix=fix)
     else:
         _print(shell, file, found, repaired, fix=fix)
-    if repaired.findings and not (fix or (in_place and not dry_run)):
+    is_repaired = fix or (in_place and not dry_run)
+    if any(not is_repaired or finding.code in _UNREPAIRED for finding in repaired.findings):
         raise typer.Exit(FINDINGS)
 
 
@@ -95,14 +102,21 @@ def _require_sense(file: str, api: str, dialects: Dialects, *, in_place: bool, d
 
 def _repaired(file: str, found: MessageFile, api: str, dialects: Dialects) -> Repaired:
     try:
-        return repair_in(found.messages, api or None, found.dialect or None, dialects)
+        repaired = repair_in(found.messages, api or None, found.dialect or None, dialects)
+        tools = (found.body or {}).get("tools")
+        if tools is None:
+            return repaired
+        speaking = source_of(found.messages, api or None, found.dialect or None, dialects)
+        return replace(
+            repaired, findings=(*repaired.findings, *invalid_tools_in(tools, api or None, speaking, dialects))
+        )
     except MessageError as error:
         raise MessageError(error.what, path=f"{file}: {error.path}", hint=error.command or error.hint) from None
 
 
 def _print(shell: CommandShell, file: str, found: MessageFile, repaired: Repaired, *, fix: bool) -> None:
     for finding in repaired.findings:
-        line = visible_line(f"{file}: message {finding.index}: {finding.message} [{finding.code}]")
+        line = visible_line(f"{file}: {finding}")
         if fix:
             shell.console.message(line)  # the messages are the data
         else:
@@ -132,7 +146,7 @@ def _described(finding: Finding) -> dict[str, object]:
 
 def _write(shell: CommandShell, file: str, found: MessageFile, repaired: Repaired, *, dry_run: bool) -> None:
     path = shell.cwd / file
-    if not repaired.findings:
+    if all(finding.code in _UNREPAIRED for finding in repaired.findings):
         return
     if dry_run:
         shell.console.message(f"would write {counted(len(repaired.messages), 'message')} to {visible_line(file)}")

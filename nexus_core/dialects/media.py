@@ -8,7 +8,11 @@ from nexus_core.dialects.fields import optional_text_in
 from nexus_core.values.parts import File, Image, Text
 
 _BASE64 = ";base64"
+_DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_QUARTET = 4
+_MAX_PADDING = 2
 _FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav"}
+_MIMES = {"image/jpg": "image/jpeg"}
 _ENDINGS = {"plain": "txt", "markdown": "md", "jpeg": "jpg", "svg+xml": "svg"}
 
 
@@ -31,6 +35,20 @@ def inline(url: str) -> Inline | None:
 def data_url(mime: str, data: str) -> str:
     """A URL that holds the bytes themselves."""
     return f"data:{mime or 'application/octet-stream'}{_BASE64},{data}"
+
+
+def is_base64(data: str) -> bool:
+    """True if data can be decoded: digits of base64, with or without padding and line breaks."""
+    # Pictures have millions of digits: to delete the valid ones takes a fifth of the time of decoding them.
+    digits = data.encode("ascii", "replace").translate(None, b" \t\r\n")
+    body = digits.rstrip(b"=")
+    is_complete = len(body) % _QUARTET != 1 and len(digits) - len(body) <= _MAX_PADDING
+    return is_complete and not body.translate(None, _DIGITS)
+
+
+def standard_mime(mime: str) -> str:
+    """Return the registered media type for a common misspelling of it, or the same."""
+    return _MIMES.get(mime, mime)
 
 
 def take_file_data(block: dict[str, Any]) -> Inline:

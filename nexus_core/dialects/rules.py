@@ -25,12 +25,26 @@ OPENAI = ApiRules(
     # "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'":
     # nothing may stand between (BerriAI/litellm#28995, langgenius/dify#32222).
     results="each",
-    # "Invalid 'messages[2].tool_calls[0].id': string too long": first 40, now 64 (openclaw/openclaw#875).
-    id_length=64,
+    # OpenAI itself pairs a result with the calls right before it. DeepSeek and Moonshot, which speak like it, refuse an
+    # id that comes again in a later turn: "Duplicate value for 'tool_call_id'" (craft-ai-agents/craft-agents-oss#630),
+    # "tool call id … is duplicated" (openclaw/openclaw#65924).
+    unique_ids=True,
+    # "Invalid 'messages[68].tool_calls[0].id': string too long. Expected a string with maximum length 40": still so at
+    # Azure and Copilot (anomalyco/opencode#12653, Portkey-AI/gateway#1062), 64 at OpenAI (openclaw/openclaw#875).
+    id_length=40,
     # "Invalid 'messages[9].tool_calls[0].function.name': string does not match pattern. Expected a string that matches
     # the pattern '^[a-zA-Z0-9_-]+$'" (mcp-use/mcp-use#94).
     name_pattern=r"[a-zA-Z0-9_-]+",
     name_length=64,
+    # "Invalid 'messages[5].name': string does not match pattern. Expected a string that matches the pattern
+    # '^[a-zA-Z0-9_-]+$'" (FlowiseAI/Flowise#2948), at most 64 of them (pollinations/pollinations#10653): as for tools.
+    speaker_names=True,
+    # "Invalid schema for function '…': schema must be a JSON Schema of 'type: "object"', got 'type: "None"'"
+    # (ComposioHQ/composio#1829).
+    schemas="object",
+    # "Invalid 'messages[1].tool_calls': empty array" (openai/openai-python#2061, openai/openai-node#1341), and the same
+    # of 'content' (langchain-ai/langchainjs#11419).
+    filled_lists=frozenset({"tool_calls", "content"}),
     # OpenAI takes any text; most servers that speak like it do not: "arguments must be a valid JSON object string"
     # (justrach/codegraff#752), vLLM and llama.cpp fail while parsing it (OpenHands/software-agent-sdk#2887).
     object_arguments=True,
@@ -59,6 +73,12 @@ RESPONSES = ApiRules(
     id_length=64,
     name_pattern=r"[a-zA-Z0-9_-]+",
     name_length=64,
+    # As for chat (ComposioHQ/composio#1829 is about both).
+    schemas="object",
+    # "Invalid value: 'input_text'. Supported values are: 'output_text' and 'refusal'" of an assistant's content
+    # (jeremychone/rust-genai#119); "Invalid value: 'output_text'. Supported values are: 'input_text', …" of an output
+    # (linanwx/nagobot#27); of the others' content `ResponseInputMessageContentListParam` in the SDK has nothing else.
+    text_types=True,
     # As for chat: vLLM refuses truncated arguments here too (local-inference-lab/vllm#684).
     object_arguments=True,
     # "Item 'rs_…' of type 'reasoning' was provided without its required following item" (openai/openai-node#1567).
@@ -93,6 +113,8 @@ ANTHROPIC = ApiRules(
     # "tools.0.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'".
     name_pattern=r"[a-zA-Z0-9_-]+",
     name_length=128,
+    # "tools.0.custom.input_schema.type: Field required" (Kilo-Org/kilocode#12238); `Literal["object"]` in the SDK.
+    schemas="required",
     # "tool_use.input: Input should be a valid dictionary" (anthropics/anthropic-sdk-typescript#648).
     object_arguments=True,
     # "text content blocks must be non-empty", "… must contain non-whitespace text" (home-assistant/core#175637), "all
@@ -111,13 +133,18 @@ ANTHROPIC = ApiRules(
     server_calls=frozenset({"server_tool_use", "mcp_tool_use"}),
     # Blocks of an assistant: text, thinking, tools; images and documents only of the user and in results.
     media=frozenset({"user", "tool"}),
+    # The SDK's `Base64ImageSourceParam` and `Base64PDFSourceParam` list these types; "image.source.base64: invalid
+    # base64 data" (anthropics/anthropic-sdk-typescript#603). Documents of plain text are base64 only inside Nexus.
+    image_types=frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"}),
+    file_types=frozenset({"application/pdf", "text/plain"}),
     # "image exceeds 5 MB maximum: 5272940 bytes > 5242880 bytes", of base64 (daya0576/pi-imessage#5).
     image_size=5 * _MEGABYTE,
     file_size=32 * _MEGABYTE,
     # "Request exceeds the maximum size": 32 MB for Messages (anthropics/anthropic-sdk-python#938).
     request_bytes=32 * _MILLION,
     # "A maximum of 4 blocks with cache_control may be provided. Found 5." (continuedev/continue#6937), and "a ttl='1h'
-    # cache_control block must not come after a ttl='5m' cache_control block" (headroomlabs-ai/headroom#2939).
+    # cache_control block must not come after a ttl='5m' cache_control block" (headroomlabs-ai/headroom#2939). On
+    # reasoning: "thinking.cache_control: Extra inputs are not permitted" (UKGovernmentBEIS/inspect_ai#3967).
     cache_mark="cache_control",
     cache_marks=4,
 )
@@ -144,6 +171,9 @@ GEMINI = ApiRules(
     # (_), dots (.), colons (:), or dashes (-), with a maximum length of 64." (kaitranntt/ccs#25).
     name_pattern=r"[a-zA-Z_][a-zA-Z0-9_.:-]*",
     name_length=64,
+    # "functionDeclaration parameters schema should be of type OBJECT" (diegosouzapw/OmniRoute#3360); the SDK says of
+    # `parameters_json_schema` that it must describe an object.
+    schemas="object",
     # "function_response.name: Name cannot be empty" (openclaw/openclaw#47857); it must be the call's (goclaw#843).
     result_names=True,
     object_arguments=True,

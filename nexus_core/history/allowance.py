@@ -48,10 +48,11 @@ def allowance_for(
 
 
 class Fixed(NamedTuple):
-    """What is sent beside the messages: its tokens and its bytes, by what they are for."""
+    """What is sent beside the messages: its tokens and its bytes, by what they are for, and the tools themselves."""
 
     tokens: dict[str, int]
     bytes: dict[str, int]
+    tools: tuple[Tool, ...] = ()
 
 
 def weigh_fixed(
@@ -72,6 +73,7 @@ def weigh_fixed(
             "tools": measure_tools(defined),
             "options": measure_options({}),
         },
+        tools=defined,
     )
 
 

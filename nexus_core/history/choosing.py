@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.history.asking import NEWEST, ask_truncation, smaller_room
+from nexus_core.history.findings import UNREPAIRED
 from nexus_core.history.groups import is_input
 from nexus_core.history.hiding import RULE, count_media
 from nexus_core.history.lazy import LazyGroups, Span, joined
@@ -174,7 +175,10 @@ class Chooser:
             tokens += window.size(message) if place is None else window.tokens(place)
             is_given = place is not None and message is window.given(place)
             messages.append((place if is_given else None, message))
-        findings = tuple(replace(finding, index=places[finding.index or 0]) for finding in mended.findings)
+        findings = tuple(
+            finding if finding.index is None else replace(finding, index=places[finding.index])
+            for finding in mended.findings
+        )
         for place in {place for place, _ in messages if place is not None} - {finding.index for finding in findings}:
             window.note_sound(place, rules.name)
         # What repair adds is counted with what it is added to.
@@ -206,6 +210,8 @@ class Chooser:
                     tokens_after=window.tokens(place),
                 )
         for finding in findings:
+            if finding.code in UNREPAIRED:
+                continue
             place = finding.index or 0
             yield Decision(action="repaired", rule=finding.code, first=place, last=place)
 

@@ -66,6 +66,24 @@ _CODES = (
         lambda rules: bool(rules.image_size or rules.file_size),
     ),
     Code(
+        "unusable-media",
+        "A picture or document is of a type that the API does not accept, or its data is not base64",
+        "puts a note in its place; `image/jpg` becomes `image/jpeg`",
+        lambda rules: bool(rules.image_types or rules.file_types),
+    ),
+    Code(
+        "wrong-text-type",
+        "A text has a type that does not go with the role: `input_text` of the assistant, `output_text` of others",
+        "gives it the type of its role",
+        lambda rules: rules.text_types,
+    ),
+    Code(
+        "misplaced-cache-mark",
+        "Reasoning is marked for the cache",
+        "removes the mark",
+        lambda rules: bool(rules.cache_marks),
+    ),
+    Code(
         "too-many-cache-marks",
         "More blocks are marked for the cache than the API allows",
         "keeps the last ones and unmarks the others",
@@ -187,6 +205,18 @@ _CODES = (
         lambda rules: rules.results_alone,
     ),
     # who speaks when
+    Code(
+        "empty-field",
+        "A field of a message is an empty list: `tool_calls`, `content`",
+        "leaves the field out; a result gets an empty text",
+        lambda rules: bool(rules.filled_lists),
+    ),
+    Code(
+        "invalid-speaker-name",
+        "The `name` of a message has characters or a length that the API does not allow",
+        "puts `_` in place of such characters and cuts what is too long; a result gets the name of its call",
+        lambda rules: rules.speaker_names,
+    ),
     Code("empty-message", "A message is empty", "leaves the message out", _always),
     Code(
         "system-message",
@@ -218,7 +248,19 @@ _CODES = (
         "removes the whitespace",
         lambda rules: not rules.final_blanks,
     ),
+    # "Invalid 'messages': empty array" (CopilotKit/CopilotKit#529), "messages must have at least one element"
+    # (Helicone/helicone#5257), "contents is not specified" (NousResearch/hermes-agent#57942); Responses wants an input
+    # or a response to go on with (pydantic/pydantic-ai#3470).
+    Code(
+        "empty-list",
+        "There is no message, or none besides instructions that are a field",
+        "nothing: only you know what to say",
+        _always,
+    ),
 )
+
+UNREPAIRED = frozenset({"empty-list"})
+"""Codes of findings that stay after repair."""
 
 CODES: Mapping[str, Code] = MappingProxyType({code.code: code for code in _CODES})
 """Every code, in the order of the reference."""

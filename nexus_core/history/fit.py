@@ -43,7 +43,7 @@ class Fitted(Generic[T]):
         messages: The caller's own objects, oldest first; only what had to be mended or shortened is written anew.
         decisions: What was left out, shortened or mended, and by which rule.
         budget: The window and what takes it up.
-        findings: What was wrong with the messages that are kept.
+        findings: What was wrong with the messages that are kept, and what is wrong with the tools.
     """
 
     messages: list[T]
@@ -130,6 +130,10 @@ def fit(
     taken = _taken_up(limited, fixed, chosen, counting)
     unknown = find_unknown(model, host=plugins, settings=settings)
     findings = chosen.findings if unknown is None else (unknown, *chosen.findings)
+    if fixed.tools:
+        from nexus_core.dialects.tools.validity import find_invalid_tools  # noqa: PLC0415 - not every call has tools
+
+        findings = (*findings, *find_invalid_tools(fixed.tools, speaking.rules))
     return Fitted(_written(chosen, messages, speaking), chosen.decisions, taken, findings)
 
 

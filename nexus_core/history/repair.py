@@ -81,11 +81,29 @@ def repair_in(
 
 
 def findings_in(
-    messages: Iterable[object], api: str | ApiRules | None, source: str | None, host: Host | None
+    messages: Iterable[object],
+    api: str | ApiRules | None,
+    source: str | None,
+    tools: Iterable[object] | None,
+    host: Host | None,
 ) -> tuple[Finding, ...]:
-    """What `repair` would put right."""
+    """Return what an API would refuse; arguments as those of `check`."""
     given, dialects = as_list(messages), default_dialects(host)
-    return _mended(given, source_of(given, api, source, dialects), api, dialects).findings
+    speaking = source_of(given, api, source, dialects)
+    return (*_mended(given, speaking, api, dialects).findings, *invalid_tools_in(tools, api, speaking, dialects))
+
+
+def invalid_tools_in(
+    tools: Iterable[object] | None, api: str | ApiRules | None, speaking: Dialect, dialects: Dialects
+) -> tuple[Finding, ...]:
+    """Return what an API would refuse in definitions of tools, written beside a list in a dialect."""
+    if tools is None:
+        return ()
+    from nexus_core.dialects.tools.validity import find_invalid_tools  # noqa: PLC0415 - most lists come without tools
+    from nexus_core.history.allowance import read_definitions  # noqa: PLC0415 - as above
+
+    rules = speaking.rules if api is None else rules_of(api, dialects)
+    return tuple(find_invalid_tools(read_definitions(tools, speaking.name, dialects), rules))
 
 
 def rules_of(api: str | ApiRules, dialects: Dialects) -> ApiRules:

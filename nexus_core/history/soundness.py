@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from nexus_core.dialects.marks import marks_in
 from nexus_core.history.mending.naming import is_valid
+from nexus_core.history.mending.parts import has_wrong_type
 from nexus_core.history.mending.steps import mend
 from nexus_core.history.mending.texts import is_foul, is_sealed
+from nexus_core.history.mending.turns import has_empty_list
 from nexus_core.values.message import Message
 from nexus_core.values.parts import Reasoning, Text, ToolCall, ToolResult
 
@@ -41,6 +43,10 @@ def is_plainly_sound(message: Message, rules: ApiRules) -> bool:
     """The same, told by a quick look: False only means that nobody is sure."""
     if message.role == "system" or is_foul(message.name, 0) or is_foul(message.extra, 0):
         return False
+    if message.name and not _may_be_named(message.name, rules):
+        return False
+    if message.extra and rules.filled_lists and has_empty_list(message.extra, message.parts, rules):
+        return False
     return bool(message.parts) and all(_is_plain(part, message, rules) for part in message.parts)
 
 
@@ -48,16 +54,28 @@ def _is_plain(part: Part, message: Message, rules: ApiRules) -> bool:
     if is_foul(part, 0):
         return False
     if isinstance(part, Text):
-        return message.role != "tool" and bool(part.text.strip())
+        is_typed = not (part.extra and rules.text_types and has_wrong_type(part, message.role))
+        return message.role != "tool" and is_typed and bool(part.text.strip())
     if isinstance(part, ToolCall):
         is_named = bool(part.name.strip()) and is_valid(part.name, rules.name_pattern, rules.name_length)
         is_parsed = part.raw is None or bool(part.arguments)
         is_known = bool(part.id) and is_valid(part.id, rules.id_pattern, rules.id_length)
         return message.role == "assistant" and is_parsed and is_named and is_known
     if isinstance(part, ToolResult):
-        says = all(isinstance(each, Text) and each.text.strip() for each in part.parts)
-        return message.role == "tool" and says and bool(part.parts or not part.is_error) and not rules.result_names
+        says = all(_says(each, rules) for each in part.parts)
+        if rules.result_names or (part.name and not _may_be_named(part.name, rules)):
+            return False
+        return message.role == "tool" and says and bool(part.parts or not (part.is_error or rules.filled_lists))
     return is_sealed(part) and message.role == "assistant" and getattr(part, "api", "") == rules.name
+
+
+def _says(part: Part, rules: ApiRules) -> bool:
+    """True if it is a text inside a result, and nothing is wrong with it."""
+    return isinstance(part, Text) and not (part.extra and rules.text_types) and bool(part.text.strip())
+
+
+def _may_be_named(name: str, rules: ApiRules) -> bool:
+    return not rules.speaker_names or is_valid(name, rules.name_pattern, rules.name_length)
 
 
 class _Spoken:
@@ -93,8 +111,7 @@ class _Spoken:
 
     def may_end(self) -> bool:
         """Whether this may surely be the end; calls may wait there."""
-        is_last = self._previous in self._rules.last or not self._previous
-        return is_last and (self._rules.final_blanks or self._previous != "assistant")
+        return self._previous in self._rules.last and (self._rules.final_blanks or self._previous != "assistant")
 
     def _takes_results(self, message: Message, results: list[str]) -> bool:
         if message.role != "tool" or len(results) != len(message.parts) or not self._waiting.issuperset(results):

@@ -44,15 +44,22 @@ class ApiRules:
         name_pattern: What the name of a tool must look like; "" for anything that is not blank.
         name_length: How long the name of a tool may be; 0 for no limit.
         result_names: Whether a result must repeat the tool's name.
+        schemas: Whether the schema of a tool may be of `any` type, must be that of an `object` unless there is none,
+            or is `required` as well.
         object_arguments: Whether arguments must be a JSON object, or the text of one.
         blank_text: Whether a text may be empty or all blanks.
         silent_errors: Whether the result of a tool that failed may have no content.
+        filled_lists: Fields of a message that may be missing, but not be an empty list.
+        text_types: Whether the type of a text must be the one that goes with the role of its message.
+        speaker_names: Whether a message may name its speaker, in the characters and the length of a tool's name.
         final_blanks: Whether the last message, if it is the assistant's, may end in blanks.
         signed_reasoning: Whether reasoning needs the provider's own seal.
         reasoning_keeps_next: Whether reasoning must be followed by what it led to.
         foreign: Whether reasoning and blocks of other APIs may stand in the list.
         server_calls: Blocks by which a provider calls a tool of its own; each must have its result.
         media: Whose messages may hold pictures and documents; a result's are the tool's.
+        image_types: The media types of pictures inside a request, whose data must be base64; empty for any.
+        file_types: The same for documents.
         image_size: How many characters of base64 a picture may have; 0 for no limit.
         file_size: The same for a document.
         request_bytes: How many bytes the body of a request may have; 0 for no limit.
@@ -77,8 +84,12 @@ class ApiRules:
     name_pattern: str = ""
     name_length: int = 0
     result_names: bool = False
+    schemas: Literal["any", "object", "required"] = "any"
     object_arguments: bool = True
     blank_text: bool = True
+    filled_lists: frozenset[str] = frozenset()
+    text_types: bool = False
+    speaker_names: bool = False
     silent_errors: bool = True
     final_blanks: bool = True
     signed_reasoning: bool = False
@@ -86,6 +97,8 @@ class ApiRules:
     foreign: bool = False
     server_calls: frozenset[str] = frozenset()
     media: frozenset[Role] = frozenset({"system", "user", "assistant", "tool"})
+    image_types: frozenset[str] = frozenset()
+    file_types: frozenset[str] = frozenset()
     image_size: int = 0
     file_size: int = 0
     request_bytes: int = 0
@@ -97,7 +110,8 @@ class ApiRules:
         require_words(self.name, "ApiRules.name")
         require_one_of(self.system, "ApiRules.system", ("field", "first", "anywhere"))
         require_one_of(self.results, "ApiRules.results", ("each", "together", "anywhere"))
-        for name in ("first", "last", "media", "server_calls"):
+        require_one_of(self.schemas, "ApiRules.schemas", ("any", "object", "required"))
+        for name in ("first", "last", "media", "server_calls", "filled_lists", "image_types", "file_types"):
             require_type(getattr(self, name), f"ApiRules.{name}", frozenset)
         for name in ("id_pattern", "name_pattern"):
             _require_pattern(getattr(self, name), f"ApiRules.{name}")

@@ -562,3 +562,31 @@ def test_what_a_server_takes_by_the_settings_counts_for_every_api() -> None:
     told = RequestWriter(replace(GPT, request_bytes=50_000_000), find_model)
 
     assert "messages" in replace(context, writer=told).to("anthropic")
+
+
+@pytest.mark.parametrize(
+    ("api", "tool", "where"),
+    [
+        ("openai", Tool(name="t", parameters={"properties": {}}), ("function", "parameters")),
+        ("responses", Tool(name="t", parameters={"properties": {}}), ("parameters",)),
+        ("anthropic", Tool(name="t", parameters={"properties": {}}, api="anthropic"), ("input_schema",)),
+        ("anthropic", Tool(name="t", api="anthropic", extra={"input_schema": {}}), ("input_schema",)),
+    ],
+)
+def test_a_schema_that_names_no_type_becomes_that_of_an_object(api: str, tool: Tool, where: tuple[str, ...]) -> None:
+    written: Any = context_of([user()], tools=[tool]).to(api, cache=False)["tools"][0]
+
+    for field in where:
+        written = written[field]
+
+    assert written == {"type": "object", "properties": {}}
+    assert "type" not in tool.parameters
+
+
+def test_the_own_schema_of_gemini_becomes_an_object_in_its_spelling() -> None:
+    given = {"functionDeclarations": [{"name": "t", "parameters": {"properties": {"a": {"type": "STRING"}}}}]}
+    tools = dialect("gemini").read_tools([given])
+
+    written: Any = context_of([user()], tools=list(tools)).to("gemini")["config"]["tools"][0]
+
+    assert written["functionDeclarations"][0]["parameters"]["type"] == "OBJECT"

@@ -59,6 +59,29 @@ def test_a_list_without_fault_is_silent_data_and_exit_0(cli: Cli, work: Path) ->
     assert (outcome.code, outcome.out, outcome.err) == (0, "", "1 message, nothing to repair\n")
 
 
+@pytest.mark.parametrize("option", ["--fix", "--in-place"])
+def test_tools_of_a_request_are_checked_and_left_as_they_are(cli: Cli, work: Path, option: str) -> None:
+    body = {"messages": [USER], "tools": [{"name": "read it", "input_schema": {"type": "object"}}]}
+    path = put(work, "request.json", body)
+
+    outcome = cli("check", "request.json", "--api", "anthropic")
+    fixed = cli("check", "request.json", "--api", "anthropic", option)
+
+    assert outcome.code == fixed.code == 1
+    assert outcome.out.startswith("request.json: the anthropic API does not allow the tool name 'read it'; ")
+    assert outcome.out.endswith("[invalid-tool]\n")
+    assert json.loads(path.read_text(encoding="utf-8")) == body
+
+
+def test_a_list_without_messages_is_a_finding_that_stays(cli: Cli, work: Path) -> None:
+    put(work, "chat.json", [])
+
+    outcome, fixed = cli("check", "chat.json", "--api", "openai"), cli("check", "chat.json", "--api", "openai", "--fix")
+
+    assert (outcome.code, outcome.out) == (1, "chat.json: the openai API needs at least one message [empty-list]\n")
+    assert (fixed.code, json.loads(fixed.out)) == (1, [])
+
+
 def test_without_an_api_the_shape_of_the_messages_decides(cli: Cli, work: Path) -> None:
     put(work, "gemini.json", [{"role": "model", "parts": [{"text": "hi"}]}])
 

@@ -23,6 +23,8 @@ class Said(NamedTuple):
     text: str
     calls: tuple[Call, ...] = ()
     thought: bool = False
+    odd: bool = False
+    """Whether it has what its API refuses: an empty list of calls, a text of the wrong type, a marked thought."""
 
 
 class Results(NamedTuple):
@@ -34,6 +36,8 @@ class Results(NamedTuple):
 class Word(NamedTuple):
     role: str
     text: str
+    odd: bool = False
+    """Whether it has what its API refuses: a speaker's name with a blank, a text of the wrong type, a bitmap."""
 
 
 IDS = st.sampled_from(["a", "b", "c", "call_1", "functions.Bash:0", "x" * 70, "x" * 70 + "y", ""])
@@ -41,11 +45,12 @@ NAMES = st.sampled_from(["read", "write", "bad name", "ns.tool", "1st", "", "n" 
 TEXTS = st.sampled_from(["hello", "done ", "", "  ", "nul\0nul", "half \ud83d", "\ud83d\ude00", "日本"])
 ARGUMENTS = st.sampled_from([{}, {"path": "x"}, {"text": "nul\0"}, {"half \ud83d": [1, {"a": "\udc00"}]}])
 CALLS = st.builds(Call, IDS, NAMES, ARGUMENTS)
-SAID = st.builds(Said, TEXTS, st.lists(CALLS, max_size=3).map(tuple), st.booleans())
+SAID = st.builds(Said, TEXTS, st.lists(CALLS, max_size=3).map(tuple), st.booleans(), st.booleans())
 RESULTS = st.builds(
     Results, st.lists(st.tuples(IDS, NAMES, TEXTS), min_size=1, max_size=3).map(tuple), TEXTS, st.booleans()
 )
-WORDS = st.builds(Word, st.sampled_from(["user", "user", "system"]), TEXTS)
+WORDS = st.builds(Word, st.sampled_from(["user", "user", "system"]), TEXTS, st.booleans())
+BITMAP: Body = {"type": "image", "source": {"type": "base64", "media_type": "image/bmp", "data": "AAAA"}}
 ANYTHING = st.lists(st.one_of(SAID, RESULTS, WORDS), max_size=10)
 
 
@@ -71,7 +76,7 @@ def chat(turns: list[Any]) -> list[Body]:
     messages: list[Body] = []
     for turn in turns:
         if isinstance(turn, Word):
-            messages.append({"role": turn.role, "content": turn.text})
+            messages.append({"role": turn.role, "content": turn.text, **({"name": "John Doe"} if turn.odd else {})})
         elif isinstance(turn, Results):
             tail = [{"role": "user", "content": turn.text}] if turn.text else []
             answers = [{"role": "tool", "tool_call_id": name, "content": text} for name, _, text in turn.answers]
@@ -83,6 +88,8 @@ def chat(turns: list[Any]) -> list[Body]:
                     {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": json.dumps(c.arguments)}}
                     for c in turn.calls
                 ]
+            elif turn.odd:
+                message["tool_calls"] = []
             messages.append(message | ({"reasoning_content": "hm"} if turn.thought else {}))
     return messages
 
@@ -91,7 +98,8 @@ def items(turns: list[Any]) -> list[Body]:
     found: list[Body] = []
     for turn in turns:
         if isinstance(turn, Word):
-            found.append({"role": turn.role, "content": turn.text})
+            typed = [{"type": "output_text", "text": turn.text}]
+            found.append({"role": turn.role, "content": typed if turn.odd else turn.text})
         elif isinstance(turn, Results):
             tail = [{"role": "user", "content": turn.text}] if turn.text else []
             answers = [{"type": "function_call_output", "call_id": i, "output": text} for i, _, text in turn.answers]
@@ -100,7 +108,8 @@ def items(turns: list[Any]) -> list[Body]:
             if turn.thought:
                 found.append({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"})
             if turn.text:
-                said = [{"type": "output_text", "text": turn.text, "annotations": []}]
+                kind = "input_text" if turn.odd else "output_text"
+                said = [{"type": kind, "text": turn.text, "annotations": []}]
                 found.append({"type": "message", "role": "assistant", "content": said})
             found += [
                 {"type": "function_call", "call_id": c.id, "name": c.name, "arguments": json.dumps(c.arguments)}
@@ -113,7 +122,8 @@ def blocks(turns: list[Any]) -> list[Body]:
     messages: list[Body] = []
     for turn in turns:
         if isinstance(turn, Word):
-            messages.append({"role": turn.role, "content": turn.text})
+            seen = [{"type": "text", "text": turn.text}, BITMAP]
+            messages.append({"role": turn.role, "content": seen if turn.odd else turn.text})
         elif isinstance(turn, Results):
             tail = [{"type": "text", "text": turn.text}] if turn.text else []
             answers = [
@@ -122,7 +132,9 @@ def blocks(turns: list[Any]) -> list[Body]:
             ]
             messages.append({"role": "user", "content": [*tail, *answers] if turn.text_first else [*answers, *tail]})
         else:
-            said: list[Body] = [{"type": "thinking", "thinking": "hm", "signature": "s"}] if turn.thought else []
+            thought: Body = {"type": "thinking", "thinking": "hm", "signature": "s"}
+            thought |= {"cache_control": {"type": "ephemeral"}} if turn.odd else {}
+            said: list[Body] = [thought] if turn.thought else []
             said.append({"type": "text", "text": turn.text})
             said += [{"type": "tool_use", "id": c.id, "name": c.name, "input": c.arguments} for c in turn.calls]
             messages.append({"role": "assistant", "content": said})

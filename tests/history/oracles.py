@@ -18,6 +18,8 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 def openai(messages: list[Body]) -> list[str]:
     bad = list(_characters(messages))
+    ids = Counter(call["id"] for message in messages for call in message.get("tool_calls") or [])
+    bad += [f"id {name!r} twice" for name, count in ids.items() if count > 1]
     at = 0
     while at < len(messages):
         message = messages[at]
@@ -26,8 +28,6 @@ def openai(messages: list[Body]) -> list[str]:
             bad.append(f"{at}: tool message without a call before it")
         at += 1
         waiting = Counter(call["id"] for call in message.get("tool_calls") or [])
-        if any(count > 1 for count in waiting.values()):
-            bad.append(f"{at - 1}: two calls with one id")
         while waiting and at < len(messages):
             message = messages[at]
             if message["role"] != "tool" or message["tool_call_id"] not in waiting:
@@ -40,21 +40,29 @@ def openai(messages: list[Body]) -> list[str]:
 
 
 def _chat_message(message: Body) -> Iterator[str]:
-    content, calls = message.get("content"), message.get("tool_calls") or []
+    content = message.get("content")
     if message["role"] == "assistant":
-        if not calls and not _says_something(content):
+        if not message.get("tool_calls") and not _says_something(content):
             yield "empty assistant"
     elif content is None or content == []:
         yield "no content"
+    if [] in (content, message.get("tool_calls")):
+        yield "an empty list"
+    if not _NAME.fullmatch(message.get("name", "nameless")):
+        yield "name of speaker"
     if message["role"] != "user" and isinstance(content, list) and any(part["type"] == "image_url" for part in content):
         yield "image outside of a user message"
-    for call in calls:
-        if not 1 <= len(call["id"]) <= 64:
-            yield "length of id"
-        if not _NAME.fullmatch(call["function"]["name"]):
-            yield "name of tool"
-        if not _is_object_text(call["function"]["arguments"]):
-            yield "arguments"
+    for call in message.get("tool_calls") or []:
+        yield from _chat_call(call)
+
+
+def _chat_call(call: Body) -> Iterator[str]:
+    if not 1 <= len(call["id"]) <= 40:
+        yield "length of id"
+    if not _NAME.fullmatch(call["function"]["name"]):
+        yield "name of tool"
+    if not _is_object_text(call["function"]["arguments"]):
+        yield "arguments"
 
 
 def _says_something(content: object) -> bool:
@@ -76,10 +84,19 @@ def responses(items: list[Body]) -> list[str]:
             if item["call_id"] not in calls or item["call_id"] in answered:
                 bad.append(f"{at}: output without a call before it, or a second one")
             answered.add(item["call_id"])
+        elif kind == "message" and isinstance(item["content"], list):
+            bad += [f"{at}: {part['type']} of {item['role']}" for part in item["content"] if not _fits(part, item)]
         elif kind == "reasoning" and (at + 1 == len(items) or not _is_output_item(items[at + 1])):
             bad.append(f"{at}: reasoning without its following item")
     bad += [f"{at}: no output" for name, at in calls.items() if name not in answered and not _is_open(items, at)]
     return bad
+
+
+def _fits(part: Body, item: Body) -> bool:
+    return part["type"] in (("output_text", "refusal") if item["role"] == "assistant" else _INPUTS)
+
+
+_INPUTS = ("input_text", "input_image", "input_file", "input_audio")
 
 
 def _function_call(item: Body, calls: dict[str, int]) -> Iterator[str]:
@@ -161,10 +178,15 @@ def _anthropic_message(message: Body, blocks: list[Body]) -> Iterator[str]:
             yield from _tool_use(block)
         if kind == "thinking" and not block.get("signature"):
             yield "thinking without a signature"
+        if kind in ("thinking", "redacted_thinking") and "cache_control" in block:
+            yield "a marked thought"
+        if kind == "image" and block["source"].get("media_type", "image/png") not in _IMAGES:
+            yield "type of image"
         if message["role"] not in _SPEAKERS.get(kind, ("user", "assistant", "system")):
             yield f"{kind} in a message of the {message['role']}"
 
 
+_IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 _SPEAKERS = {
     "tool_use": ("assistant",),
     "thinking": ("assistant",),
@@ -194,6 +216,9 @@ def _anthropic_pairs(messages: list[Body], blocks: list[list[Body]]) -> Iterator
                 turn += blocks[at]
                 at += 1
             expected = [block["id"] for block in turn if block["type"] == "tool_use"]
+            ends = {block["type"] for block in blocks[at - 1]}
+            if at == len(messages) and expected and "text" in ends and "tool_use" not in ends:
+                yield f"{at - 1}: words after calls without results"
             if turn and turn[-1]["type"] in ("thinking", "redacted_thinking"):
                 yield f"{at - 1}: the final block is thinking"
             continue

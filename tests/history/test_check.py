@@ -106,3 +106,51 @@ def test_checking_imports_no_sdk_and_nothing_heavy() -> None:
     loaded = subprocess.run(command, text=True, capture_output=True, check=True).stdout.split()
 
     assert not {"openai", "anthropic", "google.genai", "pydantic", "typer", "pluggy", "asyncio"} & set(loaded)
+
+
+OBJECT: dict[str, Any] = {"type": "object", "properties": {}}
+
+
+@pytest.mark.parametrize(
+    ("api", "tool", "words"),
+    [
+        ("openai", {"type": "function", "function": {"name": "a.b", "parameters": OBJECT}}, "the tool name 'a.b'"),
+        ("openai", {"type": "function", "function": {"name": "n" * 65}}, "at most 64 characters"),
+        (
+            "openai",
+            {"type": "function", "function": {"name": "a", "parameters": {"type": "array"}}},
+            "the text 'array'",
+        ),
+        ("responses", {"type": "function", "name": "a", "parameters": {"properties": {}}}, 'no "type": "object"'),
+        ("anthropic", {"name": "a b", "input_schema": OBJECT}, "the tool name 'a b'"),
+        ("anthropic", {"name": "a", "input_schema": {}}, 'no "type": "object"'),
+        ("anthropic", {"name": "a", "input_schema": {"type": "string"}}, "the text 'string'"),
+        ("gemini", {"functionDeclarations": [{"name": "1st"}]}, "the tool name '1st'"),
+        ("gemini", {"functionDeclarations": [{"name": "a", "parameters": {"type": "STRING"}}]}, "the text 'STRING'"),
+    ],
+)
+def test_a_tool_that_the_api_refuses_is_found(api: str, tool: dict[str, Any], words: str) -> None:
+    source = {"gemini": [{"role": "user", "parts": [{"text": "hi"}]}]}
+    messages = source.get(api, [{"role": "user", "content": "hi"}])
+
+    found = check(messages, api, source=api, tools=[tool])
+
+    assert [finding.code for finding in found] == ["invalid-tool"]
+    assert words in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("api", "tool"),
+    [
+        ("openai", {"type": "function", "function": {"name": "a-b_1"}}),
+        ("openai", {"type": "custom", "custom": {"name": "a"}}),
+        ("responses", {"type": "web_search"}),
+        ("anthropic", {"name": "n" * 128, "input_schema": OBJECT}),
+        ("anthropic", {"type": "web_search_20250305", "name": "web_search"}),
+        ("gemini", {"functionDeclarations": [{"name": "a.b:c", "parameters": {"type": "OBJECT", "properties": {}}}]}),
+    ],
+)
+def test_a_tool_that_the_api_accepts_is_no_finding(api: str, tool: dict[str, Any]) -> None:
+    messages = [{"role": "user", "parts": [{"text": "hi"}]}] if api == "gemini" else [{"role": "user", "content": "hi"}]
+
+    assert check(messages, api, source=api, tools=[tool]) == ()

@@ -400,3 +400,39 @@ def test_a_model_that_is_not_in_the_table_is_told(model: str, code: str) -> None
     assert [finding.code for finding in fitted.findings] == [code]
     assert fitted.budget.estimated
     assert fit(say("hi", "ho"), model="gpt-4o").findings == ()
+
+
+def test_fit_reports_a_tool_that_the_api_refuses() -> None:
+    tool = {"type": "function", "function": {"name": "list files"}}
+
+    fitted = fit(say("Hi"), tools=[tool], model="gpt-4o")
+
+    assert [finding.code for finding in fitted.findings] == ["invalid-tool"]
+
+
+def test_fit_reports_an_empty_list_and_makes_nothing_up() -> None:
+    messages: list[dict[str, Any]] = []
+
+    fitted = fit(messages, model="gpt-4o")
+
+    assert (fitted.messages, fitted.decisions) == ([], ())
+    assert [finding.code for finding in fitted.findings] == ["empty-list"]
+
+
+@pytest.mark.parametrize(
+    ("broken", "code"),
+    [
+        ({"role": "assistant", "content": "Yes.", "tool_calls": []}, "empty-field"),
+        ({"role": "user", "content": "Yes.", "name": "John Doe"}, "invalid-speaker-name"),
+    ],
+)
+def test_fit_repairs_fields_that_the_api_refuses_also_when_it_saw_the_message_before(
+    broken: dict[str, Any], code: str
+) -> None:
+    messages = [*say("Hi"), broken]
+
+    first, again = fit(messages, model="gpt-4o"), fit(messages, model="gpt-4o")
+
+    assert [finding.code for finding in first.findings] == [finding.code for finding in again.findings] == [code]
+    assert first.messages == again.messages != messages
+    assert first.messages[0] is messages[0]

@@ -13,6 +13,7 @@ from nexus_core.errors import MessageError, UnknownNameError
 from nexus_core.history.findings import CODES
 from nexus_core.history.mending.placing import NO_RESULT
 from nexus_core.history.repair import Repaired, repair
+from nexus_core.values.finding import Finding
 from nexus_core.values.message import Message
 from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from tests.history.oracles import ORACLES
@@ -235,6 +236,112 @@ def test_a_document_may_be_larger_than_a_picture() -> None:
     assert mend("anthropic", [Message("user", parts)])[0].parts == parts
 
 
+PNG = "iVBORw0KGgo="
+
+
+def picture(mime: str, data: str) -> Body:
+    return {"type": "image", "source": {"type": "base64", "media_type": mime, "data": data}}
+
+
+@pytest.mark.parametrize(
+    ("mime", "data", "name"),
+    [
+        ("image/bmp", PNG, "image/bmp"),
+        ("image/svg+xml", PNG, "image/svg+xml"),
+        ("image/png", "[blob is missing]", "image/png"),
+        ("image/png", "data:image/png;base64,iVBORw0KGgo=", "image/png"),
+        ("image/png", "iVBOR", "image/png"),
+        ("image/png", "日本", "image/png"),
+    ],
+)
+def test_a_picture_that_anthropic_cannot_read_becomes_a_note(mime: str, data: str, name: str) -> None:
+    asked = blocks("user", text("what is this?"), picture(mime, data))
+    shown = blocks("user", {"type": "tool_result", "tool_use_id": "a", "content": [picture(mime, data)]})
+    note = text(f"[image not shown here: {name}]")
+
+    repaired = mend("anthropic", [asked, blocks("assistant", use("a")), shown], "unusable-media", "unusable-media")
+
+    assert repaired[0] == blocks("user", text("what is this?"), note)
+    assert repaired[2]["content"][0]["content"] == [note]
+
+
+@pytest.mark.parametrize("url", ["data:image/bmp;base64,AAAA", "data:image/png;base64,not base64"])
+def test_a_chat_picture_that_anthropic_cannot_read_becomes_the_same_note(url: str) -> None:
+    asked = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}
+    mime = url.partition(";")[0].removeprefix("data:")
+
+    written = dialect("anthropic").write([dialect("openai").read(asked)])
+
+    assert written == [user(f"[image not shown here: {mime}]")]
+
+
+def test_a_picture_with_a_misspelled_type_is_shown() -> None:
+    repaired = mend("anthropic", [blocks("user", picture("image/jpg", PNG))], "unusable-media")
+
+    assert repaired == [blocks("user", picture("image/jpeg", PNG))]
+
+
+@pytest.mark.parametrize("data", ["AAAA", "AAA=", "AA==", "AAA", "AA\nAA\n"])
+def test_a_picture_in_base64_is_left_alone(data: str) -> None:
+    messages = [blocks("user", picture("image/png", data))]
+
+    assert mend("anthropic", messages) == messages
+
+
+def test_a_document_that_anthropic_cannot_read_becomes_a_note() -> None:
+    source = {"type": "base64", "media_type": "application/msword", "data": "AAAA"}
+    plain = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "words"}}
+
+    repaired = mend("anthropic", [blocks("user", {"type": "document", "source": source}, plain)], "unusable-media")
+
+    assert repaired == [blocks("user", text("[file not shown here: application/msword]"), plain)]
+
+
+@pytest.mark.parametrize(
+    ("role", "given", "expected"),
+    [
+        ("user", "output_text", "input_text"),
+        ("developer", "text", "input_text"),
+        ("assistant", "input_text", "output_text"),
+        ("assistant", "text", "output_text"),
+    ],
+)
+def test_a_text_of_responses_gets_the_type_of_its_role(role: str, given: str, expected: str) -> None:
+    messages = [user("hi"), {"role": role, "content": [{"type": given, "text": "x"}]}]
+
+    repaired = mend("responses", messages, "wrong-text-type", source="responses")
+
+    assert repaired == [user("hi"), {"role": role, "content": [{"type": expected, "text": "x"}]}]
+
+
+def test_a_refusal_of_the_user_and_the_output_of_a_tool_get_the_type_of_their_roles() -> None:
+    messages = [
+        {"role": "user", "content": [{"type": "refusal", "refusal": "no"}]},
+        {"type": "function_call", "call_id": "a", "name": "read", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "a", "output": [{"type": "output_text", "text": "done"}]},
+    ]
+
+    repaired = mend("responses", messages, "wrong-text-type", "wrong-text-type", source="responses")
+
+    assert repaired[0]["content"] == [{"type": "input_text", "text": "no"}]
+    assert repaired[2]["output"] == [{"type": "input_text", "text": "done"}]
+
+
+@pytest.mark.parametrize(
+    "thought",
+    [
+        {"type": "thinking", "thinking": "hm", "signature": "s"},
+        {"type": "redacted_thinking", "data": "e"},
+    ],
+)
+def test_a_mark_for_the_cache_on_reasoning_is_taken_away(thought: Body) -> None:
+    marked = thought | {"cache_control": {"type": "ephemeral"}}
+
+    repaired = mend("anthropic", [user("hi"), blocks("assistant", marked, text("so"))], "misplaced-cache-mark")
+
+    assert repaired[1] == blocks("assistant", thought, text("so"))
+
+
 def test_only_the_last_cache_marks_stay() -> None:
     marked = {**text("x"), "cache_control": {"type": "ephemeral"}}
     messages = [blocks("user", *[marked] * 6)]
@@ -420,7 +527,7 @@ def test_calls_without_ids_get_ids_and_their_results_the_same() -> None:
     ("api", "given", "expected"),
     [
         ("anthropic", "functions.Bash:0", "functions_Bash_0"),
-        ("openai", "x" * 70, "x" * 64),
+        ("openai", "x" * 41, "x" * 40),
         ("responses", "y" * 65, "y" * 64),
     ],
 )
@@ -460,10 +567,31 @@ def test_an_id_that_was_used_before_is_changed_where_ids_must_be_unique() -> Non
     assert [message["content"][0].get("tool_use_id") for message in repaired[2::2]] == ["a", "a_2", "a_3"]
 
 
+def test_an_id_of_a_chat_message_that_comes_again_is_changed_in_call_and_result() -> None:
+    messages = [user("hi"), calls("a"), result("a"), calls("a"), result("a", "again")]
+
+    repaired = mend("openai", messages, "duplicate-id")
+
+    assert repaired[:3] == messages[:3]
+    assert (repaired[3]["tool_calls"][0]["id"], repaired[4]) == ("a_2", result("a_2", "again"))
+
+
+def test_a_function_call_of_former_times_may_come_again_because_it_has_no_id() -> None:
+    name = "n" * 60
+    once = [
+        {"role": "assistant", "content": None, "function_call": {"name": name, "arguments": "{}"}},
+        {"role": "function", "name": name, "content": "done"},
+    ]
+    messages = [user("hi"), *once, *once]
+
+    assert repair(messages, "openai").messages == messages
+    assert repair(messages, "openai").findings == ()
+
+
 def test_an_id_may_come_again_in_a_later_turn_where_only_neighbours_are_matched() -> None:
     messages = [user("hi"), calls("a"), result("a"), calls("a"), result("a")]
 
-    assert mend("openai", messages) == messages
+    assert mend("neutral", messages, source="openai") == messages
 
 
 def test_two_calls_of_one_turn_with_one_id_get_their_results_in_order() -> None:
@@ -553,6 +681,36 @@ def test_an_open_batch_is_kept_whatever_the_api(api: str) -> None:
     assert mend(api, messages[:2]) == messages[:2]
 
 
+@pytest.mark.parametrize("api", ["openai", "responses", "anthropic", "gemini", "neutral"])
+def test_a_call_without_a_result_before_the_assistants_last_message_gets_one(api: str) -> None:
+    called = Message("assistant", (ToolCall("a", "read"),))
+    messages = [Message("user", "hi"), called, Message("assistant", "done")]
+    codes = ["missing-result", "wrong-last-role"] if api == "gemini" else ["missing-result"]
+
+    repaired = mend(api, messages, *codes)
+
+    assert repaired[:2] == messages[:2]
+    made_up = repaired[2].tool_results[0]
+    assert (made_up.call_id, made_up.text, repaired[3]) == ("a", NO_RESULT, messages[2])
+
+
+def test_a_call_of_anthropics_own_before_the_last_message_gets_its_result_where_it_belongs() -> None:
+    messages = [user("hi"), blocks("assistant", use("a")), says("done")]
+
+    repaired = mend("anthropic", messages, "missing-result")
+
+    assert repaired[2] == blocks("user", used("a", NO_RESULT) | {"is_error": True})
+    assert repaired[3] is messages[2]
+
+
+def test_a_call_waits_beside_words_of_the_same_message_and_before_calls_of_the_next() -> None:
+    beside = [user("hi"), blocks("assistant", use("a"), text("let me see"))]
+    before = [user("hi"), blocks("assistant", use("a")), says("and"), blocks("assistant", use("b"))]
+
+    assert mend("anthropic", beside) == beside
+    assert mend("anthropic", before) == before
+
+
 def test_a_result_before_its_call_is_moved_behind_it() -> None:
     messages = [user("hi"), result("a"), calls("a"), says("so")]
 
@@ -629,6 +787,39 @@ def test_an_assistant_that_says_nothing_is_left_out(empty: object) -> None:
     messages = [user("hi"), {"role": "assistant", "content": empty}, user("hello?")]
 
     assert mend("openai", messages, "empty-message") == [user("hi"), user("hello?")]
+
+
+def test_an_empty_list_of_calls_is_left_out() -> None:
+    messages = [user("hi"), says("hello") | {"tool_calls": []}, user("bye")]
+
+    assert mend("openai", messages, "empty-field") == [user("hi"), says("hello"), user("bye")]
+    assert messages[1]["tool_calls"] == []
+
+
+def test_an_empty_list_of_content_is_left_out_beside_calls_and_becomes_a_text_in_a_result() -> None:
+    messages = [user("hi"), calls("a") | {"content": []}, result("a") | {"content": []}]
+
+    repaired = mend("openai", messages, "empty-field", "empty-field")
+
+    assert "content" not in repaired[1]
+    assert repaired[2] == result("a", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("John Doe", "John_Doe"), ("n" * 65, "n" * 64), ("é. w", "___w"), ("日本", None)]
+)
+def test_a_speakers_name_that_the_api_does_not_allow_is_changed(name: str, expected: str | None) -> None:
+    repaired = mend("openai", [user("hi") | {"name": name}], "invalid-speaker-name")
+
+    assert repaired == [user("hi") | ({"name": expected} if expected else {})]
+
+
+def test_a_result_with_a_name_that_the_api_does_not_allow_gets_that_of_its_call() -> None:
+    messages = [user("hi"), calls("a"), result("a") | {"name": "read it"}]
+
+    repaired = mend("openai", messages, "invalid-speaker-name")
+
+    assert repaired[2] == result("a") | {"name": "read"}
 
 
 def test_a_content_without_parts_is_left_out() -> None:
@@ -794,8 +985,18 @@ def test_a_providers_own_call_is_not_the_last_once_a_result_is_moved_behind_it(i
     assert repair(repaired.messages, "anthropic").findings == ()
 
 
-def test_an_empty_list_stays_empty() -> None:
-    assert repair([], "gemini") == Repaired([], ())
+@pytest.mark.parametrize("api", ["openai", "responses", "anthropic", "gemini", "neutral"])
+def test_an_empty_list_is_reported_and_stays_empty(api: str) -> None:
+    what = f"the {api} API needs at least one message"
+
+    assert repair([], api) == Repaired([], (Finding("empty-list", what),))
+
+
+def test_instructions_alone_are_an_empty_list_where_they_are_a_field() -> None:
+    messages = [Message("system", "Be brief.")]
+
+    assert [finding.code for finding in repair(messages, "anthropic").findings] == ["empty-list"]
+    assert repair(messages, "openai").findings == ()
 
 
 @pytest.mark.parametrize("given", [None, "hello", {"messages": []}, 3])

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from nexus_core.dialects.finding import dialect
 from nexus_core.history.check import check
-from nexus_core.history.findings import CODES
-from nexus_core.history.repair import repair
+from nexus_core.history.findings import CODES, UNREPAIRED
+from nexus_core.history.repair import Repaired, repair
+from nexus_core.values.finding import Finding
 from nexus_core.values.message import Message
 from nexus_core.values.parts import Reasoning, Text
 from tests.effort import examples
@@ -26,6 +27,11 @@ EVERY_API = pytest.mark.parametrize("api", APIS)
 
 def accepted(api: str, messages: list[Any]) -> list[str]:
     return ORACLES[api](messages)
+
+
+def unrepaired(repaired: Repaired) -> list[Finding]:
+    """What repair found, apart from what it leaves to the caller."""
+    return [finding for finding in repaired.findings if finding.code not in UNREPAIRED]
 
 
 def test_the_oracles_can_say_no() -> None:
@@ -73,7 +79,7 @@ def test_anything_in_an_apis_own_shape_is_accepted_after_repair(api: str, turns:
     assert accepted(api, repaired.messages) == []
     again = repair(repaired.messages, api, source=api)
     assert again.messages == repaired.messages
-    assert again.findings == ()
+    assert unrepaired(again) == []
 
 
 @EVERY_API
@@ -86,7 +92,7 @@ def test_neutral_messages_are_accepted_after_repair_and_conversion(api: str, mes
     assert accepted(api, dialect(api).write(repaired.messages)) == []
     again = repair(repaired.messages, api)
     assert again.messages == repaired.messages
-    assert again.findings == ()
+    assert unrepaired(again) == []
 
 
 @EVERY_API
@@ -103,7 +109,7 @@ def test_a_list_in_another_apis_shape_is_accepted_after_repair_and_conversion(
     assert accepted(api, dialect(api).write(map(dialect(source).read, repaired.messages))) == []
     again = repair(repaired.messages, api, source=source)
     assert again.messages == repaired.messages
-    assert again.findings == ()
+    assert unrepaired(again) == []
 
 
 @EVERY_API
@@ -127,7 +133,7 @@ def test_check_says_what_repair_does(api: str, messages: list[Message]) -> None:
     is_untouched = len(repaired.messages) == len(messages) and all(
         map(lambda a, b: a is b, repaired.messages, messages)
     )
-    assert is_untouched == (not repaired.findings)
+    assert is_untouched == (not unrepaired(repaired))
 
 
 @pytest.mark.parametrize("api", [*APIS, "neutral"])

@@ -106,6 +106,29 @@ def test_a_quick_look_leaves_all_else_to_repair(part: Part) -> None:
     assert not is_plainly_sound(Message("assistant", [part]), RULES["anthropic"])
 
 
+@pytest.mark.parametrize(
+    ("api", "message"),
+    [
+        ("openai", Message("user", "hi", name="John Doe")),
+        ("openai", Message("assistant", "hi", api="openai", extra={"tool_calls": []})),
+        ("openai", Message("assistant", [ToolCall("a", "ls")], api="openai", extra={"_content": "list"})),
+        ("openai", Message("tool", [ToolResult("a", (), extra={"_content": "list"})], api="openai")),
+        ("openai", Message("tool", [ToolResult("a", "x", "l s")], api="openai")),
+        ("openai", Message("assistant", [ToolCall("a" * 41, "ls")])),
+        ("responses", Message("user", [Text("x", {"_type": "output_text"})], api="responses")),
+        ("responses", Message("user", [Text("x", {"_refusal": "part"})], api="responses")),
+        ("responses", Message("tool", [ToolResult("a", [Text("x", {"_type": "text"})])], api="responses")),
+    ],
+)
+def test_a_quick_look_leaves_odd_fields_to_repair(api: str, message: Message) -> None:
+    assert not is_plainly_sound(message, RULES[api])
+
+
+@pytest.mark.parametrize("api", sorted(RULES))
+def test_it_is_not_sure_of_an_empty_list(api: str) -> None:
+    assert not is_surely_sound([], RULES[api])
+
+
 @pytest.mark.parametrize("api", ["anthropic", "gemini"])
 def test_results_in_several_messages_are_the_conversions_to_join_unless_they_are_the_apis_own(api: str) -> None:
     results = [Message("tool", (ToolResult(each, "x"),), api=api) for each in ("a", "b")]

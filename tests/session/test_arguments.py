@@ -239,6 +239,22 @@ def test_a_role_that_nobody_offers_is_refused_at_once(open_nexus: OpenNexus) -> 
         open_nexus().session("s", role="boss")
 
 
+@pytest.mark.parametrize(
+    ("tool", "codes"),
+    [
+        ({"name": "list files", "input_schema": {"type": "object"}}, ["invalid-tool"]),
+        ({"name": "list", "input_schema": {"type": "array"}}, ["invalid-tool"]),
+        ({"name": "list", "input_schema": {"properties": {}}}, []),
+    ],
+)
+def test_a_tool_that_the_models_api_refuses_is_reported_with_the_call(
+    open_nexus: OpenNexus, tool: dict[str, Any], codes: list[str]
+) -> None:
+    session = open_nexus().session("s", model="claude-sonnet-4-5", tools=[tool])
+
+    assert [finding.code for finding in session.ask("Why?").findings] == codes
+
+
 # ---- workers of workers ---------------------------------------------------------------------------------------------
 
 

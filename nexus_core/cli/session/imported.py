@@ -15,6 +15,7 @@ from nexus_core.cli.session.import_report import Outcome, SessionRow, print_outc
 from nexus_core.cli.tables import right_aligned
 from nexus_core.dialects.transcripts.reading import read_transcript, split_conversations
 from nexus_core.errors import ExistsError, FileError, MessageError, UsageError
+from nexus_core.history.findings import UNREPAIRED
 from nexus_core.history.mending.steps import mend
 from nexus_core.session.exporting.reading import is_export, read_export
 from nexus_core.session.exporting.restoring import restore
@@ -254,4 +255,4 @@ def find_repaired(transcript: Transcript, dialects: Dialects) -> dict[str, int]:
     while 0 < begin < len(context) and (context[begin].kind != "said" or context[begin].message.role != "user"):
         begin += 1  # only what the user said can be a beginning
     mended = mend([entry.message for entry in context[begin:]], dialects.get(transcript.api or "neutral").rules)
-    return dict(sorted(Counter(finding.code for finding in mended.findings).items()))
+    return dict(sorted(Counter(finding.code for finding in mended.findings if finding.code not in UNREPAIRED).items()))

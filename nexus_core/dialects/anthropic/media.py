@@ -6,14 +6,14 @@ from base64 import b64decode, b64encode
 from typing import Any
 
 from nexus_core.dialects.fields import at, mapping_in, take_text, take_words
-from nexus_core.dialects.media import absent, inline
+from nexus_core.dialects.media import absent, inline, is_base64, standard_mime
 from nexus_core.dialects.notes import filled, noted
+from nexus_core.dialects.rules import ANTHROPIC
 from nexus_core.values.parts import File, Image, Opaque
 
 Block = dict[str, Any]
 
 _PDF = "application/pdf"
-_PICTURES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _WORDS = frozenset({"application/json", "application/xml", "application/yaml", "application/javascript"})
 
 
@@ -92,15 +92,16 @@ def _own_source(part: Image | File) -> Block:
 
 def _image_source(image: Image, api: str) -> Block | None:
     mime, data = inline(image.url) or (image.mime, image.data)
-    mime = "image/jpeg" if mime == "image/jpg" else mime
+    mime = standard_mime(mime)
     if data:
-        return {"type": "base64", "media_type": mime, "data": data} if mime in _PICTURES else None
+        is_shown = mime in ANTHROPIC.image_types and is_base64(data)
+        return {"type": "base64", "media_type": mime, "data": data} if is_shown else None
     return _elsewhere(image, api)
 
 
 def _document_source(file: File, api: str) -> Block | None:
     mime, data = inline(file.url) or (file.mime, file.data)
-    if data and mime == _PDF:
+    if data and mime == _PDF and is_base64(data):
         return {"type": "base64", "media_type": _PDF, "data": data}
     if data:
         words = _unpacked(data) if mime.startswith("text/") or mime in _WORDS else None

@@ -3,6 +3,7 @@
 openai.py        nested in chat completions, flat in Responses
 anthropic.py     Anthropic's; gemini.py: Gemini's, where one element declares many
 schemas.py       Gemini's schemas as JSON Schema; in_turn.py: definitions in the shapes of several dialects
+validity.py      names and schemas that an API would refuse
 """
 
 from __future__ import annotations

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.dialects.marks import LONG, SHORT, lifetime, marks_in, new_mark, rewrite_marks
-from nexus_core.values.parts import Opaque
+from nexus_core.values.parts import Opaque, Reasoning
 
 if TYPE_CHECKING:
     from nexus_core.history.mending.work import Draft, Work
+    from nexus_core.values.message import Role
     from nexus_core.values.parts import Part
 
 
@@ -36,6 +38,20 @@ def drop_unpaired_blocks(work: Work) -> None:
                 "a call of a tool that the provider runs has no result, or the result has no call",
             )
             draft.parts = kept
+
+
+def unmark_thoughts(work: Work) -> None:
+    """Take marks for the cache away from reasoning, which takes none."""
+    mark = work.rules.cache_mark
+
+    def unmarked(part: Part, _role: Role) -> Part:
+        if not isinstance(part, Reasoning) or mark not in part.extra:
+            return part
+        return replace(part, extra={key: value for key, value in part.extra.items() if key != mark})
+
+    for draft in filter(work.owns, work.drafts):
+        if draft.holds(Reasoning) and draft.rewrite(unmarked):
+            work.note("misplaced-cache-mark", draft, f"reasoning is marked {mark}")
 
 
 def limit_cache_marks(work: Work) -> None:

@@ -38,9 +38,9 @@ def _name(work: Work, spot: Spot) -> None:
     if not name.strip():
         name = (spot.partner.result.name.strip() if spot.partner else "") or UNKNOWN_TOOL
         work.note("blank-tool-name", spot.draft, "a call names no tool")
-        name = _fitted(name, rules.name_pattern, rules.name_length)
+        name = fitted(name, rules.name_pattern, rules.name_length)
     elif not is_valid(name, rules.name_pattern, rules.name_length):
-        name = _fitted(name, rules.name_pattern, rules.name_length)
+        name = fitted(name, rules.name_pattern, rules.name_length)
         work.note(
             "invalid-tool-name", spot.draft, f"the {rules.name} API does not allow the tool name {shown(call.name)}"
         )
@@ -66,6 +66,11 @@ def _follow(work: Work, spot: Spot, *, joins_own: bool) -> None:
     is_unlinked = not result.call_id and not _needs_id(work, spot)
     if rules.result_names and (result.name or joins_own or is_unlinked) and result.name != call.name:
         work.note("wrong-result-name", spot.partner.draft, f"a result does not repeat the name {shown(call.name)}")
+        _change_result(spot.partner, name=call.name)
+    is_named = bool(result.name) and result.name != call.name and rules.speaker_names and work.owns(spot.partner.draft)
+    if is_named and not is_valid(result.name, rules.name_pattern, rules.name_length):
+        what = f"the {rules.name} API does not allow the name {shown(result.name)}"
+        work.note("invalid-speaker-name", spot.partner.draft, what)
         _change_result(spot.partner, name=call.name)
     if result.call_id != call.id and (result.call_id or _needs_id(work, spot)):
         work.note(
@@ -96,14 +101,14 @@ class _Ids:
         """Give a call another id if it needs one, and its result with it."""
         rules, given = self._work.rules, spot.call.id
         answered = spot.partner.result.call_id if spot.partner else ""
-        if not given and not _needs_id(self._work, spot):
+        if (not given and not _needs_id(self._work, spot)) or self._is_unsent(spot):
             return
         if not given:
             self._work.note("missing-id", spot.draft, f"a call of {shown(spot.call.name)} has no id")
-            new = self._free(_fitted(answered or _ID, rules.id_pattern, rules.id_length))
+            new = self._free(fitted(answered or _ID, rules.id_pattern, rules.id_length))
         elif rules.call_ids and not is_valid(given, rules.id_pattern, rules.id_length):
             self._work.note("invalid-id", spot.draft, f"the {rules.name} API does not allow the id {shown(given)}")
-            new = self._free(_fitted(given, rules.id_pattern, rules.id_length))
+            new = self._free(fitted(given, rules.id_pattern, rules.id_length))
         elif given in (self._taken if self._is_unique(spot) else self._batch):
             self._work.note("duplicate-id", spot.draft, f"an earlier call already has the id {shown(given)}")
             new = self._free(given)
@@ -115,6 +120,10 @@ class _Ids:
             _change_call(spot, id=new)
             if spot.partner and answered == given:
                 _change_result(spot.partner, call_id=new)
+
+    def _is_unsent(self, spot: Spot) -> bool:
+        """True if the id is the dialect's own, for the function call of former times, which has none."""
+        return "_former" in spot.call.extra and self._work.owns(spot.draft)
 
     def _is_unique(self, spot: Spot) -> bool:
         """Whether an id may occur only once in the list: also where conversion finds the name of a tool by it."""
@@ -137,8 +146,8 @@ def is_valid(name: str, pattern: str, length: int) -> bool:
     return (not length or len(name) <= length) and (not pattern or bool(re.fullmatch(pattern, name)))
 
 
-def _fitted(name: str, pattern: str, length: int) -> str:
-    """A name with `_` for every character that is not allowed, and no longer than allowed."""
+def fitted(name: str, pattern: str, length: int) -> str:
+    """Return a name with `_` for every character that is not allowed, and no longer than allowed."""
     if pattern:
         name = "".join(letter if re.fullmatch(pattern, f"_{letter}") else "_" for letter in name)
         name = name if re.fullmatch(pattern, name) else f"_{name}"

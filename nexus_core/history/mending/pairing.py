@@ -6,7 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from nexus_core.history.waiting import WaitingCalls
-from nexus_core.values.parts import ToolCall, ToolResult
+from nexus_core.values.parts import Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,6 +99,7 @@ class Pairing:
             is_alone = work.rules.results == "each" and (work.owns(draft) or (before is not None and work.owns(before)))
             self._enter(draft, is_alone=is_alone)
             before = draft
+        self._close_abandoned(work.drafts)
         for spot in self.early:
             self._match_later(spot)
         self.early = [spot for spot in self.early if spot.partner]
@@ -135,6 +136,14 @@ class Pairing:
         if self._zone is not None:
             self._zone.closed = True
         self._zone = self._batch = None
+
+    def _close_abandoned(self, drafts: list[Draft]) -> None:
+        """Close the last turn if the assistant speaks on in another message: calls before it wait no longer."""
+        batch, last = self._batch, drafts[-1] if drafts else None
+        if batch is None or last is None or not batch.calls or last.has_calls:
+            return
+        if any(isinstance(part, Text) and part.text.strip() for part in last.parts):
+            batch.closed, batch.home = True, batch.calls[-1].draft
 
     def _match(self, spot: Spot) -> None:
         if self._zone is not None and self._zone.answer(spot):

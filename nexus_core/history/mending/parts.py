@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nexus_core.dialects.arguments import INVALID_JSON, parsed
 from nexus_core.dialects.fields import shown
-from nexus_core.dialects.media import absent
+from nexus_core.dialects.media import absent, is_base64, standard_mime
 from nexus_core.dialects.rules import SILENT_ERROR
 from nexus_core.values.parts import File, Image, Opaque, Text, ToolCall, ToolResult
 
@@ -46,6 +46,26 @@ def replace_oversized_media(work: Work) -> None:
             work.note("oversized-media", draft, "a picture or document is larger than the API accepts")
 
 
+def replace_unusable_media(work: Work) -> None:
+    """Put notes in place of pictures and documents that the API cannot read; conversion does so for other APIs'."""
+    for draft in filter(work.owns, work.drafts):
+        if draft.holds(Image, File, ToolResult) and draft.rewrite(lambda part, _role: _usable(part, work)):
+            what = f"the {work.rules.name} API does not accept the type of a picture or document, or it is not base64"
+            work.note("unusable-media", draft, what)
+
+
+def retype_texts(work: Work) -> None:
+    """Give texts the type that goes with the role of their message; conversion does so for other APIs'."""
+    for draft in filter(work.owns, work.drafts):
+        if draft.rewrite(_retyped):
+            work.note("wrong-text-type", draft, f"a text has a type that does not go with the role {draft.role!r}")
+
+
+def has_wrong_type(part: Part, role: Role) -> bool:
+    """True if a text has another type than its role has, which the dialect has noted, or the user refuses."""
+    return isinstance(part, Text) and ("_type" in part.extra or ("_refusal" in part.extra and role != "assistant"))
+
+
 def wrap_malformed_arguments(work: Work) -> None:
     """Make an object of arguments that are none; what the model wrote stays readable."""
     for draft in work.drafts:
@@ -75,6 +95,23 @@ def _fitting(part: Part, work: Work) -> Part:
         return part
     limit = work.rules.image_size if isinstance(part, Image) else work.rules.file_size
     return absent(replace(part, url="") if part.url.startswith("data:") else part) if _size(part) > limit > 0 else part
+
+
+def _usable(part: Part, work: Work) -> Part:
+    if not isinstance(part, Image | File) or not part.data:
+        return part
+    types = work.rules.image_types if isinstance(part, Image) else work.rules.file_types
+    mime = standard_mime(part.mime)
+    if types and not (mime in types and is_base64(part.data)):
+        return absent(part)
+    return part if mime == part.mime else replace(part, mime=mime)
+
+
+def _retyped(part: Part, role: Role) -> Part:
+    if not isinstance(part, Text) or not has_wrong_type(part, role):
+        return part
+    notes = ("_type",) if role == "assistant" else ("_type", "_refusal")
+    return replace(part, extra={key: value for key, value in part.extra.items() if key not in notes})
 
 
 def _size(part: Image | File) -> int:

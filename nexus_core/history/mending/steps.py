@@ -53,6 +53,8 @@ STEPS = (
     Step(misplaced.move_misplaced_parts, ("misplaced-part",)),
     Step(parts.replace_misplaced_media, ("misplaced-media",)),
     Step(parts.replace_oversized_media, ("oversized-media",)),
+    Step(parts.replace_unusable_media, ("unusable-media",)),
+    Step(parts.retype_texts, ("wrong-text-type",)),
     Step(parts.wrap_malformed_arguments, ("malformed-arguments",)),
     Step(texts.drop_blank_texts, ("blank-text",)),
     Step(parts.word_silent_errors, ("silent-error",)),
@@ -74,6 +76,10 @@ STEPS = (
     Step(turns.begin_with_user, ("wrong-first-role",)),
     Step(turns.end_with_user, ("wrong-last-role",)),
     Step(turns.cut_final_blanks, ("final-blanks",)),
+    Step(turns.drop_empty_fields, ("empty-field",)),
+    Step(turns.rename_speakers, ("invalid-speaker-name",)),
+    Step(turns.find_empty_list, ("empty-list",)),
+    Step(blocks.unmark_thoughts, ("misplaced-cache-mark",)),
     Step(blocks.limit_cache_marks, ("too-many-cache-marks", "cache-mark-order")),
 )
 

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import groupby
+from operator import is_
 from typing import TYPE_CHECKING
 
+from nexus_core.dialects.fields import shown
+from nexus_core.history.mending.naming import fitted, is_valid
 from nexus_core.history.mending.texts import is_blank
 from nexus_core.history.mending.work import Draft
+from nexus_core.values.finding import Finding
 from nexus_core.values.message import Message
-from nexus_core.values.parts import Reasoning, Text
+from nexus_core.values.parts import Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nexus_core.history.mending.work import Work
+    from nexus_core.values.api import ApiRules
+    from nexus_core.values.parts import JSON, Part
 
 BEGINNING = "[The conversation begins with the assistant.]"
 CONTINUE = "Continue."
@@ -27,6 +35,43 @@ def drop_empty_messages(work: Work) -> None:
         else:
             drafts.append(draft)
     work.drafts = drafts
+
+
+def drop_empty_fields(work: Work) -> None:
+    """Leave fields out that are an empty list, where the API takes none; conversion writes no such fields."""
+    for draft in filter(work.owns, work.drafts):
+        if not draft.message.extra and not draft.holds(ToolResult):
+            continue
+        extra = _filled(draft.message.extra, draft.parts, work.rules)
+        parts = [_with_content(part, work.rules) for part in draft.parts]
+        if extra is draft.message.extra and all(map(is_, parts, draft.parts)):
+            continue
+        work.note("empty-field", draft, f"the {work.rules.name} API accepts no empty list there")
+        draft.message, draft.parts = replace(draft.message, extra=extra), parts
+
+
+def has_empty_list(extra: JSON, parts: Sequence[Part], rules: ApiRules) -> bool:
+    """True if a message, or a result, has an empty list in a field that must have none."""
+    return _filled(extra, parts, rules) is not extra
+
+
+def rename_speakers(work: Work) -> None:
+    """Give speakers names that the API allows, or none if nothing is left of them; conversion drops other APIs'."""
+    rules = work.rules
+    for draft in filter(work.owns, work.drafts):
+        name = draft.message.name
+        if name and not is_valid(name, rules.name_pattern, rules.name_length):
+            work.note("invalid-speaker-name", draft, f"the {rules.name} API does not allow the name {shown(name)}")
+            new = fitted(name, rules.name_pattern, rules.name_length)
+            # Two names without a single valid character would look like one speaker.
+            draft.message = replace(draft.message, name=new if new.strip("_") else "")
+
+
+def find_empty_list(work: Work) -> None:
+    """Report a list without messages; none is made up."""
+    is_field = work.rules.system == "field"
+    if not any(not is_field or draft.role != "system" or work.listed for draft in work.drafts):
+        work.findings.append(Finding("empty-list", f"the {work.rules.name} API needs at least one message"))
 
 
 def move_instructions(work: Work) -> None:
@@ -85,6 +130,25 @@ def cut_final_blanks(work: Work) -> None:
     if isinstance(last, Text) and last.text != last.text.rstrip():
         work.note("final-blanks", draft, "the assistant's last message ends in whitespace")
         draft.parts[place] = replace(last, text=last.text.rstrip())
+
+
+def _filled(extra: JSON, parts: Sequence[Part], rules: ApiRules) -> JSON:
+    """Return what a message or result has besides its parts, without empty lists; the same object if there are none."""
+    empty = {name for name in rules.filled_lists if extra.get(name) == []}
+    if "content" in rules.filled_lists and extra.get("_content") == "list" and not any(map(_is_content, parts)):
+        empty.add("_content")  # the dialect's note that the content was a list
+    return {key: value for key, value in extra.items() if key not in empty} if empty else extra
+
+
+def _with_content(part: Part, rules: ApiRules) -> Part:
+    if not isinstance(part, ToolResult):
+        return part
+    extra = _filled(part.extra, part.parts, rules)
+    return part if extra is part.extra else replace(part, extra=extra)
+
+
+def _is_content(part: Part) -> bool:
+    return not isinstance(part, ToolCall | ToolResult | Reasoning)
 
 
 def _says_nothing(work: Work, draft: Draft) -> bool:

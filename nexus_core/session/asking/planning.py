@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from nexus_core.session.steps.turns import Turn
     from nexus_core.values.budget import Decision
     from nexus_core.values.compaction import Trigger
+    from nexus_core.values.conversation import Tool
+    from nexus_core.values.finding import Finding
     from nexus_core.values.ledger import NewStep
     from nexus_core.values.placement import Placement
     from nexus_core.values.request import Request
@@ -258,7 +260,16 @@ class Planner:
             static=partial(self._static, draft),
         )
         call = make_call(self._place, standing.settings, self._window, made_of)
-        return call._replace(findings=self._window.findings)
+        return call._replace(findings=(*self._window.findings, *self._find_invalid_tools(draft.epoch.tools)))
+
+    def _find_invalid_tools(self, tools: Sequence[Tool]) -> tuple[Finding, ...]:
+        """Report tools that the model's API would refuse, apart from what is completed when they are written."""
+        rules = self._place.dialects.rules(self._window.model.api) if tools else None
+        if rules is None:
+            return ()
+        from nexus_core.dialects.tools.validity import complete_schemas, find_invalid_tools  # noqa: PLC0415 - as above
+
+        return tuple(find_invalid_tools(complete_schemas(tools, rules), rules))
 
     def _left_out(self, cut: Cut | None) -> tuple[Decision, ...]:
         if cut is None or self._tail is None:
