@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from dataclasses import dataclass
 from functools import cache, partial
@@ -38,6 +39,13 @@ settings.load_profile("full")
 pytest_plugins = ["nexus_core.testing.fixtures", "tests.ledger.servers", "tests.tables"]
 
 ROOT = Path(__file__).resolve().parents[1]
+CORPUS = Path(os.environ.get("NEXUS_CORPUS") or "no-corpus")
+"""More samples than are in `tests/samples`, for those who have some; no test needs them."""
+
+
+def sample_files(kind: str) -> list[Path]:
+    """Files of a kind as people write them: ours, whose content is made up, and those that NEXUS_CORPUS names."""
+    return sorted(path for folder in (ROOT / "tests/samples", CORPUS) for path in folder.glob(f"{kind}/**/*.*"))
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from openai.types.responses.response_create_params import ResponseCreateParamsNo
 
 from nexus_core.dialects.finding import dialect
 from nexus_core.history.check import check
+from nexus_core.history.findings import UNREPAIRED
 from nexus_core.values.conversation import Tool
 from nexus_core.values.message import Message
 from nexus_core.values.parts import File, Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
@@ -138,7 +139,8 @@ def test_anything_is_made_what_the_api_accepts(api: str, given_: list[Any], past
     body = written(api, messages, min(past, len(messages)))
 
     assert ORACLES[api](body[SAID[api]]) == []
-    assert foreign or check(body[SAID[api]], api, source=api) == ()
+    found = check(body[SAID[api]], api, source=api)
+    assert foreign or [finding for finding in found if finding.code not in UNREPAIRED] == []
     assert cache_marks(body.get("tools", []), body.get("system", []), body[SAID[api]]) == []
     assert json.dumps(body) == json.dumps(written(api, messages, min(past, len(messages))))
 

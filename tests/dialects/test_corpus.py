@@ -1,19 +1,19 @@
 """Transcripts of real agents, in the folder that NEXUS_CORPUS names; skipped where there is none."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nexus_core.dialects.finding import BUILT_IN, dialect, read_messages
+from tests.conftest import CORPUS
 
-CORPUS = Path(os.environ.get("NEXUS_CORPUS") or "no-corpus")
 CODEX = sorted(CORPUS.glob("**/codex/*.jsonl"))
+CLAUDE = sorted(CORPUS.glob("**/claude-code/real/**/*.jsonl"))
 CHAT = sorted(CORPUS.glob("**/openai-chat/*.json"))
 
-pytestmark = pytest.mark.skipif(not (CODEX or CHAT), reason="NEXUS_CORPUS names no folder of transcripts")
+pytestmark = pytest.mark.skipif(not (CODEX or CHAT or CLAUDE), reason="NEXUS_CORPUS names no folder of transcripts")
 
 
 def codex_items(file: Path) -> list[dict[str, Any]]:
@@ -54,3 +54,13 @@ def test_what_an_agent_sent_to_chat_comes_back_and_crosses_to_responses(file: Pa
     assert [item["call_id"] for item in items if item.get("type") == "function_call"] == [
         call.id for message in messages for call in message.tool_calls
     ]
+
+
+@pytest.mark.parametrize("file", CLAUDE, ids=lambda file: file.stem)
+def test_what_claude_code_sent_comes_back(file: Path) -> None:
+    records = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    messages = [record["message"] for record in records if "message" in record]
+
+    written = [dialect("anthropic").write([dialect("anthropic").read(message)]) for message in messages]
+
+    assert written == [[{"role": message["role"], "content": message["content"]}] for message in messages]

@@ -15,7 +15,7 @@ from nexus_core.config.json_document import MAX_DEPTH, JsonValue, quick_json
 from nexus_core.config.json_parser import JsonSyntaxError, parse_json
 from nexus_core.config.lines import Lines, Position
 from nexus_core.config.pointers import pointer_to
-from tests.conftest import ROOT
+from tests.conftest import CORPUS, ROOT
 from tests.effort import examples
 
 ANY_CHARACTER = st.characters(exclude_categories=["Cs"])
@@ -35,7 +35,7 @@ FRAGMENTS = [
 ]
 REAL_FILES = sorted(
     path
-    for folder in (ROOT / "defaults", ROOT / "examples", ROOT.parent / "shared/corpus/mcp")
+    for folder in (ROOT / "defaults", ROOT / "examples", ROOT / "tests/samples", CORPUS / "mcp")
     for path in folder.rglob("*.json")
 )
 APPEND = "-"

@@ -1,8 +1,7 @@
-"""Sessions of real people, where they lie beside the project; skipped where they do not."""
+"""Sessions of real people, in the folder that NEXUS_CORPUS names; skipped where there is none."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -12,23 +11,23 @@ from nexus_core.dialects.transcripts.transcript import Transcript
 from nexus_core.errors import TranscriptError
 from nexus_core.history.check import check
 from nexus_core.values.parts import Opaque
-from tests.conftest import ROOT
+from tests.conftest import CORPUS
 from tests.dialects.transcripts.support import every_line, said
 
-CORPUS = Path(os.environ.get("NEXUS_CORPUS") or ROOT.parent / "shared" / "corpus") / "sessions"
-EVERY = sorted(path for path in CORPUS.rglob("*") if path.is_file())
-FOREIGN = [path for path in EVERY if path.relative_to(CORPUS).parts[0] == "other"]
+SESSIONS = CORPUS / "sessions"
+EVERY = sorted(path for path in SESSIONS.rglob("*") if path.is_file())
+FOREIGN = [path for path in EVERY if path.relative_to(SESSIONS).parts[0] == "other"]
 FILES = [path for path in EVERY if path not in FOREIGN]
 NAMES = {"gemini": "gemini-cli"}
 PLAIN = ("hermes", "migration")
 """Of these the one is a list of messages, the other a number."""
 FORMATS = {"claude-code": "claude-code", "codex": "codex", "pi": "pi", "openai-chat": "messages"}
 
-pytestmark = pytest.mark.skipif(not FILES, reason="there are no sessions of real people here")
+pytestmark = pytest.mark.skipif(not FILES, reason="NEXUS_CORPUS names no folder of sessions")
 
 
 def read(name: str) -> Transcript:
-    (file,) = CORPUS.rglob(name)
+    (file,) = SESSIONS.rglob(name)
     return read_transcript(file.read_text(encoding="utf-8"), file.name)
 
 
@@ -36,7 +35,7 @@ def read(name: str) -> Transcript:
 def test_it_is_read_and_every_line_accounted_for(file: Path) -> None:
     transcript = read_transcript(file.read_text(encoding="utf-8"), file.name)
 
-    assert transcript.format == FORMATS[file.relative_to(CORPUS).parts[0]]
+    assert transcript.format == FORMATS[file.relative_to(SESSIONS).parts[0]]
     assert transcript.entries
     if file.suffix == ".jsonl":
         assert every_line(transcript) == list(range(1, transcript.report.lines + 1))
@@ -44,7 +43,7 @@ def test_it_is_read_and_every_line_accounted_for(file: Path) -> None:
 
 @pytest.mark.parametrize("file", FOREIGN, ids=lambda file: f"{file.parent.name}/{file.stem}")
 def test_what_cannot_be_read_is_refused_by_name(file: Path) -> None:
-    program = file.relative_to(CORPUS).parts[1]
+    program = file.relative_to(SESSIONS).parts[1]
     if program in PLAIN or file.name in PLAIN:
         pytest.skip("nothing of a program that Nexus cannot read")
     with pytest.raises(TranscriptError) as caught:

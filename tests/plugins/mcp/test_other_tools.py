@@ -16,9 +16,8 @@ from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.mcp._files.dialects import DIALECTS, dialect_of
 from nexus_plugins.mcp._files.reader import read_servers
 from nexus_plugins.mcp._files.toml import parse_toml
-from tests.conftest import ROOT, Cli
+from tests.conftest import Cli, sample_files
 
-CORPUS = sorted(path for path in (ROOT.parent / "shared/corpus/mcp").rglob("*") if path.is_file())
 ALL = {"plugins": {"mcp": {"read": list(DIALECTS)}}}
 SECRET = "sk-live-0123456789abcdef"  # noqa: S105 - nobody's
 
@@ -301,8 +300,7 @@ def test_the_doctor_finds_nothing_odd_about_what_each_tool_writes_itself(cli: Cl
 
 
 @pytest.mark.acceptance("R11")
-@pytest.mark.skipif(not CORPUS, reason="there is no corpus here")
-@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sample_files("mcp"), ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_a_real_file_is_read_and_all_its_servers_have_one_form(path: Path, tmp_path: Path) -> None:
     dialect = next((each for each in DIALECTS.values() if each.name == path.parent.name), dialect_of("mcp.json"))
     copy = tmp_path / f"mcp{path.suffix}"

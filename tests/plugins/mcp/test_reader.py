@@ -21,10 +21,10 @@ from nexus_core.plugin import Layer, LayerConfig, Skipped
 from nexus_core.testing import check_plugin, write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.mcp import nexus_layer_config
-from tests.conftest import ROOT
+from tests.conftest import sample_files
 
 SECRET = "sk-live-0123456789abcdef"  # noqa: S105 - nobody's
-CORPUS = sorted((ROOT.parent / "shared/corpus/mcp").rglob("*.json"))
+SAMPLES = [path for path in sample_files("mcp") if path.suffix == ".json"]
 CONTAINERS: dict[str, Callable[[dict[str, Any]], object]] = {
     "a list": lambda servers: {"servers": [{"name": name, **server} for name, server in servers.items()]},
     "an object": lambda servers: {"servers": servers},
@@ -625,8 +625,7 @@ def test_no_report_repeats_a_value_of_the_file(mcp: Mcp) -> None:
 # ---- any file ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not CORPUS, reason="the collected files are not here")
-@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_a_file_from_the_wild_is_read_or_refused_with_its_place(mcp: Mcp, path: Path) -> None:
     servers, place = outcome(mcp, path.read_text(encoding="utf-8"))
 
@@ -644,6 +643,10 @@ SERVERS = st.lists(ENTRIES) | st.dictionaries(st.text(), ENTRIES)
 DOCUMENTS = st.dictionaries(st.sampled_from(["servers", "mcpServers", "inputs"]), SERVERS) | SERVERS | ANY_JSON
 
 
+_PASSED_ON = ("env_file", "call_timeout", "start_timeout", "include_tools", "exclude_tools")
+"""Fields that not every tool has."""
+
+
 def is_normal(server: dict[str, Any]) -> bool:
     """Whether it is a server as the rest of Nexus expects it."""
     target = server.get("command") if server["type"] == "stdio" else server.get("url")
@@ -655,7 +658,7 @@ def is_normal(server: dict[str, Any]) -> bool:
         and all(isinstance(text, str) for text in texts)
         and server["type"] in {"stdio", "http", "sse"}
         and isinstance(server["enabled"], bool)
-        and set(server) <= {"name", "type", "command", "url", "env", "headers", "cwd", "enabled"}
+        and set(server) <= {"name", "type", "command", "url", "env", "headers", "cwd", "enabled", *_PASSED_ON}
     )
 
 

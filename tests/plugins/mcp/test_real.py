@@ -273,11 +273,11 @@ def test_tokens_are_counted(nexus: Nexus) -> None:
 
 
 def test_messages_are_checked(nexus: Nexus) -> None:
-    messages = [{"role": "tool", "tool_call_id": "x", "content": "?"}]
+    messages = [{"role": "user", "content": "Why?"}, {"role": "tool", "tool_call_id": "x", "content": "?"}]
 
     found = asked(nexus, "check_messages", messages=messages, api="openai")["findings"]
 
-    assert [each["index"] for each in found] == [0]
+    assert [(each["index"], each["code"]) for each in found] == [(1, "orphan-result")]
 
 
 @pytest.mark.parametrize(
