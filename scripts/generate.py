@@ -96,8 +96,9 @@ def _row(name: str, module: str) -> str:
     if "nexus_settings" in functions:
         (declared,) = plugin.nexus_settings()
         lines.append(f"        settings={_quote(declared.model)},")
-        for kind, keys in (("active", declared.active), ("protected", declared.protected)):
-            lines += _tuple(kind, list(keys)) if keys else []
+        for kind in ("active", "protected", "off_only"):
+            keys = list(getattr(declared, kind))
+            lines += _tuple(kind, keys) if keys else []
     if needs := getattr(plugin, "NEEDS", None):
         modules = "".join(f"{_quote(each)}, " for each in needs.modules)
         lines.append(f"        needs=Extra({_quote(needs.name)}, modules=({modules.rstrip()})),")

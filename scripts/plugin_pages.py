@@ -104,6 +104,7 @@ def _settings(name: str, plugin: ModuleType) -> Iterator[str]:
     for key, default, meaning in _fields(schema, schema.get("$defs", {})):
         top = key.partition(".")[0]
         whose = " Only in your own `config.json`." if top in declared.protected else ""
+        whose += " A project can switch it off, not on." if top in declared.off_only else ""
         whose += " Waits for `nexus trust allow` in a project's." if top in declared.active else ""
         rows.append(f"| `{key}` | {default} | {meaning}{whose} |")
     yield f"Under `plugins.{name}` in `config.json`."

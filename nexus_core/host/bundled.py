@@ -32,6 +32,10 @@ BUNDLED = (
             ),
         ),
         settings="nexus_plugins.environment._settings:EnvironmentSettings",
+        off_only=(
+            "terminal",
+            "host",
+        ),
     ),
     bundled(
         "file_layers",

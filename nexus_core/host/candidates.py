@@ -64,6 +64,7 @@ def bundled(
     settings: str = "",
     active: tuple[str, ...] = (),
     protected: tuple[str, ...] = (),
+    off_only: tuple[str, ...] = (),
     needs: Extra | None = None,
 ) -> Candidate:
     """A plugin that ships with Nexus: a row of the generated manifest, imported once one of its hooks is called.
@@ -76,13 +77,14 @@ def bundled(
         settings: The model of its answer to `nexus_settings`.
         active: Which of them take effect in a project only after approval.
         protected: Which of them no project decides.
+        off_only: Which of them a project may only switch off.
         needs: The extra it cannot work without.
     """
     constants: dict[str, Callable[[], object]] = {}
     if commands:
         constants["nexus_commands"] = lambda: commands
     if settings:
-        constants["nexus_settings"] = lambda: _declared(settings, active, protected)
+        constants["nexus_settings"] = lambda: _declared(settings, active, protected, off_only)
     return Candidate(
         name=name,
         origin="bundled",
@@ -95,10 +97,12 @@ def bundled(
     )
 
 
-def _declared(model: str, active: tuple[str, ...], protected: tuple[str, ...]) -> list[PluginSettings]:
+def _declared(
+    model: str, active: tuple[str, ...], protected: tuple[str, ...], off_only: tuple[str, ...]
+) -> list[PluginSettings]:
     from nexus_core.values.declarations import PluginSettings  # noqa: PLC0415 - commands about plugins load nothing
 
-    return [PluginSettings(model, active, protected)]
+    return [PluginSettings(model, active, protected, off_only)]
 
 
 def given_candidates(plugins: Iterable[object]) -> list[Candidate]:

@@ -130,6 +130,10 @@ class Host:
             f"plugins.{name}.{key}" for name, declared in self.settings().items() for key in declared.protected
         )
 
+    def off_only_settings(self) -> tuple[str, ...]:
+        """Return the switches of plugins that a project may only turn off, as dotted names."""
+        return tuple(f"plugins.{name}.{key}" for name, declared in self.settings().items() for key in declared.off_only)
+
     def merge_policies(self) -> dict[str, ListPolicy]:
         """Ask `nexus_merge_policies`: policies by JSON pointer."""
         policies: dict[str, ListPolicy] = {}

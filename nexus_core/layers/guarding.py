@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
+    from nexus_core.host.host import Host
     from nexus_core.values.finding import Finding
     from nexus_core.values.layer import LayerConfig
     from nexus_core.values.trust import ActivePart, Decision
@@ -63,11 +64,17 @@ class Guarded(NamedTuple):
     active: list[ActivePart]
 
 
+def guarded_settings(host: Host) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Return the settings of plugins that the guard watches: active, protected, and those to switch off only."""
+    return host.active_settings(), host.protected_settings(), host.off_only_settings()
+
+
 def guard_configs(
     configs: Iterable[LayerConfig],
     decide: Callable[[ActivePart], Decision],
     active: Sequence[str] = (),
     protected: Sequence[str] = (),
+    off_only: Sequence[str] = (),
 ) -> Guarded:
     """Take out of every project's settings what it may not decide, or may not decide yet.
 
@@ -76,19 +83,25 @@ def guard_configs(
         decide: Says what the user has decided about an active part.
         active: Further settings, as dotted names, that take effect only after approval.
         protected: Further settings, as dotted names, that no project decides.
+        off_only: Switches, as dotted names, that a project may only turn off.
     """
-    guard = _Guard(decide, (*ACTIVE, *active), (*PROTECTED, *protected))
+    guard = _Guard(decide, (*ACTIVE, *active), (*PROTECTED, *protected), off_only)
     guarded = [guard.check(config) for config in configs]
     return Guarded(guarded, guard.findings, guard.parts)
 
 
 class _Guard:
     def __init__(
-        self, decide: Callable[[ActivePart], Decision], active: Sequence[str], protected: Sequence[str]
+        self,
+        decide: Callable[[ActivePart], Decision],
+        active: Sequence[str],
+        protected: Sequence[str],
+        off_only: Sequence[str],
     ) -> None:
         self._decide = decide
         self._active = active
         self._protected = protected
+        self._off_only = off_only
         self._level = LEVELS[1]
         self._allowed: list[str] | None = None
         self._servers: frozenset[str] = frozenset()  # that are defined already
@@ -108,6 +121,7 @@ class _Guard:
                     "protected-setting",
                     f"{dotted} can only be set in your own config, not by a project",
                 )
+        self._keep_off(config, settings)
         if config.layer is not None and config.layer.scope == "ancestor" and _is_depth(get_setting(settings, DEPTH)):
             take_setting(settings, DEPTH)
         self._tighten(config, settings)
@@ -130,6 +144,13 @@ class _Guard:
             self._allowed = [*(self._allowed or ()), *allowed]  # as lists are merged
         elif is_edit(allowed):
             self._allowed = _edited(self._allowed, allowed)
+
+    def _keep_off(self, config: LayerConfig, settings: dict[str, Any]) -> None:
+        """Take out of a project's switches all that do not turn something off."""
+        for dotted in names_within(settings, self._off_only):
+            if get_setting(settings, dotted) is not False and take_setting(settings, dotted):
+                message = f"{dotted} can only be set to false by a project, not to anything else"
+                self._find(config, dotted, "looser-permission", message)
 
     def _tighten(self, config: LayerConfig, settings: dict[str, Any]) -> None:
         if "permissions" not in settings:

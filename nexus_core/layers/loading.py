@@ -6,7 +6,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from nexus_core.config.merging import merge_configs
-from nexus_core.layers.guarding import guard_configs
+from nexus_core.layers.guarding import guard_configs, guarded_settings
 from nexus_core.layers.servers import find_servers, in_one_form
 from nexus_core.layers.texts import choose_texts
 from nexus_core.values.loaded import Loaded
@@ -30,7 +30,7 @@ def load_layers(host: Host, request: Request) -> Loaded:
     found = _gather(partial(host.layer_config, request=request), layers, skipped)
     configs = in_one_form(found, skipped, lenient=request.lenient)
     decisions = _Decisions(request)
-    guarded = guard_configs(configs, decisions.decide, host.active_settings(), host.protected_settings())
+    guarded = guard_configs(configs, decisions.decide, *guarded_settings(host))
     settings = merge_configs(guarded.configs, host.merge_policies())
     chosen = choose_texts(_gather(host.layer_texts, layers, skipped), settings)
     return Loaded(

@@ -23,11 +23,13 @@ class PluginSettings:
         active: Settings that start a program, open a connection or name code to load; in a project they take effect
             only after the user has approved them.
         protected: Settings that no project decides, approved or not: where credentials and conversations go.
+        off_only: Switches that a project may set to false and to nothing else: what the model is told about the user.
     """
 
     model: str
     active: tuple[str, ...] = ()
     protected: tuple[str, ...] = ()
+    off_only: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         require_words(self.model, "PluginSettings.model")

@@ -1,4 +1,4 @@
-"""Tells the model where it works: directory, machine, terminal, mode; and in each turn, if wanted, on which branch."""
+"""Adds the section `## Environment`: directory, system, machine, mode; in each turn, if switched on, the git branch."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ ORDER = 600
 
 @hookimpl
 def nexus_commands() -> list[Command]:
-    """`nexus environment` prints what the section says."""
+    """`nexus environment` prints the facts of the section."""
     return [Command("environment", "What the model is told about this machine.", "nexus_plugins.environment._cli:app")]
 
 
 @hookimpl
 def nexus_settings() -> list[PluginSettings]:
     """`plugins.environment` says whether terminal, host and branch are named."""
-    return [PluginSettings("nexus_plugins.environment._settings:EnvironmentSettings")]
+    return [PluginSettings("nexus_plugins.environment._settings:EnvironmentSettings", off_only=("terminal", "host"))]
 
 
 @hookimpl
