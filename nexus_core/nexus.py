@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from _thread import allocate_lock  # what `threading` calls Lock, without the module's start-up time
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from nexus_core.config.early import EarlySettings, read_early_settings
 from nexus_core.errors import ClosedError, UnknownNameError, UsageError
@@ -16,13 +16,14 @@ from nexus_core.host.host import Host
 from nexus_core.host.installed import installed_candidates
 from nexus_core.host.policy import read_policy
 from nexus_core.layers.loader import OWN_PROFILE, LayerLoader
-from nexus_core.values.request import MODES
+from nexus_core.values.request import DEFAULT_MODE, MODES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
     from typing import Unpack
 
+    from nexus_core.assembly.standing import Standing
     from nexus_core.dialects.finding import Dialects
     from nexus_core.history.fit import FitOptions, Fitted
     from nexus_core.layers.context import LoadedContext
@@ -134,18 +135,19 @@ class Nexus:
         """What plugins did wrong so far and the run went on without."""
         return self.host.problems
 
-    def request(self, *, mode: Mode = "repl", **fields: Unpack[RequestFields]) -> Request:
+    def request(self, *, mode: Mode = DEFAULT_MODE, **fields: Unpack[RequestFields]) -> Request:
         """The circumstances that hooks are told about.
 
         Args:
-            mode: How the agent is driven.
+            mode: The driver of the agent: `repl`, a person at a prompt, or `server`, programs over HTTP; "" for the
+                mode of the session, else none.
             fields: Any other field of `Request`; a message and tools may be given in the shape of any API.
 
         Raises:
             UnknownNameError: There is no such field, or mode.
             MessageError: The message is none, or one of the tools.
         """
-        if mode not in MODES:
+        if mode != DEFAULT_MODE and mode not in MODES:
             raise UnknownNameError("mode", mode, MODES)
         request = self._layers.request(self.cwd, mode)
         if not fields:
@@ -163,24 +165,47 @@ class Nexus:
         """
         return self._layers.load(request or self.request())
 
-    def context(self, *, mode: Mode = "repl", profile: str = OWN_PROFILE) -> LoadedContext:
-        """Everything that makes up the system prompt here, loaded once: prompt, sections, settings, servers.
+    def context(self, *, mode: Mode = DEFAULT_MODE, profile: str = OWN_PROFILE) -> LoadedContext:
+        """Load this directory once: sections, settings, servers, and the prompt in the form of `ContextLoader`.
+
+        That form names the model and its context window, which no session sends; `system_prompt()` is what one sends.
 
         Args:
-            mode: How the agent is driven.
+            mode: As for `request`.
             profile: Through whose eyes: `nexus`, or what `claude`, `codex` or `gemini` would read here.
         """
         if profile != OWN_PROFILE:
             return self._layers.context_as(profile, self.cwd)
         return self._layers.context(self.request(mode=mode))
 
-    def sections(self, *, mode: Mode = "repl") -> tuple[Section, ...]:
-        """What makes up the system prompt, in its order, each section with its source."""
-        return self.context(mode=mode).sections
+    def system_prompt(self, **given: Unpack[Saying]) -> str:
+        """Return the system prompt that a new session here sends, byte for byte; `nexus show` prints it.
 
-    def system_prompt(self, *, mode: Mode = "repl") -> str:
-        """The labelled prompt: what a model should read first in this directory."""
-        return self.context(mode=mode).system_prompt
+        Args:
+            given: Arguments as for `session`: role, mode, renderer, permissions, task, skills. The model changes
+                nothing.
+
+        Raises:
+            UnknownNameError: There is no such mode, or no plugin offers the role or the renderer.
+            UsageError: An argument is of another type than it must be, or a worker has no task.
+        """
+        return self.static_context(**given).system
+
+    def sections(self, **given: Unpack[Saying]) -> tuple[Section, ...]:
+        """Return the sections of that prompt in their order, each with its source; arguments as above."""
+        return self.static_context(**given).sections
+
+    def static_context(self, **given: Unpack[Saying]) -> Standing:
+        """Return all of that, loaded once: `system`, `sections`, `tools` and `loaded`; arguments as above."""
+        from nexus_core.assembly.surroundings import build_standing  # noqa: PLC0415 - not for what loads no prompt
+
+        fields: dict[str, Any] = {"permissions": (), "tools": ()}
+        if given:
+            from nexus_core.session.options import circumstances  # noqa: PLC0415 - most need no conversation
+
+            fields |= circumstances(self.dialects, **given)
+        request = self.request(mode=fields.get("mode", DEFAULT_MODE))
+        return build_standing(self.host, [(request, self.load(request))], fields)
 
     def fit(self, messages: Sequence[T], *, model: str = "", **options: Unpack[FitOptions]) -> Fitted[T]:
         """The messages that fit, as `nexus_core.fit`, with the plugins of this Nexus and the settings of its directory.
@@ -226,7 +251,7 @@ class Nexus:
         permissions: Iterable[str] | None = None,
         task: str | None = None,
         skills: Iterable[str] | None = None,
-        mode: Mode | Literal[""] | None = None,
+        mode: Mode | None = None,
     ) -> Session:
         """A conversation by its name, which goes on where it was left; a new one begins when something is said.
 
@@ -242,7 +267,8 @@ class Nexus:
             permissions: What the agent may do, in words of your own.
             task: What a worker is to do.
             skills: The skills that a worker is told about; usually all, to which "all" goes back.
-            mode: How the agent is driven: `repl`, which is usual, or `server`.
+            mode: The driver of the agent: `repl`, a person at a prompt, or `server`, programs over HTTP. Usually none:
+                then the model reads nothing about it.
 
         Raises:
             UsageError: Something is of another kind than it must be, or nobody offers the role.

@@ -10,6 +10,7 @@ from nexus_core import ClosedError, FileError, Nexus, Section, UsageError, hooki
 from nexus_core.errors import UnknownNameError
 from nexus_core.plugin import Layer, LayerText
 from nexus_core.testing import write_files
+from tests.trees import COMPANY
 
 if TYPE_CHECKING:
     from nexus_core import Request
@@ -32,16 +33,10 @@ def test_the_whole_prompt_of_a_company_tree(
 ) -> None:
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setattr("nexus_plugins.environment._facts.operating_system", lambda: "Linux")
-    monkeypatch.setenv("TERM_PROGRAM", "vscode")
-    monkeypatch.setenv("TERM", "xterm-256color")
-    write_files(nexus_home, {"NEXUS.md": "Be brief.\n"})
-    files = {
-        "company/.nexus3/NEXUS.md": "You work at Acme Corp.\n",
-        "company/backend/.nexus3/NEXUS.md": "This is the backend monorepo.\n",
-        "company/backend/auth/.nexus3/NEXUS.md": "The auth service issues JWTs.\n",
-    }
+    monkeypatch.setattr("nexus_plugins.environment._facts.machine", lambda: ("build-7", "x86_64"))
+    write_files(nexus_home, COMPANY.home)
 
-    prompt = make_nexus(files=files, cwd="company/backend/auth").system_prompt()
+    prompt = make_nexus(files=COMPANY.files, cwd=COMPANY.cwd).system_prompt()
 
     assert prompt.replace(str(tmp_path), "/home/user") == (GOLDEN / "company.md").read_text()
 
@@ -89,7 +84,7 @@ def test_a_plugin_can_replace_where_layers_are_looked_for(make_nexus: MakeNexus,
     source = tmp_path / "policy/RULES.md"
     assert prompt == (
         f"# System Configuration\n\n## Global Configuration (policy)\nSource: {source}\n\nNo force pushes.\n"
-        "\n## Active Configuration\nPermission level: trusted\n"
+        "\n## Agent Permissions\nPermission level: trusted (from loosest to tightest: yolo, trusted, sandboxed)\n"
     )
 
 
@@ -161,7 +156,7 @@ def test_problems_are_kept(make_nexus: MakeNexus, nexus_problems: list[Problem])
 def test_sections_come_in_the_order_of_the_prompt(make_nexus: MakeNexus) -> None:
     titles = [section.title for section in make_nexus(plugins=[Motto()]).sections()]
 
-    assert titles == ["Motto", "Environment", "Active Configuration"]
+    assert titles == ["Agent Permissions", "Motto", "Environment"]
 
 
 def test_home_can_be_given(tmp_path: Path, nexus_home: Path) -> None:

@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from nexus_core.values.parts import JSON
+    from nexus_core.values.request import Mode
 
 FIRST_VERSION = 1
+OLD_MODE: Mode = "repl"
+"""The mode of epochs that do not name any: sessions without a mode once worked in this one."""
 
 
 class Epoch(NamedTuple):
@@ -28,7 +31,7 @@ class Epoch(NamedTuple):
         digest: Its address in the ledger.
         system: The system prompt.
         tools: What the model may ask for.
-        basis: What ends it at once when it changes: role, renderer, permissions, trust, the caller's tools.
+        basis: What ends it at once when it changes: mode, role, renderer, permissions, trust, the caller's tools.
         view: The address of the sections it was made of.
         context: What it was put together from, as it is written down.
     """

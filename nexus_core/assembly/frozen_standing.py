@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nexus_core.assembly.epoch import OLD_MODE
 from nexus_core.assembly.standing import Standing
 from nexus_core.assembly.tools import CALLER, Offered
 from nexus_core.dialects.neutral.json_form import encode
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from nexus_core.assembly.epoch import Epoch
     from nexus_core.host.host import Host
-    from nexus_core.values.request import Request
+    from nexus_core.values.request import Mode, Request
     from nexus_core.values.section import Section
     from nexus_core.values.settings import Settings
 
@@ -54,7 +55,12 @@ def agrees(epoch: Epoch, request: Request) -> bool:
         and isinstance(permissions, list)
         and permissions[1:] == list(request.permissions or ())
         and basis.get("task") == request.task
-        and basis.get("mode", DEFAULT_MODE) == request.mode
+        and _agrees_with_mode(basis.get("mode"), request.mode)
         and basis.get("skills") == (None if request.skills is None else list(request.skills))
         and basis.get("tools") == [encode(tool) for tool in request.tools or ()]
     )
+
+
+def _agrees_with_mode(epoch_mode: object, wanted: Mode) -> bool:
+    """True if an epoch can go on in a mode; an old one that names none was made for both of these."""
+    return epoch_mode == wanted if epoch_mode is not None else wanted in (DEFAULT_MODE, OLD_MODE)

@@ -6,17 +6,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.assembly.asking_renderer import configure, write_system
-from nexus_core.assembly.epoch import write_view
-from nexus_core.assembly.setup import write_setup
-from nexus_core.assembly.tools import offer_tools, permitted
-from nexus_core.dialects.neutral.json_form import encode
-from nexus_core.history.ledger.media import address_of
 from nexus_core.rendering.core import LABELLED, find_renderer, find_role, get_replacing_plugin
 from nexus_core.rendering.labelled import in_order
-from nexus_core.values.request import DEFAULT_MODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from nexus_core.assembly.tools import Offered
     from nexus_core.host.host import Host
@@ -58,6 +53,11 @@ class Standing:
         return configure(self.renderer, self.loaded).sections == self.renderer.sections
 
     @property
+    def cwd(self) -> Path:
+        """The directory that the agent works in."""
+        return self.request.cwd
+
+    @property
     def settings(self) -> Settings:
         """What the user and the project set."""
         return self.loaded.settings
@@ -70,45 +70,49 @@ class Standing:
     @cached_property
     def offered(self) -> tuple[Offered, ...]:
         """All tools, with what became of each."""
+        from nexus_core.assembly.tools import offer_tools  # noqa: PLC0415 - `nexus show` prints no tools
+
         added = self._host.tools(self.request, self.loaded)
         return offer_tools(self.request.tools or (), added, self.role, self.settings)
 
     @cached_property
     def tools(self) -> tuple[Tool, ...]:
         """What the model may ask for."""
+        from nexus_core.assembly.tools import permitted  # noqa: PLC0415 - as above
+
         return permitted(self.offered)
 
     @cached_property
     def basis(self) -> JSON:
         """What begins another epoch at once when it changes."""
+        from nexus_core.dialects.neutral.json_form import encode  # noqa: PLC0415 - `nexus show` begins no epoch
+
         request, rules = self.request, self.settings.get("permissions")
-        mode = {} if request.mode == DEFAULT_MODE else {"mode": request.mode}  # epochs are older than other modes
         plugin = get_replacing_plugin(self._host, self.renderer)
         replacing = {"renderer_plugin": plugin} if plugin else {}
-        return (
-            mode
-            | replacing
-            | {
-                "role": self.role.name,
-                "renderer": self.renderer.name,
-                "permissions": list(self.permissions),
-                "rules": rules if isinstance(rules, dict) else {},
-                "trust": self._trusted(),
-                "task": request.task,
-                "skills": None if request.skills is None else list(request.skills),
-                "tools": [encode(tool) for tool in request.tools or ()],
-            }
-        )
+        return replacing | {
+            "mode": request.mode,
+            "role": self.role.name,
+            "renderer": self.renderer.name,
+            "permissions": list(self.permissions),
+            "rules": rules if isinstance(rules, dict) else {},
+            "trust": self._trusted(),
+            "task": request.task,
+            "skills": None if request.skills is None else list(request.skills),
+            "tools": [encode(tool) for tool in request.tools or ()],
+        }
 
     @cached_property
     def view(self) -> bytes:
         """The sections as they are stored."""
+        from nexus_core.assembly.epoch import write_view  # noqa: PLC0415 - as above
+
         return write_view(self.sections)
 
     @cached_property
     def view_digest(self) -> str:
         """Their address."""
-        return address_of(self.view)
+        return _address_of(self.view)
 
     @cached_property
     def system(self) -> str:
@@ -118,17 +122,25 @@ class Standing:
     @cached_property
     def setup(self) -> bytes:
         """What the settings say about calls, as it is stored."""
+        from nexus_core.assembly.setup import write_setup  # noqa: PLC0415 - as above
+
         return write_setup(self.settings)
 
     @cached_property
     def setup_digest(self) -> str:
         """Its address."""
-        return address_of(self.setup)
+        return _address_of(self.setup)
 
     def _trusted(self) -> list[list[Any]]:
         """What a project is allowed to do; what waits for the user's word has no effect yet."""
         return sorted(
-            [str(part.path), part.pointer, address_of(part.content.encode("utf-8", "surrogatepass"))]
+            [str(part.path), part.pointer, _address_of(part.content.encode("utf-8", "surrogatepass"))]
             for part in self.loaded.active
             if part.decision == "allowed"
         )
+
+
+def _address_of(content: bytes) -> str:
+    from nexus_core.history.ledger.media import address_of  # noqa: PLC0415 - as above
+
+    return address_of(content)

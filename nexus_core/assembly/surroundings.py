@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nexus_core.assembly.standing import Standing
 from nexus_core.layers.context import LoadedContext
 from nexus_core.layers.sections import layer_sections, permissions
+from nexus_core.values.request import DEFAULT_MODE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from nexus_core.host.host import Host
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.request import Mode, Request
-    from nexus_core.values.section import Section
 
 Seen = tuple["Request", "Loaded"]
 """The circumstances in a directory, and what was loaded there."""
@@ -41,7 +41,7 @@ class Surroundings:
         self._loads = loads
         self._known: list[tuple[tuple[Loaded, ...], Standing]] = []
 
-    def look(self, places: Sequence[Path], mode: Mode = "repl") -> list[Seen]:
+    def look(self, places: Sequence[Path], mode: Mode = DEFAULT_MODE) -> list[Seen]:
         """What lies on disk, read again only where something has changed.
 
         Args:
@@ -51,7 +51,7 @@ class Surroundings:
         """
         return [self._loads.get(place, mode) for place in places]
 
-    def last_look(self, places: Sequence[Path], mode: Mode = "repl") -> list[Seen] | None:
+    def last_look(self, places: Sequence[Path], mode: Mode = DEFAULT_MODE) -> list[Seen] | None:
         """What was last seen on disk; None where nothing was. Arguments as above."""
         seen = [self._loads.last(place, mode) for place in places]
         known = [each for each in seen if each is not None]
@@ -67,37 +67,50 @@ class Surroundings:
         Raises:
             UnknownNameError: Nobody offers such a role or renderer.
         """
-        base, loaded = found[-1]
-        request = replace(base, **fields, is_call=True).standing
+        request = _call_request(found, fields)
         loads = tuple(each for _, each in found)
         for known_loads, known in self._known:
             is_same = len(known_loads) == len(loads) and all(map(_is_same, known_loads, loads))
             if is_same and known.request == request and known.is_current:
                 return known
-        sections = self._sections([one for one, _ in found], loads, request)
-        standing = Standing(request, loaded, sections, self._host)
+        standing = build_standing(self._host, found, fields)
         self._known = [(loads, standing), *self._known[: REMEMBERED - 1]]
         return standing
 
-    def _sections(self, requests: Sequence[Request], loads: tuple[Loaded, ...], request: Request) -> list[Section]:
-        """The static zone: what the files say, for a worker those of its ancestry, and what plugins add here."""
-        contexts = {
-            one.cwd: LoadedContext(
-                cwd=one.cwd,
-                loaded=loaded,
-                layer_sections=layer_sections(loaded),
-                other_sections=self._host.static_sections(request, loaded) if loaded is loads[-1] else (),
-                load_for=lambda cwd: contexts[cwd],  # type: ignore[index] # it is asked for what is there
-            )
-            for one, loaded in zip(requests, loads, strict=True)
-        }
-        context = contexts[requests[0].cwd]
-        for one in requests[1:]:
-            if one.cwd != context.cwd:
-                context = context.for_subagent(one.cwd)
-        own = [replace(section, order=SUBAGENT_ORDER) for section in context.subagent_sections]
-        may = permissions(loads[-1].settings, request.permissions or ())
-        return [*own, *context.layer_sections, may, *context.other_sections]
+
+def build_standing(host: Host, found: Sequence[Seen], fields: Mapping[str, Any]) -> Standing:
+    """Build the static zone: the one answer to what a session, `nexus show` and `Nexus.system_prompt` print.
+
+    Args:
+        host: The plugins.
+        found: The loaded directory; before it, for a worker, those of the agents that it inherits from.
+        fields: The fields of the request that the caller decides: role, renderer, mode, permissions, task, tools.
+
+    Raises:
+        UnknownNameError: No plugin offers the role or the renderer.
+    """
+    request, (_, loaded) = _call_request(found, fields), found[-1]
+    contexts = {
+        one.cwd: LoadedContext(
+            cwd=one.cwd,
+            loaded=each,
+            layer_sections=layer_sections(each),
+            other_sections=host.static_sections(request, each) if each is loaded else (),
+            load_for=lambda cwd: contexts[cwd],  # type: ignore[index] # it is asked for what is there
+        )
+        for one, each in found
+    }
+    context = contexts[found[0][0].cwd]
+    for one, _ in found[1:]:
+        if one.cwd != context.cwd:
+            context = context.for_subagent(one.cwd)
+    own = [replace(section, order=SUBAGENT_ORDER) for section in context.subagent_sections]
+    may = permissions(loaded.settings, request.permissions or ())
+    return Standing(request, loaded, [*own, *context.layer_sections, may, *context.other_sections], host)
+
+
+def _call_request(found: Sequence[Seen], fields: Mapping[str, Any]) -> Request:
+    return replace(found[-1][0], **fields, is_call=True).standing
 
 
 def _is_same(one: Loaded, other: Loaded) -> bool:

@@ -54,7 +54,7 @@ def explain(
         )
     with open_session(ctx, session, ledger) as nexus:
         found = _look_into(nexus, session, query) if session else []
-        context = nexus.context(profile=profile)
+        context = nexus.static_context() if profile == OWN_PROFILE else nexus.context(profile=profile)
         found = found or find_explanations(context, query)
     shell.review(context.loaded, require_trusted=require_trusted, warn=False)
     found = found or _default(query)

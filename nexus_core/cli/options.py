@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperOption
 
+from nexus_core.values.request import MODES
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -56,6 +58,39 @@ RequireTrusted = Annotated[
     bool, typer.Option("--require-trusted", help="Exit with 3 if a project's active settings are not approved.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")]
+RendererName = Annotated[
+    str,
+    typer.Option(
+        "--renderer",
+        metavar="NAME",
+        help="How the request is written: labelled or tagged.",
+        autocompletion=renderer_names,
+    ),
+]
+RoleName = Annotated[
+    str,
+    typer.Option(
+        "--role", metavar="NAME", help="The agent's role: unified, manager or worker.", autocompletion=role_names
+    ),
+]
+Task = Annotated[str, typer.Option("--task", metavar="TEXT", help="The worker's task.")]
+Skills = Annotated[
+    list[str] | None,
+    typer.Option("--skill", metavar="NAME", help="A skill the worker is told about; all by default."),
+]
+ModeName = Annotated[
+    str,
+    typer.Option(
+        "--mode",
+        metavar="MODE",
+        help="The agent's driver: repl (a person), server (programs).",
+        autocompletion=lambda: [*MODES],
+    ),
+]
+Permissions = Annotated[
+    list[str] | None,
+    typer.Option("--permissions", metavar="TEXT", help="A permission the agent has, in your words; repeatable."),
+]
 Tools = Annotated[str, typer.Option("--tools", metavar="FILE", help="A list of tools, in the shape of any API.")]
 Dialect = Annotated[
     str,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from nexus_core.layers.context import LoadedContext
+    from nexus_core.assembly.standing import Standing
     from nexus_core.nexus import Nexus
     from nexus_core.values.finding import Finding
     from nexus_core.values.layer import LayerText
@@ -47,7 +47,7 @@ class Picture:
     """
 
     def __init__(self, nexus: Nexus) -> None:
-        self._context: LoadedContext = nexus.context()
+        self._context: Standing = nexus.static_context()
         self.loaded: Loaded = self._context.loaded
         self.findings: list[Finding] = sorted(
             (each for each in examine(nexus, self.loaded) if not each.is_note), key=_urgency
@@ -56,8 +56,8 @@ class Picture:
         self._plugins = nexus.plugins
         self._home = nexus.home
         self._is_users_own = is_users_own(nexus)
-        self._characters = len(self._context.system_prompt)
-        self._tokens = estimate(self._context.system_prompt)
+        self._characters = len(self._context.system)
+        self._tokens = estimate(self._context.system)
 
     def facts(self) -> dict[str, object]:
         """All of it, for programs."""

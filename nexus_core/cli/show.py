@@ -6,54 +6,113 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nexus_core.cli.options import Json, Profile, RequireTrusted  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.cli.options import (  # noqa: TC001 - Typer reads annotations at run time
+    Json,
+    ModeName,
+    Permissions,
+    Profile,
+    RendererName,
+    RequireTrusted,
+    RoleName,
+    Skills,
+    Task,
+)
+from nexus_core.errors import UsageError
 from nexus_core.layers.loader import OWN_PROFILE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from nexus_core.cli.shell import CommandShell
-    from nexus_core.layers.context import LoadedContext
+    from nexus_core.layers.profiles import ProfileView
+    from nexus_core.nexus import Nexus
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.section import Section
 
 app = typer.Typer()
 
-Server = Annotated[bool, typer.Option("--server", help="As an agent behind an HTTP server would read it.")]
+LoadedForm = Annotated[bool, typer.Option("--loaded", help="Print what ContextLoader loads, with model and window.")]
+
+EXAMPLES = """
+\b
+Examples:
+  nexus show --role manager --mode server
+  nexus -C services/auth show --json
+"""
 
 
-@app.command(epilog="\b\nExamples:\n  nexus show\n  nexus -C services/auth show --json")
+@app.command(epilog=EXAMPLES)
 def show(
     ctx: typer.Context,
-    json: Json = False,
-    server: Server = False,
+    *,
+    role: RoleName = "",
+    mode: ModeName = "",
+    renderer: RendererName = "",
+    permissions: Permissions = None,
+    task: Task = "",
+    skill: Skills = None,
+    loaded: LoadedForm = False,
     profile: Profile = OWN_PROFILE,
+    json: Json = False,
     require_trusted: RequireTrusted = False,
 ) -> None:
-    """Print the labelled system prompt of a directory."""
+    """Print the system prompt of a directory, byte for byte as a new session sends it.
+
+    The options are those of a session. --loaded prints the form of ContextLoader instead, which no session sends: with
+    the terminal, the model and its context window.
+    """
     shell: CommandShell = ctx.obj
+    given = {"role": role, "renderer": renderer, "permissions": permissions, "task": task, "skills": skill}
+    given = {name: value for name, value in given.items() if value}
+    _require_sense(profile, given | ({"mode": mode} if mode else {}), loaded=loaded)
     with shell.nexus() as nexus:
-        context = nexus.context(mode="server" if server else "repl", profile=profile)
-        prompt, sections = context.system_prompt, context.sections
-    shell.review(context.loaded, require_trusted=require_trusted)
+        prompt, sections, read, view = _read(nexus, profile, mode, given, loaded=loaded)
+    shell.review(read, require_trusted=require_trusted)
     if json:
         document = {"schema": 1, "prompt": prompt, "sections": list(map(_describe, sections))}
-        shell.console.json({**document, "skipped": _skipped(context.loaded), **_describe_agent(context)})
+        shell.console.json({**document, "skipped": _skipped(read), **_describe_agent(view)})
         return
     if sections:
         shell.console.text(prompt)
     else:
         shell.console.message(f"{profile} reads nothing here; `nexus layers --as {profile}` says where it looks")
-    if context.agent_view is not None:
+    if view is not None:
         from nexus_core.cli.agent_view import print_view_notes  # noqa: PLC0415 - only with --as
 
-        print_view_notes(shell.console, context.agent_view)
+        print_view_notes(shell.console, view)
 
 
-def _describe_agent(context: LoadedContext) -> dict[str, object]:
-    if context.agent_view is None:
+def _describe_agent(view: ProfileView | None) -> dict[str, object]:
+    if view is None:
         return {}
     from nexus_core.cli.agent_view import describe_view  # noqa: PLC0415 - as above
 
-    return describe_view(context.agent_view)
+    return describe_view(view)
+
+
+def _require_sense(profile: str, given: Mapping[str, object], *, loaded: bool) -> None:
+    """Refuse options that the wanted form of the prompt does not have."""
+    if profile != OWN_PROFILE and (given or loaded):
+        options = [*map(_option, given), *(["--loaded"] if loaded else [])]
+        raise UsageError(f"{options[0]} says nothing about what {profile} reads", hint="leave it out, or --as")
+    if loaded and given.keys() - {"mode"}:
+        option = _option(next(name for name in given if name != "mode"))
+        raise UsageError(f"{option} changes nothing with --loaded", hint=f"leave out {option}, or --loaded")
+
+
+def _option(name: str) -> str:
+    return "--skill" if name == "skills" else f"--{name}"
+
+
+def _read(
+    nexus: Nexus, profile: str, mode: str, given: Mapping[str, object], *, loaded: bool
+) -> tuple[str, tuple[Section, ...], Loaded, ProfileView | None]:
+    """Return the prompt, its sections, what was loaded for them, and with --as what is known of that agent."""
+    if profile != OWN_PROFILE or loaded:
+        context = nexus.context(mode=mode or "repl", profile=profile)  # type: ignore[arg-type] # others are refused
+        return context.system_prompt, context.sections, context.loaded, context.agent_view
+    static = nexus.static_context(mode=mode, **given)  # type: ignore[arg-type] # as above
+    return static.system, static.sections, static.loaded, None
 
 
 def _skipped(loaded: Loaded) -> list[dict[str, object]]:

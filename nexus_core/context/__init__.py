@@ -147,7 +147,8 @@ class ContextLoader:
         self._cwd = cwd
 
     def load(self, cwd: str | os.PathLike[str] | None = None) -> LoadedContext:
-        """Find and merge all layers, fresh from disk."""
+        """Find and merge all layers, fresh from disk, for an agent in a REPL."""
         from nexus_core.nexus import Nexus  # noqa: PLC0415 - as above
 
-        return Nexus(cwd if cwd is not None else self._cwd if self._cwd is not None else ".").context()
+        place = cwd if cwd is not None else self._cwd if self._cwd is not None else "."
+        return Nexus(place).context(mode="repl")

@@ -111,7 +111,7 @@ def get_system_info(is_repl: bool = True) -> str:
     from nexus_core.nexus import Nexus  # noqa: PLC0415 - only for those who load a prompt
 
     with Nexus(layers=False) as nexus:
-        sections = nexus.sections(mode="repl" if is_repl else "server")
+        sections = nexus.context(mode="repl" if is_repl else "server").sections
     return next((section.text for section in sections if section.id == "environment"), "")
 
 

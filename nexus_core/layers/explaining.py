@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from nexus_core.config.dotted import follow_keys
 from nexus_core.config.keys import keys_of
@@ -18,8 +18,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from nexus_core.layers.context import LoadedContext
+    from nexus_core.values.loaded import Loaded
+    from nexus_core.values.section import Section
     from nexus_core.values.settings import Settings
+
+
+class ReadContext(Protocol):
+    """A directory and the sections of its prompt: that of a session, of `ContextLoader` or of another agent."""
+
+    @property
+    def cwd(self) -> Path:
+        """The directory."""
+
+    @property
+    def loaded(self) -> Loaded:
+        """Layers, texts, settings and servers."""
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """The sections of the prompt, in their order."""
 
 
 class Explanation(NamedTuple):
@@ -36,13 +53,13 @@ class Explanation(NamedTuple):
     remark: str
 
 
-def explain(context: LoadedContext, query: str) -> list[Explanation]:
+def explain(context: ReadContext, query: str) -> list[Explanation]:
     """Everything that is known about a setting's dotted name, a path, or a piece of text."""
     named = [*_settings(context, query), *_servers(context, query), *_files(context, query)]
     return named or [*_sentences(context, query)]
 
 
-def _settings(context: LoadedContext, query: str) -> Iterator[Explanation]:
+def _settings(context: ReadContext, query: str) -> Iterator[Explanation]:
     settings, keys = context.loaded.settings, keys_of(query)
     pointer, value = join_pointer(keys), follow_keys(withhold_secrets(settings.value), keys)
     is_group = isinstance(value, dict | list)
@@ -59,7 +76,7 @@ def _settings(context: LoadedContext, query: str) -> Iterator[Explanation]:
             yield Explanation(query, finding.place, finding.message)
 
 
-def _servers(context: LoadedContext, query: str) -> Iterator[Explanation]:
+def _servers(context: ReadContext, query: str) -> Iterator[Explanation]:
     for server in context.loaded.servers:
         name = f"{SERVERS}.{server.config.name}"
         if query in {server.config.name, name}:
@@ -80,14 +97,14 @@ def _speakers(settings: Settings, pointer: str) -> set[Path]:
     return {origins[0].path for each, origins in settings.origins.items() if each.startswith(inside)}
 
 
-def _files(context: LoadedContext, query: str) -> Iterator[Explanation]:
+def _files(context: ReadContext, query: str) -> Iterator[Explanation]:
     # NEXUS.md may stand in the directory or in its `.nexus3`.
     places = [context.cwd, *(layer.directory for layer in context.loaded.layers if layer.scope == "local")]
     for path in dict.fromkeys(real_path(place / query) for place in places):
         yield from _file(context, path)
 
 
-def _file(context: LoadedContext, path: Path) -> Iterator[Explanation]:
+def _file(context: ReadContext, path: Path) -> Iterator[Explanation]:
     for text in context.loaded.texts:
         if path == real_path(text.path):
             yield Explanation(
@@ -105,7 +122,7 @@ def _file(context: LoadedContext, path: Path) -> Iterator[Explanation]:
             yield Explanation(str(skipped.path), skipped.place, f"{fate}: {skipped.reason}")
 
 
-def _sentences(context: LoadedContext, query: str) -> Iterator[Explanation]:
+def _sentences(context: ReadContext, query: str) -> Iterator[Explanation]:
     imported = {text.path: [piece.path for piece in text.pieces] for text in context.loaded.texts}
     for section in context.sections:
         if query in section.text:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nexus_core.config.early import read_early_settings
 from nexus_core.files.places import existing_directory
-from nexus_core.values.request import Request
+from nexus_core.values.request import DEFAULT_MODE, Request, subagent_mode
 
 if TYPE_CHECKING:
     import os
@@ -73,7 +73,7 @@ class LayerLoader:
         return loaded
 
     def context(self, request: Request) -> LoadedContext:
-        """Everything that makes up the system prompt of a request."""
+        """Everything that makes up the system prompt of a request, in the form of `ContextLoader`."""
         return self._context(request, self.load(request))
 
     def context_as(self, profile: str, cwd: Path) -> LoadedContext:
@@ -84,7 +84,7 @@ class LayerLoader:
         """
         from nexus_core.layers.other_agents import context_as  # noqa: PLC0415 - only those who ask for another agent
 
-        return context_as(profile, cwd, lambda other: self._subagent_context(other, "repl"))
+        return context_as(profile, cwd, lambda other: self._subagent_context(other, DEFAULT_MODE))
 
     def _context(self, request: Request, loaded: Loaded) -> LoadedContext:
         from nexus_core.layers.context import LoadedContext  # noqa: PLC0415 - as above
@@ -96,7 +96,7 @@ class LayerLoader:
             loaded=loaded,
             layer_sections=layer_sections(loaded),
             other_sections=(*static, active_configuration(loaded.settings, self._window(loaded.settings))),
-            load_for=lambda cwd: self._subagent_context(cwd, request.mode),
+            load_for=lambda cwd: self._subagent_context(cwd, subagent_mode(request.mode)),
         )
 
     def _window(self, settings: Settings) -> int | None:

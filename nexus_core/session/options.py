@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from nexus_core.dialects.fields import named
 from nexus_core.errors import MessageError, UnknownNameError, UsageError
@@ -38,7 +38,7 @@ class Circumstances(TypedDict, total=False):
 class Saying(Circumstances, total=False):
     """The arguments by which a session is asked for."""
 
-    mode: Mode | Literal[""] | None
+    mode: Mode | None
 
 
 class Options(NamedTuple):
@@ -99,6 +99,21 @@ def options(dialects: Dialects, /, **said: Unpack[Saying]) -> Options:
     return Options(**read)
 
 
+def circumstances(dialects: Dialects, /, **given: Unpack[Saying]) -> dict[str, Any]:
+    """Return the fields of a request that a new session with these arguments would have, without its model.
+
+    Raises:
+        UsageError: An argument is of another type than it must be.
+        MessageError: One of the tools is not a definition of a tool.
+    """
+    from nexus_core.assembly.tools import read_tools  # noqa: PLC0415 - a session reads them when its model is known
+
+    chosen = options(dialects, **given)
+    fields = chosen.over({})
+    fields.pop("model", None)
+    return fields | {"tools": read_tools(chosen.tools or (), "", dialects)}
+
+
 def read_skills(given: object, name: str = "skills") -> tuple[str, ...] | str:
     """Names of skills, or `ALL`.
 
@@ -108,9 +123,9 @@ def read_skills(given: object, name: str = "skills") -> tuple[str, ...] | str:
     return ALL if given == ALL else read_texts(given, name, hint=f'{name}=[{given!a}], or {name}="{ALL}"')
 
 
-def mode_in(told: Mapping[str, Any]) -> Mode:
-    """How an agent is driven, by what was told of it; as usual, where that says nothing that is known."""
-    return next((mode for mode in MODES if mode == told.get("mode")), DEFAULT_MODE)
+def mode_in(stored: Mapping[str, Any], default: Mode = DEFAULT_MODE) -> Mode:
+    """Return the mode that a session's record or an epoch names, else the default."""
+    return next((mode for mode in (DEFAULT_MODE, *MODES) if mode == stored.get("mode")), default)
 
 
 def _is_usual(name: str, value: object) -> bool:

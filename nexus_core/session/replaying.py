@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nexus_core.assembly.cutting import apply_cut
+from nexus_core.assembly.epoch import OLD_MODE
 from nexus_core.assembly.placements import read_mentions
 from nexus_core.assembly.tools import CALLER, Offered
 from nexus_core.errors import LedgerError, TurnError, UsageError
@@ -162,7 +163,7 @@ def _request(place: Place, state: State, epoch: Epoch, model: str, label: str) -
     request = Request(
         cwd=place.cwd,
         home=place.home,
-        mode=mode_in(basis),
+        mode=mode_in(basis, OLD_MODE),
         role=str(basis.get("role") or "unified"),
         task=str(basis.get("task") or ""),
         skills=tuple(map(str, skills)) if isinstance(skills, list) else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 from nexus_core.values.checks import require_absolute, require_one_of
 from nexus_core.values.fast_dataclass import dataclass
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from nexus_core.values.message import Message
     from nexus_core.values.parts import JSON
 
-Mode = Literal["repl", "server"]
-"""How the agent is driven: by a person at a prompt, or by programs over HTTP."""
+Mode = Literal["", "repl", "server"]
+"""The driver of the agent: a person at a prompt, programs over HTTP, or "" if the caller does not say."""
 
-MODES: tuple[Mode, ...] = get_args(Mode)
+MODES: tuple[Mode, ...] = ("repl", "server")
+"""The modes that a caller can name."""
 DEFAULT_ANCESTOR_DEPTH = 2
 DEFAULT_ROLE = "unified"
-DEFAULT_MODE: Mode = "repl"
+DEFAULT_MODE: Mode = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +37,10 @@ class Request:
         ancestor_depth: How many levels above `cwd` may contribute a layer.
         plugin_tables: What the user's own config.json and that of `cwd` have under `plugins`, neither checked nor
             merged; for what a plugin must know before all settings are read.
-        mode: How the agent is driven; `repl`, which is usual, leaves a session as it was told before.
-        is_call: Whether it is about a call of a model, which Nexus says by itself; `nexus show` makes none.
+        mode: The driver of the agent, `repl` or `server`; "" for the mode of the session, else none: the model reads
+            nothing about it.
+        is_call: True for the system prompt of a session, which `nexus show` prints; False for the form of
+            `ContextLoader` and `nexus show --loaded`. Nexus sets it.
         lenient: Whether an MCP server that cannot be used is left out rather than an error.
         role: What part the agent plays, by the name of an `AgentRole`; "" for what the session was told before, else
             `unified`. Who is asked for sections or tools is told which.
@@ -88,12 +91,21 @@ class Request:
     def __post_init__(self) -> None:
         require_absolute(self.cwd, "Request.cwd")
         require_absolute(self.home, "Request.home")
-        require_one_of(self.mode, "Request.mode", MODES)
+        if self.mode != DEFAULT_MODE:
+            require_one_of(self.mode, "Request.mode", MODES)
 
     @property
     def standing(self) -> Request:
         """The same without what changes from turn to turn; the stable part of a prompt is made from this."""
         return replace(self, **_EACH_TURN, role=self.role or DEFAULT_ROLE)
+
+
+def subagent_mode(mode: Mode) -> Mode:
+    """Return the mode of a subagent: another agent drives it, not the person at the prompt.
+
+    `server` stays, because it also says that nobody is there to watch what MCP servers do.
+    """
+    return mode if mode == "server" else DEFAULT_MODE
 
 
 _EACH_TURN: dict[str, Any] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,14 +12,11 @@ from nexus_core.context import ContextLoader, LoadedContext, LoadedSource, Promp
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from tests.conftest import Cli
+from tests.trees import SPECIFICATION
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 SPECIFIED = "84314484ef921296d2aa5d3bcb985ecd99e01583dd8e590259e47f2e12c181f3"
 """The digest of the prompt in the specification, with which the expected one was compared."""
-
-
-def servers(**definitions: Mapping[str, object]) -> str:
-    return json.dumps({"servers": [{"name": name, **value} for name, value in definitions.items()]})
 
 
 # ---- the example of the specification, byte for byte -------------------------------------------------------
@@ -34,34 +30,9 @@ def example(tmp_path: Path, nexus_home: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setattr("nexus_plugins.environment._facts.operating_system", lambda: "Linux (WSL2 on Windows)")
     nexus_home.rmdir()
-    provider = {"model": "anthropic/claude-sonnet-4", "context_window": 200_000}
-    company, backend = "projects/company", "projects/company/backend"
-    texts = {
-        ".nexus3": "You are NEXUS3, an AI-powered CLI agent...\n[rest of global prompt]\n",
-        f"{company}/.nexus3": (
-            "You work at Acme Corp. Our codebase uses:\n- Python 3.11+ with type hints\n"
-            "- PostgreSQL for data storage\n- Docker for deployment\n"
-        ),
-        f"{backend}/.nexus3": (
-            "This is the backend monorepo. Key services:\n- auth-service: OAuth2/OIDC\n"
-            "- api-gateway: GraphQL federation\n- user-service: User management\n"
-        ),
-        f"{backend}/auth-service/.nexus3": (
-            "The auth-service handles authentication:\n- JWT token issuance\n- OAuth2 provider integration\n"
-            "- Session management\n"
-        ),
-    }
-    write_files(tmp_path, {f"{place}/NEXUS.md": text for place, text in texts.items()})
-    write_files(
-        tmp_path,
-        {
-            ".nexus3/config.json": json.dumps({"provider": provider, "permissions": {"level": "trusted"}}),
-            ".nexus3/mcp.json": servers(filesystem={"command": ["npx", "@anthropic/mcp-server-filesystem"]}),
-            f"{company}/.nexus3/mcp.json": servers(postgres={"url": "http://localhost:9000", "enabled": True}),
-            f"{backend}/auth-service/.nexus3/mcp.json": servers(**{"auth-tools": {"command": ["auth-tools"]}}),
-        },
-    )
-    return tmp_path / backend / "auth-service"
+    write_files(tmp_path / ".nexus3", SPECIFICATION.home)
+    write_files(tmp_path / "projects", SPECIFICATION.files)
+    return tmp_path / "projects" / SPECIFICATION.cwd
 
 
 @pytest.mark.acceptance("P-01", "P-02", "P-03", "P-04", "P-05", "P-06", "P-10", "P-11", "C-06", "C-07")
@@ -72,7 +43,7 @@ def test_the_example_of_the_specification_byte_for_byte(example: Path, tmp_path:
 
     expected = (GOLDEN / "specification.md").read_text(encoding="utf-8")
     assert context.system_prompt.replace(str(tmp_path), "/home/user") == expected
-    assert cli("-C", str(example), "show").out.replace(str(tmp_path), "/home/user") == expected
+    assert cli("-C", str(example), "show", "--loaded").out.replace(str(tmp_path), "/home/user") == expected
 
 
 @pytest.mark.acceptance("P-11", "M-07")

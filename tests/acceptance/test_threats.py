@@ -244,7 +244,8 @@ def test_a_name_cannot_break_out_of_its_line(make_nexus: MakeNexus, place: str) 
         "directory": {f"{name}/.nexus3/NEXUS.md": "Words."},
     }[place]
 
-    prompt = make_nexus(files=files, cwd=f"{name}/sub" if place == "directory" else ".").system_prompt()
+    nexus = make_nexus(files=files, cwd=f"{name}/sub" if place == "directory" else ".")
+    prompt = nexus.context().system_prompt if place == "model" else nexus.system_prompt()  # no session names its model
 
     headings = [line for line in prompt.splitlines() if line.startswith("#")]
     assert [line for line in headings if line.startswith("## Global")] == []

@@ -113,7 +113,7 @@ def test_a_sentence_is_traced_to_its_file_and_line(cli: Cli, work: Path) -> None
 
 
 def test_a_computed_sentence_is_traced_to_its_plugin(cli: Cli) -> None:
-    assert "plugin:environment" in cli("explain", "Interactive REPL").out
+    assert "plugin:environment" in cli("explain", "Operating system: ").out
 
 
 def test_a_file_is_explained_whether_it_is_used_or_not(cli: Cli, work: Path) -> None:

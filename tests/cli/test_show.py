@@ -25,8 +25,9 @@ def test_json_has_a_schema_and_every_section_with_its_source(cli: Cli, work: Pat
 
     assert document["schema"] == 1
     assert document["prompt"].startswith("# System Configuration")
-    assert [section["source"] for section in document["sections"]][1:3] == [
+    assert [section["source"] for section in document["sections"]][1:] == [
         {"uri": f"{work}/.nexus3/NEXUS.md", "layer": "local", "plugin": "file_layers"},
+        {"uri": "settings:", "layer": "", "plugin": ""},
         {"uri": "plugin:environment", "layer": "", "plugin": "environment"},
     ]
 
@@ -40,8 +41,11 @@ def test_json_keeps_a_text_that_the_terminal_shows_escaped(cli: Cli, nexus_home:
     assert "red: \x1b[31m" in document["prompt"]
 
 
-def test_a_server_reads_another_prompt(cli: Cli) -> None:
-    assert "Mode: HTTP JSON-RPC Server" in cli("show", "--server").out
+@pytest.mark.acceptance("P-08")
+@pytest.mark.parametrize(("mode", "line"), [("repl", "Interactive REPL"), ("server", "HTTP JSON-RPC Server")])
+def test_a_mode_is_shown_where_it_is_named(cli: Cli, mode: str, line: str) -> None:
+    assert f"Mode: {line}\n" in cli("show", "--mode", mode).out
+    assert "Mode:" not in cli("show").out
 
 
 def test_another_directory_can_be_shown_from_here(cli: Cli, tmp_path: Path) -> None:

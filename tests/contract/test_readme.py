@@ -44,10 +44,10 @@ def test_a_command_in_the_readme_prints_what_the_readme_says(block: str, tmp_pat
 
     output = run([sys.executable, "-m", "nexus_core", *command[1:]], tmp_path, **variables)
 
-    # Every machine has a system of its own.
-    output = re.sub(
-        r"^Operating system: .*$", "Operating system: Linux (Debian GNU/Linux 12)", output, flags=re.MULTILINE
-    )
+    # Every machine has a system and a name of its own.
+    machine = {"Operating system": "Linux (Debian GNU/Linux 12)", "Architecture": "x86_64", "Host": "laptop"}
+    for name, value in machine.items():
+        output = re.sub(rf"^{name}: .*$", f"{name}: {value}", output, flags=re.MULTILINE)
     assert output.replace(str(ROOT), PLACE) == expected
 
 

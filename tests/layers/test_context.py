@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,41 +10,20 @@ from nexus_core import ConfigError
 from nexus_core.layers.context import LoadedContext
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
+from tests.trees import FULL_CONTEXT, servers
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-
-
-def servers(**definitions: object) -> str:
-    return json.dumps({"servers": [{"name": name, **value} for name, value in definitions.items()]})  # type: ignore[dict-item]
+REPL = "Terminal: vscode (xterm-256color)\nMode: Interactive REPL\n"
+"""What is said of an agent in a REPL, and not of its subagents."""
 
 
 @pytest.fixture
 def company(make_nexus: MakeNexus, nexus_home: Path, monkeypatch: pytest.MonkeyPatch) -> LoadedContext:
     monkeypatch.setattr("nexus_plugins.environment._facts.operating_system", lambda: "Linux (WSL2 on Windows)")
-    write_files(
-        nexus_home,
-        {
-            "NEXUS.md": "You are NEXUS3, an AI-powered CLI agent.\n",
-            "config.json": '{"provider": {"model": "anthropic/claude-sonnet-4", "context_window": 200000}}',
-            "mcp.json": servers(filesystem={"command": ["npx", "fs"]}),
-        },
-    )
-    files = {
-        "company/.nexus3/NEXUS.md": "You work at Acme Corp.\n",
-        "company/.nexus3/mcp.json": servers(postgres={"url": "http://localhost:9000"}),
-        "company/backend/.nexus3/NEXUS.md": "This is the backend monorepo.\n",
-        "company/backend/auth-service/.nexus3/NEXUS.md": "The auth-service handles authentication.\n",
-        "company/backend/auth-service/.nexus3/mcp.json": servers(
-            auth={"command": ["auth"]}, old={"command": ["old"], "enabled": False}
-        ),
-        "company/backend/auth-service/AGENTS.md": "Run the tests.\n",
-        "company/backend/auth-service/README.md": "# auth-service\n",
-        "company/backend/auth-service/sub/.nexus3/NEXUS.md": "Only in sub.\n",
-        "company/backend/auth-service/docs/README.md": "# Docs\n",
-    }
+    write_files(nexus_home, FULL_CONTEXT.home)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("TERM_PROGRAM", "vscode")
-    return make_nexus(files=files, cwd="company/backend/auth-service").context()
+    return make_nexus(files=FULL_CONTEXT.files, cwd=FULL_CONTEXT.cwd).context(mode="repl")
 
 
 @pytest.mark.acceptance("P-02", "P-03", "P-04", "P-05", "P-10", "P-11", "P-14")
@@ -163,10 +141,10 @@ def test_valid_settings_are_checked_once(make_nexus: MakeNexus, monkeypatch: pyt
 
 
 @pytest.mark.acceptance("S-03")
-def test_a_subagent_in_the_same_place_gets_the_same_prompt_without_servers(company: LoadedContext) -> None:
+def test_a_subagent_in_the_same_place_gets_the_same_prompt_without_servers_and_repl(company: LoadedContext) -> None:
     prompt = company.for_subagent(company.cwd).system_prompt
 
-    assert prompt == company.system_prompt.split("\n## MCP Servers")[0]
+    assert prompt == company.system_prompt.split("\n## MCP Servers")[0].replace(REPL, "")
 
 
 @pytest.mark.acceptance("S-01", "S-04")
@@ -189,7 +167,7 @@ def test_a_subagent_without_instructions_gets_its_parents_with_its_own_environme
     expected = company.system_prompt.replace(
         f"Working directory: {company.cwd}\n", f"Working directory: {company.cwd}/empty\n"
     )
-    assert prompt == expected.split("\n## MCP Servers")[0]
+    assert prompt == expected.split("\n## MCP Servers")[0].replace(REPL, "")
 
 
 @pytest.mark.acceptance("B-17", "R-02")

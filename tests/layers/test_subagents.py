@@ -297,11 +297,22 @@ def test_settings_are_those_of_its_own_directory_and_there_are_no_servers(
 
 
 @pytest.mark.acceptance("S-01", "P-07")
-def test_it_is_driven_as_its_parent_is(make_nexus: MakeNexus, tmp_path: Path) -> None:
+def test_it_is_driven_as_its_parent_is_by_a_server(make_nexus: MakeNexus, tmp_path: Path) -> None:
     (tmp_path / "work/s").mkdir(parents=True)
     parent = make_nexus().context(mode="server")
 
     assert "Mode: HTTP JSON-RPC Server" in parent.for_subagent(tmp_path / "work/s").system_prompt
+
+
+@pytest.mark.acceptance("P-07")
+def test_it_is_in_no_repl_although_its_parent_is(make_nexus: MakeNexus, tmp_path: Path) -> None:
+    (tmp_path / "work/s").mkdir(parents=True)
+    parent = make_nexus().context(mode="repl")
+
+    child = parent.for_subagent(tmp_path / "work/s").system_prompt
+
+    assert "Mode: Interactive REPL" in parent.system_prompt
+    assert ("Mode: " in child, "Terminal: " in child) == (False, False)
 
 
 def test_the_parent_is_not_changed(make_nexus: MakeNexus, tmp_path: Path) -> None:

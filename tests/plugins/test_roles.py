@@ -1,19 +1,18 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import nexus_plugins.roles
-from nexus_core import Nexus, Request, Section, UsageError
-from nexus_core.layers.sections import ACTIVE, layer_sections, permissions
-from nexus_core.rendering.core import LABELLED, UNIFIED
-from nexus_core.rendering.labelled import in_order
+from nexus_core import Request, Section, UsageError
+from nexus_core.layers.sections import PERMISSIONS
+from nexus_core.rendering.core import UNIFIED
 from nexus_core.testing import check_plugin, write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.roles import nexus_static_sections
 from tests.conftest import ROOT
+from tests.trees import WORKER
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 TASK = "Find out why the login fails after an hour.\n\n- Look at the tokens first."
@@ -21,13 +20,6 @@ TASK = "Find out why the login fails after an hour.\n\n- Look at the tokens firs
 
 def request(role: str, task: str = "", cwd: Path = Path("/work")) -> Request:
     return Request(cwd=cwd, home=Path("/home"), role=role, task=task)
-
-
-def prompt(nexus: Nexus, asked: Request) -> str:
-    """The static zone of a session."""
-    loaded = nexus.load(asked)
-    sections = [*layer_sections(loaded), *nexus.host.static_sections(asked, loaded), permissions(loaded.settings)]
-    return LABELLED.system(in_order(sections))
 
 
 def test_the_plugin_keeps_the_contract() -> None:
@@ -73,7 +65,7 @@ def test_a_role_of_somebody_else_is_told_nothing() -> None:
 def test_a_manager_is_told_about_messages_after_its_environment(make_nexus: MakeNexus) -> None:
     nexus = make_nexus()
 
-    text = prompt(nexus, request("manager", cwd=nexus.cwd))
+    text = nexus.system_prompt(role="manager")
 
     assert text.index("## Environment\n") < text.index("## Messaging Rules\n")
     assert "# Subagent Context" not in text
@@ -83,14 +75,9 @@ def test_a_manager_is_told_about_messages_after_its_environment(make_nexus: Make
 def test_the_prompt_of_a_worker(make_nexus: MakeNexus, nexus_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nexus_plugins.environment._facts.operating_system", lambda: "Linux")
     monkeypatch.setattr("nexus_plugins.environment._facts.machine", lambda: ("build-7", "x86_64"))
-    skills = {f"skills/{name}/SKILL.md": f"---\ndescription: {name}\n---\nGuide.\n" for name in ("logs", "mail")}
-    write_files(nexus_home, {"IDENTITY.md": "I am Ada.\n", **skills})
-    files = {".nexus3/NEXUS.md": "The auth-service issues JWTs.\n", "AGENTS.md": "Run the tests.\n"}
-    persona = {".nexus3/SOUL.md": "Be kind.\n", ".nexus3/IDENTITY.md": "Name: Atlas\n"}
-    nexus = make_nexus(files=files | persona)
-    asked = replace(nexus.request(), role="worker", task=TASK, session="login", is_call=True, skills=("logs",))
+    write_files(nexus_home, WORKER.home)
 
-    text = prompt(nexus, asked)
+    text = make_nexus(files=WORKER.files).system_prompt(role="worker", task=TASK, skills=["logs"])
 
     expected = (GOLDEN / "worker.md").read_text(encoding="utf-8")
     assert text.replace(str(nexus_home.parent.parent), "/home/user") == expected
@@ -156,10 +143,10 @@ def test_the_same_request_gives_the_same_words(role: str, task: str) -> None:
     assert nexus_static_sections(request(role, task)) == nexus_static_sections(request(role, task))
 
 
-def test_what_is_shown_of_a_directory_has_no_role_in_it(make_nexus: MakeNexus) -> None:
+def test_the_usual_role_adds_no_section(make_nexus: MakeNexus) -> None:
     sections: tuple[Section, ...] = make_nexus().sections()
 
-    assert [section.id for section in sections] == ["environment", ACTIVE]
+    assert [section.id for section in sections] == [PERMISSIONS, "environment"]
 
 
 # ---- in a session -------------------------------------------------------------------------------------------

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nexus_core.errors import FileError, UnknownNameError, UsageError
+from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.session.exporting.reading import read_export
+from nexus_core.session.exporting.restoring import restore
 from nexus_core.testing import write_files
 from nexus_core.values.assembled import AssembledContext
+from nexus_core.values.ledger import Step
 from tests.session.conftest import OpenNexus, OpenSession
 from tests.session.support import says
 
@@ -95,7 +100,9 @@ def test_a_request_says_nothing_of_permissions_or_that_there_are_none(
 
 
 def told_mode(context: AssembledContext) -> str:
-    return context.system_prompt.rpartition("Mode: ")[2].splitlines()[0]
+    """The mode that the model reads; "" for none."""
+    lines = context.system_prompt.splitlines()
+    return next((line.removeprefix("Mode: ") for line in lines if line.startswith("Mode: ")), "")
 
 
 REPL, SERVER = "Interactive REPL", "HTTP JSON-RPC Server"
@@ -111,14 +118,16 @@ def test_a_mode_stays_until_another_is_named_and_an_empty_word_takes_it_back(ope
         told.append(told_mode(session.ask("Why?")))
         session.record(says("So.", name=f"msg_{number}"))
 
-    assert told == [REPL, SERVER, SERVER, REPL, SERVER, REPL]
+    assert told == ["", SERVER, SERVER, REPL, SERVER, ""]
 
 
-def test_another_mode_begins_a_new_epoch_and_the_usual_one_by_its_name_does_not(open_session: OpenSession) -> None:
+def test_another_mode_begins_a_new_epoch(open_session: OpenSession) -> None:
     usual = open_session().ask("Why?").epoch
 
-    assert open_session(mode="repl").next().epoch == usual
-    assert open_session(mode="server").next().epoch != usual
+    epochs = {open_session(mode=mode).next().epoch for mode in ("repl", "server")}
+
+    assert len({usual, *epochs}) == 3
+    assert open_session(mode="").next().epoch not in epochs
 
 
 def test_the_awaited_session_and_a_request_take_a_mode_too(open_nexus: OpenNexus) -> None:
@@ -128,9 +137,26 @@ def test_the_awaited_session_and_a_request_take_a_mode_too(open_nexus: OpenNexus
     assert told_mode(asyncio.run(session.ask("Why?"))) == SERVER
     assert told_mode(nexus.assemble(nexus.request(mode="server", message="Why?"))) == SERVER
     assert told_mode(nexus.assemble(nexus.request(session="s"))) == SERVER
+    assert told_mode(nexus.assemble(nexus.request(session="s", mode="repl"))) == REPL
+    assert told_mode(nexus.assemble(nexus.request(message="Why?"))) == ""
 
 
-def test_a_worker_and_a_fork_are_driven_as_their_maker_is(open_session: OpenSession) -> None:
+def test_a_worker_is_in_no_repl_although_its_maker_is(open_session: OpenSession, ledger: StoreLedger) -> None:
+    session = open_session(mode="repl")
+    session.ask("Why?")
+    session.record(says("So."))
+
+    worker = session.spawn("Look.")
+
+    assert told_mode(worker.ask("Begin.")) == ""
+    assert told_mode(worker.spawn("Look closer.").ask("Begin.")) == ""
+    assert told_mode(session.fork("second").ask("And?")) == REPL
+    record = ledger.session(worker.label)
+    assert record is not None
+    assert "mode" not in record.data
+
+
+def test_a_worker_and_a_fork_of_a_server_are_driven_as_their_maker_is(open_session: OpenSession) -> None:
     session = open_session(mode="server")
     session.ask("Why?")
     step = session.record(says("So."))
@@ -156,3 +182,62 @@ def test_an_unknown_mode_is_refused_at_once_with_the_nearest(open_nexus: OpenNex
         open_nexus().session("s", mode="sever")  # type: ignore[arg-type] # what is tested
 
     assert "server" in str(caught.value.hint)
+
+
+# ---- sessions from before -----------------------------------------------------------------------------------
+
+SAMPLE = Path(__file__).parent / "samples/session-without-mode.jsonl"
+"""A session with an open turn, written when a session without a mode worked in `repl`."""
+
+
+@pytest.fixture
+def old(ledger: StoreLedger) -> str:
+    restore(ledger, read_export(SAMPLE.read_text(encoding="utf-8"), SAMPLE.name))
+    return "bakery"
+
+
+@pytest.mark.acceptance("P-08")
+def test_an_old_session_goes_on_without_a_mode_and_announces_nothing_about_it(
+    open_nexus: OpenNexus, tmp_path: Path, old: str
+) -> None:
+    write_files(tmp_path / "work", {"NEXUS.md": "Bake bread.\n"})
+    session = open_nexus().session(old)
+
+    context = session.next()
+    session.record(says("Sourdough."))
+    later = session.ask("How long?")
+
+    assert (told_mode(context), told_mode(later)) == ("", "")
+    assert context.epoch == later.epoch
+    assert not any("Environment" in str(message) for message in (*context.messages, *later.messages))
+
+
+def test_an_old_session_replays_as_it_was_sent(open_nexus: OpenNexus, ledger: StoreLedger, old: str) -> None:
+    nexus = open_nexus()
+    nexus.session(old).next()
+    reply = next(step for step in _steps(ledger, old) if step.kind == "reply")
+
+    assert nexus.replay(reply.id).system_prompt.endswith("Host: build-7\nMode: Interactive REPL\n")
+
+
+@pytest.mark.parametrize("mode", [None, "repl"])
+def test_an_old_session_goes_on_when_a_file_cannot_be_read(
+    open_nexus: OpenNexus, tmp_path: Path, old: str, mode: Any
+) -> None:
+    (tmp_path / "work" / "NEXUS.md").mkdir(parents=True)
+
+    assert told_mode(open_nexus().session(old, mode=mode).next()) == REPL
+
+
+def test_an_old_session_is_not_taken_for_that_of_a_server(open_nexus: OpenNexus, tmp_path: Path, old: str) -> None:
+    (tmp_path / "work" / "NEXUS.md").mkdir(parents=True)
+
+    with pytest.raises(FileError):
+        open_nexus().session(old, mode="server").next()
+
+
+def _steps(ledger: StoreLedger, label: str) -> Sequence[Step]:
+    record = ledger.session(label)
+    assert record is not None
+    assert record.tip is not None
+    return ledger.thread(record.tip)

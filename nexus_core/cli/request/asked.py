@@ -23,7 +23,7 @@ class Asked(NamedTuple):
     Attributes:
         message: What is said, `-` for standard input; None for nothing.
         tools: A file with the tools.
-        circumstances: Fields of the request: session, model, renderer, role, task, skills.
+        circumstances: Fields of the request: session, model, renderer, role, mode, permissions, task, skills.
         occasion: What is known about the message: timezone, platform, platform_actions, hook_data.
     """
 

@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core.cli.ledger import LedgerUrl, open_session, session_option
-from nexus_core.cli.options import Dialect, Json, RequireTrusted, Tools, model_option, renderer_names, role_names
+from nexus_core.cli.options import (
+    Dialect,
+    Json,
+    ModeName,
+    Permissions,
+    RendererName,
+    RequireTrusted,
+    RoleName,
+    Skills,
+    Task,
+    Tools,
+    model_option,
+)
 from nexus_core.cli.request.asked import Asked, begin, read_pairs, request_of, would_begin
 from nexus_core.errors import BudgetError
 from nexus_core.text.visible import visible_line
@@ -27,26 +39,6 @@ Message = Annotated[
 ]
 Session = Annotated[str, session_option("The session whose history is sent.")]
 ModelName = Annotated[str, model_option("The model to ask; by default the session's, else provider.model.")]
-RendererName = Annotated[
-    str,
-    typer.Option(
-        "--renderer",
-        metavar="NAME",
-        help="How the request is written: labelled or tagged.",
-        autocompletion=renderer_names,
-    ),
-]
-Role = Annotated[
-    str,
-    typer.Option(
-        "--role", metavar="NAME", help="The agent's role: unified, manager or worker.", autocompletion=role_names
-    ),
-]
-Task = Annotated[str, typer.Option("--task", metavar="TEXT", help="The worker's task.")]
-Skills = Annotated[
-    list[str] | None,
-    typer.Option("--skill", metavar="NAME", help="A skill the worker is told about; all by default."),
-]
 Timezone = Annotated[
     str, typer.Option("--timezone", metavar="ZONE", help="The user's time zone, such as Europe/Zurich.")
 ]
@@ -75,7 +67,9 @@ def assemble(
     dialect: Dialect = "",
     model: ModelName = "",
     renderer: RendererName = "",
-    role: Role = "",
+    role: RoleName = "",
+    mode: ModeName = "",
+    permissions: Permissions = None,
     task: Task = "",
     skill: Skills = None,
     tools: Tools = "",
@@ -96,11 +90,10 @@ def assemble(
 
     shell: CommandShell = ctx.obj
     require_dialect(shell, dialect)
-    said = {"session": session, "model": model, "renderer": renderer, "role": role, "task": task}
+    said = {"session": session, "model": model, "renderer": renderer, "role": role, "mode": mode, "task": task}
+    lists = {"permissions": tuple(permissions or ()), "skills": tuple(skill or ())}
     occasion = {"timezone": timezone, "platform": platform, "platform_actions": tuple(action or ())}
-    asked = Asked(
-        message, tools, {**said, "skills": tuple(skill or ())}, {**occasion, "hook_data": read_pairs(data or ())}
-    )
+    asked = Asked(message, tools, {**said, **lists}, {**occasion, "hook_data": read_pairs(data or ())})
     with open_session(ctx, session, ledger) as nexus:
         loaded = nexus.load()
         shell.review(loaded, require_trusted=require_trusted)

@@ -9,7 +9,7 @@ from nexus_core.errors import UnknownNameError, UsageError
 from nexus_core.session.arguments import read_text
 from nexus_core.session.asking.occasion import EVENT, Occasion
 from nexus_core.session.options import ALL, Circumstances, options
-from nexus_core.values.request import DEFAULT_MODE, Request
+from nexus_core.values.request import Request
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -75,7 +75,7 @@ def options_of(request: Request, dialects: Dialects) -> Options:
         permissions=request.permissions,
         task=request.task or None,
         skills=request.skills,
-        mode=None if request.mode == DEFAULT_MODE else request.mode,
+        mode=request.mode or None,
     )
 
 

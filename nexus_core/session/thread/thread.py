@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nexus_core.assembly.call import assemble
 from nexus_core.errors import ExistsError, NexusError
 from nexus_core.session.caching import cache_of
+from nexus_core.session.options import mode_in
 from nexus_core.session.place import RESULT_TOKENS, number
 from nexus_core.session.replaying import find_step, replay, sent_before
 from nexus_core.session.spawning import hire, worker_options
@@ -23,6 +24,7 @@ from nexus_core.session.steps.weighing import Weightless
 from nexus_core.session.thread.reader import ThreadReader
 from nexus_core.values.cache import CacheReport
 from nexus_core.values.ledger import SessionRecord
+from nexus_core.values.request import DEFAULT_MODE, subagent_mode
 from nexus_core.values.settings import Settings
 
 if TYPE_CHECKING:
@@ -38,8 +40,8 @@ if TYPE_CHECKING:
 
 PUT_TOGETHER = ("input", "sealed")
 """The steps that depend on files: a session works in the directory in which these were made last."""
-INHERITED = ("renderer", "permissions", "mode")
-"""What a worker has from the session that made it, besides its model."""
+INHERITED = ("renderer", "permissions")
+"""What a worker has from the session that made it, besides its model and the mode `server`."""
 
 
 class Thread(ThreadReader):
@@ -165,7 +167,10 @@ class Thread(ThreadReader):
         state = self.read()
         found = self._look(state)
         settings = found[-1][1].settings
-        made = {name: value for name, value in {**state.kept, **self.options.said}.items() if name in INHERITED}
+        kept = {**state.kept, **self.options.said}
+        made = {name: value for name, value in kept.items() if name in INHERITED}
+        if (mode := subagent_mode(mode_in(kept))) != DEFAULT_MODE:
+            made["mode"] = mode
         options = worker_options(orders, self._given_tools(state, settings), self.place.dialects)
         made["model"] = options.model or self.model(state, settings)
         record = hire(self.place, self.label, state, orders, made)

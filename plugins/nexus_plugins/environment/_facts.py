@@ -35,7 +35,8 @@ def _facts(request: Request) -> dict[str, str]:
         facts |= {"Architecture": visible_line(architecture), "Host": visible_line(host)}
     elif request.mode == "repl":
         facts["Terminal"] = visible_line(terminal())
-    facts["Mode"] = _MODES[request.mode]
+    if request.mode:
+        facts["Mode"] = _MODES[request.mode]
     return facts
 
 

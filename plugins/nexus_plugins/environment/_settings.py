@@ -11,7 +11,11 @@ class EnvironmentSettings(Strict):
     """Which facts are told."""
 
     terminal: bool = Field(
-        default=True, description="Whether `nexus show` names the terminal, in mode `repl`; a call never does."
+        default=True,
+        description="Whether `nexus show --loaded` and `ContextLoader` name the terminal, in mode `repl`.",
     )
-    host: bool = Field(default=True, description="Whether a call names the machine.")
+    host: bool = Field(
+        default=True,
+        description="Whether the model is told the name of this machine.",
+    )
     git: bool = Field(default=False, description="Whether each message says which branch is checked out.")

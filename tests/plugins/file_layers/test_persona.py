@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nexus_core import FileError, Section
-from nexus_core.layers.sections import permissions
+from nexus_core.layers.sections import PERMISSIONS, permissions
 from nexus_core.plugin import Layer, LayerText
 from nexus_core.rendering.labelled import render_labelled
 from nexus_core.testing import write_files
@@ -19,8 +19,10 @@ from nexus_plugins.file_layers._persona import persona_id
 PERSONA = {".nexus3/SOUL.md": "Be kind.\n", ".nexus3/IDENTITY.md": "- **Name:** Atlas\n- **Emoji:** 🗺\n"}
 
 
-def persona(nexus_sections: tuple[Section, ...]) -> list[tuple[str, str]]:
-    return [(section.title, section.text.strip()) for section in nexus_sections if section.kind == "persona"]
+def persona(sections: tuple[Section, ...]) -> list[tuple[str, str]]:
+    """The sections from files; what the agent may do belongs to the persona too, and is in every prompt."""
+    files = [section for section in sections if section.kind == "persona" and section.id != PERMISSIONS]
+    return [(section.title, section.text.strip()) for section in files]
 
 
 @pytest.mark.acceptance("Y-08")
@@ -48,8 +50,8 @@ def test_the_persona_stands_between_the_workspace_and_the_environment(make_nexus
         "Workspace Rules (work)",
         "Agent Soul",
         "Agent Identity",
+        "Agent Permissions",
         "Environment",
-        "Active Configuration",
     ]
 
 

@@ -10,6 +10,7 @@ import pytest
 from nexus_core import Nexus
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
+from nexus_core.values.request import Mode
 
 SERVERS = json.dumps({"servers": [{"name": "a", "command": ["x"]}]})
 HEADING = "## MCP Servers"
@@ -27,10 +28,13 @@ def test_servers_are_there_from_the_level_trusted_on(
 
 
 @pytest.mark.acceptance("M-08")
-def test_servers_are_for_the_mode_in_which_a_person_is_there(make_nexus: MakeNexus, nexus_home: Path) -> None:
+@pytest.mark.parametrize(("mode", "there"), [("", True), ("repl", True), ("server", False)])
+def test_servers_are_for_the_user_and_not_for_the_clients_of_a_server(
+    make_nexus: MakeNexus, nexus_home: Path, mode: Mode, *, there: bool
+) -> None:
     write_files(nexus_home, {"mcp.json": SERVERS})
 
-    assert HEADING not in make_nexus().system_prompt(mode="server")
+    assert (HEADING in make_nexus().system_prompt(mode=mode)) is there
 
 
 @pytest.mark.acceptance("M-08")

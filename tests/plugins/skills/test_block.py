@@ -85,9 +85,9 @@ def test_it_stands_between_persona_and_environment(make_nexus: MakeNexus) -> Non
 
     assert [section.title for section in sections] == [
         "Agent Soul",
+        "Agent Permissions",
         "Nexus Environment",
         "Environment",
-        "Active Configuration",
     ]
 
 

@@ -60,7 +60,7 @@ def _assemble_context(nexus: Nexus, given: Mapping[str, Any]) -> object:
 
 
 def _explain_source(nexus: Nexus, given: Mapping[str, Any]) -> object:
-    return {"explanations": [each._asdict() for each in explain(nexus.context(), given["query"])]}
+    return {"explanations": [each._asdict() for each in explain(nexus.static_context(), given["query"])]}
 
 
 def _search_history(nexus: Nexus, given: Mapping[str, Any]) -> object:

@@ -50,11 +50,12 @@ def _shadow(server: MCPServerWithOrigin, layer: str) -> str:
 def usable_servers(request: Request, loaded: Loaded) -> tuple[MCPServerWithOrigin, ...]:
     """The servers that an agent in these circumstances has; whether each of them may be started is another question.
 
-    A worker has none, nor has an agent whose permissions are tighter than `trusted` or that is driven by programs.
+    A worker has none, nor has an agent whose permissions are tighter than `trusted`, nor one that a server drives: the
+    clients of a server are not the user who approved these. A program that names no mode runs for that user.
     """
     is_worker = request.role == "worker" or bool(request.task)
     level = loaded.settings.get("permissions.level", "trusted")
-    return loaded.servers if not is_worker and request.mode == "repl" and level in PERMITTED else ()
+    return loaded.servers if not is_worker and request.mode != "server" and level in PERMITTED else ()
 
 
 def is_plain_http(url: str) -> bool:
