@@ -212,15 +212,13 @@ class Nexus:
 
         Args:
             messages: Dicts or SDK objects of any API, or `Message`.
-            model: Whose window and tokeniser count; by default `provider.model` of the settings.
+            model: Whose window and tokeniser count, or an alias; by default `provider.model` of the settings.
             options: As for `nexus_core.fit`.
         """
         from nexus_core.history.fit import fit  # noqa: PLC0415 - most need no conversation
 
         settings = self.load().settings
-        configured = settings.get("provider.model")
-        name = model or (configured if isinstance(configured, str) else "")
-        return fit(messages, model=name, host=self.host, settings=settings, **options)
+        return fit(messages, model=settings.model_id(model), host=self.host, settings=settings, **options)
 
     @property
     def ledger(self) -> Ledger:
@@ -260,7 +258,7 @@ class Nexus:
 
         Args:
             label: Its name.
-            model: Whom to ask; usually `provider.model` of the settings.
+            model: Whom to ask, or an alias (`models.<alias>.id`); usually `provider.model` of the settings.
             tools: What the model may ask for, in the shape of any API.
             role: What part the agent plays; usually `unified`.
             renderer: What puts requests into words; usually `renderer` of the settings, else `labelled`.

@@ -1,4 +1,4 @@
-"""`nexus config show|get|set|validate|schema`."""
+"""`nexus config show|get|set|validate|migrate|schema`."""
 
 from __future__ import annotations
 
@@ -206,6 +206,57 @@ def validate(ctx: typer.Context, json: Json = False) -> None:
     shell.console.message(f"{counted(len(loaded.configs), 'file')}, {counted(len(faults), 'fault')}{more}.")
     if faults:
         raise typer.Exit(FINDINGS)
+
+
+@app.command(epilog="\b\nExamples:\n  nexus config migrate --dry-run\n  nexus config migrate")
+def migrate(
+    ctx: typer.Context,
+    in_project: Annotated[
+        bool, typer.Option("--project", help="The project's config.json instead of your own.")
+    ] = False,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Translate settings of NEXUS3 in config.json.
+
+    A backup is kept beside it. Both systems read the same file, and Nexus works without this: it sets the other
+    settings aside. NEXUS3 refuses a file with settings of Nexus, so it needs the backup back, or Nexus a directory of
+    its own (NEXUS_HOME).
+    """
+    from nexus_core.config.changing import migrate_config  # noqa: PLC0415 - only this command migrates
+    from nexus_core.layers.faults import find_errors  # noqa: PLC0415 - as above
+    from nexus_core.layers.guarding import is_for_users_only  # noqa: PLC0415 - as above
+
+    shell: CommandShell = ctx.obj
+    with shell.nexus(layers=False) as nexus:
+        path = (project_directory(nexus) if in_project else nexus.home) / "config.json"
+        protected = nexus.host.protected_settings() if in_project else ()
+        done = migrate_config(
+            path,
+            allowed=lambda name: not in_project or not is_for_users_only(name, protected),
+            write=not dry_run,
+            find=partial(find_errors, host=nexus.host),
+        )
+    moved = done.moved if done else []
+    if json:
+        rows = [
+            {"from": ".".join(each.source), "to": ".".join(each.target) or None, "reason": each.reason or None}
+            for each in moved
+        ]
+        backup = str(done.backup) if done and done.backup else None
+        shell.console.json({"schema": 1, "file": str(path), "dry_run": dry_run, "backup": backup, "settings": rows})
+    elif moved:
+        table = [(".".join(each.source), ".".join(each.target) or f"not carried: {each.reason}") for each in moved]
+        shell.console.table([("NEXUS3", "NEXUS"), *table], styles=["bold"])
+    if done is None:
+        shell.console.message(visible_line(f"Nothing to migrate: {path} has no settings of NEXUS3."))
+    elif done.backup is None:
+        shell.console.message("Nothing was written.")
+    else:
+        shell.console.message(visible_line(f"{path} has settings of Nexus now; as it was: {done.backup}."))
+        shell.console.message(
+            "NEXUS3 refuses such a file: to use both, put the backup back and set NEXUS_HOME for Nexus."
+        )
 
 
 @app.command(epilog="\b\nExamples:\n  nexus config schema\n  nexus config schema > nexus.schema.json")

@@ -66,7 +66,7 @@ class Measure(NamedTuple):
 
 def open_measure(nexus: Nexus, settings: Settings, *names: str) -> Measure:
     """The measure for the first of some models that is named, else for the configured one."""
-    name = next(filter(None, names), str(settings.get("provider.model") or ""))
+    name = settings.model_id(next(filter(None, names), ""))
     model = open_model(name, host=nexus.host, settings=settings)
     is_unnamed = not name and model.window == DEFAULT_WINDOW
     is_assumed = is_unnamed or find_unknown(name, host=nexus.host, settings=settings) is not None

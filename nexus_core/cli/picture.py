@@ -83,7 +83,7 @@ class Picture:
                 }
                 for server in loaded.servers
             ],
-            "model": loaded.settings.get("provider.model"),
+            "model": loaded.settings.model_id() or None,
             "permission_level": self._level,
             "plugins_active": [plugin.name for plugin in self._plugins if plugin.status == "active"],
             "plugins_inactive": [f"{each.name} ({each.status})" for each in self._plugins if each.status != "active"],
@@ -123,7 +123,7 @@ class Picture:
         sizes = [(layer.name, _size(loaded.texts_of(layer))) for layer in loaded.layers]
         layers = [f"{shortened(name, LONGEST_NAME)} ({size:,})" for name, size in sizes if size]
         others = [f"{name.capitalize()}: {_listed(map(self._name, texts), 2)}" for name, texts in self._others.items()]
-        model = shortened(str(loaded.settings.get("provider.model") or "none set"), LONGEST_NAME)
+        model = shortened(loaded.settings.model_id() or "none set", LONGEST_NAME)
         return [
             ("Directory", _short(self._context.cwd)),
             ("Prompt", f"about {self._tokens:,} tokens ({self._characters:,} characters)"),

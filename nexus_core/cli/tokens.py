@@ -65,7 +65,7 @@ def tokens(ctx: typer.Context, files: Files = None, model: ModelName = "", json:
 
 def _open(shell: CommandShell, nexus: Nexus, model: str) -> tuple[str, RememberingCounter]:
     settings = nexus.load().settings
-    model = model or str(settings.get("provider.model") or "")
+    model = settings.model_id(model)
     if (finding := find_unknown(model, host=nexus.host, settings=settings)) is not None:
         shell.console.warning(visible_line(str(finding)))
     return model, open_counter(model, host=nexus.host, settings=settings)

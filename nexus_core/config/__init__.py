@@ -9,6 +9,7 @@ merging.py        the settings of all layers together, each with its origins
 schema.py         what may be set; validation.py holds settings against it, remembered.py does so once;
                   editor_schema.py tells editors
 keys.py           every setting by name; changing.py and editing.py change one in its file
+nexus3.py         settings of NEXUS3 in the same file: set aside by a load, translated by `nexus config migrate`
 withholding.py    settings as they may be shown
 early.py          the few settings that must be known before any plugin is asked
 """

@@ -1,21 +1,24 @@
-"""Changes one setting in a file, and only if the result is still valid."""
+"""Changes settings in a file, and only if the result is still valid."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+import os
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from nexus_core.config.documents import read_document, setting_error
 from nexus_core.config.editing import set_value
 from nexus_core.config.json_parser import JsonSyntaxError, parse_json
 from nexus_core.config.keys import keys_of, require_known
 from nexus_core.config.merging import merge_configs
+from nexus_core.config.nexus3 import find_nexus3_settings, migrate_text, set_aside
 from nexus_core.config.pointers import join_pointer
 from nexus_core.config.servers.normalising import normalise_servers
 from nexus_core.config.validation import find_faults
 from nexus_core.errors import ConfigError, FileError, UsageError
 from nexus_core.files.lock import locked_directory
 from nexus_core.files.reading import MAX_BYTES, read_bytes
-from nexus_core.files.writing import current_umask, make_directories, write_text_atomically
+from nexus_core.files.writing import current_umask, make_directories, write_bytes_atomically, write_text_atomically
 from nexus_core.values.layer import LayerConfig
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nexus_core.config.json_document import JsonValue
+    from nexus_core.config.nexus3 import MigratedSetting
     from nexus_core.values.settings import Settings
 
     FindFaults = Callable[[Settings], Iterable[ConfigError]]
@@ -61,6 +65,64 @@ def change_setting(
     return text
 
 
+class ConfigMigration(NamedTuple):
+    """What `migrate_config` did, or would do.
+
+    Attributes:
+        text: The new text of the file.
+        moved: What became of every setting of NEXUS3.
+        backup: The file as it was; None where nothing was written.
+    """
+
+    text: str
+    moved: list[MigratedSetting]
+    backup: Path | None = None
+
+
+def migrate_config(
+    path: Path, *, allowed: Callable[[str], bool], write: bool, find: FindFaults = find_faults
+) -> ConfigMigration | None:
+    """Translate the settings of NEXUS3 in a config.json, keeping the file as it was beside it; None for nothing to do.
+
+    Args:
+        path: The file.
+        allowed: True if the file may have a setting, by its dotted name.
+        write: Whether to write, or only to say what would be written.
+        find: Finds what is wrong with settings.
+
+    Raises:
+        ConfigError: The file is malformed.
+        UsageError: What it would become is not valid.
+        FileError: It is a link, or cannot be written.
+    """
+    if not path.exists():
+        return None
+    if not write:
+        return _migrated(path, allowed, find)
+    with locked_directory(path.parent):
+        found = _migrated(path, allowed, find)
+        if found is None:
+            return None
+        mode = path.stat().st_mode & 0o777
+        names = (f"{path.name}.nexus3{f'-{number}' if number > 1 else ''}" for number in count(1))
+        backup = next(each for name in names if not os.path.lexists(each := path.with_name(name)))
+        write_bytes_atomically(backup, read_bytes(path) or b"", mode=mode)
+        write_text_atomically(path, found.text, mode=mode)
+    return found._replace(backup=backup)
+
+
+def _migrated(path: Path, allowed: Callable[[str], bool], find: FindFaults) -> ConfigMigration | None:
+    document = read_document(path, empty={})
+    if document is None or not isinstance(document.value, dict) or not find_nexus3_settings(document.value):
+        return None
+    try:
+        text, moved = migrate_text((read_bytes(path) or b"").decode(), allowed)
+    except ValueError as error:
+        raise UsageError(f"cannot migrate: {error}", where=str(path)) from None
+    _check(path, "", text, find)
+    return ConfigMigration(text, moved)
+
+
 def _changed(path: Path, key: str, word: str, find: FindFaults) -> str:
     """What the file would hold, every other byte of it as it is."""
     document = read_document(path, empty={})
@@ -91,11 +153,14 @@ def _value(word: str) -> JsonValue:
 
 
 def _check(path: Path, key: str, text: str, find: FindFaults) -> None:
+    """Refuse what is not valid; `key` is the setting that was set, "" for a migration."""
+    failed = f"cannot set {key}" if key else "cannot migrate"
     config = LayerConfig(path, cast("dict[str, object]", parse_json(text.removeprefix("\ufeff")).value))
+    configs, _ = set_aside([config])
     try:
-        settings = merge_configs(normalise_servers([config], []))
+        settings = merge_configs(normalise_servers(configs, []))
     except ConfigError as error:
-        raise UsageError(f"cannot set {key}: {error.what}", where=str(path), hint=error.hint) from None
+        raise UsageError(f"{failed}: {error.what}", where=str(path), hint=error.hint) from None
     for fault in find(settings):
         what = fault.what.removeprefix(f"{key}: ").removeprefix(f"{key} ")  # it has been named already
-        raise UsageError(f"cannot set {key}: {what}", where=str(path))
+        raise UsageError(f"{failed}: {what}", where=str(path))

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 REPLACE = "$replace"
 REMOVE = "$remove"
 
-OWN_POLICIES: Mapping[str, ListPolicy] = {"/compaction/command": "replace", "/compaction/summarisers": "replace"}
+OWN_POLICIES: Mapping[str, ListPolicy] = {
+    "/compaction/command": "replace",
+    "/compaction/summarisers": "replace",
+    "/context/instruction_files": "replace",
+}
 """Lists whose order says something, so that those of two layers do not make one."""
 
 Value = object

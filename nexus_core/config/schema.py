@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from nexus_core.values.request import DEFAULT_ANCESTOR_DEPTH
 
@@ -34,8 +34,11 @@ class ProviderConfig(Strict):
 
 
 class ModelConfig(Strict):
-    """What is known of a model, where Nexus does not know it or is wrong."""
+    """What is known of a model, where Nexus does not know it or is wrong; with `id`, the name is an alias of it."""
 
+    id: Annotated[str, Field(min_length=1)] | None = Field(
+        default=None, description="The model that this name stands for. Only in your own config."
+    )
     window: Annotated[int, Field(gt=0)] | None = Field(default=None, description="How many tokens fit in a call.")
     encoding: str | None = Field(default=None, description="Its tokeniser: cl100k_base, o200k_base, …")
     max_output: Tokens | None = Field(default=None, description="How many tokens an answer may have.")
@@ -71,6 +74,10 @@ class ContextConfig(Strict):
     )
     include_readme: bool = Field(default=False, description="Read README.md beside NEXUS.md.")
     readme_as_fallback: bool = Field(default=True, description="Read README.md where a layer has no instructions.")
+    instruction_files: list[str] | None = Field(
+        default=None,
+        description="Files of which a layer of a project contributes the first: NEXUS.md, AGENTS.md, …",
+    )
     max_tokens: Tokens = Field(default=8000, description="The budget of a conversation manager.")
     reserve_tokens: Tokens = Field(default=2000, description="What of it is kept free for the answer.")
     truncation_strategy: str = Field(default="oldest_first", description="What is left out when it does not fit.")
@@ -85,6 +92,14 @@ class ContextConfig(Strict):
     session_start: bool = Field(
         default=True, description="Begin new conversations with a line that says when they started."
     )
+
+    @field_validator("instruction_files")
+    @classmethod
+    def _names_files(cls, names: list[str] | None) -> list[str] | None:
+        for name in names or ():
+            if not name.lower().endswith(".md") or ".." in name or "/" in name or "\\" in name:
+                raise ValueError(f"{name!r} must be the name of a .md file, without a directory")
+        return names
 
     @model_validator(mode="after")
     def _leaves_room(self) -> Self:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin
 from nexus_core.config.documents import setting_error
 from nexus_core.config.lines import Lines
 from nexus_core.config.pointers import pointer_to
-from nexus_core.errors import ConfigError, PluginError, did_you_mean
+from nexus_core.errors import ConfigError, FileError, PluginError, did_you_mean
 from nexus_core.files.reading import read_text
 from nexus_core.text.visible import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from pydantic import BaseModel
     from pydantic_core import ErrorDetails
@@ -175,6 +176,8 @@ def _located(settings: Settings, fault: Fault, *, more: int = 0) -> ConfigError:
     origin = origins[0]
     # The lines of servers may hold secrets, whatever file they are in.
     is_shown = not pointer.startswith("/mcp_servers")
+    if message.startswith("unknown setting") and _is_shared(origin.path):
+        others = f"{others} The file also has settings of NEXUS3: `nexus config migrate` translates them."
     return setting_error(
         origin.path,
         Lines(read_text(origin.path) or "") if is_shown else None,
@@ -183,3 +186,16 @@ def _located(settings: Settings, fault: Fault, *, more: int = 0) -> ConfigError:
         message=message,
         closing=f"Correct the setting and try again.{others}",
     )
+
+
+def _is_shared(path: Path) -> bool:
+    """True if a file has settings of NEXUS3, too."""
+    from nexus_core.config.documents import read_document  # noqa: PLC0415 - only for an unknown setting
+    from nexus_core.config.nexus3 import find_nexus3_settings  # noqa: PLC0415 - as above
+
+    try:
+        document = read_document(path, empty={})
+    except (ConfigError, FileError):
+        return False
+    value = document.value if document else None
+    return isinstance(value, dict) and bool(find_nexus3_settings(value))

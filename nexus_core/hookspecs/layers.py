@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
     from nexus_core.values.request import Request
+    from nexus_core.values.settings import Settings
 
 
 @hookspec
@@ -70,7 +71,7 @@ def nexus_layer_config(layer: Layer, request: Request) -> Iterable[LayerConfig |
 
 
 @hookspec
-def nexus_layer_texts(layer: Layer) -> Iterable[LayerText | Skipped]:
+def nexus_layer_texts(layer: Layer, settings: Settings) -> Iterable[LayerText | Skipped]:
     """Read the texts of one layer.
 
     Collects. Asked once per load for each layer, including those found by other plugins. Texts keep the order in
@@ -78,6 +79,7 @@ def nexus_layer_texts(layer: Layer) -> Iterable[LayerText | Skipped]:
 
     Args:
         layer: The place to read from.
+        settings: What all layers together set, not validated yet.
 
     Returns:
         Texts, each marked as instructions or as documentation, and `Skipped` for files that cannot be used.

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from nexus_core.values.rendering import AgentRole, Renderer
     from nexus_core.values.request import Request
     from nexus_core.values.section import Section, Zone
+    from nexus_core.values.settings import Settings
     from nexus_core.values.source import Source, Trust
 
 # Writes into a value of an answer what only the host knows. It is a copy that nobody else has yet, so it may change.
@@ -158,9 +159,9 @@ class Host:
         """Ask `nexus_layer_config`."""
         return self._ask_about(layer, "nexus_layer_config", request=request)
 
-    def layer_texts(self, layer: Layer) -> tuple[list[LayerText], list[Skipped]]:
+    def layer_texts(self, layer: Layer, settings: Settings) -> tuple[list[LayerText], list[Skipped]]:
         """Ask `nexus_layer_texts`."""
-        return self._ask_about(layer, "nexus_layer_texts")
+        return self._ask_about(layer, "nexus_layer_texts", settings=settings)
 
     def static_sections(self, request: Request, loaded: Loaded) -> tuple[Section, ...]:
         """Ask `nexus_static_sections`; without what changes from turn to turn."""

@@ -51,9 +51,18 @@ ACTIVE = ("compaction.command", "compaction.summarisers")
 """What takes effect in a project only after approval; servers and the settings of plugins come on top."""
 
 
+_MODELS, _ALIAS = "models", "id"
+"""Of a model a project may say how large its window is, but not that its name stands for another one."""
+
 LONGEST_NAME = 60  # characters of a tool's name that a message repeats
 
 _AT_SERVERS = pointer_of(SERVERS)
+
+
+def is_for_users_only(name: str, further: Iterable[str] = ()) -> bool:
+    """True if no project decides a setting, by its dotted name; `further` are the settings of plugins."""
+    is_alias = name.startswith(f"{_MODELS}.") and name.endswith(f".{_ALIAS}")
+    return is_alias or any(f"{name}.".startswith(f"{each}.") for each in (*PROTECTED, *further))
 
 
 class Guarded(NamedTuple):
@@ -122,6 +131,7 @@ class _Guard:
                     f"{dotted} can only be set in your own config, not by a project",
                 )
         self._keep_off(config, settings)
+        self._take_aliases(config, settings)
         if config.layer is not None and config.layer.scope == "ancestor" and _is_depth(get_setting(settings, DEPTH)):
             take_setting(settings, DEPTH)
         self._tighten(config, settings)
@@ -135,6 +145,15 @@ class _Guard:
             position=_renumbered(config, kept),
             content=config.settings if config.content is None else config.content,
         )
+
+    def _take_aliases(self, config: LayerConfig, settings: dict[str, Any]) -> None:
+        """Take out what would make a project decide which model the user asks by a name."""
+        models = settings.get(_MODELS)
+        for name, model in models.items() if isinstance(models, dict) else ():
+            if isinstance(model, dict) and model.pop(_ALIAS, None) is not None:
+                message = f"{_MODELS}.{name}.{_ALIAS} can only be set in your own config, not by a project"
+                place = pointer_to(pointer_to(pointer_of(_MODELS), name), _ALIAS)
+                self._find(config, place, "protected-setting", message)
 
     def _remember(self, config: LayerConfig) -> None:
         self._servers |= _server_names(config.settings.get(SERVERS))
@@ -254,7 +273,7 @@ class _Guard:
     def _find(self, config: LayerConfig, dotted: str, code: str, message: str) -> None:
         from nexus_core.values.finding import Finding  # noqa: PLC0415 - as above
 
-        line, column = config.position(pointer_of(dotted))
+        line, column = config.position(dotted if dotted.startswith("/") else pointer_of(dotted))
         self.findings.append(Finding(code, f"{message}; it is ignored", config.path, line, column))
 
 

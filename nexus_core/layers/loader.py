@@ -101,8 +101,8 @@ class LayerLoader:
 
     def _window(self, settings: Settings) -> int | None:
         """How many tokens the model takes that is set; None where nobody says so."""
-        name, window = settings.get("provider.model"), settings.get("provider.context_window")
-        if window or not name or not isinstance(name, str):
+        name, window = settings.model_id(), settings.get("provider.context_window")
+        if window or not name:
             return window if isinstance(window, int) else None
         model = name, repr(settings.get("models"))
         if model not in self._windows:

@@ -6,6 +6,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from nexus_core.config.merging import merge_configs
+from nexus_core.config.nexus3 import set_aside
 from nexus_core.layers.guarding import guard_configs, guarded_settings
 from nexus_core.layers.servers import find_servers, in_one_form
 from nexus_core.layers.texts import choose_texts
@@ -28,11 +29,12 @@ def load_layers(host: Host, request: Request) -> Loaded:
     """What the plugins find for a request; nothing is cached, so a second call sees changed files."""
     layers, skipped = host.layers(request)
     found = _gather(partial(host.layer_config, request=request), layers, skipped)
+    found, foreign = set_aside(found)
     configs = in_one_form(found, skipped, lenient=request.lenient)
     decisions = _Decisions(request)
     guarded = guard_configs(configs, decisions.decide, *guarded_settings(host))
     settings = merge_configs(guarded.configs, host.merge_policies())
-    chosen = choose_texts(_gather(host.layer_texts, layers, skipped), settings)
+    chosen = choose_texts(_gather(partial(host.layer_texts, settings=settings), layers, skipped), settings)
     return Loaded(
         layers=tuple(layers),
         texts=tuple(chosen.texts),
@@ -41,7 +43,7 @@ def load_layers(host: Host, request: Request) -> Loaded:
         servers=find_servers(settings, guarded.configs, guarded.active),
         active=tuple(guarded.active),
         skipped=(*skipped, *chosen.skipped),
-        findings=(*decisions.findings, *guarded.findings, *chosen.findings, *_find_mistakes(skipped)),
+        findings=(*foreign, *decisions.findings, *guarded.findings, *chosen.findings, *_find_mistakes(skipped)),
         repeated=tuple(chosen.repeated),
     )
 

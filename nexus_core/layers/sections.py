@@ -69,7 +69,7 @@ def _title(layer: Layer | None) -> str:
 
 def active_configuration(settings: Settings, window: int | None) -> Section:
     """The section `Active Configuration`: the model and its window, where they are known, and the permission level."""
-    model = settings.get("provider.model")
+    model = settings.model_id()
     lines = [
         f"Model: {_in_one_line(model)}" if model else "",
         f"Context window: {window} tokens" if window else "",

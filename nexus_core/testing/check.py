@@ -26,6 +26,7 @@ from nexus_core.values.layer import Layer
 from nexus_core.values.loaded import Loaded
 from nexus_core.values.message import Message
 from nexus_core.values.request import Request
+from nexus_core.values.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -141,7 +142,7 @@ def ask_every_hook(host: Host, request: Request, models: Sequence[str] = ()) -> 
         Layer("local", request.cwd / ".nexus3", "local", root=request.cwd),
     ]
     configs = [host.layer_config(layer, request) for layer in (*layers, *sample)]
-    texts = [host.layer_texts(layer) for layer in (*layers, *sample)]
+    texts = [host.layer_texts(layer, Settings()) for layer in (*layers, *sample)]
     loaded = Loaded(layers=tuple(layers), texts=tuple(text for found, _ in texts for text in found))
     registry, roles = host.commands(), host.roles()
     host.assembled(sample_context(request))

@@ -46,6 +46,7 @@ def find_model(name: str, models: Mapping[str, Model], settings: Settings | None
         models: What plugins say, by name; the longest name that fits is used.
         settings: What the user says: `models.<name>`, and `provider.context_window` for the configured model.
     """
+    name = _resolved(name, settings)
     match = _match(name, models)
     model = replace(models[match], name=name) if match else Model(name=name or "unknown", window=DEFAULT_WINDOW)
     return model if settings is None else _configured(model, name, settings)
@@ -53,6 +54,7 @@ def find_model(name: str, models: Mapping[str, Model], settings: Settings | None
 
 def is_guessed(name: str, models: Mapping[str, Model], settings: Settings | None = None) -> bool:
     """Whether a model only begins as one that is known, so that its tokeniser may be another."""
+    name = _resolved(name, settings)
     if settings is not None and _said_of(name, settings).get("encoding"):
         return False
     match = _match(name, models)
@@ -64,6 +66,7 @@ def find_unknown_model(name: str, models: Mapping[str, Model], settings: Setting
 
     None for one that is known, or whose window the user has set.
     """
+    name = _resolved(name, settings)
     match = _match(name, models)
     if not name or (match and not _is_guess(name, match)) or (settings is not None and _has_window(name, settings)):
         return None
@@ -123,25 +126,32 @@ def _is_variant(ending: str) -> bool:
     return not first and all(f" {word} " in _VARIANTS or _NUMBER.fullmatch(word) for word in words)
 
 
+def _resolved(name: str, settings: Settings | None) -> str:
+    """Return the model that an alias stands for; any other name as it is."""
+    return name if settings is None or not name else settings.model_id(name)
+
+
 def _has_window(name: str, settings: Settings) -> bool:
     """Whether the user says something of a model, or how large the window of the configured one is."""
-    is_meant = settings.get("provider.model") in (None, name)
+    is_meant = settings.model_id() in ("", name)
     return bool(_said_of(name, settings) or (is_meant and settings.get("provider.context_window")))
 
 
 def _said_of(name: str, settings: Settings) -> Mapping[str, Any]:
-    """What the user says of a model."""
+    """What the user says of a model: under its name, else under the first alias of it."""
     table = settings.get("models")
-    if not isinstance(table, dict) or (match := _match(name, table)) is None:
+    if not isinstance(table, dict):
         return {}
-    said: Mapping[str, Any] = table[match]
+    aliases = (each for each in table.values() if isinstance(each, dict) and each.get("id") == name)
+    match = _match(name, table)
+    said: Mapping[str, Any] = next(aliases, {}) if match is None else table[match]
     return said
 
 
 def _configured(model: Model, name: str, settings: Settings) -> Model:
     said = {key: value for key, value in _said_of(name, settings).items() if key in _SETTINGS and value is not None}
     model = replace(model, **said) if said else model
-    window, configured = settings.get("provider.context_window"), settings.get("provider.model")
-    if isinstance(window, int) and (configured is None or name in {"", configured}):
+    window, configured = settings.get("provider.context_window"), settings.model_id()
+    if isinstance(window, int) and (not configured or name in {"", configured}):
         model = replace(model, window=window)
     return model

@@ -44,3 +44,19 @@ class Settings:
                 return default
             value = value[key]
         return value
+
+    def model_id(self, name: str = "") -> str:
+        """Return the id of a model, an alias (`models.<alias>.id`) replaced by the model that it stands for.
+
+        Args:
+            name: A model or an alias; `provider.model` where it is empty.
+        """
+        given = name or self.value.get("provider")
+        if isinstance(given, dict):
+            given = given.get("model")
+        models = self.value.get("models")
+        if not isinstance(given, str) or not isinstance(models, dict):
+            return given if isinstance(given, str) else ""
+        model = models.get(given)
+        found = model.get("id") if isinstance(model, dict) else None
+        return found if isinstance(found, str) and found else given

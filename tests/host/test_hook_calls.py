@@ -17,6 +17,7 @@ from nexus_core.host.implementation import stand_in
 from nexus_core.host.policy import PluginPolicy
 from nexus_core.plugin import Command, HookCall, Layer, LayerText, Loaded, Problem, Skipped
 from nexus_core.testing.samples import sample_context, sample_record
+from nexus_core.values.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -214,7 +215,7 @@ def test_texts_are_stamped_with_layer_and_source() -> None:
 
     layer = Layer("local", Path("/project/.nexus3"), "local")
 
-    (text,), skipped = Host(given_candidates([Reader()]), PluginPolicy()).layer_texts(layer)
+    (text,), skipped = Host(given_candidates([Reader()]), PluginPolicy()).layer_texts(layer, Settings())
 
     assert skipped == [Skipped(Path("/project/.nexus3/X.md"), "blank", layer="local", plugin="Reader")]
     assert text.layer == layer

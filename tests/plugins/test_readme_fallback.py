@@ -8,6 +8,7 @@ import pytest
 from nexus_core.plugin import Layer, LayerText, Skipped
 from nexus_core.testing import check_plugin, write_files
 from nexus_core.values.layer import Scope
+from nexus_core.values.settings import Settings
 from nexus_plugins import readme_fallback
 from nexus_plugins.readme_fallback import nexus_layer_texts
 
@@ -40,18 +41,18 @@ def test_the_first_of_the_usual_names_is_taken(tmp_path: Path, files: list[str],
 def test_a_blank_readme_is_reported_and_makes_way_for_the_next(tmp_path: Path) -> None:
     write_files(tmp_path, {"README.md": " \n", "README.txt": "text"})
 
-    blank, text = nexus_layer_texts(local(tmp_path))
+    blank, text = read(local(tmp_path))
 
     assert blank == Skipped(tmp_path / "README.md", "blank")
     assert text.path == tmp_path / "README.txt"
 
 
 def test_a_missing_readme_is_reported(tmp_path: Path) -> None:
-    assert nexus_layer_texts(local(tmp_path)) == [Skipped(tmp_path / "README.md", "not there")]
+    assert read(local(tmp_path)) == [Skipped(tmp_path / "README.md", "not there")]
 
 
 def test_a_missing_directory_has_no_readme(tmp_path: Path) -> None:
-    assert nexus_layer_texts(local(tmp_path / "gone")) == [Skipped(tmp_path / "gone/README.md", "not there")]
+    assert read(local(tmp_path / "gone")) == [Skipped(tmp_path / "gone/README.md", "not there")]
 
 
 def test_a_directory_called_readme_is_no_readme(tmp_path: Path) -> None:
@@ -71,28 +72,28 @@ def test_an_ancestor_contributes_its_readme_only_if_it_has_a_layer_directory(tmp
     write_files(tmp_path, {"with/.nexus3/x": "", "with/README.md": "text", "without/README.md": "text"})
 
     assert len(texts(ancestor(tmp_path / "with"))) == 1
-    assert nexus_layer_texts(ancestor(tmp_path / "without")) == []
+    assert read(ancestor(tmp_path / "without")) == []
 
 
 @pytest.mark.parametrize("scope", ["defaults", "global"])
 def test_the_users_own_layers_have_no_readme(tmp_path: Path, scope: Scope) -> None:
     write_files(tmp_path, {"README.md": "text"})
 
-    assert nexus_layer_texts(Layer(scope, tmp_path, scope)) == []
+    assert read(Layer(scope, tmp_path, scope)) == []
 
 
 def test_a_layer_of_rules_has_no_readme(tmp_path: Path) -> None:
     write_files(tmp_path, {"README.md": "text", ".nexus3/x": ""})
     layer = Layer("ancestor:x", tmp_path / ".nexus3", "ancestor", root=tmp_path, only_rules=True)
 
-    assert nexus_layer_texts(layer) == []
+    assert read(layer) == []
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"x" * (1024 * 1024 + 1)])
 def test_a_readme_that_cannot_be_read_does_not_stop_the_work(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "README.md").write_bytes(content)
 
-    [item] = nexus_layer_texts(local(tmp_path))
+    [item] = read(local(tmp_path))
 
     assert isinstance(item, Skipped)
     assert item.reason.startswith(("not UTF-8", "larger than"))
@@ -129,7 +130,7 @@ def test_a_readme_may_be_a_link_inside_the_repository(tmp_path: Path) -> None:
 def test_a_readme_that_anybody_may_write_to_is_left_out(tmp_path: Path) -> None:
     write_files(tmp_path, {"README.md": "planted"}).joinpath("README.md").chmod(0o666)
 
-    assert nexus_layer_texts(local(tmp_path)) == [Skipped(tmp_path / "README.md", "anybody may write to it")]
+    assert read(local(tmp_path)) == [Skipped(tmp_path / "README.md", "anybody may write to it")]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can give files away")
@@ -138,11 +139,15 @@ def test_a_readme_of_somebody_else_is_left_out(tmp_path: Path) -> None:
     write_files(tmp_path, {"README.md": "planted"})
     os.chown(tmp_path / "README.md", 54321, 54321)
 
-    assert nexus_layer_texts(local(tmp_path)) == [Skipped(tmp_path / "README.md", "belongs to somebody else")]
+    assert read(local(tmp_path)) == [Skipped(tmp_path / "README.md", "belongs to somebody else")]
 
 
 def test_the_plugin_keeps_the_contract() -> None:
     assert check_plugin(readme_fallback) == []
+
+
+def read(layer: Layer) -> list[LayerText | Skipped]:
+    return nexus_layer_texts(layer, Settings())
 
 
 def local(root: Path) -> Layer:
@@ -154,4 +159,4 @@ def ancestor(root: Path) -> Layer:
 
 
 def texts(layer: Layer) -> list[LayerText]:
-    return [item for item in nexus_layer_texts(layer) if isinstance(item, LayerText)]
+    return [item for item in read(layer) if isinstance(item, LayerText)]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from nexus_core.layers.pieces import Pieces
 from nexus_core.plugin import Layer, LayerText
 from nexus_core.testing import write_files
+from nexus_core.values.settings import Settings
 from nexus_plugins.file_layers import nexus_layer_texts
 from tests.effort import examples
 
@@ -42,7 +43,7 @@ texts = st.fixed_dictionaries(
 def test_every_character_comes_from_where_it_is_said_to(files: dict[str, str]) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         root = write_files(Path(scratch).resolve(), files)
-        found = nexus_layer_texts(Layer("local", root / ".nexus3", "local", root=root))
+        found = nexus_layer_texts(Layer("local", root / ".nexus3", "local", root=root), Settings())
 
         for text in (item for item in found if isinstance(item, LayerText)):
             pieces = Pieces(text)

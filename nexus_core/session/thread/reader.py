@@ -89,8 +89,7 @@ class ThreadReader:
 
     def model(self, state: State, settings: Settings) -> str:
         """Whom to ask."""
-        known = self.options.model or state.kept.get("model")
-        return str(known or settings.get("provider.model") or "")
+        return settings.model_id(str(self.options.model or state.kept.get("model") or ""))
 
     def plan(self, state: State, said: Said | None = None) -> Plan:
         """What goes into a call of the open turn, or of one that is only tried out with something said."""

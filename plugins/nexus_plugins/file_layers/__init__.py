@@ -1,7 +1,8 @@
 """Layers as directories: `.nexus3` in the user's home, above the working directory, and in it.
 
 The texts of a layer are its `NEXUS.md`, its persona (`SOUL.md`, `IDENTITY.md`) and the workspace rules that other tools
-read (`AGENTS.md`, `CLAUDE.md`, `GEMINI.md`); its settings are in its `config.json`.
+read (`AGENTS.md`, `CLAUDE.md`, `GEMINI.md`), or the first file of `context.instruction_files`; its settings are in its
+`config.json`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from nexus_plugins.file_layers._texts import read_texts
 
 if TYPE_CHECKING:
     from nexus_core import Finding, Request
-    from nexus_core.plugin import InitFile, InitScope, Layer, LayerConfig, LayerText, Loaded, Skipped
+    from nexus_core.plugin import InitFile, InitScope, Layer, LayerConfig, LayerText, Loaded, Settings, Skipped
 
 
 @hookimpl
@@ -39,9 +40,9 @@ def nexus_layer_config(layer: Layer) -> list[LayerConfig | Skipped]:
 
 
 @hookimpl
-def nexus_layer_texts(layer: Layer) -> list[LayerText | Skipped]:
+def nexus_layer_texts(layer: Layer, settings: Settings) -> list[LayerText | Skipped]:
     """The layer's NEXUS.md, its persona, and the rules of the directory that it is about."""
-    return list(read_texts(layer))
+    return list(read_texts(layer, settings.get("context.instruction_files")))
 
 
 @hookimpl

@@ -17,28 +17,59 @@ if TYPE_CHECKING:
 
 COMES_FIRST = " comes first"
 """How the reason ends for which a file was passed over; `nexus doctor` looks at such files."""
+README = "readme.md"
+"""A file of this name describes the project, and is no order, whoever lists it among the instructions."""
+_PROGRAM_DIRECTORIES = {"AGENTS.md": ".agents", "CLAUDE.md": ".claude"}
 PERSONA = {"SOUL.md": "Agent Soul", "IDENTITY.md": "Agent Identity"}
 """Who the agent is, by file, and the heading of each."""
 OWN_PERSONA = {"SOUL.md": "Agent Soul", "IDENTITY.md": "User Identity"}
 """The same in the user's own directory, where an identity is the user's."""
 
 
-def read_texts(layer: Layer) -> Iterator[LayerText | Skipped]:
+def read_texts(layer: Layer, names: object = None) -> Iterator[LayerText | Skipped]:
     """The texts of a layer with their imports in place, and the files that contribute nothing, each with the reason.
+
+    Args:
+        layer: The layer.
+        names: `context.instruction_files`: files of which a layer of a project contributes the first; None for its
+            NEXUS.md and the first of its workspace rules.
 
     Raises:
         FileError: A file is not regular, not UTF-8, larger than 1 MiB or cannot be read, or its imports form a circle
             or are too many.
     """
     admission = Admission(layer)
+    listed = [name for name in names if _is_bare(name)] if isinstance(names, list) else []
+    if listed and not layer.is_own:  # a project's list says nothing about the user's own instructions
+        yield from _first(_listed_files(layer, listed, admission), layer, admission, rules=True)
+        if not layer.only_rules:
+            yield from _persona(layer, admission)
+        return
     if not layer.only_rules:
         yield from _first(_own_files(layer), layer, admission)
         yield from _persona(layer, admission)
     # Rules are read from the repository down to the working directory. Without a repository nothing tells which
     # of the directories above belong to the work.
     if layer.scope == "local" or (layer.scope == "ancestor" and admission.repository):
-        title = f"Workspace Rules ({layer.project.name or layer.project})"
-        yield from _first([(layer.project, name) for name in RULES], layer, admission, title=title)
+        yield from _first([(layer.project, name) for name in RULES], layer, admission, rules=True)
+
+
+def _listed_files(layer: Layer, names: list[str], admission: Admission) -> Iterator[tuple[Path, str]]:
+    """Where files are looked for: in the layer's own directory, in that of the program that reads them, beside it."""
+    for name in names:
+        if not layer.only_rules:
+            yield layer.directory, name
+        # As for workspace rules: without a repository nothing tells which directories above belong to the work.
+        if name == TEXT or layer.scope == "local" or admission.repository:
+            if not layer.only_rules and name in _PROGRAM_DIRECTORIES:
+                yield layer.project / _PROGRAM_DIRECTORIES[name], name
+            if not layer.only_rules or name in RULES:
+                yield layer.project, name
+
+
+def _is_bare(name: object) -> bool:
+    """True for a name that leads nowhere else; what is wrong with others is found when settings are checked."""
+    return isinstance(name, str) and name.lower().endswith(".md") and not {"/", "\\", "\0"} & set(name)
 
 
 def _own_files(layer: Layer) -> list[tuple[Path, str]]:
@@ -48,19 +79,29 @@ def _own_files(layer: Layer) -> list[tuple[Path, str]]:
 
 
 def _first(
-    files: Iterable[tuple[Path, str]], layer: Layer, admission: Admission, *, title: str = ""
+    files: Iterable[tuple[Path, str]], layer: Layer, admission: Admission, *, rules: bool = False
 ) -> Iterator[LayerText | Skipped]:
-    """The first of some files, by directory and name, that has something to say, and why the others do not."""
+    """The first of some files, by directory and name, that has something to say, and why the others do not.
+
+    Args:
+        files: The files.
+        layer: The layer.
+        admission: What may be read.
+        rules: Whether what is not called NEXUS.md has a heading of its own.
+    """
+    heading = f"Workspace Rules ({layer.project.name or layer.project})" if rules else ""
     chosen: Path | None = None
     for directory, name in files:
         if chosen:
             if os.path.isfile(f"{directory}/{name}"):  # noqa: PTH113 - never fails
                 yield Skipped(directory / name, _short(chosen, directory) + COMES_FIRST)
             continue
+        is_readme = name.lower() == README
+        title = "" if name == TEXT or is_readme else heading
         for item in _read(file_in(directory, name), layer, admission, title):
             if isinstance(item, LayerText):
                 chosen = item.path
-            yield item
+            yield replace(item, purpose="documentation") if isinstance(item, LayerText) and is_readme else item
 
 
 def _read(path: Path, layer: Layer, admission: Admission, title: str) -> list[LayerText | Skipped]:

@@ -31,7 +31,7 @@ def choose_summarisers(loaded: Loaded) -> Iterator[Summariser]:
     settings = read_settings(loaded)
     model = loaded.settings.get("compaction.model")
     for name, endpoint in settings.endpoints.items():
-        asked = EndpointSummariser(name, endpoint, model if isinstance(model, str) else "")
+        asked = EndpointSummariser(name, endpoint, loaded.settings.model_id(model) if isinstance(model, str) else "")
         yield Summariser(name=name, summarise=asked, window=endpoint.window)
     command = find_command(loaded)
     if command is not None:

@@ -8,6 +8,7 @@ import pytest
 from nexus_core import FileError, Request
 from nexus_core.plugin import Layer, Skipped
 from nexus_core.testing import check_plugin, write_files
+from nexus_core.values.settings import Settings
 from nexus_plugins import file_layers
 from nexus_plugins.file_layers import nexus_layer_config, nexus_layer_texts, nexus_layers
 
@@ -151,7 +152,7 @@ def test_the_users_own_directory_reached_through_a_link_counts_once(tmp_path: Pa
 
     layers, _ = find(tmp_path / "work", home)
 
-    read = [item for layer in layers for item in [*nexus_layer_texts(layer), *nexus_layer_config(layer)]]
+    read = [item for layer in layers for item in [*nexus_layer_texts(layer, Settings()), *nexus_layer_config(layer)]]
     assert [item.path for item in read if not isinstance(item, Skipped)] == [home / "NEXUS.md", home / "config.json"]
 
 
@@ -200,7 +201,7 @@ def test_the_defaults_stand_in_file_by_file(tmp_path: Path, own: list[str], stan
         item.path
         for layer in found
         if isinstance(layer, Layer) and layer.scope == "defaults"
-        for item in [*nexus_layer_texts(layer), *nexus_layer_config(layer)]
+        for item in [*nexus_layer_texts(layer, Settings()), *nexus_layer_config(layer)]
         if not isinstance(item, Skipped)
     ]
 

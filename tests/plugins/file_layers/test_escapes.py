@@ -12,6 +12,7 @@ import pytest
 from nexus_core import FileError, NexusError, Request
 from nexus_core.plugin import Layer, LayerConfig, LayerText
 from nexus_core.testing import write_files
+from nexus_core.values.settings import Settings
 from nexus_plugins.file_layers import nexus_layer_config, nexus_layer_texts, nexus_layers
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def test_a_pipe_in_the_place_of_a_text_is_an_error_that_names_it(repo: Path, nam
     os.mkfifo(repo / name)
 
     with pytest.raises(FileError, match="not a regular file") as caught:
-        nexus_layer_texts(Layer("local", repo / ".nexus3", "local", root=repo))
+        nexus_layer_texts(Layer("local", repo / ".nexus3", "local", root=repo), Settings())
 
     assert caught.value.where == str(repo / name)
 
@@ -174,7 +175,7 @@ def test_a_pipe_in_the_place_of_a_text_is_an_error_that_names_it(repo: Path, nam
 def test_an_import_that_leads_outside_is_reported(repo: Path) -> None:
     write_files(repo, {"AGENTS.md": "@../outside/secret.md\n@file.md\n"})
 
-    found = nexus_layer_texts(Layer("local", repo / ".nexus3", "local", root=repo))
+    found = nexus_layer_texts(Layer("local", repo / ".nexus3", "local", root=repo), Settings())
 
     assert {(item.path, item.reason) for item in found if not isinstance(item, LayerText)} >= {
         (repo.parent / "outside/secret.md", f"import leads outside {repo} (AGENTS.md:1)"),
@@ -185,7 +186,7 @@ def test_an_import_that_leads_outside_is_reported(repo: Path) -> None:
 def test_a_text_that_leads_outside_is_reported(repo: Path) -> None:
     (repo / "NEXUS.md").symlink_to("file.md")
 
-    found = nexus_layer_texts(Layer("local", repo / ".nexus3", "local", root=repo))
+    found = nexus_layer_texts(Layer("local", repo / ".nexus3", "local", root=repo), Settings())
 
     assert [item.reason for item in found if item.path == repo / "NEXUS.md" and not isinstance(item, LayerText)] == [
         f"leads outside {repo}"
@@ -290,7 +291,7 @@ def read_everything(cwd: Path) -> list[str]:
 
 def _read(layer: Layer) -> list[str]:
     read: list[str] = []
-    for hook in (nexus_layer_texts, nexus_layer_config):
+    for hook in (lambda each: nexus_layer_texts(each, Settings()), nexus_layer_config):
         try:
             items = hook(layer)
         except NexusError as error:

@@ -8,6 +8,7 @@ import pytest
 from nexus_core import FileError
 from nexus_core.plugin import Layer, LayerText, Skipped
 from nexus_core.testing import write_files
+from nexus_core.values.settings import Settings
 from nexus_plugins.file_layers import nexus_layer_texts
 from tests.effort import sampled
 from tests.timing import seconds
@@ -92,7 +93,7 @@ def test_rules_that_only_import_others_read_like_those(tmp_path: Path, name: str
 def test_a_text_whose_imports_are_blank_is_blank(tmp_path: Path) -> None:
     write_files(tmp_path, {"CLAUDE.md": "@AGENTS.md", "AGENTS.md": "\n"})
 
-    found = nexus_layer_texts(local(tmp_path))
+    found = nexus_layer_texts(local(tmp_path), Settings())
 
     assert Skipped(tmp_path / "CLAUDE.md", "blank") in found
 
@@ -377,12 +378,14 @@ def local(root: Path) -> Layer:
 
 
 def read(root: Path) -> LayerText:
-    [text] = [item for item in nexus_layer_texts(local(root)) if isinstance(item, LayerText)]
+    [text] = [item for item in nexus_layer_texts(local(root), Settings()) if isinstance(item, LayerText)]
     return text
 
 
 def read_own(home: Path) -> LayerText:
-    [text] = [item for item in nexus_layer_texts(Layer("global", home, "global")) if isinstance(item, LayerText)]
+    [text] = [
+        item for item in nexus_layer_texts(Layer("global", home, "global"), Settings()) if isinstance(item, LayerText)
+    ]
     return text
 
 
@@ -390,6 +393,6 @@ def skipped(root: Path) -> list[tuple[str, str]]:
     """What was not imported: each path and the reason."""
     return [
         (item.path.relative_to(root).as_posix(), item.reason)
-        for item in nexus_layer_texts(local(root))
+        for item in nexus_layer_texts(local(root), Settings())
         if isinstance(item, Skipped) and item.reason != "not there"
     ]

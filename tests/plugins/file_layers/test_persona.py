@@ -98,7 +98,7 @@ def test_a_project_says_nothing_about_the_user(make_nexus: MakeNexus, nexus_home
 def test_a_layer_that_another_plugin_puts_beside_the_users_own_is_nobody(tmp_path: Path) -> None:
     write_files(tmp_path, {"SOUL.md": "planted", "IDENTITY.md": "planted"})
 
-    found = nexus_layer_texts(Layer("global:policy", tmp_path, "global"))
+    found = nexus_layer_texts(Layer("global:policy", tmp_path, "global"), Settings())
 
     assert [item for item in found if isinstance(item, LayerText)] == []
 

@@ -9,6 +9,7 @@ from nexus_core import Request
 from nexus_core.files.repository import Level
 from nexus_core.plugin import Layer, LayerText, Skipped, levels_above, repository_of, repository_root
 from nexus_core.testing import write_files
+from nexus_core.values.settings import Settings
 from nexus_plugins.file_layers import nexus_layer_texts, nexus_layers
 
 
@@ -36,7 +37,7 @@ def test_a_directory_contributes_the_first_of_its_rules(tmp_path: Path, files: l
 def test_rules_that_are_passed_over_are_reported(tmp_path: Path) -> None:
     write_files(tmp_path, {"AGENTS.md": "a", "CLAUDE.md": "c"})
 
-    found = nexus_layer_texts(Layer("local", tmp_path / ".nexus3", "local", root=tmp_path))
+    found = nexus_layer_texts(Layer("local", tmp_path / ".nexus3", "local", root=tmp_path), Settings())
 
     assert Skipped(tmp_path / "CLAUDE.md", "AGENTS.md comes first") in found
 
@@ -187,6 +188,6 @@ def read(cwd: Path, *, depth: int = 2) -> list[tuple[str, str, str]]:
         (layer.name, item.title, item.text)
         for layer in found
         if isinstance(layer, Layer)
-        for item in nexus_layer_texts(layer)
+        for item in nexus_layer_texts(layer, Settings())
         if isinstance(item, LayerText)
     ]

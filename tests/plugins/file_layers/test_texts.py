@@ -8,6 +8,7 @@ import pytest
 from nexus_core import FileError, Request
 from nexus_core.plugin import Layer, LayerText, Skipped
 from nexus_core.testing import write_files
+from nexus_core.values.settings import Settings
 from nexus_plugins.file_layers import nexus_layer_config, nexus_layer_texts, nexus_layers
 
 STRANGER = 54321
@@ -177,7 +178,7 @@ def test_what_a_stranger_puts_into_a_shared_directory_above_is_never_read(
     found = nexus_layers(Request(cwd=work, home=tmp_path / "none"))
 
     layers = [item for item in found if isinstance(item, Layer)]
-    read = [item for layer in layers for item in [*nexus_layer_texts(layer), *nexus_layer_config(layer)]]
+    read = [item for layer in layers for item in [*nexus_layer_texts(layer, Settings()), *nexus_layer_config(layer)]]
     assert [item for item in read if not isinstance(item, Skipped)] == []
 
 
@@ -208,12 +209,12 @@ def local(root: Path) -> Layer:
 
 
 def texts(layer: Layer) -> list[LayerText]:
-    return [item for item in nexus_layer_texts(layer) if isinstance(item, LayerText)]
+    return [item for item in nexus_layer_texts(layer, Settings()) if isinstance(item, LayerText)]
 
 
 def reasons(layer: Layer) -> dict[str, str]:
     return {
         item.path.relative_to(layer.project).as_posix(): item.reason
-        for item in nexus_layer_texts(layer)
+        for item in nexus_layer_texts(layer, Settings())
         if isinstance(item, Skipped)
     }

@@ -87,7 +87,7 @@ def _read_steps(nexus: Nexus, given: Mapping[str, Any]) -> object:
 
 def _count_tokens(nexus: Nexus, given: Mapping[str, Any]) -> object:
     settings = nexus.load().settings
-    model = given.get("model") or str(settings.get("provider.model") or "")
+    model = settings.model_id(str(given.get("model") or ""))
     counter = open_counter(model, host=nexus.host, settings=settings)
     return {"model": model, "counter": counter.name, "exact": counter.exact, **counter.measure(given["text"])._asdict()}
 
