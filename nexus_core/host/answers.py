@@ -65,7 +65,7 @@ def one(target: str) -> Callable[[object], tuple[object, ...] | None]:
         if answer is None:
             return None
         expected = _import(target)
-        if isinstance(answer, type) or not isinstance(answer, expected):
+        if isinstance(answer, type) or not _is_a(answer, expected):
             raise WrongAnswerError(_describe_mismatch(answer, expected))
         return (answer,)
 
@@ -124,19 +124,34 @@ def _copier(kind: type) -> Callable[[Any], object]:
     return lambda item: kind(*values(item))
 
 
-def _describe_mismatch(answer: object, expected: type) -> str:
-    """Return what an answer lacks to be of an expected type: the methods of a protocol are named."""
-    name = type(answer).__name__
-    if isinstance(answer, type):
-        return f"returned the class {answer.__name__} in place of an object; make one: {answer.__name__}()"
+def _is_a(answer: object, expected: type) -> bool:
+    """True if an answer is of a type, or has all members of a protocol.
+
+    Since Python 3.12, `isinstance` does not see members of a protocol that `__getattr__` provides, as wrappers do.
+    """
+    members = _protocol_members(expected)
+    return all(hasattr(answer, each) for each in members) if members else isinstance(answer, expected)
+
+
+def _protocol_members(expected: type) -> list[str]:
+    """Return the public members of a protocol, in their order; none for any other type."""
     members = [
         each
         for base in reversed(expected.__mro__)
         for each in (*vars(base), *vars(base).get("__annotations__", ()))
         if getattr(base, "_is_protocol", False) and not each.startswith("_")
     ]
-    lacking = [each for each in dict.fromkeys(members) if not hasattr(answer, each)]
-    if not members or len(lacking) == len(set(members)):
+    return list(dict.fromkeys(members))
+
+
+def _describe_mismatch(answer: object, expected: type) -> str:
+    """Return what an answer lacks to be of an expected type: the methods of a protocol are named."""
+    name = type(answer).__name__
+    if isinstance(answer, type):
+        return f"returned the class {answer.__name__} in place of an object; make one: {answer.__name__}()"
+    members = _protocol_members(expected)
+    lacking = [each for each in members if not hasattr(answer, each)]
+    if not members or len(lacking) == len(members):
         return f"returned {name}, expected a {expected.__name__} or None"
     hint = _HINTS.get(expected.__name__, "")
     return f"returned {name}, which is not a {expected.__name__}: it has no {', '.join(lacking)}{hint}"

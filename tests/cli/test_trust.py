@@ -416,7 +416,7 @@ def test_who_switches_an_approved_server_on_is_asked_again(cli: Cli, work: Path)
         {"url": f"https://x.example/mcp?token={KEY}"},
         {"url": f"https://x.example/mcp?token={KEY}", "headers": {"A": "b"}},
         {"url": f"https://user:{KEY}@x.example/mcp"},
-        {"command": ["npx"], "args": ["--header", f"Authorization: Bearer {KEY}"]},
+        {"command": "npx", "args": ["--header", f"Authorization: Bearer {KEY}"]},
     ],
     ids=["option", "assignment", "query", "query and headers", "address", "header"],
 )

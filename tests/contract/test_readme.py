@@ -133,9 +133,9 @@ def test_the_examples_of_the_fitting_page_run(tmp_path: Path) -> None:
     fitting, managing = blocks("python", (ROOT / "docs/how-to/fit-a-conversation.md").read_text())
 
     assert run([sys.executable, "-c", fitting], tmp_path).startswith("True ")
-    kept, request = run([sys.executable, "-c", managing], tmp_path).splitlines()
-    assert kept.startswith("4 ")
-    assert request == "Be brief. user"
+    kept, prompt, _, request = run([sys.executable, "-c", managing], tmp_path).splitlines()
+    assert (kept.split()[0], prompt) == ("5", "Be brief.")
+    assert re.fullmatch(r"Current date: .*, Current time: .* user", request)
 
 
 def test_the_counter_on_the_page_about_tokens_counts(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,9 @@ from nexus_plugins.ledger import nexus_ledger
 from nexus_plugins.ledger.postgres import schema as _postgres
 from nexus_plugins.ledger.sqlite import network
 from nexus_plugins.ledger.sqlite import schema as _sqlite
+
+# Since Python 3.12, of a fork beside threads; to fork beside threads is what is tried here.
+warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
 
 MESSAGES = 4
 PROCESSES = int(os.environ.get("EXPERIMENT_PROCESSES", "8"))
