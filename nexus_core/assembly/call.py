@@ -121,7 +121,7 @@ def _spent(call: Call, told: _Weighed) -> TokenBudget:
     history = sum(told.tokens) + sum(map(TOKENS, told.progress))
     used = call.fixed | {"history": history, "memory": memory, "event": told.event - memory}
     measured = call.measured | {"history": told.bytes, "event": told.event_bytes}
-    budget = replace(call.allowance, used=used, bytes=sum(measured.values()))
+    budget = replace(call.allowance, used=used, margin=told.margin, bytes=sum(measured.values()))
     if call.must_fit:
         require_room(budget, measured)
     return budget
@@ -134,6 +134,7 @@ class _Weighed(NamedTuple):
         past, said, progress: History, current message, and what was said since.
         tokens: What each of the history takes.
         event: What the current message takes.
+        margin: The part of it that is a safety margin.
         bytes: The bytes of all but the current message.
         event_bytes: Those of the current message.
     """
@@ -143,6 +144,7 @@ class _Weighed(NamedTuple):
     progress: list[Sent]
     tokens: list[int]
     event: int
+    margin: int
     bytes: int
     event_bytes: int
 
@@ -152,13 +154,13 @@ def _weighed(call: Call) -> _Weighed:
     since = sum(map(BYTES, progress))
     if call.renderer.arrange is None:
         past, tokens = tuple(each.message for each in history), list(map(TOKENS, history))
-        event, event_bytes = (current.tokens, current.size) if current else (0, 0)
+        event, margin, event_bytes = (current.tokens, current.margin, current.size) if current else (0, 0, 0)
         size = sum(map(BYTES, history)) + since
-        return _Weighed(past, current.message if current else None, progress, tokens, event, size, event_bytes)
+        return _Weighed(past, current.message if current else None, progress, tokens, event, margin, size, event_bytes)
     past, said = arrange_sent(call.request, call.renderer, call.sent, call.turn, call.epoch.tools)
     event, event_bytes = (call.weigh(said), call.measure(said)) if said else (0, 0)
     size = sum(map(call.measure, past)) + since
-    return _Weighed(past, said, progress, list(map(call.weigh, past)), event, size, event_bytes)
+    return _Weighed(past, said, progress, list(map(call.weigh, past)), event, 0, size, event_bytes)
 
 
 def arrange_sent(

@@ -34,7 +34,8 @@ def hide_media(sent: Sent, weigh: Callable[[Message], int]) -> Sent:
         return sent
     message = tell_media(sent.message)
     size = measure_message(message)
-    return sent._replace(message=message, tokens=weigh(message), said=told_as_said(sent), size=size, hidden=count)
+    said, tokens = told_as_said(sent), weigh(message)
+    return sent._replace(message=message, tokens=tokens, said=said, size=size, hidden=count, margin=0)
 
 
 def told_as_said(sent: Sent) -> Message | None:

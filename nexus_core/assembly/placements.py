@@ -167,7 +167,7 @@ def _place_current(current: Sent | None, mentions: Sequence[Mention]) -> Iterato
             name=current.step,
             title=current.message.role,
             source=Source(uri=f"step:{current.step}") if current.step else Source(uri="caller:"),
-            tokens=max(current.tokens - told, 0),
+            tokens=max(current.tokens - current.margin - told, 0),
             decision=_kept(ALWAYS, len(mentions)),
         )
 

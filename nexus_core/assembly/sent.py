@@ -38,6 +38,7 @@ class Sent(NamedTuple):  # of which there are many
         told_by: Whose word it is, where its role does not tell: that of a summary.
         size: The bytes that it takes in a request at most.
         hidden: How many of its pictures and documents are told in words.
+        margin: The part of `tokens` that is a safety margin.
     """
 
     message: Message
@@ -52,6 +53,7 @@ class Sent(NamedTuple):  # of which there are many
     told_by: Trust | None = None
     size: int = 0
     hidden: int = 0
+    margin: int = 0
 
     @property
     def key(self) -> Key:

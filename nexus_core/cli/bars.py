@@ -11,7 +11,7 @@ from nexus_core.text.console import share
 from nexus_core.text.visible import shortened, visible_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from nexus_core.text.console import Console
 
@@ -40,19 +40,29 @@ class Row(NamedTuple):
 
 
 def print_bars(
-    console: Console, heading: tuple[str, ...], rows: Sequence[Row], total: int, share_of: str = "SHARE"
+    console: Console,
+    heading: tuple[str, ...],
+    rows: Sequence[Row],
+    total: int,
+    *,
+    share_of: str = "SHARE",
+    sum_name: str = "total",
 ) -> None:
-    """Print a table: names, tokens, shares of `total`, bars up to the largest; nothing for no rows.
+    """Print a table of tokens, their shares of `total` and bars as long as the shares; nothing for no rows.
+
+    A full bar is the whole of `total`. The last line has the sum of the others.
 
     Args:
         console: Where to print.
-        heading: What the names, the further columns and the remarks are.
+        heading: The headings of the names, the further columns and the remarks.
         rows: The lines.
-        total: What all of it takes.
+        total: The tokens that shares are of.
         share_of: The heading of the shares.
+        sum_name: The name of the last line.
     """
     if not rows:
         return
+    rows = [*rows, Row(sum_name, sum(row.tokens for row in rows), ("",) * len(rows[0].numbers))]
     name, *columns = heading
     numbers = len(rows[0].numbers)
     head = [name, "TOKENS", share_of, *columns[:numbers]]
@@ -60,13 +70,30 @@ def print_bars(
     aligned = right_aligned([head, *cells], range(1, len(head)))
     taken = sum(max(map(len, column)) + _GAP for column in zip(*aligned, strict=True))
     bar = _bar_width(taken, remarks=any(row.remark for row in rows))
-    largest = max(row.tokens for row in rows)
+    bars = ["#" * min(round(bar * row.tokens / total), bar) if total else "" for row in rows[:-1]]
+    room = line_width() - taken - _GAP - max(map(len, bars))
     lines = [[*aligned[0], "", *columns[numbers:]]]
-    for row, line in zip(rows, aligned[1:], strict=True):
-        drawn = "#" * round(bar * row.tokens / largest) if largest else ""
-        lines.append([*line, drawn, _in_room(row.remark, line_width() - taken - _GAP - bar)])
+    for row, line, drawn in zip(rows[:-1], aligned[1:-1], bars, strict=True):
+        lines.append([*line, drawn, _in_room(row.remark, room)])
+    lines.append([*aligned[-1], "", ""])
     console.text("")
     console.table([line[: len(head) + 1 + bool(columns[numbers:])] for line in lines], styles=["bold"])
+
+
+def largest_rows(rows: Iterable[Row], limit: int, noun: str) -> list[Row]:
+    """Return the rows with the most tokens, of equal ones the earlier first, and the others in one row.
+
+    Args:
+        rows: All rows.
+        limit: How many to list; 0 lists nothing.
+        noun: The name of one of them: "message".
+    """
+    ranked = sorted(rows, key=lambda row: -row.tokens)
+    listed, others = ranked[:limit], ranked[limit:]
+    if listed and others:
+        more = f"{len(others):,} more {noun}{'s' * (len(others) > 1)}"
+        listed.append(Row(more, sum(row.tokens for row in others), ("",) * len(listed[0].numbers)))
+    return listed
 
 
 def _bar_width(taken: int, *, remarks: bool) -> int:

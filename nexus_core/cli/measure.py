@@ -8,11 +8,16 @@ from nexus_core.text.console import share
 from nexus_core.text.visible import visible_line
 from nexus_core.tokens.counters import find_unknown, open_counter, open_model
 from nexus_core.tokens.models import DEFAULT_WINDOW
+from nexus_core.values.parts import Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from nexus_core.nexus import Nexus
     from nexus_core.tokens.memory import RememberingCounter
     from nexus_core.values.budget import TokenBudget
+    from nexus_core.values.message import Message
+    from nexus_core.values.parts import Part
     from nexus_core.values.settings import Settings
 
 
@@ -62,6 +67,17 @@ class Measure(NamedTuple):
             "total": total,
             "fits": total <= self.window,
         }
+
+
+def is_all_text(messages: Iterable[Message]) -> bool:
+    """True if all of it can be counted: no media, unknown blocks or encrypted thoughts, which are only estimated."""
+    return all(_is_text(part) for message in messages for part in message.parts)
+
+
+def _is_text(part: Part) -> bool:
+    if isinstance(part, ToolResult):
+        return all(isinstance(each, Text) for each in part.parts)
+    return isinstance(part, Text | ToolCall) or (isinstance(part, Reasoning) and not part.encrypted)
 
 
 def open_measure(nexus: Nexus, settings: Settings, *names: str) -> Measure:

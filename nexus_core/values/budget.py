@@ -38,6 +38,7 @@ class TokenBudget:
         reserve_response: What is kept free for the answer.
         reserve_tools: What is kept free for tools that are not counted yet.
         used: Tokens by what they are for: `system`, `tools`, `history`, `memory`, `event`.
+        margin: The part of `used["event"]` that is a safety margin, because tokens are estimated.
         bytes: How large the request is at most; 0 when nobody measured.
         byte_limit: How large it may be; 0 for what the model's API takes, or when nobody says.
         estimated: Whether any of it is an estimate.
@@ -48,6 +49,7 @@ class TokenBudget:
     reserve_response: int = 0
     reserve_tools: int = 0
     used: Mapping[str, int] = field(default_factory=dict)
+    margin: int = 0
     bytes: int = 0
     byte_limit: int = 0
     estimated: bool = False
@@ -87,6 +89,11 @@ class TokenBudget:
     def high(self) -> int:
         """What it uses at most, as the provider counts."""
         return self.total if self.calibration is None else ceil(self.total * self.calibration.high)
+
+    @property
+    def correction(self) -> int:
+        """The provider's highest likely count minus ours; negative where the provider counts fewer."""
+        return self.high - self.total
 
     @property
     def remaining(self) -> int:

@@ -3,5 +3,6 @@
 command.py     the command
 transcript.py  `nexus context FILE`; transcript_facts.py: what it says as JSON
 request.py     without a file; request_facts.py: what it says as JSON
+excerpts.py    the beginning of a message, as it was said
 shares.py      a request in pieces, by zone, kind, layer, file and tool; tree.py: from the whole to its pieces
 """

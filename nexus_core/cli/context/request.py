@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from nexus_core.cli.bars import Row, print_bars
-from nexus_core.cli.context.shares import shares_of, shares_of_prompt
+from nexus_core.cli.bars import Row, largest_rows, print_bars
+from nexus_core.cli.context.excerpts import excerpt, find_original_messages
+from nexus_core.cli.context.shares import FRAMING, shares_of, shares_of_prompt
 from nexus_core.cli.exits import FINDINGS
 from nexus_core.cli.ledger import open_session
-from nexus_core.cli.measure import byte_sentence, open_measure
+from nexus_core.cli.measure import byte_sentence, is_all_text, open_measure
 from nexus_core.layers.loader import OWN_PROFILE
 from nexus_core.rendering.labelled import render_section
 from nexus_core.text.console import counted
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from nexus_core.cli.measure import Measure
     from nexus_core.cli.shell import CommandShell
     from nexus_core.nexus import Nexus
+    from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.message import Message
     from nexus_core.values.settings import Settings
 
@@ -36,7 +38,8 @@ class Looked(NamedTuple):
         name: What it is about.
         shares: Where the tokens go.
         measure: Who counted, and for whom.
-        messages: What is said, with what each message takes.
+        messages: The messages that are sent, with the tokens of each.
+        original: The same messages, user messages as passed to `ask`.
         directory: Where the agent works.
         session: The session, "" for none.
     """
@@ -45,8 +48,14 @@ class Looked(NamedTuple):
     shares: Shares
     measure: Measure
     messages: Sequence[tuple[Message, int]]
+    original: Sequence[Message]
     directory: str
     session: str
+
+    @property
+    def is_all_text(self) -> bool:
+        """True if all messages can be counted, not only estimated."""
+        return is_all_text(message for message, _ in self.messages)
 
     @property
     def fits(self) -> bool:
@@ -81,9 +90,20 @@ def _look(nexus: Nexus, settings: Settings, wanted: Wanted) -> Looked:
     request = nexus.request(model=wanted.model, session=wanted.session)
     context = nexus.assemble(request, must_fit=False)
     measure = open_measure(nexus, settings, context.model)
-    messages = list(zip(context.messages, context.message_tokens, strict=True))
+    messages = list(zip(context.messages, _without_margin(context), strict=True))
     name = f"session {wanted.session}" if wanted.session else str(nexus.cwd)
-    return Looked(name, shares_of(context), measure, messages, str(nexus.cwd), wanted.session)
+    original: Sequence[Message] = context.messages
+    if wanted.session and wanted.top and not wanted.json:
+        original = find_original_messages(context, nexus.session(wanted.session))
+    return Looked(name, shares_of(context), measure, messages, original, str(nexus.cwd), wanted.session)
+
+
+def _without_margin(context: AssembledContext) -> list[int]:
+    """Return the tokens of each message, of the current one without its safety margin."""
+    tokens = list(context.message_tokens)
+    if context.current_message is not None:
+        tokens[len(context.history)] -= context.token_budget.margin
+    return tokens
 
 
 def _look_as(nexus: Nexus, shell: CommandShell, wanted: Wanted) -> Looked:
@@ -93,7 +113,7 @@ def _look_as(nexus: Nexus, shell: CommandShell, wanted: Wanted) -> Looked:
     count = measure.counter.count
     total = count(context.system_prompt) if context.sections else 0
     shares = shares_of_prompt(context, lambda section: count(render_section(section)), total)
-    return Looked(f"{context.cwd}, as {wanted.profile} reads it", shares, measure, [], str(context.cwd), "")
+    return Looked(f"{context.cwd}, as {wanted.profile} reads it", shares, measure, [], [], str(context.cwd), "")
 
 
 def _print(shell: CommandShell, found: Looked, wanted: Wanted) -> None:
@@ -102,7 +122,7 @@ def _print(shell: CommandShell, found: Looked, wanted: Wanted) -> None:
     facts += [counted(len(shares.tools), "tool")] if shares.tools else []
     facts += [counted(len(found.messages), "message")] if found.messages else []
     shell.console.text(visible_line(f"{found.name}: {', '.join(facts)}"))
-    shell.console.text(found.measure.sentence(total))
+    shell.console.text(found.measure.sentence(total, exact=found.is_all_text))
     if shares.budget is not None and (large := byte_sentence(shares.budget)):
         shell.console.text(large)
     if wanted.tree:
@@ -116,41 +136,41 @@ def _print(shell: CommandShell, found: Looked, wanted: Wanted) -> None:
 
 
 def _print_tables(shell: CommandShell, found: Looked, top: int) -> None:
-    from nexus_core.cli.context.transcript import excerpt  # noqa: PLC0415 - not for a tree
-
     console, shares, total = shell.console, found.shares, found.shares.total
     if shares.budget is not None:
-        print_bars(console, ("ZONE",), _rows(_window(shares)), shares.budget.limit, "OF WINDOW")
+        limit = shares.budget.limit
+        print_bars(console, ("ZONE",), _rows(_window(shares)), limit, share_of="OF WINDOW", sum_name="window")
         print_bars(console, ("KIND",), _rows(shares.kinds()), total)
         print_bars(console, ("LAYER",), _rows(shares.layers()), total)
     here = f"{found.directory}/"  # a path is cut at its end, where it says most
     sections = [
         Row(each.name, each.tokens, remark=source_name(each.uri.removeprefix(here))) for each in shares.sections
     ]
-    print_bars(console, ("SECTION", "SOURCE"), sections, total)
-    tools = sorted(shares.tools, key=lambda each: -each.tokens)[:top]
-    rows = [Row(each.name, each.tokens, remark=source_name(each.uri)) for each in tools]
-    print_bars(console, ("TOOL", "SOURCE"), rows, total)
-    largest = sorted(enumerate(found.messages), key=lambda each: -each[1][1])[:top]
+    if shares.framing:
+        sections.append(Row(FRAMING, shares.framing, remark="headings and separators"))
+    print_bars(console, ("SECTION", "SOURCE"), sections, total, sum_name="system prompt")
+    rows = [Row(each.name, each.tokens, remark=source_name(each.uri)) for each in shares.tools]
+    print_bars(console, ("TOOL", "SOURCE"), largest_rows(rows, top, "tool"), total, sum_name="all tools")
     rows = [
         Row(f"message {place}", tokens, remark=f"{message.role}: {excerpt(message)}")
-        for place, (message, tokens) in largest
+        for place, (message, (_, tokens)) in enumerate(zip(found.original, found.messages, strict=True))
     ]
-    print_bars(console, ("LARGEST", "SAYS"), rows, total)
+    print_bars(console, ("LARGEST", "SAYS"), largest_rows(rows, top, "message"), total, sum_name="all messages")
 
 
 def _window(shares: Shares) -> dict[str, int]:
-    """The model's window, with what is free in it."""
-    assert shares.budget is not None  # noqa: S101 - asked before
-    kept = {"for the answer": shares.budget.reserve_response, "for tools": shares.budget.reserve_tools}
-    return {**shares.zones(), **kept, "free": max(shares.budget.remaining, 0)}
+    """Return what the model's window is divided into; `free` is negative where it does not fit."""
+    budget = shares.budget
+    assert budget is not None  # noqa: S101 - asked before
+    kept = {"for the answer": budget.reserve_response, "for tools": budget.reserve_tools}
+    return {**shares.zones(), "as the provider counts": budget.correction, **kept, "free": budget.remaining}
 
 
 def _print_tree(shell: CommandShell, shares: Shares) -> None:
     from nexus_core.cli.context.tree import tree_lines, tree_of  # noqa: PLC0415 - only for a tree
     from nexus_core.cli.tables import right_aligned  # noqa: PLC0415 - as above
 
-    rows = [("TOKENS", "SHARE", "WHAT", "SOURCE"), *tree_lines(tree_of(shares), shares.total)]
+    rows = [("TOKENS", "SHARE", "WHAT", "SOURCE"), *tree_lines(tree_of(shares))]
     shell.console.text("")
     shell.console.table(right_aligned(rows, {0, 1}), styles=["bold"])
 

@@ -16,7 +16,7 @@ def facts_of(found: Looked, *, tree: bool) -> dict[str, object]:
         "schema": 1,
         "directory": found.directory,
         "session": found.session,
-        **found.measure.facts(shares.total),
+        **found.measure.facts(shares.total, exact=found.is_all_text),
         "fits": found.fits,
         "zones": shares.zones(),
         "kinds": shares.kinds(),
@@ -24,11 +24,13 @@ def facts_of(found: Looked, *, tree: bool) -> dict[str, object]:
         "files": shares.files(),
         "sections": [_section(each) for each in shares.sections],
         "tools": [{"name": each.name, "tokens": each.tokens, "source": each.uri} for each in shares.tools],
+        "framing": shares.framing,
         "messages": [{"role": message.role, "tokens": tokens} for message, tokens in found.messages],
         "left_out": [each._asdict() for each in shares.left_out],
         "reserved": 0 if budget is None else budget.reserve_response + budget.reserve_tools,
         "bytes": 0 if budget is None else budget.bytes,
         "byte_limit": 0 if budget is None else budget.byte_limit,
+        "correction": 0 if budget is None else budget.correction,
         "free": found.measure.window - shares.total if budget is None else budget.remaining,
     }
     if tree:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 FRAMING = "framing"
 """What belongs to no section: the title, the separators, what an API puts around it."""
+MARGIN = "margin"
+"""What is added to the current message where tokens are estimated."""
 
 
 class Share(NamedTuple):
@@ -52,6 +54,11 @@ class Share(NamedTuple):
     def origin(self) -> str:
         """The layer, else the plugin or whatever else it was computed by."""
         return self.layer or self.uri
+
+    @property
+    def is_message(self) -> bool:
+        """True if it is a message, not a section or a tool."""
+        return self.zone == "history" or (self.uri.startswith(("step:", "caller:")) and self.kind == "event")
 
     @property
     def is_section(self) -> bool:
@@ -89,31 +96,56 @@ class Shares(NamedTuple):
         """The tools."""
         return [each for each in self.pieces if each.kind == "tool"]
 
+    @property
+    def margin(self) -> int:
+        """The safety margin of the current message."""
+        return 0 if self.budget is None else self.budget.margin
+
+    @property
+    def framing(self) -> int:
+        """Tokens of the system prompt that belong to no section; negative if it has fewer than its sections alone."""
+        return self.used.get("system", 0) - sum(each.tokens for each in self.sections)
+
     def zones(self) -> dict[str, int]:
-        """Tokens by zone."""
+        """Tokens by zone, and the safety margin; together the total."""
         used = self.used
         return {
             "static": used.get("system", 0) + used.get("tools", 0),
             "history": used.get("history", 0),
-            "current": used.get("memory", 0) + used.get("event", 0),
+            "current": used.get("memory", 0) + used.get("event", 0) - self.margin,
+            MARGIN: self.margin,
         }
 
     def kinds(self) -> dict[str, int]:
-        """Tokens by kind: workspace, persona, tools, session, memory, event."""
-        found = _sums(self.sections, lambda share: share.kind)
-        known = {"workspace": found.get("workspace", 0), "persona": found.get("persona", 0)}
-        return {
-            **known,
-            FRAMING: max(self.used.get("system", 0) - sum(known.values()), 0),
-            "tools": self.used.get("tools", 0),
-            "session": self.used.get("history", 0),
-            "memory": self.used.get("memory", 0),
-            "event": self.used.get("event", 0),
+        """Tokens by kind: workspace, persona, tools, session, memory, event; together the total."""
+        used = self.used
+        kinds = {
+            "workspace": 0,
+            "persona": 0,
+            FRAMING: self.framing,
+            "tools": used.get("tools", 0),
+            "session": used.get("history", 0),
+            "memory": used.get("memory", 0),
+            "event": used.get("event", 0) - self.margin,
+            MARGIN: self.margin,
         }
+        for kind, tokens in _sums(self.sections, lambda share: share.kind).items():
+            kinds[kind] = kinds.get(kind, 0) + tokens
+        return kinds
 
     def layers(self) -> dict[str, int]:
-        """Tokens of the system prompt by the layer, else by what computed them."""
-        return _sums(self.sections, lambda share: share.origin)
+        """Tokens by layer, else by what computed them; messages as `session` and `event`; together the total."""
+        fixed = [each for each in self.pieces if each.zone == "static"]
+        told = [each for each in self.pieces if each.zone == "current" and not each.is_message]
+        layers = _sums([*fixed, *told], lambda share: share.origin)
+        zones = self.zones()
+        rest = {
+            FRAMING: zones["static"] - sum(each.tokens for each in fixed),
+            "session": zones["history"],
+            "event": zones["current"] - sum(each.tokens for each in told),
+            MARGIN: self.margin,
+        }
+        return layers | {name: tokens for name, tokens in rest.items() if tokens}
 
     def files(self) -> dict[str, int]:
         """Tokens by file."""

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from nexus_core.cli.bars import Row, print_bars
+from nexus_core.cli.bars import Row, largest_rows, print_bars
+from nexus_core.cli.context.excerpts import excerpt
 from nexus_core.cli.exits import FINDINGS
 from nexus_core.cli.given_file import decode_with_gaps, read_given
-from nexus_core.cli.measure import open_measure
+from nexus_core.cli.measure import is_all_text, open_measure
 from nexus_core.dialects.transcripts.reading import read_transcript
-from nexus_core.history.breakdown import break_down
+from nexus_core.history.breakdown import Share, break_down
 from nexus_core.text.console import counted
 from nexus_core.text.visible import visible_line
-from nexus_core.values.parts import Reasoning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 _NOTES = 5
 """How many notes are printed; --json has all of them."""
-_EXCERPT = 200
+NOT_IN_FILE = "not in the file"
+"""What the provider counted beyond the messages: a program's own instructions and tools, and where it counts more."""
 
 
 class Counted(NamedTuple):
@@ -57,13 +58,56 @@ class Counted(NamedTuple):
 
     @property
     def is_exact(self) -> bool:
-        """Whether everything in it is text, which can be counted."""
-        return not any(share.name in ("media", "other") for share in self.breakdown.kinds)
+        """True if everything in it is text, which can be counted."""
+        return is_all_text((*self.transcript.system, *(entry.message for entry in self.entries)))
 
     @property
     def usage(self) -> Usage | None:
         """What the last answer cost, as the provider counted."""
         return next((entry.usage for entry in reversed(self.entries) if entry.usage), None)
+
+    @property
+    def difference(self) -> int:
+        """The provider's count of the last call's input minus ours; 0 where the two are not of the same messages.
+
+        They are not with --all, for another model, and where the last answer came before a compaction.
+        """
+        transcript = self.transcript
+        first = 0
+        if transcript.compactions:
+            last = transcript.compactions[-1]
+            first = len(last.context) + last.at - last.kept_from
+        is_compared = self.entries == transcript.context and self.measure.model == transcript.model
+        if not is_compared:
+            return 0
+        for share in reversed(self.breakdown.messages[first:]):
+            usage = self.entries[share.place].usage
+            if usage is not None:
+                return usage.input_tokens - (share.cumulative - share.tokens) if usage.input_tokens else 0
+        return 0
+
+    @property
+    def not_in_file(self) -> int:
+        """Tokens that only the provider counted."""
+        return max(self.difference, 0)
+
+    @property
+    def total(self) -> int:
+        """All tokens, those among them that only the provider counted."""
+        return self.breakdown.total + self.not_in_file
+
+    @property
+    def roles(self) -> list[Share]:
+        """Tokens by role, and those that only the provider counted; together the total."""
+        return [*self.breakdown.roles, *self._unread()]
+
+    @property
+    def kinds(self) -> list[Share]:
+        """Tokens by kind, and those that only the provider counted; together the total."""
+        return [*self.breakdown.kinds, *self._unread()]
+
+    def _unread(self) -> list[Share]:
+        return [Share(NOT_IN_FILE, self.not_in_file, 0)] if self.not_in_file else []
 
 
 def show_file(shell: CommandShell, file: str, model: str, *, top: int, everything: bool, json: bool) -> None:
@@ -82,39 +126,31 @@ def show_file(shell: CommandShell, file: str, model: str, *, top: int, everythin
         shell.console.json(facts_of(found, top))
     else:
         _print(shell, found, top)
-    if measure.is_exceeded_by(breakdown.total) and not everything:
+    if measure.is_exceeded_by(found.total) and not everything:
         raise typer.Exit(FINDINGS)
 
 
-def excerpt(message: Message) -> str:
-    """The beginning of what a message says: its words, else its calls, its results, its thoughts."""
-    calls = (f"{call.name}({', '.join(map(str, call.arguments))})" for call in message.tool_calls)
-    results = (result.text[:_EXCERPT] for result in message.tool_results)
-    thoughts = (part.text[:_EXCERPT] for part in message.parts if isinstance(part, Reasoning))
-    said = message.content[:_EXCERPT] or "; ".join(calls) or " ".join(results) or " ".join(thoughts)
-    return " ".join(said.split())
-
-
 def _print(shell: CommandShell, found: Counted, top: int) -> None:
-    console, breakdown = shell.console, found.breakdown
-    total = breakdown.total
+    console, breakdown, total = shell.console, found.breakdown, found.total
     console.text(visible_line(_about(found)))
     console.text(found.measure.sentence(total, exact=found.is_exact))
     if found.usage:
-        console.text(f"At the last answer the provider counted {found.usage.input_tokens:,} tokens of input.")
-    print_bars(console, ("ROLE",), [Row(each.name, each.tokens) for each in breakdown.roles], total)
-    print_bars(console, ("KIND",), [Row(each.name, each.tokens) for each in breakdown.kinds], total)
+        console.text(_about_usage(found, found.usage))
+    print_bars(console, ("ROLE",), [Row(each.name, each.tokens) for each in found.roles], total)
+    print_bars(console, ("KIND",), [Row(each.name, each.tokens) for each in found.kinds], total)
     tools = [
         Row(tool.name, tool.tokens, (f"{tool.calls:,}", f"{tool.results:,}", f"{tool.times:,}"))
-        for tool in breakdown.tools[:top]
+        for tool in breakdown.tools
     ]
-    print_bars(console, ("TOOL", "CALLS", "RESULTS", "TIMES"), tools, total)
+    listed = largest_rows(tools, top, "tool")
+    print_bars(console, ("TOOL", "CALLS", "RESULTS", "TIMES"), listed, total, sum_name="all tools")
     rows = []
-    for each in breakdown.largest(top):
+    for each in breakdown.messages:
         entry = found.entries[each.place]
-        remark = f"{each.role}: {excerpt(entry.message)}"
+        remark = f"{each.role}: {excerpt(entry.said or entry.message)}"
         rows.append(Row(f"message {each.place}", each.tokens, (str(entry.lines[0]),), remark))
-    print_bars(console, ("LARGEST", "LINE", "SAYS"), rows, total)
+    listed = largest_rows(rows, top, "message")
+    print_bars(console, ("LARGEST", "LINE", "SAYS"), listed, total, sum_name="all messages")
     _print_notes(shell, found)
 
 
@@ -130,6 +166,15 @@ def _about(found: Counted) -> str:
         if number:
             facts.append(f"{counted(number, noun)} not counted")
     return f"{found.file}: {', '.join(facts)}"
+
+
+def _about_usage(found: Counted, usage: Usage) -> str:
+    """Return what the provider counted, and how that differs from our count."""
+    counted_by = f"At the last answer the provider counted {usage.input_tokens:,} tokens of input"
+    if not found.difference:
+        return f"{counted_by}."
+    more = "more" if found.difference > 0 else "fewer"
+    return f"{counted_by}, {abs(found.difference):,} {more} than the file has up to there by our count."
 
 
 def _print_notes(shell: CommandShell, found: Counted) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nexus_core.cli.context.shares import FRAMING, MARGIN, Share
 from nexus_core.text.console import counted
 from nexus_core.text.console import share as percent
 from nexus_core.text.visible import visible_line
@@ -12,7 +13,7 @@ from nexus_core.values.source import source_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nexus_core.cli.context.shares import Share, Shares
+    from nexus_core.cli.context.shares import Shares
 
 _INDENT = "  "
 
@@ -37,9 +38,9 @@ class Node(NamedTuple):
 
 
 def tree_of(shares: Shares) -> Node:
-    """A request from the whole to its pieces, in their order."""
+    """Return a request from the whole to its pieces, in their order; its tokens are the total of the request."""
     root = _node("request")
-    for share in shares.pieces:
+    for share in (*shares.pieces, *_rest(shares)):
         node = root
         node.shares.append(share)
         for name, source in _path(share):
@@ -48,35 +49,39 @@ def tree_of(shares: Shares) -> Node:
     return root
 
 
-def tree_lines(root: Node, total: int) -> Iterator[tuple[str, str, str, str]]:
-    """Rows of a table: what it takes, its share, its name indented, where it comes from.
-
-    Args:
-        root: The request.
-        total: What it takes as a whole; what belongs to no piece is told last.
-    """
-    yield from _lines(root._replace(shares=[]), 0, total, total)
-    left = total - root.tokens
-    if left > 0:
-        yield f"{left:,}", percent(left, total), f"{_INDENT}framing", ""
+def _rest(shares: Shares) -> Iterator[Share]:
+    """What belongs to no piece: the framing of each zone, and the margin."""
+    for zone, tokens in shares.zones().items():
+        left = tokens - sum(each.tokens for each in shares.pieces if each.zone == zone)
+        if left:
+            yield Share(zone, FRAMING, "", FRAMING, "", "", "", left)
 
 
-def _lines(node: Node, depth: int, tokens: int, total: int) -> Iterator[tuple[str, str, str, str]]:
-    is_said = not node.children and any(share.zone == "history" for share in node.shares)
+def tree_lines(root: Node) -> Iterator[tuple[str, str, str, str]]:
+    """Rows of a table: tokens, their share of the request, the name indented, the source."""
+    yield from _lines(root, 0, root.tokens)
+
+
+def _lines(node: Node, depth: int, total: int) -> Iterator[tuple[str, str, str, str]]:
+    is_said = not node.children and any(share.zone == "history" and share.kind != FRAMING for share in node.shares)
     many = f" ({counted(len(node.shares), 'message')})" if is_said else ""
     yield (
-        f"{tokens:,}",
-        percent(tokens, total),
+        f"{node.tokens:,}",
+        percent(node.tokens, total),
         f"{_INDENT * depth}{visible_line(node.name)}{many}",
         source_name(node.source),
     )
     for child in node.children.values():
-        yield from _lines(child, depth + 1, child.tokens, total)
+        yield from _lines(child, depth + 1, total)
 
 
 def _path(share: Share) -> Iterator[tuple[str, str]]:
     yield share.zone, ""
+    if share.zone == MARGIN:
+        return
     yield share.kind, ""
+    if share.kind == FRAMING:
+        return
     if share.zone == "history":  # there may be thousands of them
         yield share.name, ""
         return

@@ -66,6 +66,8 @@ def _budget(budget: TokenBudget) -> dict[str, Any]:
     return {
         **{name: getattr(budget, name) for name in names},
         "used": dict(budget.used),
+        "margin": budget.margin,
+        "correction": budget.correction,
         "bytes": budget.bytes,
         "byte_limit": budget.byte_limit,
         "estimated": budget.estimated,

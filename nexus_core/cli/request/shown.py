@@ -115,17 +115,21 @@ def _signature(tool: Tool) -> str:
 
 
 def _print_budget(shell: CommandShell, nexus: Nexus, settings: Settings, context: AssembledContext) -> None:
-    from nexus_core.cli.measure import byte_sentence, open_measure  # noqa: PLC0415 - not for whoever wants JSON
+    from nexus_core.cli.measure import byte_sentence, is_all_text, open_measure  # noqa: PLC0415 - not for whoever wants JSON
     from nexus_core.cli.request.left_out import left_out  # noqa: PLC0415 - as above
 
     budget = context.token_budget
     measure = open_measure(nexus, settings, context.model)
-    parts = ", ".join(f"{name} {tokens:,}" for name, tokens in budget.used.items() if tokens)
-    shell.console.message(f"{measure.sentence(budget.total)}{f': {parts}' if parts else ''}")
+    used = {**budget.used, "event": budget.used.get("event", 0) - budget.margin, "margin": budget.margin}
+    parts = ", ".join(f"{name} {tokens:,}" for name, tokens in used.items() if tokens)
+    sentence = measure.sentence(budget.total, exact=is_all_text(context.messages))
+    shell.console.message(f"{sentence}{f': {parts}' if parts else ''}")
     if (budget.low, budget.high) != (budget.total, budget.total):
-        shell.console.message(f"As its provider counts, that is {budget.low:,} to {budget.high:,}.")
-    kept_free = budget.reserve_response + budget.reserve_tools
-    shell.console.message(f"{kept_free:,} tokens are kept free for the answer, {budget.remaining:,} are left.")
+        more = f"{abs(budget.correction):,} {'more' if budget.correction >= 0 else 'fewer'} at most"
+        shell.console.message(f"As its provider counts, that is {budget.low:,} to {budget.high:,}, {more}.")
+    kept_free = f"{budget.reserve_response:,} tokens are kept free for the answer"
+    kept_free += f", {budget.reserve_tools:,} for tools" if budget.reserve_tools else ""
+    shell.console.message(f"{kept_free}, {budget.remaining:,} are left.")
     if large := byte_sentence(budget):
         shell.console.message(f"{large}.")
     for each in left_out(context):

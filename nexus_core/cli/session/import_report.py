@@ -113,6 +113,11 @@ class Outcome(NamedTuple):
     left_out: int = 0
     unused_label: str = ""
 
+    @property
+    def is_estimated(self) -> bool:
+        """True if its tokens are estimated; an export has those that were counted."""
+        return self.form != "nexus"
+
 
 def print_outcomes(console: Console, outcomes: Sequence[Outcome], *, dry_run: bool) -> None:
     """The sessions as a table, and beside it what a person should know."""
@@ -121,7 +126,8 @@ def print_outcomes(console: Console, outcomes: Sequence[Outcome], *, dry_run: bo
         (
             row.label,
             row.told(dry_run=dry_run),
-            *(f"{number:,}" for number in row.tally),
+            *(f"{number:,}" for number in row.tally[:-1]),
+            f"{'~' * outcome.is_estimated}{row.tally.tokens:,}",
             outcome.file,
         )
         for outcome in outcomes

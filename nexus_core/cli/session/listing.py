@@ -40,7 +40,8 @@ def list_sessions(
 ) -> None:
     """List sessions, those changed last first, and under each its workers.
 
-    CACHED is the share of the input that came from the provider's cache. A session that is damaged is named on standard
+    TOKENS are those of all messages, compacted or not. CACHED is the share of the input that came from the provider's
+    cache. A session that is damaged is named on standard
     error; the others are listed, and the exit code is 3.
     """
     from nexus_core.cli.session.damage import tell_damage  # noqa: PLC0415 - other commands do not need it
@@ -86,6 +87,11 @@ def _print(shell: CommandShell, sessions: Sequence[tuple[Overview, int]]) -> Non
     styles: list[Style] = ["dim" if session.record.status == "archived" else "plain" for session, _ in sessions]
     rows = right_aligned([_HEADING, *(_row(session, depth) for session, depth in sessions)], _NUMBERS)
     shell.console.table(rows, styles=["bold", *styles], longest_name=_LONGEST_NAME)
+    from nexus_core.cli.session.overview import TOKEN_MARKS  # noqa: PLC0415 - as above
+
+    for sign, meaning in TOKEN_MARKS.items():
+        if any(sign in session.marked_tokens for session, _ in sessions):
+            shell.console.message(f"{sign} {meaning}", style="dim")
 
 
 def _row(session: Overview, depth: int) -> tuple[str, ...]:
@@ -94,7 +100,7 @@ def _row(session: Overview, depth: int) -> tuple[str, ...]:
     return (
         "  " * min(depth, _DEEPEST) + session.record.label,
         f"{session.turns:,}",
-        f"{session.tokens:,}",
+        session.marked_tokens,
         percent(hit_rate(session.usage)),
         moment(session.record.updated),
         session.state,

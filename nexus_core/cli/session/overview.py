@@ -10,6 +10,7 @@ from nexus_core.cli.session.damage import Damaged, noting
 from nexus_core.session.steps.numbering import tokens_until, turns_until
 from nexus_core.session.steps.spending import spent_until
 from nexus_core.session.steps.tail import Tail
+from nexus_core.tokens.estimator import SimpleTokenCounter
 from nexus_core.values.conversation import Usage
 
 if TYPE_CHECKING:
@@ -18,14 +19,22 @@ if TYPE_CHECKING:
     from nexus_core.values.ledger import Ledger, SessionRecord
 
 
+TOKEN_MARKS = {
+    "~": "estimated, because an import does not count; `nexus context --session NAME` counts",
+    "*": "with the messages that a summary stands for; `nexus context --session NAME` shows what is sent now",
+}
+"""The signs at a number of tokens, and why another command shows another number."""
+
+
 class Overview(NamedTuple):
     """A session in numbers.
 
     Attributes:
         record: The session.
         turns, steps: How many its thread has, those before a fork included.
-        tokens: What its messages take.
+        tokens: What all its messages take, compacted or not.
         counter: Who counted the newest of them.
+        is_compacted: True if a summary stands for some of them, so that fewer are sent.
         usage: What all calls of the thread cost.
         maker: The session whose worker it is; "" for none.
     """
@@ -37,6 +46,17 @@ class Overview(NamedTuple):
     counter: str = ""
     usage: Usage = Usage()
     maker: str = ""
+    is_compacted: bool = False
+
+    @property
+    def is_estimated(self) -> bool:
+        """True if tokens were estimated without a tokenizer, as an import does."""
+        return self.counter == SimpleTokenCounter.name or "transcript" in self.record.data
+
+    @property
+    def marked_tokens(self) -> str:
+        """The tokens for a table; `TOKEN_MARKS` says what the signs mean."""
+        return f"{'~' * self.is_estimated}{self.tokens:,}{'*' * self.is_compacted}"
 
     @property
     def model(self) -> str:
@@ -65,6 +85,8 @@ class Overview(NamedTuple):
             "steps": self.steps,
             "tokens": self.tokens,
             "counter": self.counter,
+            "estimated": self.is_estimated,
+            "compacted": self.is_compacted,
             "usage": asdict(self.usage),
             "cache_hit_rate": hit_rate(self.usage),
             "model": self.model,
@@ -86,7 +108,8 @@ def look_over(ledger: Ledger, record: SessionRecord) -> Overview:
     tail = Tail(ledger)
     tip = tail.step(record.tip)
     turns, tokens, usage = turns_until(tail, tip), tokens_until(tail, tip), spent_until(tail, tip)
-    return Overview(record, turns, tip.position + 1, tokens, tip.counter, usage, maker)
+    is_compacted = tip.compaction is not None
+    return Overview(record, turns, tip.position + 1, tokens, tip.counter, usage, maker, is_compacted)
 
 
 def look_over_all(ledger: Ledger, records: Iterable[SessionRecord]) -> tuple[list[Overview], list[Damaged]]:

@@ -9,7 +9,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from nexus_core.cli.session.damage import Damaged, noting, tell_damage
-from nexus_core.cli.session.overview import look_over, moment
+from nexus_core.cli.session.overview import TOKEN_MARKS, look_over, moment
 from nexus_core.cli.session.reading import newest_turns
 from nexus_core.cli.session.step_facts import call_facts, step_facts
 from nexus_core.cli.session.telling import Line, cost, print_lines, tell_step, tell_turn
@@ -125,11 +125,13 @@ def _missed(session: Session, step: Step) -> str:
 
 def _heading(session: Overview, aliases: list[str], pending: list[str]) -> list[str]:
     record = session.record
-    facts = (counted(session.turns, "turn"), counted(session.tokens, "token"), session.state, session.model)
+    tokens = f"{session.marked_tokens} token{'s' * (session.tokens != 1)}"
+    facts = (counted(session.turns, "turn"), tokens, session.state, session.model)
     where = f" in {session.directory}" if session.directory else ""
     lines = [f"{record.label}: {', '.join(filter(None, facts))}", f"changed {moment(record.updated)}{where}"]
     if session.usage.total_tokens:
         lines.append(f"cost {cost(session.usage)}")
+    lines += [f"{sign} {meaning}" for sign, meaning in TOKEN_MARKS.items() if sign in session.marked_tokens]
     if record.origin:
         lines.append(f"forked from {record.origin}")
     if aliases:

@@ -107,7 +107,8 @@ class _Reading:
             self._account.keep(record.number, word_in(record.value, "kind") or "step", record.value)
             return
         if record.value.get("kind") == "sealed" and entries and entries[-1].message.role == "user":
-            entries.pop()
+            said = entries.pop().message
+            found = [each._replace(said=said) for each in found]
         entries += found
         self._account.use(outcome, record.number)
 

@@ -42,6 +42,7 @@ class Entry(NamedTuple):  # of which there may be very many, and a dataclass tak
         stop: Why the answer ended.
         usage: What the call cost.
         raw: The lines as they stand.
+        said: The message before Nexus rendered it; None where that is `message`.
     """
 
     message: Message
@@ -55,6 +56,7 @@ class Entry(NamedTuple):  # of which there may be very many, and a dataclass tak
     stop: Stop = ""
     usage: Usage | None = None
     raw: tuple[JSON, ...] = ()
+    said: Message | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from nexus_core.session.steps.state import State
     from nexus_core.values.finding import Finding
     from nexus_core.values.ledger import Step
-    from nexus_core.values.message import Message
     from nexus_core.values.parts import JSON
     from nexus_core.values.settings import Settings
 
@@ -87,19 +86,20 @@ class Window:
         """How many bytes a request has besides messages."""
         return self.scales.measure_epoch(epoch) | {"options": measure_options(self.options)}
 
-    def weigh_event(self, message: Message) -> int:
-        """What a message takes that was not sent before."""
-        return self._with_margin(self.scales.weigh(message))
+    def weigh_event(self, sent: Sent) -> Sent:
+        """Return a message that was not sent before with its tokens, a margin among them, and its bytes."""
+        tokens = self.scales.weigh(sent.message)
+        return self._with_margin(sent._replace(tokens=tokens, size=self.scales.measure(sent.message)))
 
     def with_margin(self, sent: Iterable[Sent], turn: str) -> list[Sent]:
         """Messages, what the open turn is about with a margin."""
-        return [
-            each._replace(tokens=self._with_margin(each.tokens)) if each.is_input and each.turn == turn else each
-            for each in sent
-        ]
+        return [self._with_margin(each) if each.is_input and each.turn == turn else each for each in sent]
 
-    def _with_margin(self, tokens: int) -> int:
-        return tokens if self.scales.counter.exact else tokens + -(-tokens // MARGIN)
+    def _with_margin(self, sent: Sent) -> Sent:
+        if self.scales.counter.exact:
+            return sent
+        margin = -(-sent.tokens // MARGIN)
+        return sent._replace(tokens=sent.tokens + margin, margin=margin)
 
 
 def _smaller(model: str, limit: int, thought: int) -> Finding | None:

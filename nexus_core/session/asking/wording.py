@@ -118,8 +118,7 @@ class Wording:
         if not self._standing.role.sees_platform:
             request = replace(request, platform="", platform_actions=())
         message = as_kept(write_current(self._standing.renderer, request, sections, self._now))
-        tokens, size = self._window.weigh_event(message), self._window.scales.measure(message)
-        return said._replace(message=message, tokens=tokens, said=said.message, size=size)
+        return self._window.weigh_event(said._replace(message=message, said=said.message))
 
     def _mention(self, section: Section, refusal: str = "") -> Mention:
         return mention(section, weigh_section(section, self._window.scales.counter.count), refusal)
