@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from nexus_core.cli.doctor import examine
 from nexus_core.cli.shell import is_users_own
 from nexus_core.files.places import user_home
+from nexus_core.layers.agent_settings import find_agent_homes
+from nexus_core.layers.profiles import PROFILES, read_as
 from nexus_core.text.console import counted
 from nexus_core.text.visible import shortened
 from nexus_core.tokens.estimator import estimate
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from nexus_core.values.layer import LayerText
     from nexus_core.values.loaded import Loaded
 
-OTHERS = ("claude", "codex", "gemini")
 LONGEST_NAME = 40
 _URGENT = (
     "trust-store",
@@ -52,7 +53,8 @@ class Picture:
         self.findings: list[Finding] = sorted(
             (each for each in examine(nexus, self.loaded) if not each.is_note), key=_urgency
         )
-        self._others = {name: nexus.context(profile=name).loaded.texts for name in OTHERS}
+        homes = find_agent_homes(nexus.cwd)
+        self._others = {name: read_as(name, nexus.cwd, homes, nested=False).texts for name in PROFILES}
         self._plugins = nexus.plugins
         self._home = nexus.home
         self._is_users_own = is_users_own(nexus)

@@ -8,6 +8,6 @@ servers.py       the MCP servers among the settings; rechecking.py: whether one 
 sections.py      texts and settings become sections
 context.py       the result for a directory, and what a subagent gets of it; context_layer.py: one layer by itself
 profiles.py      what another agent would read here; other_agents.py: as a context; agent_settings.py: its own settings
-explaining.py    where something comes from; initialising.py: a new layer
+explaining.py    where something comes from; agent_access.py: which agents read a file; initialising.py: a new layer
 diagnosis.py     what is wrong with what was loaded; volatile.py: what in it changes from day to day
 """

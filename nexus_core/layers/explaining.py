@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from nexus_core.config.dotted import follow_keys
@@ -11,16 +15,32 @@ from nexus_core.config.servers import SETTING as SERVERS
 from nexus_core.config.withholding import withhold_secrets
 from nexus_core.errors import NexusError
 from nexus_core.files.admission import Admission, real_path
-from nexus_core.files.reading import read_text
+from nexus_core.files.places import workspace_of
+from nexus_core.files.tree import list_files
+from nexus_core.layers.agent_access import AgentAccess, build_indexes, name_file_kind
+from nexus_core.text.sentences import SentencePattern
 from nexus_core.values.layer import Layer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from nexus_core.files.tree import FileTree
+    from nexus_core.layers.agent_access import AgentIndex
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.section import Section
     from nexus_core.values.settings import Settings
+
+MAX_PLACES = 50
+"""Files in which a sentence is found, or of a directory, that an answer has."""
+MAX_SEARCHED_BYTES = 64 * 1024 * 1024
+"""Bytes of all files that are searched for a sentence; reading them takes about a second."""
+
+# Those first in which instructions are written, so that a limit ends the search in the others.
+_LIKELY = frozenset({".md", ".mdc", ".markdown", ".txt", ".rst", ".adoc"})
+_BINARY = re.compile(
+    r"(?i)\.(?:png|jpe?g|gif|webp|ico|pdf|zip|gz|xz|zst|tar|whl|jar|so|dylib|dll|exe|pyc|o|a|woff2?|[to]tf|mp[34]|mov|db)"
+)
 
 
 class ReadContext(Protocol):
@@ -46,17 +66,70 @@ class Explanation(NamedTuple):
         subject: The setting, file or section it is about.
         place: The file with its line, or "" when there is none.
         remark: What it means, in a few words.
+        readers: For a file, which agents read it; the one that was asked for comes first.
     """
 
     subject: str
     place: str
     remark: str
+    readers: tuple[AgentAccess, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """Return the explanation as JSON."""
+        return {**self._asdict(), "readers": [each._asdict() for each in self.readers]}
 
 
-def explain(context: ReadContext, query: str) -> list[Explanation]:
-    """Everything that is known about a setting's dotted name, a path, or a piece of text."""
-    named = [*_settings(context, query), *_servers(context, query), *_files(context, query)]
-    return named or [*_sentences(context, query)]
+class SearchExtent(NamedTuple):
+    """The files that were searched for a sentence.
+
+    Attributes:
+        root: The directory below which they lie.
+        files: How many were read.
+        size: Their bytes.
+        is_complete: False if a limit ended the search, or there are more places than an answer has.
+    """
+
+    root: Path
+    files: int
+    size: int
+    is_complete: bool
+
+    def to_json(self) -> dict[str, object]:
+        """Return the extent as JSON."""
+        return {"root": str(self.root), "files": self.files, "bytes": self.size, "complete": self.is_complete}
+
+
+class Answer(NamedTuple):
+    """Everything that was found, and how far the search went; None where no file was searched."""
+
+    explanations: list[Explanation]
+    searched: SearchExtent | None = None
+
+
+def explain(context: ReadContext, query: str, *, load_in: Callable[[Path], Loaded] | None = None) -> list[Explanation]:
+    """Return everything that is known about a setting's dotted name, a path, or a sentence; as `answer_query`."""
+    return answer_query(context, query, load_in=load_in).explanations
+
+
+def answer_query(context: ReadContext, query: str, *, load_in: Callable[[Path], Loaded] | None = None) -> Answer:
+    """Explain a setting, an MCP server, a path or a sentence, in this order.
+
+    A sentence is looked for in the prompt and in every file of the project, whatever its case, line breaks and
+    Markdown decoration.
+
+    Args:
+        context: A directory and its prompt.
+        query: The question.
+        load_in: Loads another directory of the project, to say what would be read there.
+    """
+    project = _Project(context, load_in)
+    named = [*_settings(context, query), *_servers(context, query), *project.explain_path(query)]
+    is_path = query.startswith(".") or os.sep in query
+    named = named or (project.explain_directory(query) if is_path else [])
+    if named:
+        return Answer(named)
+    answer = project.explain_sentence(query)
+    return answer if answer.explanations else answer._replace(explanations=project.explain_directory(query))
 
 
 def _settings(context: ReadContext, query: str) -> Iterator[Explanation]:
@@ -97,58 +170,173 @@ def _speakers(settings: Settings, pointer: str) -> set[Path]:
     return {origins[0].path for each, origins in settings.origins.items() if each.startswith(inside)}
 
 
-def _files(context: ReadContext, query: str) -> Iterator[Explanation]:
-    # NEXUS.md may stand in the directory or in its `.nexus3`.
-    places = [context.cwd, *(layer.directory for layer in context.loaded.layers if layer.scope == "local")]
-    for path in dict.fromkeys(real_path(place / query) for place in places):
-        yield from _file(context, path)
+class _Project:
+    """The files of a project, and the agents that may read them."""
 
+    def __init__(self, context: ReadContext, load_in: Callable[[Path], Loaded] | None) -> None:
+        self._context = context
+        self._load_in = load_in
+        self._admission = Admission(Layer("local", context.cwd, "local", root=context.cwd))
+        self._workspace = workspace_of(context.cwd)
+        self._read: dict[Path, str] = {}
+        self._size = 0
 
-def _file(context: ReadContext, path: Path) -> Iterator[Explanation]:
-    for text in context.loaded.texts:
-        if path == real_path(text.path):
-            yield Explanation(
-                str(text.path), str(text.path), f"in the prompt ({text.layer.name if text.layer else '-'})"
-            )
-        elif path in text.imports:
-            yield Explanation(str(path), str(text.path), "imported here, and so in the prompt")
-    for config in context.loaded.configs:
-        if path == real_path(config.path):
-            yield Explanation(str(path), str(path), f"settings ({config.layer.name if config.layer else '-'})")
-    for skipped in context.loaded.skipped:
-        if path == real_path(skipped.path):
-            # With a line it is about a part of a file that is used.
-            fate = "not in the prompt" if skipped.line is None else "not used"
-            yield Explanation(str(skipped.path), skipped.place, f"{fate}: {skipped.reason}")
+    @cached_property
+    def _indexes(self) -> list[AgentIndex]:
+        """The agents; questions about settings need none."""
+        from nexus_core.layers.context import LoadedContext  # noqa: PLC0415 - questions about settings need none
 
+        context = self._context
+        view = context.agent_view if isinstance(context, LoadedContext) else None
+        return build_indexes(context.cwd, context.loaded, view, root=self._admission.root, load_in=self._load_in)
 
-def _sentences(context: ReadContext, query: str) -> Iterator[Explanation]:
-    imported = {text.path: [piece.path for piece in text.pieces] for text in context.loaded.texts}
-    for section in context.sections:
-        if query in section.text:
-            uri = section.source.uri if section.source else ""
-            file = context.cwd / uri
-            is_file = section.source is not None and section.source.is_file
+    def explain_path(self, query: str) -> list[Explanation]:
+        """Explain a file by its path, as it is seen from the working directory or from the root of the project."""
+        # NEXUS.md may stand in the directory or in its `.nexus3`.
+        layers = (layer.directory for layer in self._context.loaded.layers if layer.scope == "local")
+        places = (self._context.cwd, *layers, self._admission.root)
+        try:
+            paths = list(dict.fromkeys(real_path(place / query) for place in places))
+        except ValueError:  # a NUL in it
+            return []
+        found = [each for path in paths for each in self._explain_loaded(path)]
+        if found:
+            return found
+        there = [path for path in paths if os.path.isfile(path)]  # noqa: PTH113 - never fails
+        return [self._explain_file(path) for path in there[:1]]
+
+    def explain_directory(self, query: str) -> list[Explanation]:
+        """Explain the files of a directory in the project."""
+        for place in (self._context.cwd, self._admission.root):
+            try:
+                path = real_path(place / query)
+            except ValueError:
+                return []
+            if os.path.isdir(path) and path.is_relative_to(self._admission.root):  # noqa: PTH112 - never fails
+                return [self._explain_file(each) for each in list_files(path, max_files=MAX_PLACES).files]
+        return []
+
+    def explain_sentence(self, query: str) -> Answer:
+        """Find a sentence in the prompt, in what other agents read, and in the files of the project."""
+        sentence = SentencePattern(query)
+        found = list(self._explain_sections(sentence))
+        known = {real_path(self._context.cwd / each.place.rpartition(":")[0]) for each in found if each.readers}
+        root = self._workspace and self._admission.root
+        tree = list_files(root) if root else None
+        is_complete = tree is None or tree.is_complete
+        for path in self._candidates(tree):
+            if path in known:
+                continue
+            if len(found) >= MAX_PLACES or self._size > MAX_SEARCHED_BYTES:
+                is_complete = False
+                break
+            known.add(path)
+            line = sentence.find_line(self._text(path))
+            if line is not None:
+                found.append(self._explain_file(path, line, sentence))
+        return Answer(found, SearchExtent(root, len(self._read), self._size, is_complete) if root else None)
+
+    def _explain_sections(self, sentence: SentencePattern) -> Iterator[Explanation]:
+        imported = {
+            text.path: (*(piece.path for piece in text.pieces), *text.imports) for text in self._context.loaded.texts
+        }
+        for section in self._context.sections:
+            if sentence.find(section.text) is None:
+                continue
+            source = section.source
+            if source is None or not source.is_file:
+                yield Explanation(section.title, source.uri if source else "", "in the prompt")
+                continue
+            file = self._context.cwd / source.uri
             # A text with imports is made of several files.
-            files = dict.fromkeys((file, *imported.get(file, ()))) if is_file else ()
-            place = next(filter(None, (_place(path, query) for path in files)), "" if is_file else uri)
-            yield Explanation(section.title, place, "in the prompt")
-    project = Layer("local", context.cwd, "local", root=context.cwd)
-    layers = {layer.name: layer for layer in context.loaded.layers}
-    for skipped in context.loaded.skipped:
+            for path in dict.fromkeys((file, *imported.get(file, ()))):
+                line = sentence.find_line(self._text(path))
+                if line is not None:
+                    readers = self._find_readers(path, sentence)
+                    yield Explanation(section.title, f"{path}:{line}", "in the prompt", readers)
+                    break
+            else:
+                yield Explanation(section.title, "", "in the prompt")
+
+    def _candidates(self, tree: FileTree | None) -> Iterator[Path]:
+        """The files to search, each by its real path: those that an agent reads or might read, then all others."""
+        read = (path for index in self._indexes for text in index.texts for path in (text.path, *text.imports))
+        skipped = (each.path for each in self._context.loaded.skipped if each.line is None)
+        for path in chain(read, skipped):
+            yield real_path(path)
+        if tree is not None:
+            files = (path for path in tree.files if not _BINARY.fullmatch(path.suffix))
+            yield from sorted(files, key=lambda path: path.suffix.lower() not in _LIKELY and path.suffix != "")
+
+    def _text(self, path: Path) -> str:
+        """The text of a file that may be read; "" otherwise."""
+        path = real_path(path)
+        if path not in self._read:
+            self._read[path] = text = self._load(path)
+            self._size += len(text)
+        return self._read[path]
+
+    def _load(self, path: Path) -> str:
         # What must not be read for the prompt is not read for this either.
-        admission = Admission(layers.get(skipped.layer, project))
-        place = _place(skipped.path, query, admission.read_text) if skipped.line is None else ""
-        if place:
-            yield Explanation(str(skipped.path), place, f"not in the prompt: {skipped.reason}")
+        layer = self._owners.get(path)
+        admission = self._admission if layer is None else Admission(layer)
+        try:
+            data = admission.read_bytes(path)
+        except NexusError:
+            return ""
+        if not isinstance(data, bytes) or b"\0" in data:
+            return ""
+        return data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
 
+    @cached_property
+    def _owners(self) -> dict[Path, Layer]:
+        """The layers of the files that an agent reads or passes over; others are files of the project."""
+        loaded = self._context.loaded
+        layers = {layer.name: layer for layer in loaded.layers}
+        owners = {real_path(each.path): layers[each.layer] for each in loaded.skipped if each.layer in layers}
+        for text in (text for index in self._indexes for text in index.texts):
+            if text.layer is not None:
+                owners.update(dict.fromkeys((real_path(text.path), *text.imports), text.layer))
+        return owners
 
-def _place(path: Path, query: str, read: Callable[[Path], object] = read_text) -> str:
-    """The file and line at which a piece of text begins, or "" when the file does not have it."""
-    try:
-        text = read(path)
-    except NexusError:
-        return ""
-    if not isinstance(text, str) or query not in text:
-        return ""
-    return f"{path}:{text.count(chr(10), 0, text.find(query)) + 1}"
+    def _explain_loaded(self, path: Path) -> Iterator[Explanation]:
+        """What Nexus, or the agent that was asked for, did with a file that it looked at."""
+        loaded = self._context.loaded
+        for text in loaded.texts:
+            if path == real_path(text.path):
+                layer = text.layer.name if text.layer else "-"
+                yield Explanation(str(text.path), str(text.path), f"in the prompt ({layer})", self._find_readers(path))
+            elif path in text.imports:
+                readers = self._find_readers(path)
+                yield Explanation(str(path), str(text.path), "imported here, and so in the prompt", readers)
+        for config in loaded.configs:
+            if path == real_path(config.path):
+                layer = config.layer.name if config.layer else "-"
+                yield Explanation(str(path), str(path), f"settings ({layer})")
+        for skipped in loaded.skipped:
+            if path == real_path(skipped.path):
+                # With a line it is about a part of a file that is used.
+                fate = "not in the prompt" if skipped.line is None else "not used"
+                is_there = skipped.line is None and os.path.isfile(path)  # noqa: PTH113 - never fails
+                reads = self._find_readers(path) if is_there else ()
+                yield Explanation(str(skipped.path), skipped.place, f"{fate}: {skipped.reason}", reads)
+
+    def _explain_file(self, path: Path, line: int = 0, sentence: SentencePattern | None = None) -> Explanation:
+        readers = self._find_readers(path, sentence)
+        place = f"{path}:{line}" if line else str(path)
+        return Explanation(str(path), place, self._remark(path, readers), readers)
+
+    def _find_readers(self, path: Path, sentence: SentencePattern | None = None) -> tuple[AgentAccess, ...]:
+        return tuple(index.find_access(path, sentence) for index in self._indexes)
+
+    def _remark(self, path: Path, readers: Sequence[AgentAccess]) -> str:
+        own = readers[0]
+        if own.status == "read":
+            return f"in the prompt, {own.reason}" if own.reason else "in the prompt"
+        if own.status == "on-demand":
+            return f"loaded on demand, {own.reason}"
+        if own.status == "elsewhere":
+            return f"not in the prompt here: read {own.reason}"
+        is_unread = len(readers) > 1 and all(each.status == "unread" and not each.reason for each in readers)
+        kind = name_file_kind(path, self._admission.root) if is_unread else f"{own.name} does not read {path.name}"
+        return f"not in the prompt: {own.reason or kind}"

@@ -104,6 +104,10 @@ _CLAUDE = AgentProfile(
             f"{_CLAUDE_DOCS}#organize-rules-with-claude/rules/",
         ),
         ProfileRule(
+            "skills, subagents and commands below .claude only when they are used",
+            "https://code.claude.com/docs/en/skills",
+        ),
+        ProfileRule(
             "nothing that claudeMdExcludes matches, except the administrator's file",
             f"{_CLAUDE_DOCS}#exclude-specific-claude-md-files",
         ),
@@ -118,7 +122,8 @@ _CODEX = AgentProfile(
     name="Codex",
     import_depth=0,
     imports_from_home=False,
-    unknown="its options (--config, --profile), settings from an organization, and what it remembers by itself",
+    unknown="its options (--config, --profile), settings from an organization, and whether its version reads a project"
+    " that you do not trust",
     rules=(
         ProfileRule("the first of ~/.codex/AGENTS.override.md and AGENTS.md that is not blank", _CODEX_DOCS),
         ProfileRule(
@@ -205,7 +210,7 @@ class ProfileView:
         return PROFILES[self.agent]
 
 
-def read_as(agent: str, cwd: Path, homes: AgentHomes) -> ProfileView:
+def read_as(agent: str, cwd: Path, homes: AgentHomes, *, nested: bool = True) -> ProfileView:
     """Return what an agent would read when it is started in a directory.
 
     The findings name what Nexus, careful as elsewhere, did not read (`profile-unread`), what the agent would not
@@ -215,6 +220,7 @@ def read_as(agent: str, cwd: Path, homes: AgentHomes) -> ProfileView:
         agent: Its key in `PROFILES`.
         cwd: The directory.
         homes: Where the user's agents keep their own files.
+        nested: Whether to look for files below the directory that are loaded on demand.
 
     Raises:
         UnknownNameError: There is no such profile.
@@ -223,7 +229,7 @@ def read_as(agent: str, cwd: Path, homes: AgentHomes) -> ProfileView:
         raise UnknownNameError("profile", agent, [OWN_PROFILE, *PROFILES])
     cwd = real_path(cwd)
     settings = _SETTINGS[agent](cwd, homes)
-    reader = _Reader(PROFILES[agent], settings, cwd, homes)
+    reader = _Reader(PROFILES[agent], settings, cwd, homes, nested=nested)
     _READERS[agent](reader)
     return ProfileView(
         agent,
@@ -248,11 +254,14 @@ class _Place(NamedTuple):
 class _Reader:
     """Reads each file once, however many names lead to it."""
 
-    def __init__(self, profile: AgentProfile, settings: AgentSettings, cwd: Path, homes: AgentHomes) -> None:
+    def __init__(
+        self, profile: AgentProfile, settings: AgentSettings, cwd: Path, homes: AgentHomes, *, nested: bool
+    ) -> None:
         self.profile = profile
         self.settings = settings
         self.cwd = cwd
         self.homes = homes
+        self._nested = nested
         self._home = real_path(homes.user)
         self._left = settings.cap
         self._lookups = 0
@@ -350,6 +359,8 @@ class _Reader:
 
     def nested_files(self) -> Iterator[Path]:
         """Yield the files and links in directories below the working directory."""
+        if not self._nested:
+            return
         tree = list_files(self.cwd)
         self.is_complete = tree.is_complete
         for path in (*tree.files, *tree.links):
@@ -454,7 +465,7 @@ def _read_claude(reader: _Reader) -> None:
                 reader.read(place, path)
             elif os.path.lexists(path):
                 reader.skip(place, path, agents)
-    _find_nested_claude(reader, reads_agents=not agents)
+    _find_nested_claude(reader, agents)
 
 
 def _read_unless_managed(reader: _Reader, place: _Place, *names: str) -> None:
@@ -531,29 +542,34 @@ def _split_rule(text: str) -> tuple[tuple[str, ...], str]:
     return tuple(filter(None, patterns)), head.body
 
 
-def _find_nested_claude(reader: _Reader, *, reads_agents: bool) -> None:
-    """Note the instruction files below the working directory, which Claude Code adds when it works there."""
+def _find_nested_claude(reader: _Reader, agents: str) -> None:
+    """Note the instruction files below the working directory, which Claude Code adds when it works there.
+
+    Args:
+        reader: The files so far.
+        agents: Why AGENTS.md is not read; "" if it is.
+    """
     nested: dict[Path, list[Path]] = {}
     for path in reader.nested_files():
         parts = path.relative_to(reader.cwd).parts
         at = parts.index(".claude") if ".claude" in parts else len(parts) - 1
         directory = reader.cwd.joinpath(*parts[:at])
-        if directory != reader.cwd and _is_claude_file("/".join(parts[at:]), reads_agents=reads_agents):
+        if directory != reader.cwd and _is_claude_file("/".join(parts[at:])):
             nested.setdefault(directory, []).append(path)
-    verb = f"when {reader.profile.name} reads or changes a file"
+    verb, mode = "when it reads or changes a file", reader.settings.mode
     for directory, paths in nested.items():
         is_claimed = any(path.relative_to(directory).as_posix() in reader.settings.names for path in paths)
         for path in paths:
-            if path.name == "AGENTS.md" and is_claimed and reader.settings.mode == "claude-md-or-agents-md":
-                reader.skipped.append(Skipped(path, "CLAUDE.md comes first", "local"))
+            claimed = "CLAUDE.md comes first" if is_claimed and mode == "claude-md-or-agents-md" else ""
+            if path.name == "AGENTS.md" and (agents or claimed):
+                reader.skipped.append(Skipped(path, agents or claimed, "local"))
             else:
                 reader.add_nested(path, directory, verb)
 
 
-def _is_claude_file(name: str, *, reads_agents: bool) -> bool:
-    if name in ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md"):
-        return True
-    return (reads_agents and name in _AGENTS_FILES) or (name.startswith(".claude/rules/") and name.endswith(".md"))
+def _is_claude_file(name: str) -> bool:
+    is_rule = name.startswith(".claude/rules/") and name.endswith(".md")
+    return is_rule or name in ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", *_AGENTS_FILES)
 
 
 # ---- Codex and Gemini CLI ----------------------------------------------------------------------------------------
@@ -583,7 +599,7 @@ def _read_gemini(reader: _Reader) -> None:
         reader.read(place, path)
     for path in reader.nested_files():
         if any(path.as_posix().endswith(f"/{name}") for name in names):
-            reader.add_nested(path, path.parent, f"when a tool of {reader.profile.name} opens something")
+            reader.add_nested(path, path.parent, "when a tool opens something")
 
 
 _SETTINGS: dict[str, Callable[[Path, AgentHomes], AgentSettings]] = {

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_core.assembly.epoch import read_epoch, read_view
 from nexus_core.assembly.placements import read_mentions
 from nexus_core.compaction.evidence.rendering import SHORT
+from nexus_core.history.ledger.reading import words_of
 from nexus_core.layers.explaining import Explanation
 from nexus_core.session.compacting.covering import is_covered
 from nexus_core.session.steps.naming import find_similar
 from nexus_core.session.steps.numbering import SILENT
 from nexus_core.session.steps.walking import is_in_thread
+from nexus_core.text.sentences import SentencePattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 MOST = 20
 """So many steps are told in which a sentence stands, the newest."""
+MAX_COMPARED = 2_000
+"""The newest steps that are compared sentence by sentence where no step has the text as it is."""
 
 
 def explain_in_session(
@@ -41,9 +45,21 @@ def explain_in_session(
     step = _step_meant(ledger, query, tip)
     if step is not None:
         return [Explanation(f"step {step.id}", _kind(step), look.fate(step))]
-    found = ledger.scan(tip.id, query, limit=2 * MOST)
+    sentence = SentencePattern(query)
+    found = ledger.scan(tip.id, query, limit=2 * MOST) or _compare_steps(ledger, tip, sentence)
     told = [each for each in found if not _is_repeated(each, found)][:MOST]
-    return [*look.sections(query), *(look.explain(each, found, query) for each in told)]
+    return [*look.sections(sentence), *(look.explain(each, found, sentence) for each in told)]
+
+
+def _compare_steps(ledger: Ledger, tip: Step, sentence: SentencePattern) -> list[Step]:
+    """The newest steps that have a sentence, whatever its case, line breaks and decoration, newest first."""
+    found: list[Step] = []
+    for step in reversed(ledger.thread(tip.id, limit=MAX_COMPARED)):
+        if any(sentence.find(words) is not None for message in step.messages for words in words_of(message)):
+            found.append(step)
+        if len(found) == 2 * MOST:
+            break
+    return found
 
 
 def _step_meant(ledger: Ledger, query: str, tip: Step) -> Step | None:
@@ -68,21 +84,21 @@ class _Look(NamedTuple):
     tip: Step
     context: AssembledContext
 
-    def sections(self, query: str) -> Iterator[Explanation]:
+    def sections(self, sentence: SentencePattern) -> Iterator[Explanation]:
         """The sections of the system prompt, as the session sends it, that some words stand in."""
         address = self.tip.data.get("epoch")
         content = self.ledger.blob(address) if isinstance(address, str) else None
         view = None if content is None else self.ledger.blob(read_epoch(content).view)
         for section in () if view is None else read_view(view):
-            if query in section.text:
+            if sentence.find(section.text) is not None:
                 uri = section.source.uri if section.source else ""
                 yield Explanation(section.title, uri, "in the system prompt of the session")
 
-    def explain(self, step: Step, found: Sequence[Step], query: str) -> Explanation:
+    def explain(self, step: Step, found: Sequence[Step], sentence: SentencePattern) -> Explanation:
         """A step that some words stand in; where nobody said them, the section they are of."""
         subject, place = _kind(step), f"step {step.id}"
         if step.kind == "sealed" and not any(each.kind == "input" and each.turn == step.turn for each in found):
-            subject, place = _mentioned(step, query) or (subject, place)
+            subject, place = _mentioned(step, sentence) or (subject, place)
         return Explanation(subject, place, self.fate(step))
 
     def fate(self, step: Step) -> str:
@@ -113,14 +129,15 @@ class _Look(NamedTuple):
         return next((each for each in since if each.kind == "sealed" and each.turn == step.turn), None)
 
 
-def _mentioned(step: Step, query: str) -> tuple[str, str] | None:
+def _mentioned(step: Step, sentence: SentencePattern) -> tuple[str, str] | None:
     """The section in a message that some words stand in, by the last heading before them."""
     mentions = {each.title: each for each in read_mentions(step.data.get("told")) if not each.refusal}
     for message in step.messages:
-        before, found, _ = message.content.partition(query)
+        offset = sentence.find(message.content)
+        before = message.content[: offset or 0]
         titles = [line.removeprefix("## ") for line in before.split("\n") if line.startswith("## ")]
         title = next((title for title in reversed(titles) if title in mentions), None)
-        if found and title is not None:
+        if title is not None:
             return title, f"{mentions[title].source.uri}, told in step {step.id}"
     return None
 

@@ -107,9 +107,10 @@ def test_a_protected_setting_says_why_it_has_no_effect(cli: Cli, work: Path) -> 
 def test_a_sentence_is_traced_to_its_file_and_line(cli: Cli, work: Path) -> None:
     write_files(work, {".nexus3/NEXUS.md": "# Rules\n\nNever log a token.\n"})
 
-    out = cli("explain", "log a token").out
+    first, second = cli("explain", "log a token").out.splitlines()
 
-    assert out.split() == ["Project", "Configuration", f"{work}/.nexus3/NEXUS.md:3", "in", "the", "prompt"]
+    assert first.split() == ["Project", "Configuration", f"{work}/.nexus3/NEXUS.md:3", "in", "the", "prompt"]
+    assert second == "  Claude Code, Codex and Gemini CLI do not read NEXUS.md"
 
 
 def test_a_computed_sentence_is_traced_to_its_plugin(cli: Cli) -> None:
@@ -127,7 +128,7 @@ def test_a_file_is_explained_whether_it_is_used_or_not(cli: Cli, work: Path) -> 
 def test_a_file_in_the_layers_directory_is_found_by_its_name_alone(cli: Cli, work: Path, name: str) -> None:
     write_files(work, {".nexus3/NEXUS.md": "Use me."})
 
-    assert cli("explain", name).out == f"{work}/.nexus3/NEXUS.md  in the prompt (local)\n"
+    assert cli("explain", name).out.splitlines()[0] == f"{work}/.nexus3/NEXUS.md  in the prompt (local)"
 
 
 @pytest.mark.acceptance("T11")
@@ -192,6 +193,277 @@ def test_a_sentence_of_an_imported_file_is_found_there(cli: Cli, work: Path) -> 
     outcome = cli("-C", str(work), "explain", "Two spaces")
 
     assert f"{work / 'style.md'}:2  in the prompt" in outcome.out
+
+
+# ---- anywhere in the project -----------------------------------------------------------------------------------------
+
+RULES = "# Rules\n\n1. Use tabs.\n\n- **Silently ignore** files that are\n  `generated`, [always](docs/why.md).\n"
+UNREAD = ", which Nexus, Claude Code, Codex and Gemini CLI do not read"
+
+
+@pytest.fixture
+def project(work: Path) -> Path:
+    """A repository with instructions for several agents."""
+    write_files(
+        work,
+        {
+            ".git/HEAD": "",
+            "AGENTS.md": RULES,
+            "CLAUDE.md": "# For Claude\n\nBe brief.\n",
+            "web/CLAUDE.md": "Web uses pnpm.\n",
+            "api/AGENTS.md": "The API speaks JSON.\n",
+            ".claude/rules/ts.md": "---\npaths: src/*.ts\n---\nNo enums.\n",
+            ".cursor/rules/style.mdc": "---\nalwaysApply: true\n---\nCursor likes blue.\n",
+            ".github/copilot-instructions.md": "Copilot likes green.\n",
+            "docs/why.md": "Because of the weather.\n",
+        },
+    )
+    return work
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "- Silently ignore files that are generated, always.",
+        "- **Silently ignore** files that are\n  `generated`, [always](docs/why.md).",
+        "SILENTLY   IGNORE files\tthat are generated",
+        "silently _ignore_ files that are generated, always",
+        "- Silently ignore …",
+        "> * Silently ignore files...",
+        "generated, always.",
+    ],
+)
+def test_a_sentence_is_found_whatever_its_case_its_breaks_and_its_decoration(
+    cli: Cli, work: Path, sentence: str
+) -> None:
+    outcome = cli("explain", sentence)
+
+    assert outcome.code == 0
+    assert f"{work}/AGENTS.md:{6 if sentence.startswith('gen') else 5}  in the prompt\n" in outcome.out
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--json", "- Use tabs."),
+        ("- Use tabs.", "--json"),
+        ("--as", "codex", "- Use tabs.", "--json"),
+        ("--json", "--", "- Use tabs."),
+        ("-Use tabs.", "--json"),
+        ("-C", ".", "--json", "- Use tabs."),
+    ],
+)
+def test_a_pasted_bullet_is_not_an_option(cli: Cli, work: Path, arguments: tuple[str, ...]) -> None:
+    outcome = cli("explain", *arguments)
+
+    assert outcome.code == (1 if arguments[0] == "-Use tabs." else 0), outcome.err
+    if outcome.code == 0:
+        assert json.loads(outcome.out)["explanations"][0]["place"] == f"{work}/AGENTS.md:3"
+
+
+@pytest.mark.usefixtures("project")
+def test_a_sentence_that_begins_with_an_option_is_a_sentence(cli: Cli, work: Path) -> None:
+    write_files(work, {"docs/options.md": "--json prints JSON, -C names a directory.\n"})
+
+    assert f"{work}/docs/options.md:1" in cli("explain", "--json prints JSON").out
+
+
+def test_an_option_with_a_value_that_has_blanks_stays_an_option(cli: Cli, work: Path) -> None:
+    write_files(work / "my place", {"NEXUS.md": "Be kind."})
+
+    outcomes = [cli("explain", option, "Be kind") for option in (f"--directory={work}/my place", f"-C{work}/my place")]
+
+    assert [f"{work}/my place/NEXUS.md:1" in outcome.out for outcome in outcomes] == [True, True]
+
+
+@pytest.mark.usefixtures("project")
+def test_a_sentence_says_who_reads_its_file_and_who_does_not(cli: Cli, work: Path) -> None:
+    assert cli("explain", "Use tabs.").out.splitlines() == [
+        f"Workspace Rules (work)  {work}/AGENTS.md:3  in the prompt",
+        "  also read by Codex",
+        "  Claude Code does not read AGENTS.md: CLAUDE.md comes first",
+        "  Gemini CLI does not read AGENTS.md",
+    ]
+    assert cli("explain", "Be brief.").out.splitlines()[-3:] == [
+        f"{work}/CLAUDE.md:3  not in the prompt: AGENTS.md comes first",
+        "  read by Claude Code",
+        "  Codex and Gemini CLI do not read CLAUDE.md",
+    ]
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    ("sentence", "lines"),
+    [
+        (
+            "Web uses pnpm",
+            [
+                "{work}/web/CLAUDE.md:1  not in the prompt here: read only in {work}/web and below",
+                "  Claude Code loads it on demand, when it reads or changes a file in web/",
+                "  Codex and Gemini CLI do not read CLAUDE.md",
+            ],
+        ),
+        (
+            "The API speaks JSON",
+            [
+                "{work}/api/AGENTS.md:1  not in the prompt here: read only in {work}/api and below",
+                "  Claude Code does not read AGENTS.md: CLAUDE.md comes first",
+                "  Codex reads it only in {work}/api and below",
+                "  Gemini CLI does not read AGENTS.md",
+            ],
+        ),
+        (
+            "No enums.",
+            [
+                "{work}/.claude/rules/ts.md:4  not in the prompt: Nexus does not read ts.md",
+                "  Claude Code loads it on demand, for files that match src/*.ts",
+                "  Codex and Gemini CLI do not read ts.md",
+            ],
+        ),
+        (
+            "Cursor likes blue",
+            [f"{{work}}/.cursor/rules/style.mdc:4  not in the prompt: a file for Cursor{UNREAD}"],
+        ),
+        (
+            "copilot likes **green**",
+            [f"{{work}}/.github/copilot-instructions.md:1  not in the prompt: a file for GitHub Copilot{UNREAD}"],
+        ),
+        ("because of the weather", ["{work}/docs/why.md:1  not in the prompt: no agent reads this file by itself"]),
+    ],
+)
+def test_a_sentence_that_is_not_in_the_prompt_says_why(cli: Cli, work: Path, sentence: str, lines: list[str]) -> None:
+    outcome = cli("explain", sentence)
+
+    assert outcome.code == 0
+    assert outcome.out.splitlines() == [line.format(work=work) for line in lines]
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        (".cursor/rules", "{work}/.cursor/rules/style.mdc  not in the prompt: a file for Cursor"),
+        (".github/copilot-instructions.md", "{work}/.github/copilot-instructions.md  not in the prompt: a file for"),
+        ("web/CLAUDE.md", "{work}/web/CLAUDE.md  not in the prompt here: read only in {work}/web and below"),
+        ("docs/", "{work}/docs/why.md  not in the prompt: no agent reads this file by itself"),
+        ("AGENTS.md", "{work}/AGENTS.md  in the prompt (local)"),
+    ],
+)
+def test_a_path_is_explained_with_those_who_read_it(cli: Cli, work: Path, path: str, line: str) -> None:
+    assert cli("explain", path).out.startswith(line.format(work=work))
+
+
+@pytest.mark.usefixtures("project")
+def test_a_file_of_the_repository_is_found_from_a_directory_inside(cli: Cli, work: Path) -> None:
+    outcomes = [cli("-C", "web", "explain", query) for query in ("api/AGENTS.md", "The API speaks JSON")]
+
+    assert [f"{work}/api/AGENTS.md" in outcome.out for outcome in outcomes] == [True, True]
+
+
+@pytest.mark.usefixtures("project")
+def test_for_another_agent_only_that_one_answers(cli: Cli, work: Path) -> None:
+    assert cli("explain", "--as", "codex", "Be brief.").out == (
+        f"{work}/CLAUDE.md:3  not in the prompt: Codex does not read CLAUDE.md\n"
+    )
+    assert cli("explain", "--as", "claude", "No enums").out == (
+        f"{work}/.claude/rules/ts.md:4  loaded on demand, for files that match src/*.ts\n"
+    )
+    assert cli("explain", "--as", "claude", "Use tabs").out == (
+        f"{work}/AGENTS.md:3  not in the prompt: CLAUDE.md comes first\n"
+    )
+
+
+def test_a_sentence_that_a_limit_cuts_off_says_where(cli: Cli, work: Path) -> None:
+    write_files(work, {".git/HEAD": "", "AGENTS.md": "x" * 33_000 + "\nBeyond the limit.\n"})
+
+    sentence, file = cli("explain", "beyond the limit").out, cli("explain", "AGENTS.md").out
+
+    cut = "Codex does not read all of AGENTS.md: cut at 32 KiB of all project files together, in line 1"
+    assert f"{work}/AGENTS.md:2  in the prompt" in sentence
+    assert cut in sentence
+    assert cut in file
+    assert "also read by Claude Code" in sentence
+
+
+def test_a_sentence_in_a_comment_is_not_read_by_claude(cli: Cli, work: Path) -> None:
+    write_files(work, {".git/HEAD": "", "CLAUDE.md": "Visible.\n<!-- Only for people. -->\n"})
+
+    assert "Claude Code does not read all of CLAUDE.md" in cli("explain", "only for people").out
+
+
+def test_a_link_to_the_file_that_holds_a_sentence_counts(cli: Cli, work: Path) -> None:
+    write_files(work, {".git/HEAD": "", "AGENTS.md": "Shared rule.\n"})
+    (work / "CLAUDE.md").symlink_to("AGENTS.md")
+
+    assert f"read by Claude Code, as {work}/CLAUDE.md" in cli("explain", "shared rule").out
+
+
+def test_a_sentence_of_the_users_own_file_for_another_agent_is_found(cli: Cli, tmp_path: Path) -> None:
+    write_files(tmp_path / "agents/claude", {"CLAUDE.md": "Call me Al.\n"})
+
+    outcome = cli("explain", "call me al")
+
+    assert f"{tmp_path}/agents/claude/CLAUDE.md:1  not in the prompt: Nexus does not read CLAUDE.md\n" in outcome.out
+    assert "  read by Claude Code\n" in outcome.out
+
+
+@pytest.mark.usefixtures("project")
+def test_a_sentence_as_json_has_every_agent_and_how_far_the_search_went(cli: Cli, work: Path) -> None:
+    document = json.loads(cli("explain", "cursor likes blue", "--json").out)
+
+    (row,) = document["explanations"]
+    assert sorted(row) == ["place", "readers", "remark", "subject"]
+    assert [(each["agent"], each["name"], each["status"]) for each in row["readers"]] == [
+        ("nexus", "Nexus", "unread"),
+        ("claude", "Claude Code", "unread"),
+        ("codex", "Codex", "unread"),
+        ("gemini", "Gemini CLI", "unread"),
+    ]
+    assert (document["searched"]["root"], document["searched"]["complete"]) == (str(work), True)
+    assert sorted(document["searched"]) == ["bytes", "complete", "files", "root"]
+
+
+def test_more_places_than_an_answer_has_are_said_to_be_there(cli: Cli, work: Path) -> None:
+    write_files(work, {".git/HEAD": "", **{f"docs/{number}.md": "The same everywhere.\n" for number in range(60)}})
+
+    outcome = cli("explain", "the same everywhere")
+
+    assert len(outcome.out.splitlines()) == 50
+    assert "only the first 50 places are listed" in outcome.err
+
+
+@pytest.mark.acceptance("T11")
+@pytest.mark.parametrize("name", [".env", ".git/config", "node_modules/x/README.md", "link.md", "linked/x.md"])
+def test_what_is_private_fetched_or_outside_is_not_searched(cli: Cli, work: Path, tmp_path: Path, name: str) -> None:
+    write_files(tmp_path, {"outside/x.md": "The sauce is secret."})
+    write_files(work, {".git/HEAD": ""})
+    if name.startswith("link"):
+        target = tmp_path / "outside"
+        (work / name.partition("/")[0]).symlink_to(target / "x.md" if name == "link.md" else target)
+    else:
+        write_files(work, {name: "The sauce is secret."})
+
+    assert cli("explain", "sauce is secret").code == 1
+
+
+def test_files_that_are_not_text_are_passed_over(cli: Cli, work: Path) -> None:
+    write_files(work, {".git/HEAD": ""})
+    (work / "data.bin").write_bytes(b"\0The sauce is secret.")
+    (work / "latin.txt").write_bytes(b"Caf\xe9: the sauce is here.\n")
+
+    assert cli("explain", "sauce is secret").code == 1
+    assert f"{work}/latin.txt:1" in cli("explain", "the sauce is here").out
+
+
+def test_the_users_home_is_not_searched_as_a_project(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "someone"))
+    write_files(tmp_path / "someone", {"letters/x.md": "Dear all.\n"})
+
+    outcome = cli("-C", str(tmp_path / "someone"), "explain", "dear all")
+
+    assert (outcome.code, "no file below" in outcome.err) == (1, False)
 
 
 # ---- in a session ---------------------------------------------------------------------------------------------------
@@ -298,3 +570,11 @@ def test_an_unknown_session_is_refused(cli: Cli, session: Session) -> None:
 
     assert outcome.code == 2
     assert "did you mean 'auth-bug'?" in outcome.err
+
+
+@pytest.mark.usefixtures("session")
+@pytest.mark.parametrize("sentence", ["- why does LOGIN\n  fail?", "**Why** does login …"])
+def test_what_was_said_is_found_whatever_its_decoration(cli: Cli, work: Path, nexus_home: Path, sentence: str) -> None:
+    step = steps(work, nexus_home)[1]
+
+    assert rows(cli("explain", "--session", "auth-bug", sentence)) == [["said to the agent", f"step {step.id}", "sent"]]

@@ -157,7 +157,7 @@ def test_another_agent_is_shown_with_its_own_settings_and_what_it_loads_on_deman
         False,
     )
     assert f"On demand: {work}/.claude/rules/api.md, for files that match src/*.ts\n" in outcome.err
-    assert f"On demand: {work}/web/CLAUDE.md, when Claude Code reads or changes a file in web/\n" in outcome.err
+    assert f"On demand: {work}/web/CLAUDE.md, when it reads or changes a file in web/\n" in outcome.err
     assert outcome.err.splitlines()[-1].startswith("Not known: its version")
     assert document["agent"] == "Claude Code"
     assert [(each["path"], each["paths"]) for each in document["on_demand"]] == [

@@ -76,7 +76,7 @@ def test_what_went_wrong_is_in_the_status(cli: Cli, install_plugin: InstallPlugi
 @pytest.mark.parametrize(
     ("name", "others"),
     [
-        ("AGENTS.md", "Claude: none; Codex: AGENTS.md; Gemini: none"),
+        ("AGENTS.md", "Claude: AGENTS.md; Codex: AGENTS.md; Gemini: none"),
         ("CLAUDE.md", "Claude: CLAUDE.md; Codex: none; Gemini: none"),
     ],
 )

@@ -555,13 +555,13 @@ def test_files_below_the_working_directory_are_listed_as_loaded_on_demand(reposi
         for agent in PROFILES
     }
 
-    web = "when Claude Code reads or changes a file in web/"
+    web = "when it reads or changes a file in web/"
     assert listed["claude"] == {
-        "api/CLAUDE.md": "when Claude Code reads or changes a file in api/",
+        "api/CLAUDE.md": "when it reads or changes a file in api/",
         **{f"web/{name}": web for name in names[:3]},
     }
     assert listed["codex"] == {}
-    assert listed["gemini"] == {"web/GEMINI.md": "when a tool of Gemini CLI opens something in web/"}
+    assert listed["gemini"] == {"web/GEMINI.md": "when a tool opens something in web/"}
 
 
 def test_a_home_inside_the_project_is_not_the_users_own(repository: Path, home: Path, tmp_path: Path) -> None:

@@ -60,7 +60,12 @@ def _assemble_context(nexus: Nexus, given: Mapping[str, Any]) -> object:
 
 
 def _explain_source(nexus: Nexus, given: Mapping[str, Any]) -> object:
-    return {"explanations": [each._asdict() for each in explain(nexus.static_context(), given["query"])]}
+    found = explain(
+        nexus.static_context(),
+        given["query"],
+        load_in=lambda directory: nexus.context().load_for(directory).loaded,
+    )
+    return {"explanations": [each.to_json() for each in found]}
 
 
 def _search_history(nexus: Nexus, given: Mapping[str, Any]) -> object:

@@ -1,0 +1,71 @@
+"""Finds a sentence in Markdown, whatever its case, its line breaks and its decoration.
+
+A sentence is rarely pasted as its file has it: a terminal wraps it, a page shows it without asterisks and backticks, a
+list puts a bullet before it.
+"""
+
+from __future__ import annotations
+
+import re
+
+# One character for one, so that a place in the plain text is a place in the file.
+_PLAIN = str.maketrans("\u2018\u2019\u201a\u201c\u201d\u201e\u2010\u2011\u2012\u2013\u2014\u00a0", "'''\"\"\"----- ")
+# The decoration of a line: quotes, a heading, a bullet or number, a box to tick.
+_LINE_START = r"[ \t]*+(?:>[ \t]*+)*+(?:\#{1,6}[ \t]++|(?:[-*+\u2022]|\d{1,9}[.)])[ \t]++(?:\[[ xX]\][ \t]++)?)?"
+_MARK = r"[*_`~|\\\[\]]|(?<=\])\([^()\s]{0,2000}\)"
+# Between words: blanks, line breaks and decoration; before and after a comma or a full stop there may be none of it.
+_GAP = rf"(?:\n{_LINE_START}|[^\S\n]|{_MARK})"
+_TOKEN = re.compile(r"\u2026|\.\.\.|\w+|[^\w\s]")
+_ELLIPSIS = ("\u2026", "...")
+_DECORATION = re.compile(rf"(?m)^{_LINE_START}|{_MARK}")
+
+MAX_SENTENCE = 2_000
+"""Characters of a sentence that are compared; the time to compare grows with them at every place of a text."""
+
+
+class SentencePattern:
+    """A sentence as it is looked for.
+
+    Args:
+        sentence: As somebody has written or pasted it; a `…` at its end stands for the rest.
+    """
+
+    def __init__(self, sentence: str) -> None:
+        self._sentence = sentence.strip()
+        plain = _DECORATION.sub(" ", self._sentence[:MAX_SENTENCE].translate(_PLAIN))
+        tokens = [(match[0], match.start(), match.end()) for match in _TOKEN.finditer(plain)]
+        while tokens and tokens[-1][0] in _ELLIPSIS:
+            tokens.pop()
+        words = [token for token, *_ in tokens if token[0].isalnum() or token[0] == "_"]
+        # A sentence without a word is a piece of decoration itself, and is looked for as it is.
+        self._rarest = max(words, key=len, default="").lower()
+        self._pattern = _compile(tokens) if words else None
+
+    def find(self, text: str) -> int | None:
+        """Return the offset at which the sentence begins in a text; None if the text does not have it."""
+        offset = text.find(self._sentence)
+        if offset >= 0 or self._pattern is None:
+            return offset if offset >= 0 else None
+        # Many times as fast as the pattern, and enough for most texts.
+        if self._rarest not in text.lower():
+            return None
+        found = self._pattern.search(text.translate(_PLAIN))
+        return found.start() if found else None
+
+    def find_line(self, text: str) -> int | None:
+        """Return the line, from 1, in which the sentence begins in a text; None if the text does not have it."""
+        offset = self.find(text)
+        return None if offset is None else text.count("\n", 0, offset) + 1
+
+
+def _compile(tokens: list[tuple[str, int, int]]) -> re.Pattern[str]:
+    parts: list[str] = []
+    last_end, was_word = 0, False
+    for token, start, end in tokens:
+        is_word = token[0].isalnum() or token[0] == "_"
+        if parts:
+            # Two words stay two words; without a blank between them, only decoration may come between.
+            parts.append(f"{_GAP}++" if is_word and was_word and start > last_end else f"{_GAP}*+")
+        parts.append(r"(?:\u2026|\.\.\.)" if token in _ELLIPSIS else re.escape(token))
+        last_end, was_word = end, is_word
+    return re.compile("".join(parts), re.IGNORECASE)
