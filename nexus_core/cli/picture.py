@@ -6,14 +6,15 @@ import os
 from typing import TYPE_CHECKING
 
 from nexus_core.cli.doctor import examine
+from nexus_core.cli.measure import open_measure
 from nexus_core.cli.shell import is_users_own
 from nexus_core.files.places import user_home
 from nexus_core.layers.agent_settings import find_agent_homes
 from nexus_core.layers.profiles import PROFILES, read_as
 from nexus_core.text.console import counted
 from nexus_core.text.visible import shortened
-from nexus_core.tokens.estimator import estimate
 from nexus_core.trust.mentioning import is_waiting
+from nexus_core.values.message import Message
 from nexus_core.values.section import gather_data
 
 if TYPE_CHECKING:
@@ -59,7 +60,10 @@ class Picture:
         self._home = nexus.home
         self._is_users_own = is_users_own(nexus)
         self._characters = len(self._context.system)
-        self._tokens = estimate(self._context.system)
+        self._counter = open_measure(nexus, self.loaded.settings).counter
+        # As in a request, so that `nexus context` and `nexus assemble` show the same number.
+        prompt = [Message("system", self._context.system)] if self._context.system else []
+        self._tokens = self._counter.count_messages(prompt)
 
     def facts(self) -> dict[str, object]:
         """All of it, for programs."""
@@ -76,6 +80,8 @@ class Picture:
             "sections": [section.title for section in self._context.sections],
             "prompt_characters": self._characters,
             "prompt_tokens_estimate": self._tokens,
+            "counter": self._counter.name,
+            "exact": self._counter.exact,
             "servers": [
                 {
                     "name": server.config.name,
@@ -113,7 +119,7 @@ class Picture:
         return ", ".join(
             (
                 counted(len(self.loaded.layers), "layer"),
-                f"about {self._tokens:,} tokens",
+                self._prompt_size,
                 counted(servers, "server") + (f" ({unapproved} not approved)" if unapproved else ""),
                 counted(len(self.findings), "warning"),
             )
@@ -128,7 +134,7 @@ class Picture:
         model = shortened(loaded.settings.model_id() or "none set", LONGEST_NAME)
         return [
             ("Directory", _short(self._context.cwd)),
-            ("Prompt", f"about {self._tokens:,} tokens ({self._characters:,} characters)"),
+            ("Prompt", f"{self._prompt_size} ({self._characters:,} characters), by {self._counter.name}"),
             ("Layers", f"{_nearest(layers, 4)}; in characters" if layers else "none"),
             ("Reads", _nearest([self._name(text) for text in loaded.texts], 4)),
             ("Other agents", "; ".join(others)),
@@ -147,6 +153,11 @@ class Picture:
             ]
             if names:
                 yield f"{len(names)} {word} ({_listed(names, 3)})"
+
+    @property
+    def _prompt_size(self) -> str:
+        """The tokens of the prompt, and whether they are sure."""
+        return f"{'' if self._counter.exact else 'about '}{counted(self._tokens, 'token')}"
 
     @property
     def _level(self) -> str:

@@ -203,6 +203,23 @@ def test_tokens_that_only_the_provider_counted_are_a_row(cli: Cli) -> None:
 # ---- the same thing in several commands ---------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("model", ["", "gpt-4o", "claude-sonnet-4"])
+def test_the_prompt_has_the_same_tokens_in_every_command(model: str, cli: Cli, work: Path, nexus_home: Path) -> None:
+    config = {"provider": {"model": model}} if model else {}
+    write_files(work, {"AGENTS.md": "Use tabs. " * 300, ".nexus3/config.json": json.dumps(config)})
+    with Nexus(work, home=nexus_home) as nexus:
+        system = nexus.session("s").preview("Hello").token_budget.used["system"]
+
+    status, context = json.loads(cli("--json").out), json.loads(cli("context", "--json").out)
+    numbers = json.loads(cli("--json", "--brief").out)
+    assembled = json.loads(cli("assemble", "--json").out)
+
+    assert (status["counter"], status["exact"]) == (context["counter"], context["exact"])
+    assert status["prompt_tokens_estimate"] == numbers["prompt_tokens_estimate"] == context["total"] == system
+    assert assembled["budget"]["used"]["system"] == system
+    assert f"{'' if status['exact'] else 'about '}{system:,} tokens" in cli().out
+
+
 def test_sessions_have_the_same_tokens_in_every_command(cli: Cli, work: Path, nexus_home: Path) -> None:
     with Nexus(work, home=nexus_home) as nexus:
         used = nexus.session(left_open(nexus)).preview().token_budget.used
