@@ -112,7 +112,7 @@ class BudgetConfig(Strict):
     """What is kept free in the model's window."""
 
     reserve_response: Tokens = Field(default=8000, description="Tokens for the answer.")
-    reserve_tools: Tokens = Field(default=0, description="Tokens for tools beside those that are counted in each call.")
+    reserve_tools: Tokens = Field(default=8000, description="Tokens for tool results; at most an eighth of the window.")
     memory: Tokens = Field(default=4000, description="Tokens for memories, which are the first to be left out.")
 
 

@@ -23,6 +23,10 @@ RESERVE = 8000
 """What is kept free for an answer, if the window is large enough."""
 RESERVED_SHARE = 4
 """No more than this fraction of a window is kept free for an answer."""
+RESERVE_TOOLS = 8000
+"""Tokens that a session keeps free for tool results, if the window is large enough."""
+RESERVED_TOOLS_SHARE = 8
+"""No more than this fraction of a window is kept free for tool results."""
 
 
 def allowance_for(

@@ -36,7 +36,7 @@ class TokenBudget:
     Attributes:
         limit: The window.
         reserve_response: What is kept free for the answer.
-        reserve_tools: What is kept free for tools that are not counted yet.
+        reserve_tools: What is kept free for the results of tools that the model calls next.
         used: Tokens by what they are for: `system`, `tools`, `history`, `memory`, `event`.
         margin: The part of `used["event"]` that is a safety margin, because tokens are estimated.
         bytes: How large the request is at most; 0 when nobody measured.

@@ -123,7 +123,7 @@ def test_json_has_everything_that_is_known(cli: Cli) -> None:
     assert facts["current_message"]["role"] == "user"
     assert len(facts["message_tokens"]) == 4
     assert facts["budget"]["used"]["tools"] > 0
-    assert facts["budget"]["available"] == 200_000 - 8_000
+    assert facts["budget"]["available"] == 200_000 - 8_000 - 8_000
     assert facts["epoch"]
     assert facts["request"]["messages"][0]["role"] == "user"
     assert facts["cache"]["api"] == "anthropic"
@@ -288,7 +288,7 @@ def test_what_does_not_fit_is_listed_part_by_part(cli: Cli, work: Path) -> None:
 
     assert (outcome.code, outcome.out) == (1, "")
     lines = outcome.err.splitlines()
-    assert "do not fit into 75" in lines[0]
+    assert "do not fit into 63" in lines[0]
     assert [line.split()[0] for line in lines[1:4]] == ["event", "system", "largest:"]
     assert lines[3].startswith("  largest: the message itself ")
 
@@ -300,7 +300,7 @@ def test_what_does_not_fit_is_told_to_programs_too(cli: Cli, work: Path) -> None
 
     error = json.loads(outcome.out)["error"]
     assert outcome.code == 1
-    assert error["available"] == 75
+    assert error["available"] == 63
     assert error["parts"].keys() == {"system", "event"}
     assert error["pieces"][0]["name"] == "the message itself"
 

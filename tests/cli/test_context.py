@@ -329,7 +329,13 @@ def test_a_session_is_counted_by_zone_kind_layer_section_tool_and_message(cli: C
 
     assert outcome.code == 0
     assert outcome.out.splitlines()[0] == ("session auth-bug: 4 sections of the system prompt, 1 tool, 4 messages")
-    assert [row[0] for row in table(outcome.out, "ZONE")] == ["static", "history", "for the answer", "free"]
+    assert [row[0] for row in table(outcome.out, "ZONE")] == [
+        "static",
+        "history",
+        "for the answer",
+        "for tool results",
+        "free",
+    ]
     headings = [line.split()[0:4] for line in outcome.out.splitlines() if line.startswith(("ZONE", "KIND"))]
     assert headings == [["ZONE", "TOKENS", "OF", "WINDOW"], ["KIND", "TOKENS", "SHARE"]]
     assert [row[0] for row in table(outcome.out, "KIND")] == ["workspace", "persona", "framing", "tools", "session"]
@@ -369,7 +375,7 @@ def test_the_branches_of_the_tree_add_up(cli: Cli, session: Session) -> None:
 
 
 def test_what_was_left_out_is_listed_with_the_rule(cli: Cli, session: Session, work: Path) -> None:
-    write_files(work, {".nexus3/config.json": '{"models": {"claude-sonnet-4": {"window": 900}}}'})
+    write_files(work, {".nexus3/config.json": '{"models": {"claude-sonnet-4": {"window": 1080}}}'})
     session.ask("And then?")
 
     outcome = cli("context", "--session", "auth-bug")

@@ -34,7 +34,7 @@ class Words(TextCounter):
 
     @hookimpl
     def nexus_models(self) -> list[Model]:
-        return [Model(name="words", window=1500, api="anthropic")]
+        return [Model(name="words", window=1800, api="anthropic")]
 
     @hookimpl
     def nexus_token_counter(self, model: str) -> Words | None:

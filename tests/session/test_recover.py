@@ -37,7 +37,7 @@ class RefusedError(Exception):
             setattr(self, name, value)
 
 
-def too_long(asked: int = 1600, limit: int = 1500) -> RefusedError:
+def too_long(asked: int = 1801, limit: int = 1800) -> RefusedError:
     return RefusedError(f"prompt is too long: {asked} tokens > {limit} maximum", status_code=400)
 
 
@@ -63,7 +63,7 @@ def test_a_call_that_was_too_long_is_made_shorter_once(open_nexus: OpenNexus, le
     assert caught.value is error
     assert len(compactions(ledger)) == 1
     session.record(says("So.", name="msg_a"))
-    session.ask("word " * 300)
+    session.ask("word " * 150)
     assert session.recover(too_long()).token_budget.remaining > 0
 
 
@@ -107,7 +107,7 @@ def test_the_number_in_the_error_says_how_short_it_must_be(open_nexus: OpenNexus
     session = refused_session(open_nexus, 9)
     sent = session.next().token_budget.total
 
-    context = session.recover(too_long(asked=sent * 2, limit=1500))
+    context = session.recover(too_long(asked=sent * 2, limit=1800))
 
     # The provider counts twice as much as we do, so that half as much may be sent.
     assert context.token_budget.total <= 0.4 * AVAILABLE / 2 + 3 * 100
@@ -132,11 +132,11 @@ def test_room_for_the_answer_does_not_count_as_the_providers_way_of_counting(
     room = session.preview("word").token_budget.remaining
     sent = session.ask("word " * (room - 50)).token_budget.total
 
-    said = f"input length and `max_tokens` exceed context limit: {sent} + 700 > 1500, decrease input length"
+    said = f"input length and `max_tokens` exceed context limit: {sent} + 700 > 1800, decrease input length"
     context = session.recover(RefusedError(said, status_code=400))
 
     assert data_of(compactions(ledger)[0])["calibration"]["words"] == [1.0]
-    assert context.token_budget.total <= 1500 - 700
+    assert context.token_budget.total <= 1800 - 700
 
 
 def test_a_smaller_window_than_we_thought_counts(open_nexus: OpenNexus) -> None:
@@ -166,7 +166,7 @@ def test_a_smaller_window_is_remembered(open_nexus: OpenNexus, ledger: StoreLedg
         session.record(says(f"answer {number}", name=f"msg_{number}"))
 
     assert {finding.code for finding in findings} == {"smaller-window"}
-    assert "said that it reads 600 tokens, not 1,500" in str(findings[0])
+    assert "said that it reads 600 tokens, not 1,800" in str(findings[0])
     assert [step.data["trigger"] for step in compactions(ledger)][:2] == ["overflow_recovery", "context_limit"]
 
 
@@ -218,7 +218,7 @@ def test_where_it_could_not_be_made_shorter_nothing_is_remembered(open_nexus: Op
     with pytest.raises(RefusedError):
         session.recover(RefusedError("maximum context length is 3 tokens", code="context_length_exceeded"))
 
-    assert session.next().token_budget.limit == 1500
+    assert session.next().token_budget.limit == 1800
 
 
 def test_three_turns_that_a_provider_refuses_are_summarised_all_the_same(

@@ -456,6 +456,19 @@ def test_what_is_kept_free_can_be_set(open_nexus: OpenNexus, nexus_home: Path) -
     assert budget.remaining == budget.available - sum(budget.used.values())
 
 
+@pytest.mark.acceptance("D-03")
+@pytest.mark.parametrize(("window", "kept_free"), [(128_000, 8000), (64_000, 8000), (32_000, 4000)])
+def test_session_keeps_room_for_tool_results_up_to_an_eighth_of_the_window(
+    open_nexus: OpenNexus, nexus_home: Path, window: int, kept_free: int
+) -> None:
+    write_files(nexus_home, {"config.json": json.dumps({"models": {"own": {"window": window}}})})
+
+    budget = open_nexus().session("s", model="own").ask("Why?").token_budget
+
+    assert budget.reserve_tools == kept_free
+    assert budget.limit == budget.reserve_response + budget.reserve_tools + budget.total + budget.remaining
+
+
 # ---- tools ----------------------------------------------------------------------------------------------------------
 
 

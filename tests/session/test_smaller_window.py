@@ -23,7 +23,7 @@ from tests.session.conftest import OpenNexus
 from tests.session.support import add_step, add_turns, says, steps_of
 from tests.session.test_replay import neutral
 
-WINDOWS = {"large": 100_000, "small": 1000}
+WINDOWS = {"large": 100_000, "small": 1200}
 SMALL = 750
 """What the model `small` leaves for a call."""
 
@@ -31,7 +31,7 @@ SMALL = 750
 class Sizes(Words):
     """Models that count words alike and have windows of different sizes; `window` is that of the model `any`."""
 
-    def __init__(self, window: int = 1500) -> None:
+    def __init__(self, window: int = 1800) -> None:
         super().__init__()
         self.windows = {**WINDOWS, "any": window}
 
@@ -231,7 +231,7 @@ def test_compactions_that_brought_little_are_no_reason_to_stop(open_nexus: OpenN
 def test_where_even_the_shortest_does_not_fit_nobody_is_asked_for_ever(
     open_nexus: OpenNexus, ledger: StoreLedger
 ) -> None:
-    nexus = open_nexus(plugins=[Sizes(window=90)], summarize=Fake(at_length))
+    nexus = open_nexus(plugins=[Sizes(window=108)], summarize=Fake(at_length))
     summarised(nexus)
     session = nexus.session("s", model="any")
 

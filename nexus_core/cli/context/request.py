@@ -162,7 +162,7 @@ def _window(shares: Shares) -> dict[str, int]:
     """Return what the model's window is divided into; `free` is negative where it does not fit."""
     budget = shares.budget
     assert budget is not None  # noqa: S101 - asked before
-    kept = {"for the answer": budget.reserve_response, "for tools": budget.reserve_tools}
+    kept = {"for the answer": budget.reserve_response, "for tool results": budget.reserve_tools}
     return {**shares.zones(), "as the provider counts": budget.correction, **kept, "free": budget.remaining}
 
 

@@ -128,7 +128,7 @@ def _print_budget(shell: CommandShell, nexus: Nexus, settings: Settings, context
         more = f"{abs(budget.correction):,} {'more' if budget.correction >= 0 else 'fewer'} at most"
         shell.console.message(f"As its provider counts, that is {budget.low:,} to {budget.high:,}, {more}.")
     kept_free = f"{budget.reserve_response:,} tokens are kept free for the answer"
-    kept_free += f", {budget.reserve_tools:,} for tools" if budget.reserve_tools else ""
+    kept_free += f" and {budget.reserve_tools:,} for tool results" if budget.reserve_tools else ""
     shell.console.message(f"{kept_free}, {budget.remaining:,} are left.")
     if large := byte_sentence(budget):
         shell.console.message(f"{large}.")

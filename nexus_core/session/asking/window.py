@@ -8,7 +8,7 @@ from nexus_core.assembly.calibration import calibration_of
 from nexus_core.assembly.fitting import Fitting
 from nexus_core.assembly.named_windows import window_of
 from nexus_core.dialects.sizes import measure_options
-from nexus_core.history.allowance import RESERVE, RESERVED_SHARE
+from nexus_core.history.allowance import RESERVE, RESERVE_TOOLS, RESERVED_SHARE, RESERVED_TOOLS_SHARE
 from nexus_core.session.place import number
 from nexus_core.session.steps.state import pins_of
 from nexus_core.values.budget import TokenBudget
@@ -52,12 +52,10 @@ class Window:
             _refused(model, size, largest),
         )
         self.findings: tuple[Finding, ...] = tuple(finding for finding in findings if finding is not None)
-        # Tools are counted, so nothing is kept free for them unless the settings say so.
-        most = limit // RESERVED_SHARE
         self.allowance = TokenBudget(
             limit=limit,
-            reserve_response=min(number(settings, "budget.reserve_response", RESERVE), most),
-            reserve_tools=min(number(settings, "budget.reserve_tools", 0), most),
+            reserve_response=min(number(settings, "budget.reserve_response", RESERVE), limit // RESERVED_SHARE),
+            reserve_tools=min(number(settings, "budget.reserve_tools", RESERVE_TOOLS), limit // RESERVED_TOOLS_SHARE),
             calibration=calibration,
             byte_limit=size,
         )

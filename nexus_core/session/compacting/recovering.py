@@ -9,7 +9,7 @@ from nexus_core.assembly.named_windows import name_window
 from nexus_core.compaction.options import compaction_options
 from nexus_core.compaction.overflow import read_overflow
 from nexus_core.errors import BudgetError, ConflictError, PluginError, SummaryError
-from nexus_core.history.allowance import RESERVED_SHARE
+from nexus_core.history.allowance import RESERVED_SHARE, RESERVED_TOOLS_SHARE
 from nexus_core.session.compacting.braking import compactions_since_reply, why_not_again
 from nexus_core.session.compacting.compact import Moved, compact_now
 from nexus_core.session.compacting.selecting import Occasion
@@ -106,7 +106,7 @@ def _available(allowance: TokenBudget, overflow: Overflow) -> int:
     """What a call may use of a window that is smaller than we thought, or of which more is wanted for the answer."""
     limit = min(overflow.limit or allowance.limit, allowance.limit)
     response = max(min(allowance.reserve_response, limit // RESERVED_SHARE), min(overflow.answer, limit // 2))
-    return limit - response - min(allowance.reserve_tools, limit // RESERVED_SHARE)
+    return limit - response - min(allowance.reserve_tools, limit // RESERVED_TOOLS_SHARE)
 
 
 def noted(error: BaseException, why: str) -> BaseException:
