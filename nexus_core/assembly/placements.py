@@ -183,7 +183,7 @@ def _placed(sent: Sent, place: int) -> Placement:
         kind="session",
         name=sent.step,
         title=sent.message.role,
-        source=Source(uri=f"step:{sent.step}", trust=sent.trust),
+        source=Source(uri=f"step:{sent.step}", trust=sent.trust) if sent.step else Source(uri="plugin:nexus"),
         tokens=sent.tokens,
         decision=decision,
     )

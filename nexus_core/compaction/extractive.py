@@ -15,7 +15,7 @@ from nexus_core.compaction.evidence.calls import command_of, exit_of, touched_pa
 from nexus_core.compaction.evidence.shapes import UNSPACED, find_errors
 from nexus_core.compaction.prompts import describe_media
 from nexus_core.compaction.summary import is_summary
-from nexus_core.history.groups import is_input
+from nexus_core.history.groups import is_input, is_session_start
 from nexus_core.history.shortening import shorten_text
 from nexus_core.tokens.estimator import estimate
 from nexus_core.values.compaction import Summariser
@@ -123,7 +123,7 @@ class _Terms:
 def _turns(messages: Sequence[Message]) -> list[list[Message]]:
     turns: list[list[Message]] = []
     for message in messages:
-        if is_summary(message) or message.role == "system":
+        if is_summary(message) or is_session_start(message) or message.role == "system":
             continue
         if not turns or is_input(message):
             turns.append([])

@@ -17,7 +17,7 @@ from nexus_core.session.asking.window import Window
 from nexus_core.session.options import mode_in
 from nexus_core.session.steps.epochs import Epochs
 from nexus_core.session.steps.naming import find_named, steps_of_turn
-from nexus_core.session.steps.numbering import SILENT
+from nexus_core.session.steps.numbering import SILENT, turn_before
 from nexus_core.session.steps.reading import Bounds, left_out, read_cut_thread, read_thread, told_in_words
 from nexus_core.session.steps.state import State
 from nexus_core.session.steps.turns import Turn
@@ -124,7 +124,7 @@ def replay(place: Place, tail: Tail, tip: Step, settings: Settings, label: str) 
         ),
         sent=sent,
         turn=tip.turn,
-        parent_turn=None if before is None else tail.step(before).turn,
+        parent_turn=turn_before(tail, before),
         permissions=tuple(map(str, permissions)) if isinstance(permissions, list) else (),
         mentions=read_mentions(turn.sealed("told")),
         dropped=tuple(left_out(tail, state.cut, tip, window.scales.name)),

@@ -15,6 +15,7 @@ from nexus_core.session.arguments import read_label, read_path, read_text
 from nexus_core.session.options import ALL, options, read_skills
 from nexus_core.session.recording.new_steps import GIVEN_UP, result_step
 from nexus_core.session.recording.results import Brought
+from nexus_core.session.steps.numbering import starts_session
 from nexus_core.session.steps.recorded import CallKey, RecordedCall
 from nexus_core.values.message import Message
 from nexus_core.values.parts import ToolResult
@@ -120,6 +121,8 @@ def report_of(state: State) -> Report | None:
     if not isinstance(parent, str) or not isinstance(call, list) or turn is None or turn.is_open:
         return None
     last = turn.steps[-1]
+    if starts_session(last):
+        return None
     failed = last.kind == "interrupted" or bool(last.data.get("error")) or last.data.get("interrupted") is True
     text = turn.recorded(last).text or str(last.data.get("error") or "") or (GIVEN_UP if failed else "")
     return Report(parent, CallKey(str(call[0]), int(call[1])), text, failed)

@@ -253,8 +253,10 @@ def test_what_nexus_recorded_is_given_as_items(items: KeptItems, nexus: Nexus) -
     session.record({"choices": [{"message": {"role": "assistant", "content": "Hi."}, "finish_reason": "stop"}]})
 
     items.add([said("And?")])
+    start, *others = items.read()
 
-    assert [(item["role"], item["content"]) for item in items.read()] == [
+    assert start["content"].startswith("[Session started: ")
+    assert [(item["role"], item["content"]) for item in others] == [
         ("user", "Hello."),
         ("assistant", "Hi."),
         ("user", "And?"),

@@ -42,7 +42,7 @@ def test_the_programs_of_the_page_run(
 
     first, *places = capsys.readouterr().out.splitlines()
     assert first == "200 of 240 tokens came from the cache"
-    assert [line.split()[:2] for line in places] == [["static", "-1"], ["newest", "0"]]
+    assert [line.split()[:2] for line in places] == [["static", "-1"], ["history", "0"], ["newest", "1"]]
     assert all(line.endswith("tokens 5m") for line in places)
     names["client"].close()
     names["nexus"].close()

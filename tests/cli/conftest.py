@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from nexus_core import Nexus
+from nexus_core.testing import write_files
 
 Answer = Callable[[str], None]
 
@@ -31,6 +32,12 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Answer:
         monkeypatch.setenv("NO_COLOR", "1")
 
     return type_in
+
+
+@pytest.fixture
+def no_session_start(nexus_home: Path) -> None:
+    """For tests that count messages and steps: new sessions do not say when they started."""
+    write_files(nexus_home, {"config.json": '{"context": {"session_start": false}}'})
 
 
 @pytest.fixture

@@ -119,9 +119,9 @@ def test_json_has_everything_that_is_known(cli: Cli) -> None:
     assert facts["schema"] == 1
     assert (facts["session"], facts["model"], facts["provider"]) == ("auth-bug", "claude-sonnet-4", "anthropic")
     assert (facts["role"], facts["renderer"], facts["permissions"]) == ("unified", "labelled", ["trusted"])
-    assert [len(facts[name]) for name in ("history", "progress", "tools")] == [2, 1, 1]
+    assert [len(facts[name]) for name in ("history", "progress", "tools")] == [3, 1, 1]
     assert facts["current_message"]["role"] == "user"
-    assert len(facts["message_tokens"]) == 4
+    assert len(facts["message_tokens"]) == 5
     assert facts["budget"]["used"]["tools"] > 0
     assert facts["budget"]["available"] == 200_000 - 8_000 - 8_000
     assert facts["epoch"]

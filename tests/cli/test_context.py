@@ -328,7 +328,7 @@ def test_a_session_is_counted_by_zone_kind_layer_section_tool_and_message(cli: C
     outcome = cli("context", "--session", "auth-bug")
 
     assert outcome.code == 0
-    assert outcome.out.splitlines()[0] == ("session auth-bug: 4 sections of the system prompt, 1 tool, 4 messages")
+    assert outcome.out.splitlines()[0] == ("session auth-bug: 4 sections of the system prompt, 1 tool, 5 messages")
     assert [row[0] for row in table(outcome.out, "ZONE")] == [
         "static",
         "history",
@@ -341,7 +341,7 @@ def test_a_session_is_counted_by_zone_kind_layer_section_tool_and_message(cli: C
     assert [row[0] for row in table(outcome.out, "KIND")] == ["workspace", "persona", "framing", "tools", "session"]
     assert [row[0] for row in table(outcome.out, "LAYER")][:2] == ["defaults", "local"]
     assert [row[0] for row in table(outcome.out, "TOOL")] == ["look"]
-    assert table(outcome.out, "LARGEST")[0][0] == "message 2"
+    assert table(outcome.out, "LARGEST")[0][0] == "message 3"
 
 
 @pytest.mark.usefixtures("session")
@@ -353,7 +353,7 @@ def test_a_tree_goes_from_the_whole_to_the_sections(cli: Cli, work: Path) -> Non
     assert names[:3] == ["request", "static", "workspace"]
     assert f"Project Configuration  {work}/.nexus3/NEXUS.md" in [re.sub(" {2,}", "  ", name) for name in names]
     assert [name for name in names if "message" in name] == [
-        "user (1 message)",
+        "user (2 messages)",
         "assistant (2 messages)",
         "tool (1 message)",
     ]
@@ -381,7 +381,7 @@ def test_what_was_left_out_is_listed_with_the_rule(cli: Cli, session: Session, w
     outcome = cli("context", "--session", "auth-bug")
 
     (row,) = table(outcome.out, "LEFT OUT")
-    assert (row[0], row[-1]) == ("steps 0 to 4", "oldest_first")
+    assert (row[0], row[-1]) == ("steps 0 to 5", "oldest_first")
 
 
 def test_what_does_not_fit_is_shown_all_the_same(cli: Cli, work: Path) -> None:

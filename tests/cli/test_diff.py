@@ -201,11 +201,11 @@ def test_a_model_beside_a_session_is_what_it_would_be_sent_in_it(cli: Cli, talk:
     other_way = cli("diff", "model:gpt-4o", "auth-bug")
     told = json.loads(cli("diff", "auth-bug", "model:gpt-4o", "--json").out)
 
-    assert (told["a"]["messages"], told["b"]["messages"]) == (4, 4)
+    assert (told["a"]["messages"], told["b"]["messages"]) == (5, 5)
     assert [change["kind"] for change in told["changes"]] == ["model"]
     assert "the model is claude-sonnet-4 in A and gpt-4o in B" in outcome.out
-    assert "B: model gpt-4o in session auth-bug (4 messages," in outcome.out
-    assert "A: model gpt-4o in session auth-bug (4 messages," in other_way.out
+    assert "B: model gpt-4o in session auth-bug (5 messages," in outcome.out
+    assert "A: model gpt-4o in session auth-bug (5 messages," in other_way.out
 
 
 def test_a_model_that_nobody_knows_is_told(cli: Cli, talk: Talk) -> None:

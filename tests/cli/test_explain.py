@@ -484,11 +484,12 @@ def session(work: Path, nexus_home: Path) -> Iterator[Session]:
 
 
 def steps(work: Path, nexus_home: Path) -> list[Step]:
+    """The steps of the session behind the one that says when it started."""
     with Nexus(work, home=nexus_home) as nexus:
         record = nexus.ledger.session("auth-bug")
         assert record is not None
         assert record.tip is not None
-        return nexus.ledger.thread(record.tip)
+        return nexus.ledger.thread(record.tip)[1:]
 
 
 def rows(outcome: Outcome) -> list[list[str]]:
@@ -550,7 +551,7 @@ def test_a_step_says_that_it_was_left_out_so_that_the_rest_fits(
     session.record(says("So.", name="msg_3"))
     session.ask("And now?")
     session.record(says("Now it works.", name="msg_4"))
-    write_files(work, {".nexus3/config.json": '{"models": {"claude-sonnet-4": {"window": 900}}}'})
+    write_files(work, {".nexus3/config.json": '{"models": {"claude-sonnet-4": {"window": 1080}}}'})
 
     outcome = cli("explain", "--session", "auth-bug", steps(work, nexus_home)[2].id)
 

@@ -14,6 +14,7 @@ from nexus_core.compaction.options import CompactionOptions
 from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.history.ledger.memory import MemoryLedger
 from nexus_core.session.session import Session
+from nexus_core.testing import write_files
 from nexus_plugins.ledger import nexus_ledger
 from tests.dialects.support import Loopback, listening
 from tests.session.support import TOOLS
@@ -82,7 +83,7 @@ def ledger(kept_in: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iter
 def open_nexus(tmp_path: Path, nexus_home: Path, ledger: StoreLedger) -> Iterator[OpenNexus]:  # noqa: ARG001 - the home must be in place
     """A Nexus like a program that was just started."""
     work = tmp_path / "work"
-    work.mkdir()
+    work.mkdir(exist_ok=True)
     with ExitStack() as opened:
 
         def make(**arguments: Any) -> Nexus:
@@ -90,6 +91,12 @@ def open_nexus(tmp_path: Path, nexus_home: Path, ledger: StoreLedger) -> Iterato
             return opened.enter_context(Nexus(work, **given))
 
         yield make
+
+
+@pytest.fixture
+def no_session_start(tmp_path: Path) -> None:
+    """For tests that count messages and steps: new sessions do not say when they started."""
+    write_files(tmp_path / "work", {".nexus3/config.json": '{"context": {"session_start": false}}'})
 
 
 @pytest.fixture

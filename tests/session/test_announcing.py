@@ -31,6 +31,8 @@ from nexus_core.session.session import Session
 from tests.session.conftest import Clock, OpenNexus
 from tests.session.support import TOOLS, calls, kinds_of, says, steps_of
 
+pytestmark = pytest.mark.usefixtures("no_session_start")
+
 
 class Watcher:
     """Writes down what it hears."""

@@ -19,6 +19,8 @@ from nexus_core.values.parts import Text
 from tests.session.conftest import OpenNexus, OpenSession
 from tests.session.support import calls, kinds_of, says
 
+pytestmark = pytest.mark.usefixtures("no_session_start")
+
 
 def nested(levels: int) -> list[Any]:
     outer: list[Any] = []

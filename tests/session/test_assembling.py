@@ -22,6 +22,8 @@ from nexus_core.values.parts import Text, ToolCall, ToolResult
 from tests.session.conftest import OpenNexus, OpenSession
 from tests.session.support import TOOLS, add_step, add_turns, calls, kinds_of, says, spoken, steps_of
 
+pytestmark = pytest.mark.usefixtures("no_session_start")
+
 
 class WordCounter(TextCounter):
     """Counts words, and how often it was asked for each text."""
@@ -315,7 +317,7 @@ def test_an_input_that_does_not_fit_is_an_error_and_the_turn_stays_open(
     with pytest.raises(BudgetError, match="event"):
         session.ask("word " * 200)
 
-    assert kinds_of(ledger, "s") == ["input", "sealed"]
+    assert kinds_of(ledger, "s") == ["input", "input", "sealed"]
     assert open_nexus(plugins=[words], layers=False).session("s", model="large").next().token_budget.remaining >= 0
 
 
@@ -377,8 +379,8 @@ def test_a_step_counts_its_own_messages_and_not_what_the_call_read(
 
     exchange(session, "one two three", "four", "msg_1")
 
-    assert [step.tokens for step in steps_of(ledger, "s")] == [0, 12, 5]
-    assert steps_of(ledger, "s")[-1].total == 17
+    assert [step.tokens for step in steps_of(ledger, "s")] == [9, 0, 12, 5]
+    assert steps_of(ledger, "s")[-1].total == 26
 
 
 def test_a_model_with_another_counter_counts_each_message_once(
@@ -395,7 +397,7 @@ def test_a_model_with_another_counter_counts_each_message_once(
     sent = [context.system_prompt, *(message.content for message in context.messages)]
     assert sorted(words.large.counted) == sorted(sent)
     assert steps_of(ledger, "s")[-1].counter == "words:large"
-    assert context.token_budget.used["history"] == 19
+    assert context.token_budget.used["history"] == 28
 
 
 @pytest.mark.acceptance("K-07")

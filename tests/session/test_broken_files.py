@@ -15,6 +15,8 @@ from tests.session.conftest import OpenNexus, OpenSession
 from tests.session.support import TOOLS, calls, kinds_of, says
 from tests.session.test_replay import neutral
 
+pytestmark = pytest.mark.usefixtures("no_session_start")
+
 Break = Callable[[Path], None]
 
 
@@ -67,7 +69,7 @@ def test_an_open_turn_goes_on_with_the_same_bytes(
     assert neutral(again) == neutral(sent)
     assert again.to("anthropic") == sent.to("anthropic")
     assert [finding.code for finding in again.findings] == ["unread-files"]
-    assert kinds_of(ledger, "s") == ["input", "sealed"]
+    assert kinds_of(ledger, "s") == ["input", "input", "sealed"]
 
 
 @pytest.mark.parametrize(("name", "break_"), BREAKS)

@@ -27,6 +27,8 @@ from tests.session.conftest import OpenNexus, OpenSession
 from tests.session.support import calls, says, steps_of
 from tests.session.test_recover import RefusedError
 
+pytestmark = pytest.mark.usefixtures("no_session_start")
+
 MODEL = "claude-sonnet-4"
 LIMIT = 100_000
 

@@ -8,6 +8,8 @@ from nexus_core.history.ledger.ledger import StoreLedger
 from tests.session.conftest import EVERYWHERE, Clock, OpenNexus
 from tests.session.support import says
 
+pytestmark = pytest.mark.usefixtures("no_session_start")
+
 NOW = 1_770_000_000_000
 SECOND, HOUR = 1_000, 3_600_000
 CLOCKS = {

@@ -33,7 +33,7 @@ from tests.session.conftest import EVERYWHERE, OpenNexus
 from tests.session.support import calls, kinds_of, says, spoken, steps_of
 from tests.session.test_prefix import Words as MoodyWords
 
-pytestmark = EVERYWHERE
+pytestmark = [EVERYWHERE, pytest.mark.usefixtures("no_session_start")]
 
 
 def texts(messages: tuple[Message, ...]) -> list[str]:

@@ -20,6 +20,8 @@ from tests.session.compacted import AVAILABLE, Fake, Words, compactions, configu
 from tests.session.conftest import OpenNexus
 from tests.session.support import kinds_of, says
 
+pytestmark = pytest.mark.usefixtures("no_session_start")
+
 Answer = Callable[[SummaryRequest], Any]
 
 

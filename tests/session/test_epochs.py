@@ -15,6 +15,8 @@ from nexus_core.trust.store import TrustStore
 from tests.session.conftest import Clock, OpenNexus, OpenSession
 from tests.session.support import TOOLS, calls, kinds_of, says, steps_of
 
+pytestmark = pytest.mark.usefixtures("no_session_start")
+
 
 def text_of(context: Any) -> str:
     text: str = context.current_message.content

@@ -18,7 +18,7 @@ from nexus_core.values.message import Message
 from tests.session.conftest import EVERYWHERE, OpenNexus, OpenSession
 from tests.session.support import TOOLS, add_step, calls, kinds_of, says, spoken, steps_of
 
-pytestmark = EVERYWHERE
+pytestmark = [EVERYWHERE, pytest.mark.usefixtures("no_session_start")]
 
 REPLIES = [calls("t1", "t2", name="msg_1"), calls("t3", name="msg_2"), says("Because.", name="msg_3")]
 

@@ -13,6 +13,8 @@ from tests.dialects.telegraph import NAME, TelegraphPlugin
 from tests.session.conftest import OpenNexus
 from tests.session.support import says
 
+pytestmark = pytest.mark.usefixtures("no_session_start")
+
 TOOLS = [{"do": "LOOK", "takes": {"type": "object"}, "about": "Look."}]
 WHY = {"from": "caller", "words": ["WHY"]}
 ORDER = {

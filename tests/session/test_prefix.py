@@ -149,7 +149,7 @@ def test_a_larger_window_brings_back_what_was_left_out(open_nexus: OpenNexus) ->
 
     assert cut.decisions
     assert whole.decisions == ()
-    assert len(whole.history) == 60
+    assert len(whole.history) == 61
 
 
 @pytest.mark.usefixtures("only_cuts")

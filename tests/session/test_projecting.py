@@ -16,7 +16,7 @@ from nexus_core.values.parts import Text, ToolCall, ToolResult
 from tests.session.conftest import EVERYWHERE, OpenSession
 from tests.session.support import add_step, add_turns, calls, says, spoken, steps_of
 
-pytestmark = EVERYWHERE
+pytestmark = [EVERYWHERE, pytest.mark.usefixtures("no_session_start")]
 
 
 def texts_of(messages: tuple[Message, ...]) -> list[str]:

@@ -16,6 +16,8 @@ from tests.session.conftest import OpenNexus, OpenSession
 from tests.session.support import calls, says
 from tests.session.test_loop import SCRIPTS, client_of
 
+pytestmark = pytest.mark.usefixtures("no_session_start")
+
 LONG_PROMPT = "\n".join(f"Rule {number}: be brief about matter number {number}." for number in range(400))
 
 

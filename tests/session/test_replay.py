@@ -203,7 +203,7 @@ def test_replaying_reads_no_more_than_was_sent(open_nexus: OpenNexus, ledger: Me
     context = open_nexus(plugins=[Words()]).replay(replies[40])
 
     assert len(context.history) < 30
-    assert len(steps_of(ledger, "s")) == 240
+    assert len(steps_of(ledger, "s")) == 241
 
 
 # ---- the same arguments ---------------------------------------------------------------------------------------------

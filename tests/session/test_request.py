@@ -90,7 +90,7 @@ def test_with_a_session_its_history_is_read_and_nothing_is_written(
 
     context = nexus.assemble(nexus.request(message="And?", session="s"))
 
-    assert [spoken(message) for message in context.messages] == ["Why?", "Because.", "And?"]
+    assert [spoken(message) for message in context.messages[1:]] == ["Why?", "Because.", "And?"]
     assert [tool.name for tool in context.tools] == ["look"]
     assert kinds_of(ledger, "s") == before
     assert context.messages == session.preview("And?").messages == session.ask("And?").messages
@@ -107,7 +107,7 @@ def test_without_a_message_it_is_what_stands_there(open_nexus: OpenNexus, open_s
 
     assert spoken(opened.current_message) == "Why?"
     assert closed.current_message is None
-    assert [spoken(message) for message in closed.messages] == ["Why?", "Because."]
+    assert [spoken(message) for message in closed.messages[1:]] == ["Why?", "Because."]
 
 
 def test_it_can_be_awaited(open_nexus: OpenNexus) -> None:
@@ -400,7 +400,7 @@ def test_a_program_that_died_before_the_seal_is_followed_by_one_that_asks(
 
     with pytest.raises(UsageError, match="died"):
         open_nexus(plugins=[Dying()]).session("s", model="gpt-4o").ask("Why?", hook_data={"x": 1})
-    assert kinds_of(ledger, "s") == ["input"]
+    assert kinds_of(ledger, "s") == ["input", "input"]
     clock.ms += 3_600_000
 
     context = open_nexus().session("s").next()

@@ -14,6 +14,8 @@ from nexus_core.values.ledger import SessionRecord
 from tests.session.conftest import OpenNexus, OpenSession
 from tests.session.support import add_turns, says
 
+pytestmark = pytest.mark.usefixtures("no_session_start")
+
 
 class Broken(MemoryLedger):
     """Cannot be read from some moment on."""

@@ -23,6 +23,8 @@ from tests.session.conftest import OpenNexus
 from tests.session.support import add_step, add_turns, says, steps_of
 from tests.session.test_replay import neutral
 
+pytestmark = pytest.mark.usefixtures("no_session_start")
+
 WINDOWS = {"large": 100_000, "small": 1200}
 SMALL = 750
 """What the model `small` leaves for a call."""

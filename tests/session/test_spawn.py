@@ -46,7 +46,7 @@ def test_a_workers_answer_is_the_result_of_the_call(open_session: OpenSession, l
 
     assert context.system_prompt.startswith("# Subagent Context\n")
     assert "Read the log." in context.system_prompt
-    assert [spoken(message) for message in context.messages] == ["Begin."]
+    assert [spoken(message) for message in context.messages[1:]] == ["Begin."]
     assert results(session) == [("Line 3 is wrong.", False)]
     assert session.pending == ()
     assert kinds_of(ledger, "s")[-2:] == ["reply", "result"]
@@ -254,7 +254,7 @@ def test_workers_can_be_awaited(open_nexus: OpenNexus) -> None:
         await asyncio.gather(*map(run, step.tool_calls))
         context = await session.next()
         await session.reload()
-        assert (await session.replay(step.id)).messages == context.messages[:1]
+        assert (await session.replay(step.id)).messages == context.messages[:2]
         return [result.text for message in context.progress for result in message.tool_results]
 
     assert asyncio.run(work()) == ["Done t1.", "Done t2."]
@@ -267,4 +267,4 @@ def test_a_worker_is_told_its_task_by_what_is_kept(open_session: OpenSession, le
     again = open_session(worker.label, tools=None, model=None).next()
 
     assert again == first
-    assert [step.kind for step in steps_of(ledger, worker.label)] == ["input", "sealed"]
+    assert [step.kind for step in steps_of(ledger, worker.label)] == ["input", "input", "sealed"]

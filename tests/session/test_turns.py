@@ -18,7 +18,7 @@ from nexus_core.values.parts import Image, Text, ToolCall, ToolResult
 from tests.session.conftest import EVERYWHERE, Clock, OpenSession
 from tests.session.support import calls, gemini_calls, gemini_says, kinds_of, says, spoken, steps_of
 
-pytestmark = EVERYWHERE
+pytestmark = [EVERYWHERE, pytest.mark.usefixtures("no_session_start")]
 
 
 @pytest.mark.acceptance("C-31")

@@ -127,7 +127,7 @@ def test_the_steps_of_the_page_lead_to_what_the_page_shows(reader: Reader, loopb
     reader.follow(STEPS)
 
     sent = [body["messages"] for body in loopback.bodies]
-    assert [len(messages) for messages in sent] == [2, 4, 6, 8, 10]
+    assert [len(messages) for messages in sent] == [3, 5, 7, 9, 11]
     assert all(sent[at + 1][: len(sent[at])] == sent[at] for at in range(4))
     assert "rye bread,4.20" in sent[1][-1]["content"]
     assert "FileNotFoundError" in sent[3][-1]["content"]

@@ -122,7 +122,7 @@ def test_every_step_says_how_many_turns_there_are(open_session: OpenSession, led
 
     numbers = [step.data["turns"] for step in steps_of(ledger, "s")]
 
-    assert numbers == [1] * 5 + [2] * 5
+    assert numbers == [0] + [1] * 5 + [2] * 5
 
 
 KINDS = st.lists(st.sampled_from(["turn", "open", "compaction", "revert"]), max_size=40)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_core.cli.session.damage import Damaged, noting
 from nexus_core.cli.session.overview import maker_of
 from nexus_core.history.ledger.reading import no_step
-from nexus_core.session.steps.numbering import SILENT, continues, opens_turn
+from nexus_core.session.steps.numbering import SILENT, continues, opens_turn, starts_session
 from nexus_core.session.steps.walking import AT_ONCE, walk_back
 
 if TYPE_CHECKING:
@@ -198,7 +198,8 @@ def _read_line(
             is_compacted = any(step.kind in ("compaction", "revert") for step in steps)
             named, left = (tuple(chain(*(each.get(step.id, ()) for step in steps))) for each in (sessions, forks))
             is_turn = first.kind not in SILENT
-            if is_turn and not (is_compacted or named or left or first.id == branch.first.id or not end.closes):
+            begins = first.id == branch.first.id or (first.parent == branch.first.id and starts_session(branch.first))
+            if is_turn and not (is_compacted or named or left or begins or not end.closes):
                 plain += 1
                 if plain <= longest:
                     run.append(_noted(steps, is_compacted=False))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.compaction.evidence.rendering import short_step
 from nexus_core.compaction.summary import is_summary
-from nexus_core.history.groups import is_input
+from nexus_core.history.groups import is_input, is_session_start
 from nexus_core.history.shortening import head_and_tail
 from nexus_core.text.markers import neutralise
 
@@ -43,11 +43,14 @@ class Quoted(NamedTuple):
 
 
 def user_words(messages: Iterable[ThreadMessage]) -> tuple[Words, ...]:
-    """What the user says in messages; summaries, which speak in the user's place, left out."""
+    """Return the texts of the user; summaries and the start of a session speak in the user's place and are left out."""
     return tuple(
         Words(each.step, each.position, each.message.content.strip())
         for each in messages
-        if is_input(each.message) and not is_summary(each.message) and each.message.content.strip()
+        if is_input(each.message)
+        and not is_summary(each.message)
+        and not is_session_start(each.message)
+        and each.message.content.strip()
     )
 
 

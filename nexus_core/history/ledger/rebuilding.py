@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.errors import LedgerError
+from nexus_core.history.groups import SESSION_START
 from nexus_core.history.ledger.leaving_out import Rest, leave_out
 from nexus_core.history.ledger.media import address_of
 from nexus_core.history.ledger.rows import BranchRow, is_sealed
@@ -16,7 +17,7 @@ from nexus_core.history.ledger.turns_kept import find_ends, keep_whole_turns, so
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from nexus_core.history.ledger.rows import Salvaged
+    from nexus_core.history.ledger.rows import Salvaged, StepRow
     from nexus_core.history.ledger.store import Store
     from nexus_core.values.finding import Finding
 
@@ -79,9 +80,14 @@ def rebuild(found: Salvaged, target: Store, advance: Callable[[float], None], wi
             raise LedgerError("the ledger is damaged, so nobody can tell what belongs to these sessions", hint=hint)
         rest = leave_out(without, rows, sessions, blobs)
     target.write(partial(_fill, target, rest, advance))
-    turns = sum(row.id == row.turn for row in rest.rows)
+    turns = sum(row.id == row.turn and not _is_start(row) for row in rest.rows)
     numbers = turns, len(rest.rows), len(rest.kept.sessions), len(rest.blobs)
     return Rebuilt(*numbers, tuple(lost), rest.left_out, rest.sharing)
+
+
+def _is_start(row: StepRow) -> bool:
+    """True for the step that says when a session started, which is no turn of the conversation."""
+    return row.parent is None and bool(row.closes) and f'"{SESSION_START}"' in str(row.messages)
 
 
 def _require_empty(target: Store) -> None:

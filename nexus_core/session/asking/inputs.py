@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from nexus_core.dialects.fields import at, named
 from nexus_core.dialects.neutral.json_form import decode, encode
 from nexus_core.dialects.plain import plain
 from nexus_core.errors import MessageError, UnknownNameError, UsageError
+from nexus_core.history.groups import session_start_message
 from nexus_core.history.ledger.texts import write_json
 from nexus_core.session.arguments import read_path, read_text, read_texts
 from nexus_core.session.asking.occasion import EVENT
@@ -83,6 +85,11 @@ def read_event(event: Mapping[str, Any]) -> dict[str, Any]:
 def as_kept(message: Message) -> Message:
     """A message as it comes back from a ledger, with halves of characters joined."""
     return decode(Message, json.loads(write_json(encode(message), "a message")))
+
+
+def start_message(now: int) -> Message:
+    """Return the line that says when a session started, in local time."""
+    return session_start_message(datetime.fromtimestamp(now // 1000))  # noqa: DTZ006 - the line has the local time
 
 
 def message_context(event: JSON, *, hooks: int, now: int) -> JSON:

@@ -14,6 +14,7 @@ from nexus_core.compaction.options import compaction_options
 from nexus_core.session.asking.making import Ingredients, make_call
 from nexus_core.session.asking.occasion import with_event
 from nexus_core.session.asking.window import Window
+from nexus_core.session.steps.numbering import turn_before
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from nexus_core.values.request import Request
     from nexus_core.values.section import Section
 
+STARTED = "?start"
+"""The turn of the line that says when a session started, as long as that is not stored."""
 NEWEST_FIRST = "oldest_first"
 """The strategy that never looks at the beginning of a thread, so that it need not be read."""
 
@@ -104,14 +107,18 @@ class Planner:
         state: Where it stands.
         standing: What stands around it.
         model: Whom to ask.
+        start: Whether the session begins with this call, and says when.
     """
 
-    def __init__(self, place: Place, tail: Tail | None, state: State, standing: Standing, model: str) -> None:
+    def __init__(
+        self, place: Place, tail: Tail | None, state: State, standing: Standing, model: str, *, start: bool = False
+    ) -> None:
         self._place = place
         self._tail = tail
         self._state = state
         self._standing = standing
         self._model = model
+        self._start = start
         self._window = Window(place, standing.settings, model, state)
 
     def plan(self, said: Said | None = None) -> Plan:
@@ -206,7 +213,7 @@ class Planner:
     def _read(self, cut: Cut | None, turn: str) -> list[Sent]:
         tip = self._state.tip
         if tip is None or self._tail is None:
-            return []
+            return [self._started()] if self._start else []
         from nexus_core.session.steps.reading import Bounds, read_cut_thread, read_thread  # noqa: PLC0415 - nothing was said
 
         scales = self._window.scales
@@ -214,6 +221,13 @@ class Planner:
             return read_cut_thread(self._tail, tip, scales, cut, turn)
         is_bounded = self._window.truncation.name == NEWEST_FIRST and not self._state.pins
         return read_thread(self._tail, tip, scales, Bounds(self._window.most if is_bounded else None, turn))
+
+    def _started(self) -> Sent:
+        """Return the first message of a session that is not stored yet."""
+        from nexus_core.session.asking.inputs import start_message  # noqa: PLC0415 - only for a first call
+
+        message, scales = start_message(self._place.now()), self._window.scales
+        return Sent(message, scales.weigh(message), STARTED, is_input=True, size=scales.measure(message))
 
     def _said(self, said: Said | None, history: Sequence[Sent], turn: str) -> Sent:
         if said is not None:
@@ -292,7 +306,7 @@ class Planner:
     def _parent_turn(self) -> str | None:
         opened, tip = self._state.open_turn, self._state.tip
         before = opened.steps[0].parent if opened else tip.id if tip else None
-        return None if before is None or self._tail is None else self._tail.step(before).turn
+        return None if self._tail is None else turn_before(self._tail, before)
 
     def _seal(self, turn: Turn, draft: Draft, cut: Cut | None, worded: Worded | None) -> Seal | None:
         """The step that says what is sent from now on; None where the steps there are say it already."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_core.compaction.composing import Evidence, read_evidence
 from nexus_core.compaction.evidence.facts import extract_facts
 from nexus_core.compaction.outline import outline_thread
+from nexus_core.history.groups import is_session_start
 from nexus_core.session.steps.projecting import is_event, trust_of_compaction
 from nexus_core.session.steps.reading import read_stretch
 from nexus_core.values.compaction import ThreadMessage
@@ -75,8 +76,10 @@ def outline_session(tail: Tail, state: State, scales: Weighs, event: Sent | None
     turn = opened.steps[0].id if opened else ""
     kept = [event if event and each.is_input and each.turn == turn else each for each in kept]
     first = None if compaction is None else compaction.data.get("first_kept")
+    # There is nothing to summarise in the line that says when the session started.
+    said = [each for each in kept if not is_session_start(each.message) or _is_pinned(tail.step(each.step), state.pins)]
     thread = outline_thread(
-        [_message(each, tail) for each in kept],
+        [_message(each, tail) for each in said],
         open_turn=turn,
         first_kept=first if isinstance(first, str) else None,
         carried=[_message(each, tail) for each in carried],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nexus_core.history.groups import is_session_start
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -17,7 +19,7 @@ CONTINUES = "continues"
 """In the data of a turn that goes on with the one before it: a program kept one exchange in several pieces."""
 
 
-def turns_with(tip: Step | None, step: NewStep) -> dict[str, object]:
+def turns_with(tip: Step | NewStep | None, step: NewStep) -> dict[str, object]:
     """The number that a step behind another writes down; nothing behind steps that have none."""
     before = 0 if tip is None else tip.data.get("turns")
     if not isinstance(before, int):
@@ -41,7 +43,7 @@ def turns_until(tail: Tail, tip: Step) -> int:
     return found
 
 
-def tokens_with(tip: Step | None, step: NewStep) -> dict[str, object]:
+def tokens_with(tip: Step | NewStep | None, step: NewStep) -> dict[str, object]:
     """The sum of tokens that a step behind another writes down; nothing behind steps that have none.
 
     The ledger's own sum, `total`, begins anew with each counter; this one is of all of them.
@@ -70,11 +72,22 @@ def opens_turn(step: Step) -> bool:
 
 
 def is_counted(step: Step | NewStep) -> bool:
-    """Whether a turn that begins with such a step counts: instructions alone are nothing that anybody answers."""
+    """True if a turn that begins with such a step counts; nobody replies to instructions or to the start alone."""
     if step.kind in SILENT:
         return False
     is_told = step.kind == "input" and step.closes and bool(step.messages)
-    return not (is_told and all(message.role == "system" for message in step.messages))
+    return not (is_told and all(message.role == "system" or is_session_start(message) for message in step.messages))
+
+
+def starts_session(step: Step) -> bool:
+    """True for the step that holds nothing but the time at which the session started."""
+    return step.closes and step.parent is None and any(map(is_session_start, step.messages))
+
+
+def turn_before(tail: Tail, parent: str | None) -> str | None:
+    """Return the turn of a step's parent; None for the first turn, also behind the start of the session."""
+    before = None if parent is None else tail.step(parent)
+    return None if before is None or starts_session(before) else before.turn
 
 
 def continues(step: Step | NewStep) -> bool:

@@ -37,7 +37,7 @@ def written(usage: Usage) -> dict[str, int]:
     return dict(zip(_NAMES, _numbers(usage), strict=True))
 
 
-def spent_with(tip: Step | None, step: NewStep) -> dict[str, object]:
+def spent_with(tip: Step | NewStep | None, step: NewStep) -> dict[str, object]:
     """The sum that a step behind another writes down; nothing behind steps that have none."""
     before = Usage() if tip is None else read_usage(tip.data.get("spent"))
     if before is None:

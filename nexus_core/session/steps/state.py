@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from nexus_core.assembly.cut import Cut
     from nexus_core.assembly.named_windows import Windows
     from nexus_core.session.steps.turns import Turn
-    from nexus_core.values.ledger import SessionRecord, Step
+    from nexus_core.values.ledger import NewStep, SessionRecord, Step
     from nexus_core.values.parts import JSON
 
 CARRIED = ("epoch", "view", "setup", "cut", "calibration", "windows", "request_bytes", "pins")
@@ -110,6 +110,6 @@ def pins_of(tip: Step | None) -> tuple[str, ...]:
     return tuple(map(str, pins)) if isinstance(pins, list | tuple) else ()
 
 
-def carried(tip: Step | None) -> dict[str, Any]:
+def carried(tip: Step | NewStep | None) -> dict[str, Any]:
     """What a step behind another says, unless it knows better."""
     return {} if tip is None else {name: tip.data[name] for name in CARRIED if tip.data.get(name) is not None}

@@ -96,7 +96,8 @@ class ThreadReader:
         standing, findings = self._stand(state)
         tail = self.tail if state.tip is not None else None
         model = self.model(state, standing.settings)
-        plan = Planner(self.place, tail, state, standing, model).plan(said)
+        start = said is not None and self._starts(state, standing.settings)
+        plan = Planner(self.place, tail, state, standing, model, start=start).plan(said)
         if self.label and not model:
             findings = (*findings, _nobody_named())
         if left := self.left or (self.left_by(state.record) if state.record else ""):
@@ -119,6 +120,12 @@ class ThreadReader:
     def tail(self) -> Tail:
         """What is known of its thread."""
         return self.place.tail(self.label)
+
+    def _starts(self, state: State, settings: Settings) -> bool:
+        """True if the next question begins the session: it then says first when it started. A fork has begun before."""
+        is_fork = state.record is not None and bool(state.record.origin)
+        is_new = bool(self.label) and state.tip is None and not is_fork
+        return is_new and settings.get("context.session_start", True) is not False
 
     def _stand(self, state: State) -> tuple[Standing, tuple[Finding, ...]]:
         try:

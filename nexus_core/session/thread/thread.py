@@ -10,6 +10,7 @@ from nexus_core.errors import ExistsError, NexusError
 from nexus_core.session.caching import cache_of
 from nexus_core.session.options import mode_in
 from nexus_core.session.place import RESULT_TOKENS, number
+from nexus_core.session.recording.new_steps import start_step
 from nexus_core.session.replaying import find_step, replay, sent_before
 from nexus_core.session.spawning import hire, worker_options
 from nexus_core.session.steps.clamping import SOME_STEP, apply_clamps, find_clamps
@@ -114,14 +115,17 @@ class Thread(ThreadReader):
         record = state.record
         if record is None or self._news(record, is_put_together=is_put_together):
             record = self.create(is_put_together=is_put_together)
-        new = self._weighed(step, state)
-        sums = turns_with(state.tip, step) | tokens_with(state.tip, new) | spent_with(state.tip, step)
-        data = carried(state.tip) | sums | dict(new.data)
-        new = replace(new, data={name: value for name, value in data.items() if name != "cut" or value is not None})
-        added = self._ledger.append(record.label, new, after=None if state.tip is None else state.tip.id)
-        self.tail.add(added)
-        self._seen = State(record, added, None)
-        return added
+        new: list[NewStep] = []
+        if step.kind == "input" and self._starts(state, self._settings_known(state)):
+            new.append(self._following(None, start_step(self.place.now()), state))
+        new.append(self._following(new[-1] if new else state.tip, step, state))
+        after = None if state.tip is None else state.tip.id
+        ledger, label = self._ledger, record.label
+        added = ledger.append_many(label, new, after=after) if new[1:] else [ledger.append(label, new[0], after=after)]
+        for each in added:
+            self.tail.add(each)
+        self._seen = State(record, added[-1], None)
+        return added[-1]
 
     def seal(self, seal: Seal, state: State) -> Step:
         """Write down how something is sent."""
@@ -194,6 +198,13 @@ class Thread(ThreadReader):
             said["cwd"] = str(self.place.cwd)
         return {name: value for name, value in said.items() if record.data.get(name) != value}
 
+    def _following(self, tip: Step | NewStep | None, step: NewStep, state: State) -> NewStep:
+        """Return a step with its tokens and with everything that goes on from the step before it."""
+        new = self._weighed(step, state)
+        sums = turns_with(tip, step) | tokens_with(tip, new) | spent_with(tip, step)
+        data = carried(tip) | sums | dict(new.data)
+        return replace(new, data={name: value for name, value in data.items() if name != "cut" or value is not None})
+
     def _weighed(self, step: NewStep, state: State) -> NewStep:
         """A step with what its messages take; long results are cut once and for all."""
         settings = self._settings_known(state)
@@ -204,7 +215,7 @@ class Thread(ThreadReader):
         if clamps:
             data["clamp"] = [list(clamp) for clamp in clamps]
         # What was said counts in its seal, as it is sent.
-        counted = () if step.kind == "input" else apply_clamps(step.messages, clamps, SOME_STEP)
+        counted = () if step.kind == "input" and not step.closes else apply_clamps(step.messages, clamps, SOME_STEP)
         sizes = [scales.weigh(message) for message in counted]
         if len(sizes) > 1:
             data["sizes"] = sizes

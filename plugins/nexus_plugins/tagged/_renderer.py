@@ -34,6 +34,8 @@ PLATFORM, ACTIONS = "Platform", "Available actions"
 """What the facts are called that nobody else may tell."""
 SUMMARY, SOURCE = "_summary", "_source"
 """Where Nexus notes that a message stands for what was said before; and who or what said one."""
+NOT_SAID = frozenset({SUMMARY, "_session_start"})
+"""Notes on messages that Nexus wrote itself: a summary, which has a place of its own, and the start of a session."""
 
 
 def make_renderer(options: Options = Options(), identity: Section | None = None) -> Renderer:  # noqa: B008 - frozen
@@ -146,7 +148,7 @@ def _memory(history: Sequence[Past], options: Options, zone: tzinfo) -> str:
 
 
 def _is_remembered(past: Past) -> bool:
-    return past.message.role in SPEAKERS and SUMMARY not in past.message.extra
+    return past.message.role in SPEAKERS and NOT_SAID.isdisjoint(past.message.extra)
 
 
 def _remembered(past: Past, *, tool_calls: bool) -> Remembered:

@@ -13,6 +13,8 @@ from nexus_core.values.ledger import Step
 from tests.cli.session.conftest import Talk
 from tests.conftest import Cli, InstallPlugin
 
+pytestmark = pytest.mark.usefixtures("no_session_start")
+
 QUESTIONS = [f"Question {number} about src/part{number}.py: {'why is that so? ' * 30}" for number in range(6)]
 
 

@@ -18,6 +18,8 @@ from tests.cli.conftest import Terminal
 from tests.cli.session.conftest import Talk
 from tests.conftest import Cli, InstallPlugin
 
+pytestmark = pytest.mark.usefixtures("no_session_start")
+
 Steps = list[Step]
 
 
@@ -112,7 +114,7 @@ def test_verifying_changes_nothing(cli: Cli, steps: Steps, path: Path) -> None: 
     cli("session", "verify")
 
     assert path.read_bytes() == before
-    assert [file.name for file in path.parent.iterdir()] == ["ledger.db"]
+    assert sorted(file.name for file in path.parent.iterdir()) == ["config.json", "ledger.db"]
 
 
 # ---- repair ---------------------------------------------------------------------------------------------------------

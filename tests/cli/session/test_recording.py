@@ -22,6 +22,8 @@ from tests.cli.session.conftest import Talk, TypeIn
 from tests.conftest import Cli
 from tests.session.support import TOOLS, calls, gemini_calls, gemini_says, says
 
+pytestmark = pytest.mark.usefixtures("no_session_start")
+
 Keeping = Callable[..., dict[str, Any]]
 
 USER = {"role": "user", "content": "Why?"}

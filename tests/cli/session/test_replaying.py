@@ -14,6 +14,8 @@ from tests.cli.session.conftest import Talk
 from tests.conftest import Cli
 from tests.session.support import calls, says
 
+pytestmark = pytest.mark.usefixtures("no_session_start")
+
 
 def steps_of(cli: Cli, label: str) -> list[str]:
     """The steps of the turns that `show` prints."""

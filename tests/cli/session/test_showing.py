@@ -20,6 +20,8 @@ from tests.conftest import Cli, Outcome
 from tests.ledger.test_chain import tamper
 from tests.session.support import calls, says
 
+pytestmark = pytest.mark.usefixtures("no_session_start")
+
 NAME = re.compile(r" \[([0-9A-Z]{6})\]$", re.MULTILINE)
 MODEL = "claude-sonnet-4-20250514"
 COST = "240 in (83% cached), 50 out (20 reasoning), 30 put into the cache"

@@ -43,7 +43,7 @@ def test_a_session_adds_up_with_what_it_was_forked_from(cli: Cli) -> None:
     facts = json.loads(cli("session", "stats", "fork", "--json").out)
 
     assert (facts["schema"], facts["session"]) == (1, "fork")
-    assert (facts["turns"], facts["messages"], facts["compactions"]) == (3, 9, 0)
+    assert (facts["turns"], facts["messages"], facts["compactions"]) == (3, 10, 0)
     assert facts["tools"] == [{"name": "look", "calls": 2}]
     assert [(model["model"], model["replies"]) for model in facts["models"]] == [
         ("claude-sonnet-4-20250514", 3),

@@ -21,6 +21,8 @@ from tests.ledger.backends import add, clock, names, said, tell
 from tests.ledger.test_chain import tamper
 from tests.session.support import calls, says
 
+pytestmark = pytest.mark.usefixtures("no_session_start")
+
 _ID = re.compile(r"[0-9A-Z]{26}")
 
 

@@ -110,7 +110,9 @@ def test_another_provider_goes_on_where_bedrock_stopped(
 
     body = session.ask("And now?").to("openai")
 
-    assert [message["role"] for message in body["messages"]] == ["system", "user", "assistant"] + ["tool"] * 2 + [
+    assert [message["role"] for message in body["messages"]] == ["system", "user", "user", "assistant"] + [
+        "tool"
+    ] * 2 + [
         "assistant",
         "user",
     ]
@@ -162,10 +164,10 @@ def test_the_callers_own_arguments_stand_where_converse_has_them(make_nexus: Mak
 @pytest.mark.parametrize(
     ("model", "kinds"),
     [
-        ("us.amazon.nova-pro-v1:0", ["text", "cachePoint"]),
-        (CLAUDE, ["text", "cachePoint"]),
-        ("anthropic.claude-3-haiku-20240307-v1:0", ["text"]),
-        ("mistral.mistral-large-2407-v1:0", ["text"]),
+        ("us.amazon.nova-pro-v1:0", ["text", "text", "cachePoint"]),
+        (CLAUDE, ["text", "text", "cachePoint"]),
+        ("anthropic.claude-3-haiku-20240307-v1:0", ["text", "text"]),
+        ("mistral.mistral-large-2407-v1:0", ["text", "text"]),
     ],
 )
 def test_models_that_keep_what_they_read_are_told_what_to_keep(

@@ -365,7 +365,7 @@ def test_a_memory_goes_before_a_call_does_not_fit(
             return [Section("notes", title="Notes", text="note " * 300, kind="memory")]
 
     plain = make(make_nexus, nexus_home).session("tea", model="tiny", renderer=renderer).preview("Tea?")
-    window = (plain.token_budget.total + room) * 4 // 3 + 2
+    window = (plain.token_budget.total + room) * 8 // 5 + 4
     write_files(nexus_home, {"config.json": json.dumps({"models": {"tiny": {"window": window}}})})
     nexus = make_nexus(files={"NEXUS.md": "Run make check."}, plugins=[Remembers()])
 
