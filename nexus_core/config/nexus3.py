@@ -44,6 +44,7 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
         "extra_headers",
         "max_retries",
         "prompt_caching",
+        "reasoning",
         "request_timeout",
         "retry_backoff",
         "ssl_ca_cert",

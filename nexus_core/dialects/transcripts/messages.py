@@ -67,7 +67,9 @@ def is_item(value: Mapping[str, Any]) -> bool:
 
 
 def is_request(value: Mapping[str, Any]) -> bool:
-    """Whether an object holds a list of messages."""
+    """True if an object holds a list of messages."""
+    if value.keys().isdisjoint(_LISTS):  # most lines of most files
+        return False
     return any(isinstance(value.get(key), list) for key in _LISTS) or isinstance(value.get("input"), str)
 
 

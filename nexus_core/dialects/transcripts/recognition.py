@@ -130,7 +130,7 @@ def _weigh_grok(value: dict[str, Any]) -> int:
     kind = value.get("type")
     if "role" in value or "message" in value or "uuid" in value or "timestamp" in value:
         return NONE
-    if kind == "backend_tool_call" or (isinstance(kind, str) and any(field in value for field in _GROK_FIELDS)):
+    if kind == "backend_tool_call" or (isinstance(kind, str) and not value.keys().isdisjoint(_GROK_FIELDS)):
         return OWN
     if kind == "tool_result":
         return SHARED if "tool_call_id" in value else NONE

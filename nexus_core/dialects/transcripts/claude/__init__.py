@@ -38,7 +38,7 @@ def weigh(value: dict[str, Any]) -> int:
     message = value.get("message")
     if isinstance(message, dict) and "parts" in message and "content" not in message:  # Gemini's shape: Qwen Code
         return NONE
-    if (kind in SPEAKERS and is_message(value)) or any(field in value for field in _PLACED):
+    if (kind in SPEAKERS and is_message(value)) or not value.keys().isdisjoint(_PLACED):
         return OWN
     is_named = "sessionId" in value or "session_id" in value
     if kind in _KINDS:

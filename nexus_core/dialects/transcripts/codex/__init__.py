@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.dialects.transcripts.codex.rollout import Rollout
-from nexus_core.dialects.transcripts.messages import weigh as weigh_message
+from nexus_core.dialects.transcripts.messages import is_message
 from nexus_core.dialects.transcripts.recognition import NONE, OWN, SHARED
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def weigh(value: dict[str, Any]) -> int:
     if isinstance(value.get("payload"), dict):
         return OWN if "timestamp" in value or isinstance(value.get("type"), str) else NONE
     if "type" in value or "role" in value:
-        return SHARED if weigh_message(value) == OWN else NONE
+        return SHARED if is_message(value) else NONE
     is_header = {"id", "timestamp"} <= value.keys() and any(key in value for key in _HEADER)
     return OWN if is_header or "record_type" in value else NONE
 
