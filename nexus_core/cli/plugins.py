@@ -154,10 +154,15 @@ def check(
         raise typer.Exit(FINDINGS)
 
 
-@app.command(epilog="\b\nExamples:\n  nexus plugins new git-status\n  nexus plugins new git-status --into ~/src")
+@app.command(
+    epilog="\b\nExamples:\n  nexus plugins new git-status\n  nexus plugins new acme --hook nexus_token_counter"
+)
 def new(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Lower case letters, digits and hyphens.")],
+    hook: Annotated[
+        str, typer.Option(metavar="HOOK", help="The hook it implements.", autocompletion=_hook_names)
+    ] = "nexus_static_sections",
     into: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to create it; here by default.")] = None,
     dry_run: DryRun = False,
 ) -> None:
@@ -166,7 +171,7 @@ def new(
     from nexus_core.files.writing import ensure_new, write_tree  # noqa: PLC0415 - as above
 
     shell: CommandShell = ctx.obj
-    package = scaffold(name)
+    package = scaffold(name, hook)
     root = (shell.cwd / into if into else shell.cwd) / package.distribution
     if dry_run:
         ensure_new(root)

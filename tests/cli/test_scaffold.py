@@ -1,0 +1,80 @@
+"""New packages for every hook keep the contract and pass their own tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from nexus_core.cli.hook_samples import SAMPLES
+from nexus_core.cli.scaffold import scaffold
+from nexus_core.host.contract import hooks
+from nexus_core.host.inspection import implementations
+from nexus_core.testing import check_plugin, write_files
+from tests.conftest import Cli
+
+
+def plugin_name(hook: str) -> str:
+    return f"sample-{hook.removeprefix('nexus_').replace('_', '-')}"
+
+
+def test_there_is_a_sample_of_every_hook() -> None:
+    assert list(SAMPLES) == list(hooks())
+
+
+@pytest.mark.parametrize("hook", hooks())
+def test_a_new_plugin_implements_its_hook_and_keeps_the_contract(
+    hook: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = scaffold(plugin_name(hook), hook)
+    monkeypatch.syspath_prepend(write_files(tmp_path, package.files))
+
+    plugin = import_module(package.distribution.replace("-", "_"))
+
+    assert list(implementations(plugin)) == [hook]
+    assert check_plugin(plugin) == []
+
+
+@pytest.mark.slow
+def test_the_tests_of_new_plugins_pass(tmp_path: Path) -> None:
+    roots = [
+        write_files(tmp_path / package.distribution, package.files)
+        for package in (scaffold(plugin_name(hook), hook) for hook in hooks())
+    ]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--import-mode=importlib",
+        *map(str, roots),
+    ]
+    paths = os.pathsep.join(map(str, roots))
+
+    outcome = subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": paths}, text=True, capture_output=True, check=False
+    )
+
+    assert outcome.returncode == 0, outcome.stdout
+    assert f"{2 * len(hooks())} passed" in outcome.stdout
+
+
+def test_the_hook_is_named_on_the_command_line(cli: Cli, work: Path) -> None:
+    outcome = cli("plugins", "new", "acme", "--hook", "nexus_token_counter")
+
+    assert outcome.code == 0
+    assert "def nexus_token_counter(model" in (work / "nexus-acme/nexus_acme/__init__.py").read_text()
+    assert 'nexus_token_counter("acme-large")' in (work / "nexus-acme/tests/test_nexus_acme.py").read_text()
+
+
+def test_an_unknown_hook_suggests_the_nearest_and_writes_nothing(cli: Cli, work: Path) -> None:
+    outcome = cli("plugins", "new", "acme", "--hook", "nexus_token_counters")
+
+    assert (outcome.code, list(work.iterdir())) == (2, [])
+    assert "did you mean 'nexus_token_counter'?" in outcome.err
