@@ -1,13 +1,14 @@
 """Merges the settings of layers and keeps, for every value, where it comes from and what it overrode.
 
 Objects merge key by key, lists are joined, anything else is overridden. In a file, `{"$replace": […]}` takes the place
-of an inherited list and `{"$remove": […]}` takes items out of it. Some keys have a policy of their own.
+of an inherited list and `{"$remove": […]}` takes items out of it. Some keys have a policy of their own, and the user's
+`merging.lists` is the policy of all other lists.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from nexus_core.config.pointers import pointer_to
 from nexus_core.values.settings import Origin, Settings
@@ -25,8 +26,19 @@ OWN_POLICIES: Mapping[str, ListPolicy] = {
     "/compaction/command": "replace",
     "/compaction/summarisers": "replace",
     "/context/instruction_files": "replace",
+    "/permissions/tools/allow": "join",
+    "/permissions/tools/deny": "join",
 }
-"""Lists whose order says something, so that those of two layers do not make one."""
+"""Policies that nothing changes: of lists whose order says something, and of those that keep a project in bounds."""
+
+SERVERS_POLICY: Mapping[str, ListPolicy] = {"/mcp_servers": "join"}
+"""What holds for servers without the plugin that merges them by name; a project can never take away the user's."""
+
+LISTS = "merging.lists"
+"""The setting with the policy of all lists that have none of their own."""
+
+NOT_MERGED = object()
+"""What a function answers that could not merge two values; they are merged as if there were no policy."""
 
 Value = object
 
@@ -45,17 +57,46 @@ def deep_merge(base: Mapping[str, object], override: Mapping[str, object]) -> di
     return result
 
 
-def merge_configs(configs: Iterable[LayerConfig], policies: Mapping[str, ListPolicy] | None = None) -> Settings:
+class Policy(NamedTuple):
+    """How the values of one key are merged.
+
+    Attributes:
+        rule: The name of a policy, or a function of the inherited value and the new one.
+        origin: Who decided it: a plugin, or a setting.
+    """
+
+    rule: ListPolicy | Callable[[Value, Value], Value]
+    origin: str = ""
+
+    def __str__(self) -> str:
+        rule = "a function" if callable(self.rule) else self.rule
+        return f"{rule} ({self.origin})" if self.origin else rule
+
+
+def merge_configs(
+    configs: Iterable[LayerConfig], policies: Mapping[str, ListPolicy | Policy] | None = None
+) -> Settings:
     """The settings of all files together, the later ones winning.
 
     Args:
-        configs: In order of precedence, the most local last.
-        policies: By JSON pointer, how lists under that key are merged; others are joined, but for `OWN_POLICIES`.
+        configs: In order of precedence, the most local last; what a project may not decide is taken out before.
+        policies: By JSON pointer, how values under that key are merged; `OWN_POLICIES` go before them. Lists without a
+            policy are merged as the last file says that has `merging.lists`.
     """
-    merge = _Merge({**(policies or {}), **OWN_POLICIES})
+    configs = list(configs)
+    known = {**SERVERS_POLICY, **(policies or {}), **OWN_POLICIES}
+    lists = next((found for config in reversed(configs) if (found := _list_policy(config)) is not None), Policy("join"))
+    merge = _Merge({key: each if isinstance(each, Policy) else Policy(each) for key, each in known.items()}, lists)
     for config in configs:
         merge.add(config)
-    return Settings(merge.value, _Origins(merge.notes))
+    return Settings(merge.value, _Origins(merge.notes), merge.used)
+
+
+def _list_policy(config: LayerConfig) -> Policy | None:
+    """Return the policy that a file sets for all lists; wrong values are found when settings are checked."""
+    group = config.settings.get("merging")
+    name = group.get("lists") if isinstance(group, dict) else None
+    return Policy(name, LISTS) if name in ("join", "replace", "unique") else None
 
 
 def is_comment(key: str) -> bool:
@@ -96,8 +137,10 @@ def is_edit(value: Value) -> bool:
 
 
 class _Merge:
-    def __init__(self, policies: Mapping[str, ListPolicy]) -> None:
+    def __init__(self, policies: Mapping[str, Policy], lists: Policy) -> None:
         self._policies = policies
+        self._lists = lists
+        self.used: dict[str, str] = {}  # by the pointer of a result, the policy that made it
         self.value: dict[str, object] = {}
         self.notes: dict[str, list[_Note]] = {}  # by the pointer of a result, the nearest first
 
@@ -114,6 +157,8 @@ class _Merge:
             present = base.get(key)
             if is_edit(value):
                 base[key] = self._edited(present, cast("dict[str, Value]", value), here, there)
+            elif key in base and self._rule(here) is not None and self._apply(base, key, value, here, there):
+                continue
             elif isinstance(present, dict) and isinstance(value, dict):
                 self._note(here, there)
                 self._merge_objects(present, value, here, there)
@@ -123,12 +168,49 @@ class _Merge:
                 self._forget(present, here)
                 base[key] = self._placed(value, here, there)
 
+    def _rule(self, target: str) -> ListPolicy | Callable[[Value, Value], Value] | None:
+        policy = self._policies.get(target)
+        return None if policy is None else policy.rule
+
+    def _apply(self, base: dict[str, object], key: str, value: Value, target: str, source: str) -> bool:
+        """Merge a value by a function, or an object by `replace`; False where that is not the policy, or it failed."""
+        rule, present = self._rule(target), base[key]
+        if callable(rule):
+            merged = rule(present, _without_comments(value))
+            if merged is NOT_MERGED:
+                return False
+            self._credit(merged, present, value, target, source)
+            base[key] = merged
+        elif rule == "replace" and isinstance(present, dict) and isinstance(value, dict):
+            self._forget(present, target)
+            base[key] = self._placed(value, target, source)
+        else:
+            return False
+        self.used[target] = str(self._policies[target])
+        return True
+
+    def _credit(self, merged: Value, present: Value, value: Value, target: str, source: str) -> None:
+        """Note where the parts of a merged value come from: the new one, the inherited one, or both."""
+        inherited = self._taken(present, target)
+        self.notes[target] = [(self._config, source), *inherited.get("", ())]
+        children = merged.items() if isinstance(merged, dict) else enumerate(merged) if isinstance(merged, list) else ()
+        for child, item in children:
+            place = pointer_to(target, child)
+            if (found := _find_equal(item, value, child)) is not None:
+                self._placed(item, place, pointer_to(source, found), verbatim=True)
+                continue
+            former = _find_equal(item, present, child)
+            rest = "" if former is None else pointer_to("", former)
+            for each in _pointers(item, ""):
+                kept = inherited.get(rest + each) if former is not None else None
+                self.notes[place + each] = list(kept or self.notes[target])
+
     def _placed(self, value: Value, target: str, source: str, *, verbatim: bool = False) -> Value:
         """A value as it stands in the result, its origins noted.
 
         What has a name is data, not settings: `verbatim` keeps its keys whatever they begin with.
         """
-        verbatim = verbatim or self._policies.get(target) == "by-name"
+        verbatim = verbatim or self._rule(target) == "by-name"
         self._note(target, source)
         if not verbatim and is_edit(value):
             return self._edited(None, cast("dict[str, Value]", value), target, source)
@@ -152,13 +234,18 @@ class _Merge:
         if not isinstance(present, list):
             self._forget(present, target)
         former = present if isinstance(present, list) else []
-        identity = _name if self._policies.get(target) == "by-name" else _identity  # a name is enough
+        identity = _name if self._rule(target) == "by-name" else _identity  # a name is enough
         unwanted = set(map(identity, cast("list[Value]", edit[REMOVE])))
         kept = [index for index, item in enumerate(former) if identity(item) not in unwanted]
         return self._thinned(former, kept, target, source)
 
     def _merged(self, present: list[Value], value: list[Value], target: str, source: str) -> list[Value]:
-        policy = self._policies.get(target, "join")
+        chosen = self._policies.get(target, self._lists)
+        if callable(chosen.rule):  # which could not merge them
+            chosen = self._lists
+        policy = chosen.rule
+        if chosen.origin or policy != "join":
+            self.used[target] = str(chosen)
         if policy == "replace":
             self._forget(present, target)
             return cast("list[Value]", self._placed(value, target, source))
@@ -201,6 +288,20 @@ class _Merge:
 
     def _note(self, target: str, source: str) -> None:
         self.notes[target] = [(self._config, source), *self.notes.get(target, ())]
+
+
+def _without_comments(value: Value) -> Value:
+    """Return a value without the keys that are there for readers only."""
+    if isinstance(value, dict):
+        return {key: _without_comments(item) for key, item in value.items() if not is_comment(key)}
+    return [_without_comments(item) for item in value] if isinstance(value, list) else value
+
+
+def _find_equal(item: Value, among: Value, key: str | int) -> str | int | None:
+    """Return the key of a group, or the index of a list, where the same value is; None if it is not there."""
+    if isinstance(among, dict):
+        return key if key in among and among[key] == item else None
+    return among.index(item) if isinstance(among, list) and item in among else None
 
 
 def _pointers(value: Value, pointer: str) -> Iterator[str]:

@@ -215,6 +215,15 @@ class ServerConfig(Strict):
     enabled: bool = True
 
 
+class MergingConfig(Strict):
+    """How the settings of several layers become one. Only in your own config."""
+
+    lists: Literal["join", "replace", "unique"] = Field(
+        default="join",
+        description="Lists: all items, the most local list, or each item once. Some have a policy of their own.",
+    )
+
+
 class Config(Strict):
     """Everything that config.json may say."""
 
@@ -234,6 +243,7 @@ class Config(Strict):
     mcp_servers: list[ServerConfig] = Field(
         default_factory=list, description="Servers; mcp.json beside config.json is the place for them."
     )
+    merging: MergingConfig = Field(default_factory=MergingConfig)
     plugins: dict[str, Any] = Field(
         default_factory=dict, description="Settings of plugins by name, and `disabled`: names not to load."
     )

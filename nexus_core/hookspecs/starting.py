@@ -79,13 +79,17 @@ def nexus_settings() -> Iterable[PluginSettings]:
 
 @hookspec
 def nexus_merge_policies() -> Iterable[MergePolicy]:
-    """Say how lists from several layers are merged.
+    """Say how values from several layers are merged.
 
-    Collects. Asked once per Nexus. Lists without a policy are joined. If two plugins have a policy for the same key,
-    the plugin whose name sorts first wins.
+    Collects. Asked once per Nexus. Without a policy, objects are merged key by key, lists as the user's `merging.lists`
+    says (joined by default), and of anything else the most local value wins. If two plugins have a policy for the same
+    key, the plugin whose name sorts first wins.
 
     Returns:
-        Policies, each for the dotted name of a key.
+        Policies, each for the dotted name of a key: the name of one for lists, or a function of the inherited and the
+        new value for anything. A function that fails or returns no JSON is reported and not used. Settings that guard
+        the user (permissions, MCP servers, and what only the user or an approval decides) take no policy of yours,
+        except those of your own plugin.
 
     Example:
         from nexus_core import hookimpl
@@ -93,5 +97,5 @@ def nexus_merge_policies() -> Iterable[MergePolicy]:
 
         @hookimpl
         def nexus_merge_policies():
-            return [MergePolicy("plugins.git.remotes", "unique")]
+            return [MergePolicy("plugins.git.remotes", "unique"), MergePolicy("plugins.git.depth", max)]
     """

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pluggy
 
 from nexus_core import hookspecs
 from nexus_core.config.pointers import pointer_of
-from nexus_core.errors import did_you_mean
+from nexus_core.errors import NexusError, did_you_mean
 from nexus_core.host.blame import Blame
 from nexus_core.host.candidates import OWN_DISTRIBUTION
 from nexus_core.host.contract import hooks
+from nexus_core.host.implementation import describe
 from nexus_core.host.loading import Loader
 from nexus_core.host.registry import Registry, Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
+    from nexus_core.config.merging import Policy
     from nexus_core.host.answers import Answer
     from nexus_core.host.candidates import Candidate
     from nexus_core.host.policy import PluginPolicy
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from nexus_core.values.compaction import CompactionBudget, CompactionPlan, Summariser, ThreadOutline
     from nexus_core.values.conversation import Tool, Usage
     from nexus_core.values.counting import Model, ModelCounter, TokenCounter
-    from nexus_core.values.declarations import InitScope, ListPolicy, PluginSettings
+    from nexus_core.values.declarations import InitScope, MergePolicy, PluginSettings
     from nexus_core.values.events import HookCall, Problem
     from nexus_core.values.finding import Finding
     from nexus_core.values.layer import Layer, LayerConfig, LayerText, Skipped
@@ -135,13 +137,54 @@ class Host:
         """Return the switches of plugins that a project may only turn off, as dotted names."""
         return tuple(f"plugins.{name}.{key}" for name, declared in self.settings().items() for key in declared.off_only)
 
-    def merge_policies(self) -> dict[str, ListPolicy]:
-        """Ask `nexus_merge_policies`: policies by JSON pointer."""
-        policies: dict[str, ListPolicy] = {}
+    def merge_policies(self, guarded: Collection[str] = ()) -> dict[str, Policy]:
+        """Ask `nexus_merge_policies`: policies by JSON pointer.
+
+        Args:
+            guarded: The dotted names of settings for which only bundled plugins have a policy; so are the active and
+                protected settings of other plugins.
+        """
+        from nexus_core.config.merging import Policy  # noqa: PLC0415 - not everybody loads layers
+
+        kept = (*guarded, *self.active_settings(), *self.protected_settings(), *self.off_only_settings())
+        policies: dict[str, Policy] = {}
         for answer in self._ask_once("nexus_merge_policies"):
             for item in answer.items:
-                policies.setdefault(pointer_of(item.key), item.policy)
+                own = f"plugins.{answer.plugin}."
+                of_others = [name for name in kept if not name.startswith(own)]
+                if not self._is_bundled(answer) and any(_overlap(item.key, name) for name in of_others):
+                    message = f"its policy for {item.key!r} is left out: no plugin decides how that is merged"
+                    self._blame.note(answer.plugin, message, hook="nexus_merge_policies")
+                    continue
+                rule = self._isolate_merge(answer.plugin, item) if callable(item.policy) else item.policy
+                policies.setdefault(pointer_of(item.key), Policy(rule, f"plugin {answer.plugin}"))
         return policies
+
+    def _isolate_merge(self, plugin: str, policy: MergePolicy) -> Callable[[object, object], object]:
+        """Return a plugin's merge function with copies as arguments and a checked result, which reports failures."""
+        from nexus_core.config.merging import NOT_MERGED  # noqa: PLC0415 - as above
+
+        function = cast("Callable[[object, object], object]", policy.policy)
+
+        def fail(what: str, cause: BaseException | None = None) -> object:
+            message = f"its policy for {policy.key!r} is not used, because it {what}"
+            self._blame.note(plugin, message, hook="nexus_merge_policies", cause=cause)
+            return NOT_MERGED
+
+        def merge(inherited: object, value: object) -> object:
+            import json  # noqa: PLC0415 - few plugins merge anything
+
+            try:
+                result = function(json.loads(json.dumps(inherited)), json.loads(json.dumps(value)))
+                copy = json.loads(json.dumps(result, allow_nan=False))
+            except (KeyboardInterrupt, NexusError):
+                raise
+            except BaseException as error:  # noqa: BLE001 - a plugin's function may raise anything
+                return fail(describe(error), error)
+            # A tuple would come back as a list, and a number as a key as a text.
+            return copy if copy == result else fail(f"returned {type(result).__name__}, which is not a JSON value")
+
+        return merge
 
     def layers(self, request: Request) -> tuple[list[Layer], list[Skipped]]:
         """Ask `nexus_layers`; the most local layer comes last."""
@@ -380,6 +423,11 @@ class Host:
         for name in sorted(disabled - names):
             if nearest := did_you_mean(name, names):
                 self._blame.note(name, f"disabled, but not installed; {nearest}")
+
+
+def _overlap(one: str, other: str) -> bool:
+    """True if one dotted name is the other, or is above or below it."""
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
 @cache

@@ -143,7 +143,9 @@ def _settings(context: ReadContext, query: str) -> Iterator[Explanation]:
             yield Explanation(query, str(origin), f"{fate} ({origin.layer})")
         else:
             shown = repr(value) if _is_short(value) else "a group of settings"
-            yield Explanation(query, str(origin), f"{shown} ({origin.layer})")
+            policy = settings.policies.get(pointer)
+            merged = f", merged by {policy}" if policy else ""
+            yield Explanation(query, str(origin), f"{shown} ({origin.layer}{merged})")
     for finding in context.loaded.findings:
         if finding.message.startswith(f"{query} "):
             yield Explanation(query, finding.place, finding.message)

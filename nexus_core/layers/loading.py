@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from nexus_core.config.merging import merge_configs
 from nexus_core.config.nexus3 import set_aside
-from nexus_core.layers.guarding import guard_configs, guarded_settings
+from nexus_core.layers.guarding import ONLY_BUNDLED_POLICIES, guard_configs, guarded_settings
 from nexus_core.layers.servers import find_servers, in_one_form
 from nexus_core.layers.texts import choose_texts
 from nexus_core.values.loaded import Loaded
@@ -33,7 +33,7 @@ def load_layers(host: Host, request: Request) -> Loaded:
     configs = in_one_form(found, skipped, lenient=request.lenient)
     decisions = _Decisions(request)
     guarded = guard_configs(configs, decisions.decide, *guarded_settings(host))
-    settings = merge_configs(guarded.configs, host.merge_policies())
+    settings = merge_configs(guarded.configs, host.merge_policies(ONLY_BUNDLED_POLICIES))
     chosen = choose_texts(_gather(partial(host.layer_texts, settings=settings), layers, skipped), settings)
     return Loaded(
         layers=tuple(layers),

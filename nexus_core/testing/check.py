@@ -151,7 +151,7 @@ def ask_every_hook(host: Host, request: Request, models: Sequence[str] = ()) -> 
         "nexus_commands": [registry.get(name) for name in registry],
         "nexus_init_files": [host.init_files("local"), host.init_files("global")],
         "nexus_settings": host.settings(),
-        "nexus_merge_policies": host.merge_policies(),
+        "nexus_merge_policies": {key: str(policy) for key, policy in host.merge_policies().items()},
         "nexus_layers": (layers, skipped),
         "nexus_layer_config": configs,
         "nexus_layer_texts": texts,

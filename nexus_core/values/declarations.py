@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from nexus_core.values.checks import require_one_of, require_type, require_words
 from nexus_core.values.fast_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ListPolicy = Literal["join", "replace", "unique", "by-name"]
 """How two lists under one key become one: all items, the later ones, each item once, or the later of each name."""
@@ -62,16 +65,20 @@ class InitFile:
 
 @dataclass(frozen=True, slots=True)
 class MergePolicy:
-    """How the lists of several layers under one key become one.
+    """How the values of several layers under one key become one.
 
     Attributes:
         key: The key's dotted name: `mcp_servers`.
-        policy: `join` (the default elsewhere), `replace`, `unique` or `by-name`.
+        policy: For lists, `join` (the default elsewhere), `replace`, `unique` or `by-name`; `replace` is also for
+            objects, which are merged key by key elsewhere. For any value, a function of the inherited value and that of
+            the more local layer: it gets copies, returns the JSON value to use, and is called once for every layer that
+            sets the key after the first one. What a file says with `$replace` or `$remove` is not given to it.
     """
 
     key: str
-    policy: ListPolicy
+    policy: ListPolicy | Callable[[Any, Any], Any]
 
     def __post_init__(self) -> None:
         require_words(self.key, "MergePolicy.key")
-        require_one_of(self.policy, "MergePolicy.policy", LIST_POLICIES)
+        if not callable(self.policy):
+            require_one_of(self.policy, "MergePolicy.policy", LIST_POLICIES)

@@ -31,10 +31,13 @@ class Settings:
     Attributes:
         value: The merged settings, before defaults are filled in.
         origins: By JSON pointer, where a value comes from: the winner first, then what it overrode, nearest first.
+        policies: By JSON pointer, how a value was made of those of several layers, where a plugin, `merging.lists` or
+            Nexus decides that: `unique (merging.lists)`, `by-name (plugin mcp)`.
     """
 
     value: Mapping[str, object] = field(default_factory=dict)
     origins: Mapping[str, tuple[Origin, ...]] = field(default_factory=dict)
+    policies: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def get(self, dotted: str, default: object = None) -> object:
         """The value of `provider.model`, or `default` where nobody set it."""

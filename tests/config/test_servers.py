@@ -213,14 +213,17 @@ def test_load_finds_a_field_of_a_server_without_effect(
     loaded = make_nexus(files={f".nexus3/{name}": text}).load()
 
     place = tmp_path / "work/.nexus3" / name
-    assert loaded.findings == (Finding("ignored-field", f"not used: {message}", place, 2),)
+    assert loaded.findings[-1] == Finding("ignored-field", f"not used: {message}", place, 2)
+    assert {finding.code for finding in loaded.findings[:-1]} == {"unapproved"}
     assert loaded.servers[0].config.command == ("x",)
 
 
 def test_load_has_no_finding_for_a_field_of_another_tool(make_nexus: MakeNexus) -> None:
     text = '{"mcpServers": {"a": {"command": "x", "alwaysAllow": ["read"], "description": "Reads."}}}'
 
-    assert make_nexus(files={".nexus3/mcp.json": text}).load().findings == ()
+    loaded = make_nexus(files={".nexus3/mcp.json": text}).load()
+
+    assert {finding.code for finding in loaded.findings} == {"unapproved"}
 
 
 def test_a_file_with_very_much_that_is_not_used_is_cut_short(tmp_path: Path) -> None:
