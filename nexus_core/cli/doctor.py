@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +14,7 @@ from nexus_core.cli.exits import FINDINGS
 from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.cli.replacements import find_replacements
 from nexus_core.errors import ConfigError
+from nexus_core.host.candidates import OWN_DISTRIBUTION
 from nexus_core.layers.diagnosis import CHECKS, diagnose
 from nexus_core.layers.volatile import find_volatile_sections
 from nexus_core.text.console import counted
@@ -25,10 +30,12 @@ app = typer.Typer()
 
 _PLUGIN_PROBLEM = "plugin-problem"
 _REPLACED = "replaced-name"
+_OTHER_COMMAND = "other-command"
 _MEANINGS = {
     **{code: check.meaning for code, check in CHECKS.items()},
     _PLUGIN_PROBLEM: "A plugin did something wrong, and the run went on without",
     "invalid-setting": "A setting is unknown, or cannot have that value; the doctor goes on as if nothing were set",
+    _OTHER_COMMAND: "Another program called nexus comes first on PATH",
     _REPLACED: "A third-party plugin has something of the same name as Nexus, and that is used",
     "unknown-name": "A setting names a plugin, a summariser or an API that is not there",
     "guessed-model": "provider.model is not in the table of models, and is taken for one with a similar name",
@@ -47,7 +54,7 @@ def doctor(ctx: typer.Context, json: Json = False, codes: Codes = False) -> None
         return
     with shell.nexus(strict=False, warn=False) as nexus:  # a broken plugin is a finding, neither less nor more
         loaded, faults = _load(nexus)
-        findings = sorted([*faults, *examine(nexus, loaded)], key=_order)
+        findings = sorted([*faults, *examine(nexus, loaded), *find_other_command()], key=_order)
     if json:
         shell.console.json({"schema": 1, "findings": [_describe(finding) for finding in findings]})
     else:
@@ -75,6 +82,26 @@ def _load(nexus: Nexus) -> tuple[Loaded, list[Finding]]:
         if not faults:  # it is about something else
             raise error from None
         return replace(loaded, settings=Settings()), faults
+
+
+def find_other_command() -> list[Finding]:
+    """Return a note if the first `nexus` on PATH is not the one of this installation."""
+    found = shutil.which("nexus")
+    if found is None:
+        return []
+    own = [
+        Path(sysconfig.get_path("scripts")),
+        Path(sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user"))),
+    ]
+    started = Path(sys.argv[0])
+    if started.stem in {"nexus", OWN_DISTRIBUTION}:
+        own.insert(0, started.parent)
+    directories = [each.resolve() for each in own]
+    if Path(found).resolve().parent in directories:  # a link to it is as good
+        return []
+    message = f"another program called nexus comes first on PATH: {found}; this one is in {directories[0]}"
+    hint = f"put that directory first on PATH, or type {OWN_DISTRIBUTION}"
+    return [Finding(_OTHER_COMMAND, f"{message}; {hint}", is_note=True)]
 
 
 def examine(nexus: Nexus, loaded: Loaded) -> list[Finding]:

@@ -133,7 +133,8 @@ class CommandShell:
             warn: Off where the command itself says what was found.
         """
         for finding in loaded.findings if warn else ():
-            self.console.warning(visible_line(str(finding)))
+            if finding.code != "unapproved":  # what waits is in the prompt, and in `status` and `doctor`
+                self.console.warning(visible_line(str(finding)))
         # What was denied is decided: it stays off, and nobody has to be asked.
         if not require_trusted or not loaded.active:
             return

@@ -52,7 +52,7 @@ Pointers = Annotated[
 Pointer = Annotated[
     str | None, typer.Argument(metavar="[SETTING]", help=f"A setting. {_NAMES}", autocompletion=_known_pointers)
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; only with SETTING or --all.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; without SETTING, allow all that wait.")]
 
 
 @app.command(epilog="\b\nExamples:\n  nexus trust status\n  nexus -C services/auth trust status --json")
@@ -87,7 +87,8 @@ def allow(
 ) -> None:
     """Allow settings exactly as they are now.
 
-    All of what they would do is shown before; any change asks again.
+    All of what they would do is shown before; any change asks again. With --yes and no SETTING, everything that waits
+    is listed and then allowed.
     """
     shell: CommandShell = ctx.obj
     parts, store = _load(shell)
@@ -102,14 +103,14 @@ def allow(
         shell.console.message("Nothing was allowed.")
         return
     store.check()  # before somebody answers in vain
-    if yes and (everything or pointers):
+    if yes:
         _show(shell, chosen)
         _allow(shell, store, chosen)
         return
     if not shell.can_ask:
         raise ConfigError(
             "there is no terminal to ask on, so nothing was allowed",
-            hint="check `nexus trust status`, then name the settings (or pass --all), with --yes",
+            hint="check `nexus trust status`, then pass --yes, with the settings to allow or without for all of them",
         )
     for part in chosen:
         _show(shell, [part])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, islice
-from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.errors import FileError
@@ -13,8 +12,6 @@ from nexus_core.files.admission import Admission
 from nexus_core.files.reading import MAX_BYTES, read_text
 from nexus_core.layers.volatile import find_volatile, prose
 from nexus_core.text.markers import forged
-from nexus_core.trust.fingerprint import effect, one_line
-from nexus_core.trust.mentioning import is_waiting, mention
 from nexus_core.values.finding import Finding
 
 if TYPE_CHECKING:
@@ -33,10 +30,6 @@ SHORTEST_PARAGRAPH = 200  # shorter ones are the same by custom rather than by m
 _RULES = frozenset({"AGENTS.md", "CLAUDE.md", "GEMINI.md"})
 # Why a place contributes nothing although all is well.
 _EXPECTED = ("not there", "blank", "your own ", "same ", "the layer has instructions", "context.", "imported ")
-_WAITING = {
-    "pending": "you have not approved it",
-    "changed": "it has changed since you approved it",
-}
 
 
 def diagnose(loaded: Loaded) -> list[Finding]:
@@ -76,15 +69,6 @@ def _read_files(loaded: Loaded) -> list[_File]:
 def _content(path: Path, layer: Layer | None) -> str:
     text = read_text(path) if layer is None else Admission(layer).read_text(path)
     return text if isinstance(text, str) else ""
-
-
-def _unapproved(case: _Case) -> Iterator[Finding]:
-    for part in case.loaded.active:
-        if is_waiting(part):
-            would = f"would {effect(part.content)} {mention(part)}"
-            command = f"nexus trust allow {quote(one_line(part.pointer))}"
-            message = f"{would}; {_WAITING[part.decision]}, so it does not take effect; `{command}` approves it"
-            yield Finding("unapproved", message, part.path, part.line)
 
 
 def _duplicate_file(case: _Case) -> Iterator[Finding]:
@@ -211,7 +195,7 @@ CHECKS = {  # every code of the core
     "near-cap": Check("A file will soon be too large to be read", _near_cap),
     "protected-setting": Check("A project sets what only you decide"),
     "trust-store": Check("Your approvals cannot be relied upon, so that nothing is trusted"),
-    "unapproved": Check("A setting would do something, and waits for your approval", _unapproved),
+    "unapproved": Check("A setting would do something, and waits for your approval"),
     "volatile-section": Check("What a plugin adds to the prompt is another text each time, or tells the time"),
     "volatile-text": Check("A date or a counter in a text keeps prompts from being cached", _volatile_text),
 }

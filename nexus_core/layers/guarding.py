@@ -17,7 +17,7 @@ from nexus_core.config.servers import SETTING as SERVERS
 from nexus_core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from nexus_core.host.host import Host
@@ -32,6 +32,7 @@ PROTECTED = (
     "compaction.redact_secrets",
     "home",
     "ledger",
+    "merging",
     "plugins.disabled",
     "provider.api_key_env",
     "provider.base_url",
@@ -53,6 +54,15 @@ ACTIVE = ("compaction.command", "compaction.summarisers")
 
 _MODELS, _ALIAS = "models", "id"
 """Of a model a project may say how large its window is, but not that its name stands for another one."""
+
+ONLY_BUNDLED_POLICIES = (*PROTECTED, *ACTIVE, "permissions", SERVERS, _MODELS)
+"""Settings for which no third-party plugin has a merge policy, so that none can loosen what guards the user."""
+
+WAITING: Mapping[str, str] = {
+    "pending": "you have not approved it",
+    "changed": "it has changed since you approved it",
+}
+"""Why an active part has no effect, by the user's decision about it."""
 
 LONGEST_NAME = 60  # characters of a tool's name that a message repeats
 
@@ -267,14 +277,33 @@ class _Guard:
             summary=summary,
             content=content,
         )
-        self.parts.append(replace(part, decision=self._decide(part)))
-        return self.parts[-1]
+        part = replace(part, decision=self._decide(part))
+        self.parts.append(part)
+        if part.decision in WAITING:
+            self.findings += _find_waiting(part)
+        return part
 
     def _find(self, config: LayerConfig, dotted: str, code: str, message: str) -> None:
         from nexus_core.values.finding import Finding  # noqa: PLC0415 - as above
 
         line, column = config.position(dotted if dotted.startswith("/") else pointer_of(dotted))
         self.findings.append(Finding(code, f"{message}; it is ignored", config.path, line, column))
+
+
+def _find_waiting(part: ActivePart) -> list[Finding]:
+    """Return a finding for a part that would take effect if the user approved it; none for a server that is off."""
+    from shlex import quote  # noqa: PLC0415 - as above
+
+    from nexus_core.trust.fingerprint import effect, one_line  # noqa: PLC0415 - as above
+    from nexus_core.trust.mentioning import is_waiting, mention  # noqa: PLC0415 - as above
+    from nexus_core.values.finding import Finding  # noqa: PLC0415 - as above
+
+    if not is_waiting(part):
+        return []
+    would = f"would {effect(part.content)} {mention(part)}"
+    command = f"nexus trust allow {quote(one_line(part.pointer))}"
+    message = f"{would}; {WAITING[part.decision]}, so it does not take effect; `{command}` approves it"
+    return [Finding("unapproved", message, part.path, part.line)]
 
 
 def _server_names(servers: Any) -> frozenset[str]:  # noqa: ANN401 - any JSON value

@@ -314,3 +314,34 @@ def test_settings_of_a_plugin_that_is_elsewhere_or_says_of_none_are_a_note(
         "plugins.weather: the plugin declares no settings, so nobody checks these [unknown-name]",
         "plugins.zzz: no such plugin is installed [unknown-name]",
     ]
+
+
+def executable(path: Path) -> Path:
+    write_files(path.parent, {path.name: "#!/bin/sh\n"})
+    path.chmod(0o755)
+    return path
+
+
+def test_another_nexus_that_comes_first_on_path_is_named(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = executable(tmp_path / "other/nexus")
+    monkeypatch.setenv("PATH", str(other.parent))
+
+    outcome = cli("doctor")
+
+    assert outcome.code == 0
+    assert f"another program called nexus comes first on PATH: {other}" in outcome.out
+    assert "or type nexusctx" in outcome.out
+
+
+def test_the_nexus_of_this_installation_is_not_another_one(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, other = executable(tmp_path / "own/nexus"), executable(tmp_path / "other/nexus")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/nexus").symlink_to(own)
+    monkeypatch.setattr("sys.argv", [str(own)])
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{other.parent}")
+
+    assert cli("doctor").out == ""

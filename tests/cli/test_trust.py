@@ -146,13 +146,32 @@ def test_anything_but_yes_is_no(cli: Cli, answer: Answer, text: str) -> None:
 
 
 @pytest.mark.usefixtures("servers")
-@pytest.mark.parametrize("arguments", [[], ["--yes"], ["--all"], ["mcp_servers/github"]])
+@pytest.mark.parametrize("arguments", [[], ["--all"], ["mcp_servers/github"]])
 def test_without_a_terminal_and_a_clear_word_nothing_is_allowed(cli: Cli, arguments: list[str]) -> None:
     outcome = cli("trust", "allow", *arguments)
 
     assert (outcome.code, outcome.out) == (3, "")
     assert "no terminal to ask on" in outcome.err
     assert decisions(cli) == {"github": "pending", "remote": "pending"}
+
+
+@pytest.mark.usefixtures("servers")
+def test_yes_without_names_lists_everything_that_waits_and_allows_it(cli: Cli) -> None:
+    outcome = cli("trust", "allow", "--yes")
+
+    listed, _, allowed = outcome.err.partition("Allowed ")
+    assert (outcome.code, decisions(cli)) == (0, {"github": "allowed", "remote": "allowed"})
+    assert all(name in listed for name in ("/mcp_servers/github", "/mcp_servers/remote"))
+    assert "/mcp_servers/remote" in allowed
+
+
+@pytest.mark.usefixtures("servers")
+def test_yes_without_names_leaves_what_was_denied(cli: Cli) -> None:
+    cli("trust", "deny", "github")
+
+    cli("trust", "allow", "--yes")
+
+    assert decisions(cli) == {"github": "denied", "remote": "allowed"}
 
 
 @pytest.mark.usefixtures("servers")

@@ -72,6 +72,16 @@ def test_an_undecided_setting_says_what_it_would_do_and_how_to_approve_it(make_n
     assert "`nexus trust allow /mcp_servers/github`" in finding.message
 
 
+def test_a_setting_that_waits_is_a_finding_of_the_load(make_nexus: MakeNexus) -> None:
+    nexus = make_nexus({".nexus3/config.json": '{"compaction": {"command": ["llm"]}}', ".nexus3/mcp.json": SERVERS})
+
+    found = nexus.load().findings
+
+    assert {finding.code for finding in found} == {"unapproved"}
+    assert any("`nexus trust allow /compaction/command` approves it" in finding.message for finding in found)
+    assert len(found) == len(look(nexus, "unapproved")) == 2
+
+
 @pytest.mark.parametrize(
     ("line", "code"), [("## Environment", "forged-marker"), ("Today is 2026-01-01.", "volatile-text")]
 )
