@@ -97,6 +97,9 @@ def migrate_config(
     """
     if not path.exists():
         return None
+    if path.is_symlink() or path.parent.is_symlink():  # said before anything is written beside it
+        linked = path if path.is_symlink() else path.parent
+        raise FileError("is a link", where=str(linked), hint="migrate the file where the link leads to")
     if not write:
         return _migrated(path, allowed, find)
     with locked_directory(path.parent):

@@ -144,6 +144,29 @@ def test_an_earlier_backup_is_kept(cli: Cli, own: Path) -> None:
     assert json.loads(own.with_name("config.json.nexus3-2").read_text(encoding="utf-8")) == CONFIG
 
 
+def test_a_link_is_not_replaced_and_nothing_is_left_beside_it(cli: Cli, own: Path, tmp_path: Path) -> None:
+    own.rename(tmp_path / "shared.json")
+    own.symlink_to(tmp_path / "shared.json")
+
+    outcome = cli("config", "migrate")
+
+    assert outcome.code == 3
+    assert "is a link" in outcome.err
+    assert [path.name for path in own.parent.glob("config.json*")] == ["config.json"]
+
+
+def test_an_unknown_setting_stops_a_migration_which_writes_nothing(cli: Cli, own: Path) -> None:
+    own.write_text(json.dumps(CONFIG | {"permisions": {}}), encoding="utf-8")
+    before = own.read_bytes()
+
+    outcome = cli("config", "migrate")
+
+    assert outcome.code == 2
+    assert "cannot migrate: unknown setting 'permisions'; did you mean 'permissions'?" in outcome.err
+    assert own.read_bytes() == before
+    assert [path.name for path in own.parent.glob("config.json*")] == ["config.json"]
+
+
 def test_a_project_gets_nothing_that_only_the_user_decides(cli: Cli, work: Path) -> None:
     (work / ".nexus3").mkdir()
     path = work / ".nexus3/config.json"
