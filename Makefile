@@ -6,7 +6,10 @@ ACME := examples/acme
 # Hundreds of tests start Nexus; what is compiled once is not compiled by each of them.
 unexport PYTHONDONTWRITEBYTECODE
 LONG ?=
-EFFORT := --hypothesis-profile=$(if $(LONG),long,searching)
+# What is tried is drawn anew each time; the seed that is printed tries the same again.
+SEED ?=
+DRAWN := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
+EFFORT := --hypothesis-profile=$(if $(LONG),long,searching) --hypothesis-seed=$(DRAWN)
 
 .PHONY: help run test quick faults hostile fuzz lint types architecture format generate docs bench bench-quick clean
 
@@ -29,7 +32,7 @@ faults: $(VENV)/.dev  ## kill, crowd out and damage, and count what was tried an
 hostile: $(VENV)/.dev  ## the same for files, servers and texts that mean harm; LONG=1: more, and watched by the kernel
 	$(BIN)/pytest -n auto --dist loadgroup --table hostile $(EFFORT)
 
-fuzz: $(VENV)/.dev  ## the same for random input; LONG=1: twenty times as much
+fuzz: $(VENV)/.dev  ## the same for random input; LONG=1: twenty times as much; SEED=N: the same as in that run
 	$(BIN)/pytest -n auto --dist loadgroup --table fuzz $(EFFORT)
 
 lint: $(VENV)/.dev  ## ruff: rules and format

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
 from typing import Any
 
 import pytest
 from _pytest.mark.structures import ParameterSet
 from hypothesis import settings
+from hypothesis import strategies as st
 
 FULL = 100
+USUAL = 8
 LONG = settings().max_examples > FULL
 """Whether this is a long run: `make faults LONG=1` and the like."""
 
@@ -33,3 +36,37 @@ def _case(case: Any, marks: tuple[pytest.MarkDecorator, ...]) -> ParameterSet:
     if isinstance(case, ParameterSet):
         return case._replace(marks=(*case.marks, *marks))
     return pytest.param(*case, marks=marks) if isinstance(case, tuple) else pytest.param(case, marks=marks)
+
+
+def concludes(share: float) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Fail a property whose examples do not reach its assertion often enough.
+
+    Args:
+        share: How many of the examples must reach it; the property returns whether one did.
+    """
+
+    def decorate(test: Any) -> Callable[..., None]:
+        reached: list[bool] = []
+        inner = test.hypothesis.inner_test
+
+        @wraps(inner)
+        def counting(*arguments: Any, **named: Any) -> None:
+            reached.append(inner(*arguments, **named))
+
+        test.hypothesis.inner_test = counting
+
+        @wraps(test)
+        def run(*arguments: Any, **named: Any) -> None:
+            reached.clear()
+            test(*arguments, **named)
+            assert sum(reached) >= share * len(reached), f"only {sum(reached)} of {len(reached)} examples conclude"
+
+        return run
+
+    return decorate
+
+
+@st.composite
+def mostly(draw: st.DrawFn, usual: st.SearchStrategy[Any], others: st.SearchStrategy[Any]) -> Any:
+    """Eight of ten times what is usual, otherwise something else."""
+    return draw(usual if draw(st.integers(0, 9)) < USUAL else others)

@@ -102,7 +102,7 @@ class Table:
             self.rows[row].tried += told.get("tried", 1)
             self.rows[row].failed += report.failed
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
         behaviours = tomllib.loads(BEHAVIOURS.read_text(encoding="utf-8"))
         words = {row: said for group in behaviours["group"] for row, said in group["rows"].items()}
         width = max(map(len, self.rows), default=3)
@@ -114,6 +114,8 @@ class Table:
             terminalreporter.line(f"{name:{width}}  {row.tried:9,}  {row.failed:6,}  {row.skipped:7,}  {what}".rstrip())
         tried, failed = (sum(getattr(row, part) for row in self.rows.values()) for part in ("tried", "failed"))
         terminalreporter.line(f"{'all':{width}}  {tried:9,}  {failed:6,}")
+        if seed := config.getoption("--hypothesis-seed", None):
+            terminalreporter.line(f"seed {seed}: make {self.name} SEED={seed} tries the same again")
 
 
 @contextmanager

@@ -179,8 +179,9 @@ class Chooser:
             finding if finding.index is None else replace(finding, index=places[finding.index])
             for finding in mended.findings
         )
-        for place in {place for place, _ in messages if place is not None} - {finding.index for finding in findings}:
-            window.note_sound(place, rules.name)
+        for place, _ in messages:
+            if place is not None:  # what is found about one that is unchanged is about those around it
+                window.note_sound(place, rules.name)
         # What repair adds is counted with what it is added to.
         size, decisions = sum(map(window.bytes, places)), (*self._left_out(kept), *self._done(kept, findings))
         return Chosen(messages, tokens, size, instructions, decisions, findings)

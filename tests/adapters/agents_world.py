@@ -16,6 +16,7 @@ from agents import Agent, ModelResponse, RunConfig, Runner, Session, SQLiteSessi
 from agents.items import TResponseOutputItem
 from agents.memory import SessionSettings
 from agents.models.interface import Model
+from agents.run_config import ModelInputData
 from agents.usage import Usage
 from openai.types.responses import (
     ResponseFunctionToolCall,
@@ -27,7 +28,7 @@ from openai.types.responses import (
 from nexus_core import Nexus
 from nexus_core.adapters.openai_agents import NexusSession, fit_input
 
-__all__ = ["Agent", "RunConfig", "Runner", "SQLiteSession", "Session", "SessionSettings", "fit_input"]
+__all__ = ["Agent", "ModelInputData", "RunConfig", "Runner", "SQLiteSession", "Session", "SessionSettings", "fit_input"]
 
 set_tracing_disabled(True)  # which would open connections
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -152,6 +152,18 @@ def test_every_call_of_a_long_loop_fits_and_is_valid(world: ModuleType, nexus: N
         assert fit(call, model="gpt-4o", api="responses", budget=3000, system="Be thorough.").messages == call
     assert 20 < len(sent[-1]) < 40 < len(kept) == 92
     assert {item["call_id"] for item in kept if "call_id" in item} == {f"c{n}" for n in range(30)}
+
+
+@pytest.mark.parametrize(("model", "fits"), [("gpt-4", False), ("gpt-4o", True)])
+def test_the_window_is_that_of_the_agents_model(world: ModuleType, model: str, fits: bool) -> None:
+    items = [said(f"question {number} {'word ' * 400}") for number in range(40)]
+    agent = world.Agent(name="a", model=model)
+    data = SimpleNamespace(agent=agent, model_data=world.ModelInputData(input=items, instructions="Be brief."))
+
+    sent = asyncio.run(fit_input()(data)).input
+
+    assert sent == fit(items, model=model, api="responses", system="Be brief.").messages
+    assert (sent == items) == fits
 
 
 def test_the_program_of_the_page_runs(work: Path, nexus_home: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -590,3 +591,19 @@ def test_the_own_schema_of_gemini_becomes_an_object_in_its_spelling() -> None:
     written: Any = context_of([user()], tools=list(tools)).to("gemini")["config"]["tools"][0]
 
     assert written["functionDeclarations"][0]["parameters"]["type"] == "OBJECT"
+
+
+@pytest.mark.parametrize("api", ["openai", "responses", "anthropic"])
+@pytest.mark.parametrize("text", ["found", "half \ud83d"])
+def test_a_sound_conversation_is_written_without_repair(api: str, text: str) -> None:
+    messages = [user(), asks("t1"), Message("tool", (ToolResult("t1", text),)), says(), user()]
+    context = context_of(messages, past=4)
+    called: set[str] = set()
+
+    sys.setprofile(lambda frame, event, _: called.add(frame.f_code.co_name) if event == "call" else None)
+    try:
+        context.to(api)
+    finally:
+        sys.setprofile(None)
+
+    assert ("mend" in called) == (text != "found")

@@ -91,6 +91,15 @@ def spoiled(draw: st.DrawFn, values: st.SearchStrategy[Any]) -> Any:
     return value
 
 
+@st.composite
+def extended(draw: st.DrawFn, values: st.SearchStrategy[Any]) -> Any:
+    """Such values, some with a field that nobody knows, as a newer API may have it."""
+    value = draw(values)
+    if isinstance(value, dict) and draw(st.booleans()):
+        value = {**value, "newer": draw(JSON)}
+    return value
+
+
 def strictly(kind: Any) -> TypeAdapter[Any]:
     """A validator for one of an SDK's types of a request, without the holes that pydantic leaves in it.
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import inspect
 import json
+import sys
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nexus_core import BudgetError, MessageError, Nexus, UnknownNameError, UsageError, fit, hookimpl
+from nexus_core.dialects.finding import dialect
 from nexus_core.history.fit import FitOptions
+from nexus_core.history.groups import groups
 from nexus_core.plugin import Truncation
 from nexus_core.testing import write_files
 from nexus_core.values.budget import Decision, TokenBudget
@@ -436,3 +440,40 @@ def test_fit_repairs_fields_that_the_api_refuses_also_when_it_saw_the_message_be
     assert [finding.code for finding in first.findings] == [finding.code for finding in again.findings] == [code]
     assert first.messages == again.messages != messages
     assert first.messages[0] is messages[0]
+
+
+def called_by(work: Callable[[], object]) -> set[str]:
+    """The names of the functions that are called."""
+    called: set[str] = set()
+    sys.setprofile(lambda frame, event, _: called.add(frame.f_code.co_name) if event == "call" else None)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return called
+
+
+def test_fit_does_not_repair_again_what_it_found_sound() -> None:
+    messages = [*say("Why?"), call("a", "b"), result("a"), result("b"), *say("So.", "I see.")]
+    fit(messages, model="gpt-4o")
+
+    assert "mend" in called_by(lambda: fit([*messages, *say("And?")], model="gpt-4o"))
+    assert "mend" not in called_by(lambda: fit(messages, model="gpt-4o"))
+
+
+def test_results_in_the_order_of_their_calls_are_matched_without_queues() -> None:
+    messages = [*say("Why?"), call("a", "b"), result("a"), result("b")]
+    swapped = [*say("Why?"), call("a", "b"), result("b"), result("a")]
+
+    assert "take" in called_by(lambda: groups([dialect("openai").read(message) for message in swapped]))
+    assert "take" not in called_by(lambda: groups([dialect("openai").read(message) for message in messages]))
+
+
+def test_fit_shortens_results_also_of_messages_that_it_found_sound_before() -> None:
+    messages = [*say("Why?"), call("a"), result("a", "word " * 2000), *say("So?")]
+    assert fit(messages, model="gpt-4o").messages == messages
+
+    fitted = fit(messages, model="gpt-4o", budget=500, result_tokens=50)
+
+    assert len(fitted.messages[2]["content"]) < 1000
+    assert [decision.action for decision in fitted.decisions] == ["shortened"]

@@ -95,3 +95,13 @@ def test_settings_that_are_wrong_are_refused_every_time(make_nexus: MakeNexus) -
     for _ in range(2):
         with pytest.raises(ConfigError, match="modle"):
             nexus.load()
+
+
+def test_only_layers_of_the_user_count_as_the_users(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    write_files(nexus_home, {"NEXUS.md": "Mine."})
+    files = {"NEXUS.md": "Theirs.", ".nexus3/NEXUS.md": "Theirs too.", "a/.nexus3/NEXUS.md": "And these."}
+
+    loaded = make_nexus(files=files, cwd="a").load()
+
+    trusted = {(text.layer.scope, text.source.trust) for text in loaded.texts if text.layer and text.source}
+    assert trusted == {("global", "user"), ("ancestor", "project"), ("local", "project")}

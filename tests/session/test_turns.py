@@ -12,7 +12,7 @@ from nexus_core.errors import ConflictError, MessageError, PendingCalls, TurnErr
 from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.session.recording.new_steps import GIVEN_UP
 from nexus_core.values.agent_result import AgentResult
-from nexus_core.values.conversation import Usage
+from nexus_core.values.conversation import Reply, Usage
 from nexus_core.values.message import Message
 from nexus_core.values.parts import Image, Text, ToolCall, ToolResult
 from tests.session.conftest import EVERYWHERE, Clock, OpenSession
@@ -153,6 +153,37 @@ def test_an_interrupted_reply_ends_the_turn_and_its_calls_do_not_wait(open_sessi
     assert step.tool_calls == ()
     assert session.pending == ()
     assert session.ask("Go on.").history[-1].tool_results[0].text == GIVEN_UP
+
+
+def test_an_interrupted_reply_has_one_result_for_every_call_with_its_id(open_session: OpenSession) -> None:
+    session = open_session()
+    session.ask("Why?")
+
+    session.record(calls("t1", "t2"), interrupted=True)
+
+    results = [result for message in session.messages for result in message.tool_results]
+    assert [(result.call_id, result.text) for result in results] == [("t1", GIVEN_UP), ("t2", GIVEN_UP)]
+
+
+def test_a_result_in_a_reply_answers_one_of_two_calls_with_its_id(open_session: OpenSession) -> None:
+    session = open_session()
+    session.ask("Why?")
+    asked = Message("assistant", (ToolCall("t1", "look", {"path": "a"}), ToolCall("t1", "look", {"path": "b"})))
+
+    step = session.record(Reply(messages=(asked, Message("tool", (ToolResult("t1", "found"),))), stop="tools"))
+
+    assert [call.arguments for call in step.tool_calls] == [{"path": "b"}]
+
+
+def test_a_lone_result_keeps_the_other_fields_of_its_message(open_session: OpenSession) -> None:
+    session = open_session()
+    session.ask("Why?")
+    session.record(calls("t1"))
+    block = {"type": "tool_result", "tool_use_id": "t1", "content": "found"}
+
+    session.record({"role": "user", "content": [block], "newer_field": 1})
+
+    assert session.next().to("anthropic")["messages"][-1]["newer_field"] == 1
 
 
 def test_an_error_that_says_nothing_can_be_sent_to_anthropic(open_session: OpenSession) -> None:

@@ -322,3 +322,13 @@ def test_broken_lines_cost_only_themselves(ledger: MemoryLedger) -> None:
     bring(ledger, written(TURNS[0], "{broken", "\0" * 100, TURNS[1], '{"type": "us'))
 
     assert told(ledger, "claude-s-1") == ["input: 1", "reply: re 1."]
+
+
+def test_calls_of_a_turn_that_has_ended_do_not_wait(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+    lines = [user("q", None), calls("c", "q", "t1"), user("p", "c"), assistant("a", "p")]
+    label = bring(ledger, lines).label
+    ended = next(step for step in steps_of(ledger, label) if step.kind == "interrupted")
+
+    session = open_nexus().session(label, model="claude-sonnet-4").fork("other", at=ended.id)
+
+    assert session.pending == ()
