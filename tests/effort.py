@@ -38,28 +38,33 @@ def _case(case: Any, marks: tuple[pytest.MarkDecorator, ...]) -> ParameterSet:
     return pytest.param(*case, marks=marks) if isinstance(case, tuple) else pytest.param(case, marks=marks)
 
 
-def concludes(share: float) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Fail a property whose examples do not reach its assertion often enough.
+_concluded = [0]
 
-    Args:
-        share: How many of the examples must reach it; the property returns whether one did.
-    """
+
+def conclude() -> None:
+    """Say that the running example has reached the assertion of its property."""
+    _concluded[0] += 1
+
+
+def concludes(share: float) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Fail a property if fewer of its examples than this share call `conclude`."""
 
     def decorate(test: Any) -> Callable[..., None]:
-        reached: list[bool] = []
+        tried = [0]
         inner = test.hypothesis.inner_test
 
         @wraps(inner)
         def counting(*arguments: Any, **named: Any) -> None:
-            reached.append(inner(*arguments, **named))
+            tried[0] += 1
+            inner(*arguments, **named)
 
         test.hypothesis.inner_test = counting
 
         @wraps(test)
         def run(*arguments: Any, **named: Any) -> None:
-            reached.clear()
+            tried[0] = _concluded[0] = 0
             test(*arguments, **named)
-            assert sum(reached) >= share * len(reached), f"only {sum(reached)} of {len(reached)} examples conclude"
+            assert _concluded[0] >= share * tried[0], f"only {_concluded[0]} of {tried[0]} examples conclude"
 
         return run
 

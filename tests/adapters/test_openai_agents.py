@@ -160,7 +160,10 @@ def test_the_window_is_that_of_the_agents_model(world: ModuleType, model: str, f
     agent = world.Agent(name="a", model=model)
     data = SimpleNamespace(agent=agent, model_data=world.ModelInputData(input=items, instructions="Be brief."))
 
-    sent = asyncio.run(fit_input()(data)).input
+    async def send() -> Any:
+        return await fit_input()(data)
+
+    sent = asyncio.run(send()).input
 
     assert sent == fit(items, model=model, api="responses", system="Be brief.").messages
     assert (sent == items) == fits

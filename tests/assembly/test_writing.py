@@ -607,3 +607,8 @@ def test_a_sound_conversation_is_written_without_repair(api: str, text: str) -> 
         sys.setprofile(None)
 
     assert ("mend" in called) == (text != "found")
+
+
+@pytest.mark.parametrize(("system", "written"), [("half \ud83d", "half �"), ("nul\0", "nul"), (" \n", None)])
+def test_a_system_prompt_beside_a_sound_conversation_is_repaired(system: str, written: str | None) -> None:
+    assert context_of([user()], system=system).to("anthropic", cache=False).get("system") == written

@@ -114,6 +114,19 @@ def test_a_nul_is_taken_out_also_where_arguments_have_it_escaped() -> None:
     assert repaired[1]["tool_calls"][0]["function"]["arguments"] == '{"x":"12"}'
 
 
+@pytest.mark.parametrize("field", ["name", "newer_field"])
+@pytest.mark.parametrize(
+    ("broken", "whole", "code"), [("a\0b", "ab", "nul-character"), ("\ud83d\ude00", "😀", "lone-surrogate")]
+)
+def test_characters_are_repaired_in_the_other_fields_of_a_message(
+    field: str, broken: str, whole: str, code: str
+) -> None:
+    repaired = repair([user("hi") | {field: broken}], "neutral", source="openai")
+
+    assert [finding.code for finding in repaired.findings] == [code]
+    assert repaired.messages == [user("hi") | {field: whole}]
+
+
 def test_a_sealed_thought_is_left_out_rather_than_changed() -> None:
     thought = {"type": "thinking", "thinking": "hm\0", "signature": "s"}
 

@@ -16,7 +16,7 @@ from nexus_core.history.soundness import is_plainly_sound, is_surely_sound
 from nexus_core.values.api import ApiRules
 from nexus_core.values.message import Message
 from nexus_core.values.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from tests.effort import concludes, mostly
+from tests.effort import conclude, concludes, mostly
 from tests.history.broken import ANYTHING, ENCODERS, MESSAGES, neutral, valid_turns
 from tests.history.conversations import any_messages, conversations
 
@@ -70,15 +70,12 @@ def is_sound_alone(message: Message, api: str) -> bool:
 
 @concludes(0.4)
 @given(mostly(nearly_sound(), mixed()), APIS)
-def test_repair_finds_nothing_where_it_says_so(messages: list[Message], api: str) -> bool:
-    if not (all(is_sound_alone(message, api) for message in messages) and is_surely_sound(messages, RULES[api])):
-        return False
-
-    mended = mend(messages, RULES[api], listed=True)
-
-    assert mended.findings == ()
-    assert [index for index, _ in mended.messages] == list(range(len(messages)))
-    return True
+def test_repair_finds_nothing_where_it_says_so(messages: list[Message], api: str) -> None:
+    if all(is_sound_alone(message, api) for message in messages) and is_surely_sound(messages, RULES[api]):
+        mended = mend(messages, RULES[api], listed=True)
+        assert mended.findings == ()
+        assert [index for index, _ in mended.messages] == list(range(len(messages)))
+        conclude()
 
 
 @st.composite
@@ -91,16 +88,13 @@ def in_any_shape(draw: st.DrawFn) -> list[Message]:
 
 @concludes(0.5)
 @given(mostly(nearly_sound(), st.one_of(mixed(), in_any_shape(), MESSAGES)), APIS, st.booleans())
-def test_repair_finds_nothing_where_a_quick_look_says_so(messages: list[Message], api: str, listed: bool) -> bool:
+def test_repair_finds_nothing_where_a_quick_look_says_so(messages: list[Message], api: str, listed: bool) -> None:
     rules = RULES[api]
-    if not is_told_sound(messages, rules):
-        return False
-
-    mended = mend(messages, rules, listed=listed)
-
-    assert mended.findings == ()
-    assert [index for index, _ in mended.messages] == mended.places == list(range(len(messages)))
-    return True
+    if is_told_sound(messages, rules):
+        mended = mend(messages, rules, listed=listed)
+        assert mended.findings == ()
+        assert [index for index, _ in mended.messages] == mended.places == list(range(len(messages)))
+        conclude()
 
 
 def is_told_sound(messages: list[Message], rules: ApiRules) -> bool:
