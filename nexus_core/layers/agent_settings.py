@@ -275,13 +275,16 @@ class _SettingsFiles:
         return {}
 
     def _refuse(self, error: BaseException) -> Mapping[str, Any]:
-        first = error.what if isinstance(error, NexusError) else str(error)
-        self._note(first.strip().splitlines()[0] if first.strip() else "cannot be read")
+        what = error.what if isinstance(error, NexusError) else str(error)
+        # JSON errors have the line in their place, TOML errors in their text.
+        place = (error.where or "").removeprefix(str(self._path)) if isinstance(error, NexusError) else str(error)
+        line = re.search(r"^:(\d+)|line (\d+)", place)
+        self._note(what.strip().partition("\n")[0] or "cannot be read", int(line[1] or line[2]) if line else 0)
         return {}
 
-    def _note(self, problem: str) -> None:
+    def _note(self, problem: str, line: int = 0) -> None:
         message = f"settings of {self._agent} that are not used here: {problem}"
-        self.findings.append(Finding("profile-settings", message, self._path))
+        self.findings.append(Finding("profile-settings", message, self._path, line))
 
 
 # ---- patterns of paths -------------------------------------------------------------------------------------------

@@ -540,6 +540,9 @@ def test_a_step_says_that_a_compaction_stands_for_it(cli: Cli, work: Path, nexus
     assert rows(cli("explain", "--session", "auth-bug", said[2].id))[0][2] == (
         f"not sent: compaction {made.id} stands for it"
     )
+    assert rows(cli("explain", "--session", "auth-bug", "- **the cookie** expires"))[0][2] == (
+        f"not sent: compaction {made.id} stands for it"
+    )
     assert rows(cli("explain", "--session", "auth-bug", said[5].id))[0][2] == "sent"
     assert rows(cli("explain", "--session", "auth-bug", made.id))[0][2] == "stands for what came before"
 

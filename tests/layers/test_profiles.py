@@ -416,22 +416,22 @@ def test_gemini_sorts_files_by_their_paths(repository: Path, home: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("agent", "file", "text"),
+    ("agent", "file", "text", "line"),
     [
-        ("codex", ".codex/config.toml", "project_doc_max_bytes ="),
-        ("gemini", ".gemini/settings.json", '{"context": '),
-        ("gemini", ".gemini/settings.json", '{"context": {"fileName": 7}}'),
-        ("claude", ".claude/settings.json", "[]"),
+        ("codex", ".codex/config.toml", "\nproject_doc_max_bytes = x\n", 2),
+        ("gemini", ".gemini/settings.json", '{"context":\n}', 2),
+        ("gemini", ".gemini/settings.json", '{"context": {"fileName": 7}}', 0),
+        ("claude", ".claude/settings.json", "[]", 0),
     ],
 )
 def test_settings_that_cannot_be_used_are_a_finding(
-    agent: str, file: str, text: str, repository: Path, home: Path
+    *, agent: str, file: str, text: str, line: int, repository: Path, home: Path
 ) -> None:
     write_files(home, {file: text})
 
     view = read_as(agent, repository, home)
 
-    assert [(finding.code, finding.path) for finding in view.findings] == [("profile-settings", home / file)]
+    assert [(each.code, each.path, each.line) for each in view.findings] == [("profile-settings", home / file, line)]
 
 
 def test_claude_reads_rules_without_paths_and_lists_the_others(repository: Path, home: Path) -> None:
