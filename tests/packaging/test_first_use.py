@@ -38,6 +38,8 @@ _VARYING = (
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME"),
     (r"(?m)^Operating system: .*$", "Operating system: SYSTEM"),
     (r"Operating system: [^\\]*\\n", r"Operating system: SYSTEM\\n"),
+    (r"Architecture: [^\n\\]+", "Architecture: ARCHITECTURE"),
+    (r"Host: [^\n\\]+", "Host: HOST"),
     (r"Source: /[^\n]*/defaults/NEXUS\.md", "Source: DEFAULTS"),
     (r"\d[\d,.]*", "N"),  # a longer path has more characters
 )

@@ -126,7 +126,7 @@ def test_the_static_zone_does_not_name_the_model(open_nexus: OpenNexus, nexus_ho
 
     assert context.model == "gpt-4o"
     assert "Be brief." in context.system_prompt
-    assert "gpt-4o" in nexus.system_prompt()
+    assert "gpt-4o" in nexus.context().system_prompt
     assert "gpt-4o" not in context.system_prompt
 
 

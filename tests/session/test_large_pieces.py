@@ -63,7 +63,7 @@ def test_also_where_a_summary_does_not_help(open_nexus: OpenNexus) -> None:
         exchange(session, number)
 
     with pytest.raises(BudgetError) as caught:
-        session.ask("word " * 1080)
+        session.ask("word " * 1085)
 
     assert "summary" in caught.value.parts
     assert [name for name, _ in caught.value.pieces] == ["the message itself"]
