@@ -77,7 +77,7 @@ def test_a_plugin_can_replace_where_layers_are_looked_for(make_nexus: MakeNexus,
 
     write_files(tmp_path / "policy", {"RULES.md": "No force pushes."})
 
-    nexus = make_nexus(plugins=[Policy()], disable=["file_layers", "environment", "mcp", "readme_fallback"])
+    nexus = make_nexus(plugins=[Policy()], disable=["file_layers", "environment", "mcp", "readme_fallback", "skills"])
 
     prompt = nexus.system_prompt()
 
@@ -156,7 +156,7 @@ def test_problems_are_kept(make_nexus: MakeNexus, nexus_problems: list[Problem])
 def test_sections_come_in_the_order_of_the_prompt(make_nexus: MakeNexus) -> None:
     titles = [section.title for section in make_nexus(plugins=[Motto()]).sections()]
 
-    assert titles == ["Agent Permissions", "Motto", "Environment"]
+    assert titles == ["Agent Permissions", "Nexus Environment", "Motto", "Environment"]
 
 
 def test_home_can_be_given(tmp_path: Path, nexus_home: Path) -> None:

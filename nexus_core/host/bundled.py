@@ -119,7 +119,9 @@ BUNDLED = (
         "nexus_plugins.skills",
         hooks=(
             "nexus_commands",
+            "nexus_settings",
             "nexus_static_sections",
+            "nexus_tools",
             "nexus_diagnose",
         ),
         commands=(
@@ -129,6 +131,8 @@ BUNDLED = (
                 "nexus_plugins.skills._cli:app",
             ),
         ),
+        settings="nexus_plugins.skills._settings:SkillsSettings",
+        protected=("tool",),
     ),
     bundled(
         "tagged",

@@ -257,7 +257,7 @@ def test_without_a_file_the_prompt_is_counted_by_section(cli: Cli, work: Path) -
     outcome = cli("context")
 
     assert outcome.code == 0
-    assert outcome.out.splitlines()[0] == f"{work}: 4 sections of the system prompt"
+    assert outcome.out.splitlines()[0] == f"{work}: 5 sections of the system prompt"
     assert re.match(
         r"[\d,]+ tokens of 128,000 for gpt-4o \(0\.\d%\); exact, by tiktoken:o200k_base", outcome.out.splitlines()[1]
     )
@@ -265,6 +265,7 @@ def test_without_a_file_the_prompt_is_counted_by_section(cli: Cli, work: Path) -
         "Default Configuration",
         "Project Configuration",
         "Agent Permissions",
+        "Nexus Environment",
         "Environment",
         "framing",
     ]
@@ -328,7 +329,7 @@ def test_a_session_is_counted_by_zone_kind_layer_section_tool_and_message(cli: C
     outcome = cli("context", "--session", "auth-bug")
 
     assert outcome.code == 0
-    assert outcome.out.splitlines()[0] == ("session auth-bug: 4 sections of the system prompt, 1 tool, 5 messages")
+    assert outcome.out.splitlines()[0] == ("session auth-bug: 5 sections of the system prompt, 1 tool, 5 messages")
     assert [row[0] for row in table(outcome.out, "ZONE")] == [
         "static",
         "history",

@@ -28,6 +28,7 @@ def test_json_has_a_schema_and_every_section_with_its_source(cli: Cli, work: Pat
     assert [section["source"] for section in document["sections"]][1:] == [
         {"uri": f"{work}/.nexus3/NEXUS.md", "layer": "local", "plugin": "file_layers"},
         {"uri": "settings:", "layer": "", "plugin": ""},
+        {"uri": "plugin:skills", "layer": "", "plugin": "skills"},
         {"uri": "plugin:environment", "layer": "", "plugin": "environment"},
     ]
 

@@ -228,6 +228,12 @@ def test_a_line_is_enough_for_a_prompt_of_the_shell(cli: Cli, work: Path) -> Non
     assert outcome == cli("status", "--brief")
 
 
+NO_SKILLS = {
+    "nexusEnv": {"capabilityCount": 0},
+    "skills": {"capabilities": [], "credentials": {"configured": 0, "broken": []}, "unknown": []},
+}
+
+
 def test_the_numbers_as_json(cli: Cli, work: Path) -> None:
     write_files(work, {".nexus3/mcp.json": json.dumps(SERVERS), "AGENTS.md": "Today is Monday."})
 
@@ -240,7 +246,7 @@ def test_the_numbers_as_json(cli: Cli, work: Path) -> None:
         "instructions": 2,
         "prompt_tokens_estimate": json.loads(cli("--json").out)["prompt_tokens_estimate"],
         "servers": {"not_approved": 1, "enabled": 0, "disabled": 1, "denied": 0},
-        "facts": {},
+        "facts": NO_SKILLS,
         "warnings": {"unapproved": 1, "volatile-text": 1},
     }
 
@@ -299,5 +305,6 @@ def test_what_sections_know_besides_their_words_is_there_for_programs(cli: Cli, 
     assert [each["name"] for each in document["facts"]["skills"]["capabilities"]] == ["deploy"]
 
 
-def test_without_any_there_are_no_facts(cli: Cli) -> None:
-    assert json.loads(cli("status", "--json", "--brief").out)["facts"] == {}
+@pytest.mark.acceptance("Y-13")
+def test_without_skills_the_facts_count_none(cli: Cli) -> None:
+    assert json.loads(cli("status", "--json", "--brief").out)["facts"] == NO_SKILLS

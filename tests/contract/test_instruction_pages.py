@@ -70,15 +70,16 @@ def test_rules_of_your_own_for_another_agent_are_imported(
     assert "Answer in verse." in make_nexus().system_prompt()
 
 
-def test_skills_of_another_agent_are_offered_through_a_link(nexus_home: Path, work: Path) -> None:
-    write_files(work, {".claude/skills/deploy/SKILL.md": "---\ndescription: Ships it.\n---\n\nRun it.\n"})
-    (work / ".nexus3").mkdir()
-    (work / ".nexus3/skills").symlink_to("../.claude/skills")
+def test_skills_of_another_agent_are_read_where_they_are(nexus_home: Path, work: Path) -> None:
+    places = re.findall(r"`(\.\w+/skills)`", ADOPT)
+    for place in places:
+        name = place[1:].partition("/")[0]
+        write_files(work, {f"{place}/{name}/SKILL.md": "---\ndescription: Ships it.\n---\n\nRun it.\n"})
 
     assert nexus_home.is_dir()
-    assert "ln -s ../.claude/skills .nexus3/skills" in ADOPT
+    assert places == [".claude/skills", ".agents/skills", ".codex/skills"]
     with Nexus(work) as nexus:
-        assert "Other: deploy ⭐ (ready)" in nexus.system_prompt()
+        assert "Other: agents, claude, codex ⭐ (ready)" in nexus.system_prompt()
 
 
 def test_servers_of_another_agent_are_read_where_they_are(cli: Cli, work: Path, nexus_home: Path) -> None:

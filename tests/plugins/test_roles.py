@@ -146,7 +146,7 @@ def test_the_same_request_gives_the_same_words(role: str, task: str) -> None:
 def test_the_usual_role_adds_no_section(make_nexus: MakeNexus) -> None:
     sections: tuple[Section, ...] = make_nexus().sections()
 
-    assert [section.id for section in sections] == [PERMISSIONS, "environment"]
+    assert [section.id for section in sections] == [PERMISSIONS, "nexus-environment", "environment"]
 
 
 # ---- in a session -------------------------------------------------------------------------------------------

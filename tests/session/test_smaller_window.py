@@ -233,7 +233,7 @@ def test_compactions_that_brought_little_are_no_reason_to_stop(open_nexus: OpenN
 def test_where_even_the_shortest_does_not_fit_nobody_is_asked_for_ever(
     open_nexus: OpenNexus, ledger: StoreLedger
 ) -> None:
-    nexus = open_nexus(plugins=[Sizes(window=108)], summarize=Fake(at_length))
+    nexus = open_nexus(plugins=[Sizes(window=133)], summarize=Fake(at_length))
     summarised(nexus)
     session = nexus.session("s", model="any")
 

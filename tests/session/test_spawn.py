@@ -84,7 +84,7 @@ def test_a_worker_is_told_of_the_skills_it_was_given_and_of_none_when_it_was_giv
     prompt = open_session().spawn("Read.", skills=given).ask("Begin.").system_prompt
 
     assert [name for name in ("logs", "shop") if name in prompt] == told
-    assert ("## Nexus Environment" in prompt) == bool(told)
+    assert ("None: this agent has no skills." in prompt) == (not told)
 
 
 @pytest.mark.acceptance("W-03", "S-03", "S-04", "S-07")

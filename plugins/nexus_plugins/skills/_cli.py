@@ -6,18 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nexus_core import FileError, UnknownNameError, UsageError
+from nexus_core import FileError
 from nexus_core.plugin import neutralise, visible_line
 from nexus_plugins.skills._block import credentials, needs
 from nexus_plugins.skills._capabilities import Capability, capabilities_of
 from nexus_plugins.skills._guides import find_guides, read_words
 from nexus_plugins.skills._used import mark_used
+from nexus_plugins.skills.call import find_capability, write_guide
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from nexus_core.plugin import Shell
-    from nexus_plugins.skills._guide import Guide
     from nexus_plugins.skills._guides import Fault
 
 app = typer.Typer(
@@ -56,7 +54,9 @@ def list_skills(ctx: typer.Context, json: Json = False) -> None:
         rows = [("NAME", "STATUS", "CATEGORY", "LAYER", "DESCRIPTION"), *map(_row, capabilities)]
         shell.console.table(rows, styles=["bold"])
     else:
-        shell.console.message("There are no skills here; one is a file .nexus3/skills/NAME/SKILL.md.")
+        shell.console.message(
+            "There are no skills here; one is a file .nexus3/skills/NAME/SKILL.md (or .claude, .agents, .codex)."
+        )
 
 
 @app.command(epilog="\b\nExamples:\n  nexus skill use deploy\n  nexus skill use deploy --json")
@@ -67,23 +67,17 @@ def use(ctx: typer.Context, name: Name, json: Json = False) -> None:
     """
     shell: Shell = ctx.obj
     with shell.nexus() as nexus:
-        loaded = nexus.load()
-        guides = find_guides(loaded).guides
-        capability = _chosen(name, capabilities_of(guides, nexus.home, loaded.settings), guides)
-        guide = capability.guide
-        words = neutralise(read_words(guide))
+        capability = find_capability(name, nexus.load(), nexus)
+        text = write_guide(capability)
         try:
-            mark_used(nexus.home, guide.path)
+            mark_used(nexus.home, capability.guide.path)
         except FileError as error:  # whoever wanted to read it can
             shell.console.warning(f"not remembered: {error}")
     if json:
-        shell.console.json({"schema": 1, "skill": {**_describe(capability), "guide": words}})
+        guide = neutralise(read_words(capability.guide))
+        shell.console.json({"schema": 1, "skill": {**_describe(capability), "guide": guide}})
         return
-    trust = "your own" if guide.layer.is_own else f"of the project, layer {guide.layer.name}"
-    lines = [f"Skill: {guide.name} ({trust})", f"Source: {guide.path}"]
-    if capability.missing:
-        lines.append(f"Missing: {', '.join(capability.missing)}")
-    shell.console.text("\n".join([*map(visible_line, lines), "", words]))
+    shell.console.text(text)
 
 
 def _look(shell: Shell) -> tuple[list[Capability], list[Fault]]:
@@ -91,17 +85,6 @@ def _look(shell: Shell) -> tuple[list[Capability], list[Fault]]:
         loaded = nexus.load()
         found = find_guides(loaded)
         return capabilities_of(found.guides, nexus.home, loaded.settings), found.faults
-
-
-def _chosen(name: str, capabilities: list[Capability], guides: Mapping[str, Guide]) -> Capability:
-    found = {each.guide.name: each for each in capabilities}
-    if name in found:
-        return found[name]
-    if name in guides:
-        raise UsageError(
-            f"skill {name!r} is switched off", hint="skills.enabled and skills.disabled in the settings decide"
-        )
-    raise UnknownNameError("skill", name, found)
 
 
 def _describe(capability: Capability) -> dict[str, object]:

@@ -18,7 +18,13 @@ def diagnose(loaded: Loaded) -> list[Finding]:
     """Guides that cannot be offered, what is odd about others, and settings that name one that is not there."""
     found = find_guides(loaded)
     faults = (
-        Finding("odd-skill" if fault.is_used else "unusable-skill", fault.message, fault.path, fault.line)
+        Finding(
+            "odd-skill" if fault.is_used else "unusable-skill",
+            fault.message,
+            fault.path,
+            fault.line,
+            is_note=fault.is_note,
+        )
         for fault in found.faults
     )
     return [*faults, *_find_missing(loaded, found.guides)]

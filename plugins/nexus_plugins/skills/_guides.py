@@ -1,4 +1,4 @@
-"""Finds guides: `skills/<name>/SKILL.md` in the layers. They are text; nothing in them is run."""
+"""Finds guides: `<name>/SKILL.md` in the directories for skills. They are text; nothing in them is run."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from nexus_core.plugin import (
     strip_hidden,
     visible_line,
 )
-from nexus_plugins.skills import DIRECTORY, may_have_guides
+from nexus_plugins.skills import find_directories
 from nexus_plugins.skills._guide import UnusableError, describe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from nexus_core.plugin import Layer, Loaded
@@ -34,12 +34,21 @@ MOST_IN_ALL = 32 * MAX_HEAD_CHARACTERS  # characters in the heads of all guides 
 
 
 class Fault(NamedTuple):
-    """What is wrong with a guide; one that `is_used` is offered all the same."""
+    """A flaw of a guide.
+
+    Attributes:
+        path: Its file.
+        line: Where in the file, from 1; 0 for the whole.
+        message: The flaw.
+        is_used: True if the guide is offered all the same.
+        is_note: True if that may well be meant: a nearer layer has another guide of the name.
+    """
 
     path: Path
     line: int
     message: str
     is_used: bool
+    is_note: bool = False
 
 
 class Found(NamedTuple):
@@ -50,13 +59,22 @@ class Found(NamedTuple):
 
 
 def find_guides(loaded: Loaded) -> Found:
-    """The guides of all layers; of two with one name, that of the nearer layer."""
+    """Return the guides of all layers.
+
+    Of two with one name, that of the nearer layer is used; in a layer, that of `.nexus3`, then `.claude`, `.agents`
+    and `.codex`; in a directory, the one whose own directory sorts first.
+    """
     search = _Search()
-    found: dict[str, Guide] = {}
-    for layer in loaded.layers:
-        if may_have_guides(layer):
-            found |= search.layer(layer)
-    return Found({name: found[name] for name in sorted(found)}, search.faults)
+    ranked = list(enumerate(find_directories(loaded.layers)))
+    # The user's own are read first: the many guides of a project cannot use up what may be read in all.
+    ranked.sort(key=lambda each: (not each[1][0].is_own, each[0]))
+    candidates = [
+        (rank, candidate)
+        for rank, (layer, directory) in ranked
+        for candidate in search.read_directory(layer, directory)
+    ]
+    candidates.sort(key=lambda each: each[0])
+    return _choose([candidate for _, candidate in candidates], search.faults)
 
 
 def read_words(guide: Guide) -> str:
@@ -75,26 +93,46 @@ def read_words(guide: Guide) -> str:
     return words if guide.layer.is_own else strip_hidden(words)
 
 
+class _Candidate(NamedTuple):
+    """A guide that can be offered, and what is odd about it."""
+
+    guide: Guide
+    remarks: list[str]
+
+
+def _choose(candidates: Iterable[_Candidate], faults: list[Fault]) -> Found:
+    """Return the first guide of each name, and the flaws, those that were found before included."""
+    found: dict[str, Guide] = {}
+    files: set[str] = set()
+    for guide, remarks in candidates:
+        real = os.path.realpath(guide.path)
+        if real in files:  # one directory often has links to the guides of another
+            continue
+        files.add(real)
+        winner = found.setdefault(guide.name, guide)
+        if winner is not guide and _is_copy(guide, winner):
+            continue
+        faults += [Fault(guide.path, 0, visible_line(remark), is_used=winner is guide) for remark in remarks]
+        if winner is not guide:
+            message = visible_line(f"has the same name as {winner.path}, which is used")
+            faults.append(Fault(guide.path, 0, message, is_used=False, is_note=winner.layer is not guide.layer))
+    return Found({name: found[name] for name in sorted(found)}, faults)
+
+
 class _Search:
-    """Reads layer by layer, and writes down what is wrong."""
+    """Reads directory by directory, and notes what cannot be read."""
 
     def __init__(self) -> None:
         self.faults: list[Fault] = []
         self._left = MOST_IN_ALL
 
-    def layer(self, layer: Layer) -> dict[str, Guide]:
-        found: dict[str, Guide] = {}
+    def read_directory(self, layer: Layer, directory: Path) -> Iterator[_Candidate]:
         admission = Admission(layer)
-        for path in self._files(layer, admission):
-            guide = self._guide(path, layer, admission)
-            if guide is not None and guide.name in found:
-                self._fault(path, f"has the same name as {found[guide.name].path}, which is used")
-            elif guide is not None:
-                found[guide.name] = guide
-        return found
+        for path in self._files(directory, layer, admission):
+            if (candidate := self._read(path, layer, admission)) is not None:
+                yield candidate
 
-    def _files(self, layer: Layer, admission: Admission) -> Iterator[Path]:
-        directory = layer.directory / DIRECTORY
+    def _files(self, directory: Path, layer: Layer, admission: Admission) -> Iterator[Path]:
         if not layer.is_own and not real_path(directory).is_relative_to(real_path(admission.root)):
             self._fault(directory, f"leads outside {admission.root}")
             return
@@ -109,7 +147,7 @@ class _Search:
             return
         yield from (directory / name / FILE for name in sorted(names))
 
-    def _guide(self, path: Path, layer: Layer, admission: Admission) -> Guide | None:
+    def _read(self, path: Path, layer: Layer, admission: Admission) -> _Candidate | None:
         remarks: list[str] = []
         try:
             text = admission.read_text(path, max_bytes=MAX_BYTES)
@@ -125,9 +163,7 @@ class _Search:
         except (FileError, UnusableError) as error:
             self._fault(path, error.what if isinstance(error, FileError) else str(error))
             return None
-        for remark in remarks:
-            self._fault(path, remark, is_used=True)
-        return guide
+        return _Candidate(guide, remarks)
 
     def _head(self, text: str, layer: Layer) -> str:
         """The beginning of a guide, with its head; only so much in all that it cannot take long."""
@@ -138,5 +174,13 @@ class _Search:
         self._left -= len(start) if end < 0 else end
         return start if layer.is_own else strip_hidden(start)
 
-    def _fault(self, path: Path, message: str, *, line: int = 0, is_used: bool = False) -> None:
-        self.faults.append(Fault(path, line, visible_line(message), is_used))
+    def _fault(self, path: Path, message: str, *, line: int = 0) -> None:
+        self.faults.append(Fault(path, line, visible_line(message), is_used=False))
+
+
+def _is_copy(guide: Guide, other: Guide) -> bool:
+    """True if two guides are the same text under the same name, as where several tools are given the same skills."""
+    if guide.path.parent.name != other.path.parent.name:
+        return False
+    texts = [Admission(each.layer).read_text(each.path, max_bytes=MAX_BYTES) for each in (guide, other)]
+    return texts[0] == texts[1]

@@ -48,6 +48,6 @@ def test_the_programs_of_the_page_run(cli: Cli, talk: Talk, nexus: Nexus, capsys
     exec(REPORT, names)  # noqa: S102 - as above
 
     *placed, total, cache = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in placed] == ["static"] * 4 + ["history"] * 5 + ["current"]
+    assert [line.split()[0] for line in placed] == ["static"] * 5 + ["history"] * 5 + ["current"]
     assert re.fullmatch(r"\d+ of 184000", total)
     assert cache.startswith("miss 200 of ")

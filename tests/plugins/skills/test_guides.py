@@ -14,6 +14,7 @@ from nexus_plugins.skills._guide import Guide
 from nexus_plugins.skills._guides import find_guides, read_words
 
 HERE = ".nexus3/skills"
+TOOLS = (".nexus3", ".claude", ".agents", ".codex")
 STRANGER = 54321
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can give files away")
 
@@ -281,7 +282,7 @@ def test_a_guide_that_has_gone_meanwhile_is_an_error_that_names_it(make_nexus: M
 # ---- what it costs where there are none ---------------------------------------------------------------------
 
 
-def test_without_guides_each_layer_is_looked_at_once_and_nothing_is_imported(
+def test_without_guides_each_directory_is_looked_at_once_and_nothing_is_imported(
     make_nexus: MakeNexus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nexus = make_nexus(files={"a/.nexus3/NEXUS.md": "x", "a/b/.nexus3/NEXUS.md": "y"}, cwd="a/b")
@@ -297,4 +298,90 @@ def test_without_guides_each_layer_is_looked_at_once_and_nothing_is_imported(
     monkeypatch.setattr("nexus_plugins.skills._guides.find_guides", None)
 
     assert nexus_static_sections(request, loaded) == []
-    assert looks == [f"{layer.directory}/skills" for layer in loaded.layers]
+    places = (nexus.cwd, nexus.cwd.parent, nexus.home.parent)
+    assert looks == [f"{place}/{tool}/skills" for place in places for tool in TOOLS]
+
+
+# ---- where people keep them -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("Y-11")
+@pytest.mark.parametrize("tool", TOOLS)
+def test_skills_are_found_in_the_directories_of_other_agents(
+    make_nexus: MakeNexus, nexus_home: Path, tool: str
+) -> None:
+    write_files(nexus_home.parent, {f"{tool}/skills/mail/SKILL.md": skill("description: Sends mail.")})
+
+    nexus = make_nexus(files={f"{tool}/skills/deploy/SKILL.md": skill("description: Ships it.")})
+
+    prompt = nexus.session("s", model="gpt-4o").ask("Hello").system_prompt
+    assert {name: guide.layer.name for name, guide in guides(nexus).items()} == {"deploy": "local", "mail": "global"}
+    assert "\n- deploy: Ships it.\n- mail: Sends mail.\n" in prompt
+
+
+def test_skills_in_the_home_of_another_agent_need_no_directory_of_nexus(tmp_path: Path, nexus_home: Path) -> None:
+    write_files(tmp_path, {"home/.claude/skills/mail/SKILL.md": skill(), "elsewhere/x": ""})
+    nexus_home.rmdir()
+
+    with Nexus(tmp_path / "elsewhere") as nexus:
+        assert [(name, guide.layer.is_own) for name, guide in guides(nexus).items()] == [("mail", True)]
+
+
+def test_skills_are_found_up_to_the_top_of_the_repository(make_nexus: MakeNexus) -> None:
+    files = {
+        "repo/.git/HEAD": "ref: refs/heads/main\n",
+        "repo/.agents/skills/top/SKILL.md": skill(),
+        "repo/a/.claude/skills/middle/SKILL.md": skill(),
+        "repo/a/b/c/x": "",
+        ".agents/skills/outside/SKILL.md": skill(),
+    }
+
+    assert list(guides(make_nexus(files=files, cwd="repo/a/b/c"))) == ["middle", "top"]
+
+
+def test_of_one_name_in_several_directories_the_first_is_used_and_the_others_are_reported(
+    make_nexus: MakeNexus, nexus_home: Path
+) -> None:
+    write_files(nexus_home, {"skills/deploy/SKILL.md": skill("description: Mine.")})
+    files = {f"{tool}/skills/deploy/SKILL.md": skill(f"description: Of {tool}.") for tool in TOOLS[1:]}
+
+    nexus = make_nexus(files=files)
+
+    assert only(nexus).description == "Of .claude."
+    reason = f"has the same name as {nexus.cwd}/.claude/skills/deploy/SKILL.md, which is used"
+    assert [(finding.path, finding.message, finding.is_note) for finding in nexus_diagnose(nexus.load())] == [
+        (nexus.cwd / ".agents/skills/deploy/SKILL.md", reason, False),
+        (nexus.cwd / ".codex/skills/deploy/SKILL.md", reason, False),
+        (nexus_home / "skills/deploy/SKILL.md", reason, True),
+    ]
+
+
+def test_links_and_copies_of_a_skill_are_one_skill(make_nexus: MakeNexus) -> None:
+    odd = skill("name: x")  # has no description, which is said once
+    nexus = make_nexus(
+        files={".agents/skills/x/SKILL.md": odd, ".codex/skills/x/SKILL.md": odd, ".claude/skills/y": ""}
+    )
+    (nexus.cwd / ".claude/skills/x").symlink_to("../../.agents/skills/x")
+
+    assert only(nexus).path == nexus.cwd / ".claude/skills/x/SKILL.md"
+    assert faults(nexus) == [("odd-skill", "has no description")]
+
+
+@pytest.mark.acceptance("T13")
+def test_a_skill_outside_of_the_project_is_not_read_through_a_link(make_nexus: MakeNexus, tmp_path: Path) -> None:
+    write_files(tmp_path, {"secret/SKILL.md": skill()})
+    nexus = make_nexus(files={".claude/skills/y/x": ""})
+    (nexus.cwd / ".claude/skills/x").symlink_to(tmp_path / "secret")
+    (nexus.cwd / ".codex").mkdir()
+    (nexus.cwd / ".codex/skills").symlink_to(tmp_path)
+
+    assert guides(nexus) == {}
+    assert [code for code, _ in faults(nexus)] == ["unusable-skill", "unusable-skill"]
+
+
+@pytest.mark.acceptance("T13")
+def test_a_skill_that_anybody_may_write_to_is_not_read(make_nexus: MakeNexus) -> None:
+    nexus = make_nexus(files={".agents/skills/x/SKILL.md": skill()})
+    (nexus.cwd / ".agents/skills/x/SKILL.md").chmod(0o666)
+
+    assert faults(nexus) == [("unusable-skill", "anybody may write to it")]
