@@ -14,17 +14,22 @@ import typer
 from nexus_core.cli.options import DryRun, Json  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.cli.shell import project_directory
 from nexus_core.config.documents import read_document
+from nexus_core.config.editing import set_value
 from nexus_core.config.merging import is_comment
+from nexus_core.config.pointers import pointer_to
 from nexus_core.config.servers.normalising import normalise_servers
+from nexus_core.config.servers.references import SecretReferences
+from nexus_core.config.servers.shapes import read_servers
 from nexus_core.errors import ConfigError, FileError, NexusError, UsageError
 from nexus_core.files.places import user_home
+from nexus_core.files.reading import read_text
 from nexus_core.files.writing import write_text_atomically
 from nexus_core.layers.initialising import carry_out, plan_init
 from nexus_core.trust.fingerprint import one_line
 from nexus_core.values.layer import Layer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from nexus_core.cli.shell import CommandShell
     from nexus_core.layers.initialising import InitPlan, PlannedFile
@@ -34,11 +39,18 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 SERVERS = "mcp.json"
+FOUND = Path()
+"""In the place of a file: whatever is found."""
+OWN_FILES = {".claude.json": "Claude Code", ".cursor/mcp.json": "Cursor"}
+"""In the home directory: files with servers for all projects, whose form is that of mcp.json; the first is copied."""
+OTHER_FILES = {".codex/config.toml": "mcp_servers", ".gemini/settings.json": "mcpServers"}
+"""Files that `nexus mcp import` copies, and the word in them that holds servers."""
 _CONTAINERS = ("mcpServers", "servers")
 
 Global = Annotated[bool, typer.Option("--global", help="Your own directory instead of the project's.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite; the old files are kept as <name>.bak.")]
 CopyMcp = Annotated[Path | None, typer.Option(metavar="PATH", help="With --global: copy the MCP servers from a file.")]
+NoCopy = Annotated[bool, typer.Option("--no-copy-mcp", help="With --global: copy no MCP servers of other tools.")]
 
 
 @app.command(epilog="\b\nExamples:\n  nexus init\n  nexus init --global --copy-mcp ~/.claude.json")
@@ -49,12 +61,20 @@ def init(
     force: Force = False,
     dry_run: DryRun = False,
     copy_mcp: CopyMcp = None,
+    no_copy_mcp: NoCopy = False,
     json: Json = False,
 ) -> None:
-    """Write a new .nexus3 directory with templates to fill in; with --global, your own with the defaults."""
+    """Write a new .nexus3 directory with templates to fill in; with --global, your own with the defaults.
+
+    With --global, the MCP servers that Claude Code or Cursor has for all of your projects are copied too.
+    """
     if copy_mcp is not None and not own:
         raise UsageError("--copy-mcp copies to your own directory", hint="say --global too")
-    _initialise(ctx.obj, "global" if own else "local", force=force, dry_run=dry_run, copy_mcp=copy_mcp, json=json)
+    if copy_mcp is not None and no_copy_mcp:
+        raise UsageError("--copy-mcp and --no-copy-mcp contradict each other", hint="leave one of them out")
+    scope: InitScope = "global" if own else "local"
+    copied = None if no_copy_mcp else copy_mcp or FOUND
+    _initialise(ctx.obj, scope, force=force, dry_run=dry_run, copied=copied, json=json)
 
 
 def init_global(shell: CommandShell, *, force: bool) -> None:
@@ -68,23 +88,25 @@ def _initialise(
     *,
     force: bool,
     dry_run: bool = False,
-    copy_mcp: Path | None = None,
+    copied: Path | None = FOUND,
     json: bool = False,
 ) -> None:
     with _nexus(shell, scope) as nexus:
         directory = nexus.home if scope == "global" else project_directory(nexus)
         plan = plan_init(nexus.host, directory, scope, force=force)
         servers = None
-        if copy_mcp is not None:
-            servers = _named_servers(shell.cwd / copy_mcp)
-        elif scope == "global" and not os.path.lexists(directory / SERVERS):
-            servers = _offered_servers(shell, dry_run=dry_run)
-        if servers is not None:
+        if copied is not FOUND and copied is not None:
+            servers = _named_servers(shell.cwd / copied)
             _check(nexus, servers)
+        elif scope == "global" and copied is FOUND and not os.path.lexists(directory / SERVERS):
+            servers = _own_servers(shell, nexus) or _offered_servers(shell, dry_run=dry_run)
+        if servers is not None:
             plan = plan_init(nexus.host, directory, scope, force=force, contents={SERVERS: servers.text})
         if not dry_run:
             carry_out(plan)
     _print(shell, plan, dry_run=dry_run, json=json)
+    if servers is not None:
+        _print_copied(shell, servers, dry_run=dry_run)
 
 
 @contextmanager
@@ -127,11 +149,19 @@ def _describe(file: PlannedFile) -> dict[str, object]:
 
 
 class ServerFile(NamedTuple):
-    """A file with MCP servers, their names, and the text of an mcp.json with the same servers."""
+    """A file with MCP servers.
+
+    Attributes:
+        path: The file.
+        names: The names of its servers.
+        text: An mcp.json with the same servers, with references in the place of secrets.
+        remarks: The references, and what they stand for.
+    """
 
     path: Path
     names: list[str]
     text: str
+    remarks: tuple[str, ...] = ()
 
 
 def _named_servers(path: Path) -> ServerFile:
@@ -141,9 +171,55 @@ def _named_servers(path: Path) -> ServerFile:
     raise FileError(what, where=str(path), hint="name a file with `mcpServers` or `servers`")
 
 
+def _own_servers(shell: CommandShell, nexus: Nexus) -> ServerFile | None:
+    """Return the servers that another tool of the user has for all projects; those of a project are asked about."""
+    home = user_home()
+    copied = None
+    for found in _find_servers(shell, [home / name for name in OWN_FILES]):
+        try:
+            _check(nexus, found)
+        except NexusError as error:
+            shell.console.message(f"{one_line(str(found.path))} was skipped: {one_line(error.what)}")
+            _suggest_import(shell, found.path, " --lenient")
+            continue
+        if copied is not None:
+            shell.console.message(f"There are MCP servers in {one_line(str(found.path))} too.")
+            _suggest_import(shell, found.path)
+        copied = copied or found
+    for path in (home / name for name, word in OTHER_FILES.items() if _mentions(home / name, word)):
+        shell.console.message(f"There may be MCP servers in {one_line(str(path))}.")
+        _suggest_import(shell, path)
+    return copied
+
+
+def _suggest_import(shell: CommandShell, path: Path, option: str = "") -> None:
+    shell.console.message(f"  To copy them: nexus mcp import {quote(str(path))} --global{option}")
+
+
+def _mentions(path: Path, word: str) -> bool:
+    try:
+        return word in (read_text(path) or "")
+    except NexusError:
+        return False
+
+
+def _print_copied(shell: CommandShell, servers: ServerFile, *, dry_run: bool) -> None:
+    names = ", ".join(one_line(name[:60]) for name in servers.names)
+    verb = "would be copied" if dry_run else "were copied"
+    shell.console.message(f"MCP servers {verb} from {one_line(str(servers.path))}: {names}")
+    for remark in servers.remarks:
+        shell.console.message(f"  {one_line(remark)}.")
+    if servers.remarks:
+        shell.console.message("  Set these variables; the values stay where they are.")
+    if not dry_run:
+        shell.console.message(
+            "  As your own they need no approval in any project; `nexus mcp remove --global` removes one."
+        )
+
+
 def _offered_servers(shell: CommandShell, *, dry_run: bool) -> ServerFile | None:
     """The servers that the user wants to be copied, of those in the places where other tools keep them."""
-    for found in _find_servers(shell):
+    for found in _find_servers(shell, [shell.cwd / ".nexus3" / SERVERS, shell.cwd / ".mcp.json"]):
         names = ", ".join(one_line(name[:60]) for name in found.names)
         shell.console.message(f"There are MCP servers in {one_line(str(found.path))}: {names}")
         if not dry_run and shell.can_ask:
@@ -155,8 +231,8 @@ def _offered_servers(shell: CommandShell, *, dry_run: bool) -> ServerFile | None
     return None
 
 
-def _find_servers(shell: CommandShell) -> Iterator[ServerFile]:
-    for path in (shell.cwd / ".nexus3" / SERVERS, shell.cwd / ".mcp.json", user_home() / ".claude.json"):
+def _find_servers(shell: CommandShell, paths: Iterable[Path]) -> Iterator[ServerFile]:
+    for path in paths:
         try:
             found = _read_servers(path)
         except NexusError as error:
@@ -175,11 +251,29 @@ def _read_servers(path: Path) -> ServerFile | None:
     for key in _CONTAINERS:
         if names := _names(table.get(key)):
             whole, span = document.lines.text, document.span(f"/{key}")
-            if table.keys() <= set(_CONTAINERS) or span is None:
-                return ServerFile(path, names, whole)
-            return ServerFile(path, names, f'{{\n  "{key}": {whole[span.start : span.end]}\n}}\n')
+            if not table.keys() <= set(_CONTAINERS) and span is not None:
+                whole = f'{{\n  "{key}": {whole[span.start : span.end]}\n}}\n'
+            return _with_references(ServerFile(path, names, whole), table[key], f"/{key}")
     is_bare = all(isinstance(entry, dict) and entry.keys() & {"command", "url"} for entry in table.values())
-    return ServerFile(path, list(table), document.lines.text) if table and is_bare else None
+    if not table or not is_bare:
+        return None
+    return _with_references(ServerFile(path, list(table), document.lines.text), table, "")
+
+
+def _with_references(file: ServerFile, container: object, pointer: str) -> ServerFile:
+    """Return a file of servers with references instead of secrets; everything else stays as it is written."""
+    references, text, remarks = SecretReferences(), file.text, []
+    for server in read_servers(container, pointer, lenient=True).servers:
+        name = str(server.settings["name"])
+        for secret in references.find(name, server.settings):
+            key, *rest = secret.part
+            place = server.place_of(pointer_to(key, rest[0]) if rest else key)
+            try:
+                text = set_value(text, place, secret.reference, comments=True)
+            except ValueError:  # a command that is the name of a program, and no list
+                text = set_value(text, server.place_of(key), secret.reference, comments=True)
+            remarks.append(f"{secret.reference} stands for {secret.what} of server {name[:60]!r}")
+    return file._replace(text=text, remarks=tuple(remarks))
 
 
 def _names(container: object) -> list[str]:

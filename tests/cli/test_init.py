@@ -64,12 +64,13 @@ CLAUDE = f"""{{
   "oauthAccount": {{"emailAddress": "me@example.com"}}
 }}
 """
-CLAUDE_SERVERS = f"""{{
-  "mcpServers": {{
-    "github": {{"command": "npx", "args": ["server-github"], "env": {{"GITHUB_TOKEN": "{TOKEN}"}}}}
-  }}
-}}
+CLAUDE_SERVERS = """{
+  "mcpServers": {
+    "github": {"command": "npx", "args": ["server-github"], "env": {"GITHUB_TOKEN": "${GITHUB_TOKEN}"}}
+  }
+}
 """
+PLAIN_COPY = PLAIN.replace(f'"{TOKEN}"', '"${GITHUB_TOKEN}"')
 
 
 @pytest.fixture(autouse=True)
@@ -388,13 +389,14 @@ def test_what_is_written_for_the_user_loads(cli: Cli, work: Path) -> None:
 
 
 @pytest.mark.acceptance("I-04")
-def test_the_servers_of_a_plain_file_are_copied_as_they_are_written(cli: Cli, work: Path, nexus_home: Path) -> None:
+def test_a_plain_file_is_copied_with_references_instead_of_secrets(cli: Cli, work: Path, nexus_home: Path) -> None:
     write_files(work, {"servers.json": PLAIN})
 
     outcome = cli("init", "--global", "--copy-mcp", "servers.json")
 
     assert outcome.code == 0
-    assert (nexus_home / "mcp.json").read_text() == PLAIN
+    assert (nexus_home / "mcp.json").read_text() == PLAIN_COPY
+    assert "${GITHUB_TOKEN} stands for the value of GITHUB_TOKEN of server 'github'.\n" in outcome.err
     assert TOKEN not in outcome.out + outcome.err
 
 
@@ -478,12 +480,63 @@ def test_servers_are_not_copied_into_a_project(cli: Cli, work: Path) -> None:
 
 # ---- MCP servers that are there already: the question -----------------------------------------------------
 
-PLACES = ["work/.nexus3/mcp.json", "work/.mcp.json", "home/.claude.json"]
+PLACES = ["work/.nexus3/mcp.json", "work/.mcp.json"]
 
 
 @pytest.mark.acceptance("I-04")
+@pytest.mark.parametrize("place", [".claude.json", ".cursor/mcp.json"])
+@pytest.mark.parametrize("command", [["init", "--global"], ["--init-global"]])
+def test_the_servers_of_the_users_other_tools_are_copied(
+    cli: Cli, user_home: Path, nexus_home: Path, place: str, command: list[str]
+) -> None:
+    write_files(user_home, {place: CLAUDE})
+
+    outcome = cli(*command)
+
+    assert (nexus_home / "mcp.json").read_text() == CLAUDE_SERVERS
+    assert f"MCP servers were copied from {user_home}/{place}: github\n" in outcome.err
+    assert "${GITHUB_TOKEN} stands for the value of GITHUB_TOKEN of server 'github'.\n" in outcome.err
+    assert "[y/N]" not in outcome.err
+    assert TOKEN not in outcome.out + outcome.err
+
+
+def test_of_two_tools_the_first_is_copied_and_the_others_are_mentioned(
+    cli: Cli, user_home: Path, nexus_home: Path
+) -> None:
+    others = {".cursor/mcp.json": '{"mcpServers": {"b": {"command": "x"}}}', ".codex/config.toml": "[mcp_servers.c]"}
+    write_files(user_home, {".claude.json": CLAUDE, **others})
+
+    outcome = cli("init", "--global")
+
+    assert (nexus_home / "mcp.json").read_text() == CLAUDE_SERVERS
+    for name in others:
+        assert f"  To copy them: nexus mcp import {user_home}/{name} --global\n" in outcome.err
+
+
+def test_no_servers_are_copied_if_that_is_not_wanted(cli: Cli, user_home: Path, nexus_home: Path) -> None:
+    write_files(user_home, {".claude.json": CLAUDE})
+
+    outcome = cli("init", "--global", "--no-copy-mcp")
+
+    assert (nexus_home / "mcp.json").read_text() == EMPTY
+    assert ".claude.json" not in outcome.err
+
+
+def test_servers_that_would_not_load_are_left_where_they_are(cli: Cli, user_home: Path, nexus_home: Path) -> None:
+    write_files(user_home, {".claude.json": f'{{"mcpServers": {{"a": {{"command": 5, "env": "{TOKEN}"}}}}}}'})
+
+    outcome = cli("init", "--global")
+
+    assert outcome.code == 0
+    assert f"{user_home}/.claude.json was skipped: " in outcome.err
+    assert f"nexus mcp import {user_home}/.claude.json --global --lenient\n" in outcome.err
+    assert TOKEN not in outcome.err
+    assert (nexus_home / "mcp.json").read_text() == EMPTY
+
+
+@pytest.mark.acceptance("I-04", "T13")
 @pytest.mark.parametrize("place", PLACES)
-def test_without_a_terminal_servers_are_mentioned_and_not_copied(
+def test_without_a_terminal_servers_of_a_project_are_mentioned_and_not_copied(
     cli: Cli, tmp_path: Path, nexus_home: Path, place: str
 ) -> None:
     write_files(tmp_path, {place: CLAUDE})
@@ -527,7 +580,7 @@ def test_on_a_terminal_any_other_answer_is_no(
 def test_each_file_is_asked_about_until_one_is_taken(
     cli: Cli, answer: Answer, tmp_path: Path, nexus_home: Path
 ) -> None:
-    write_files(tmp_path, {"work/.nexus3/mcp.json": PLAIN, "work/.mcp.json": CLAUDE, "home/.claude.json": CLAUDE})
+    write_files(tmp_path, {"work/.nexus3/mcp.json": PLAIN, "work/.mcp.json": CLAUDE})
     answer("n\ny\n")
 
     outcome = cli("init", "--global")
@@ -590,7 +643,7 @@ def test_a_name_cannot_fake_a_line_of_the_question(cli: Cli, work: Path) -> None
 
 
 @pytest.mark.acceptance("I-04")
-@pytest.mark.parametrize(("typed", "expected"), [(b"y\n", PLAIN), (b"\n", EMPTY), (b"\x04", EMPTY)])
+@pytest.mark.parametrize(("typed", "expected"), [(b"y\n", PLAIN_COPY), (b"\n", EMPTY), (b"\x04", EMPTY)])
 def test_a_real_terminal_is_asked(work: Path, nexus_home: Path, typed: bytes, expected: str) -> None:
     write_files(work, {".mcp.json": PLAIN})
     ours, theirs = pty.openpty()
