@@ -5,6 +5,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_core.cli.session.overview import TOKEN_MARKS
 from nexus_core.cli.tables import right_aligned
 from nexus_core.text.console import counted
 from nexus_core.text.visible import visible_line
@@ -135,6 +136,8 @@ def print_outcomes(console: Console, outcomes: Sequence[Outcome], *, dry_run: bo
     ]
     if rows:
         console.table(right_aligned([heading, *rows], {2, 3, 4, 5}), styles=["bold"])
+    if any(outcome.rows and outcome.is_estimated for outcome in outcomes):
+        console.message(f"~ {TOKEN_MARKS['~']}", style="dim")
     for outcome in outcomes:
         for line in _told(outcome):
             console.message(visible_line(line))
