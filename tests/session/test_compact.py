@@ -717,3 +717,29 @@ def test_what_must_stay_and_does_not_fit_is_an_error_with_a_table(open_nexus: Op
     assert not compactions(ledger)
     session.interrupt()
     assert session.ask("And?").token_budget.remaining > 0
+
+
+# ---- facts beside the summary -------------------------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("H-09")
+def test_addresses_with_an_at_sign_stay_as_facts_and_handles_do_not(open_nexus: OpenNexus) -> None:
+    session = open_nexus(plugins=[Words()], summarize=Fake("They looked for owners.")).session("s", model="words")
+    session.ask("Who owns it? " + "word " * 40)
+    step = session.record(calls("c1", name="msg_a"))
+    session.record(
+        step.tool_calls[0].result(
+            "ada@example.com and lodash@4.17.21, not @alice, root@host or git@example.org:app. " * 4
+        )
+    )
+    session.next()
+    session.record(says("Ada does. " + "word " * 40, name="msg_b"))
+    for number in range(4):
+        exchange(session, number)
+
+    session.compact()
+
+    summary = spoken(session.messages[0])
+    assert "ada@example.com" in summary
+    assert "lodash@4.17.21" in summary
+    assert not re.search(r"@alice|root@host|git@example", summary)

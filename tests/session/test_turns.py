@@ -752,3 +752,13 @@ def test_recover_raises_again(open_session: OpenSession) -> None:
         open_session().recover(error)
 
     assert caught.value is error
+
+
+def test_total_of_a_usage_is_all_input_and_all_output_once(open_session: OpenSession) -> None:
+    session = open_session()
+    for number in range(2):
+        session.ask("Why?")
+        session.record(says("Because.", name=f"msg_{number}"))
+
+    # Cached and written input is part of the input, reasoning is part of the output.
+    assert session.usage.total_tokens == 2 * (10 + 200 + 30 + 50)
