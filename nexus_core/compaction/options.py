@@ -12,6 +12,10 @@ FidelityPolicy = Literal["warn", "reinject", "off"]
 """What to do about facts that a summary leaves out: say so, show them beside it, or not look."""
 
 
+SummaryRole = Literal["user", "system"]
+"""Who says the summary of a session."""
+
+
 class CompactionOptions(NamedTuple):
     """`compaction` of the settings; what each means is said there (`nexus config schema`)."""
 
@@ -34,6 +38,8 @@ class CompactionOptions(NamedTuple):
     model: str | None = None
     command: tuple[str, ...] | None = None
     timeout: float = 120.0
+    summary_marker: str = "[Previous conversation summary]"
+    summary_role: SummaryRole = "user"
 
 
 def compaction_options(settings: Settings) -> CompactionOptions:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from nexus_core.text.markers import neutralise
 from nexus_core.values.message import Message
 from nexus_core.values.source import lowest_trust
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
+    from nexus_core.compaction.options import SummaryRole
     from nexus_core.values.source import Trust
 
 PREVIOUS = "[Previous conversation summary]"
 """The first line of a summary in a session."""
+SUMMARY_ROLE: Final = "user"
+"""Who says a summary, unless `compaction.summary_role` says otherwise."""
 FLAG = "_summary"
 """The field by which a summary is known, whatever it says: the compaction that wrote it, or when it was written."""
 
@@ -38,14 +41,38 @@ def create_summary_message(summary_text: str, now: datetime | None = None) -> Me
     return Message("user", text, extra={FLAG: now.isoformat(timespec="minutes")})
 
 
-def summary_in_session(text: str, compaction: str) -> Message:
+def summary_in_session(
+    text: str, compaction: str, *, marker: str = PREVIOUS, role: SummaryRole = SUMMARY_ROLE
+) -> Message:
     """A summary as the first message of a session's history.
 
     Args:
         text: What `compose_summary` gave.
         compaction: The step that has it.
+        marker: The first line; "" for none.
+        role: Who says it.
     """
-    return Message("user", f"{PREVIOUS}\n{text}", extra={FLAG: compaction})
+    return Message(role, f"{marker}\n{text}" if marker else text, extra={FLAG: compaction})
+
+
+def read_summary(data: Mapping[str, object], compaction: str) -> Message | None:
+    """Return the summary of a compaction's data as it was sent when it was written; None if it has none.
+
+    Args:
+        data: What the step says about itself; marker and role are there where they were not the default.
+        compaction: The id of the step.
+    """
+    summary, marker = data.get("summary"), data.get("marker", PREVIOUS)
+    if not summary:
+        return None
+    role: SummaryRole = "system" if data.get("role") == "system" else SUMMARY_ROLE
+    return summary_in_session(str(summary), compaction, marker=str(marker), role=role)
+
+
+def summary_form(marker: str, role: SummaryRole) -> dict[str, str]:
+    """Return what a compaction's data must say so that `read_summary` gives the same message again."""
+    own = {"marker": marker} if marker != PREVIOUS else {}
+    return own | ({"role": role} if role != SUMMARY_ROLE else {})
 
 
 def is_summary(message: Message) -> bool:

@@ -142,6 +142,13 @@ class CompactionConfig(Strict):
         default=0.25,
         description="Share of the available window that the summary may take, with all that belongs to it.",
     )
+    summary_marker: Annotated[str, Field(max_length=200, pattern=r"^[^\r\n]*$")] = Field(
+        default="[Previous conversation summary]",
+        description='The first line of a summary in a session; "" for none. Only in your own config.',
+    )
+    summary_role: Literal["user", "system"] = Field(
+        default="user", description="Who says a summary in a session. Only in your own config."
+    )
     redact_secrets: bool = Field(
         default=True, description="Take secrets out of what is summarised. Only in your own config."
     )

@@ -30,6 +30,8 @@ LEVELS = ("yolo", "trusted", "sandboxed")
 
 PROTECTED = (
     "compaction.redact_secrets",
+    "compaction.summary_marker",
+    "compaction.summary_role",
     "home",
     "ledger",
     "merging",

@@ -46,6 +46,29 @@ def test_the_example_of_the_specification_byte_for_byte(example: Path, tmp_path:
     assert cli("-C", str(example), "show", "--loaded").out.replace(str(tmp_path), "/home/user") == expected
 
 
+@pytest.mark.acceptance("C-07")
+def test_servers_are_bullets_if_the_settings_say_so(make_nexus: MakeNexus) -> None:
+    servers = {
+        "filesystem": {"command": "npx", "args": ["fs"]},
+        "database": {"url": "http://localhost:5432/?api_key=sk-abcdefghijklmnopqrstuv0123456789"},
+    }
+    nexus = make_nexus(
+        {
+            ".nexus3/config.json": '{"plugins": {"mcp": {"form": "bullets"}}}',
+            ".nexus3/mcp.json": json.dumps({"mcpServers": servers}),
+        }
+    )
+
+    prompt = nexus.system_prompt()
+
+    section = prompt.partition("## Active MCP Servers\n")[2]
+    assert section.startswith(
+        "- filesystem (project): stdio, not approved\n- database (project): http://localhost:5432/"
+    )
+    assert "sk-abcdef" not in prompt
+    assert "| Server |" not in prompt
+
+
 @pytest.mark.acceptance("P-11", "M-07")
 def test_until_they_are_approved_servers_of_a_project_are_shown_as_not_approved(example: Path, tmp_path: Path) -> None:
     prompt = ContextLoader(example).load().system_prompt.replace(str(tmp_path), "/home/user")

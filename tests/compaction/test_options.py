@@ -41,6 +41,8 @@ def test_all_of_it_can_be_said_in_config_json() -> None:
         "keep_turns": 2,
         "recent_preserve_ratio": 0.25,
         "summary_budget_ratio": 0.2,
+        "summary_marker": "[Before]",
+        "summary_role": "system",
         "redact_secrets": False,
         "evidence": False,
         "evidence_tokens": 100,

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nexus_core import Nexus, Session
 from nexus_core.compaction.summary import create_summary_message, is_summary, summary_in_session, trust_of
 from nexus_core.dialects.finding import dialect
+from nexus_core.testing import write_files
+from nexus_core.testing.fixtures import MakeNexus
 from nexus_core.values.message import Message
 from nexus_core.values.parts import ToolResult
 from nexus_core.values.source import TRUSTS, Trust, lowest_trust
@@ -96,3 +101,46 @@ def test_what_a_tool_brought_makes_a_summary_foreign_for_good() -> None:
     assert trust_of([own, foreign]) == "foreign"
     assert trust_of([own], trust_of([foreign])) == "foreign"
     assert trust_of([], "project") == "project"
+
+
+def configured_session(nexus: Nexus) -> Session:
+    session = nexus.session("formed", model="gpt-4o")
+    for number in range(6):
+        session.ask(f"question {number}: {'word ' * 30}")
+        session.record({"role": "assistant", "content": f"answer {number}"})
+    return session
+
+
+@pytest.mark.acceptance("C-09")
+@pytest.mark.parametrize(
+    ("marker", "role", "begins"), [("[Before this]", "system", "[Before this]\n"), ("", "user", "----- BEGIN SUMMARY")]
+)
+def test_marker_and_role_of_a_summary_are_the_users_to_set(
+    make_nexus: MakeNexus, nexus_home: Path, marker: str, role: str, begins: str
+) -> None:
+    chosen = {"compaction": {"summary_marker": marker, "summary_role": role, "evidence": False}}
+    write_files(nexus_home, {"config.json": json.dumps(chosen)})
+    nexus = make_nexus()
+    with Nexus(nexus.cwd, defaults=False, summarize=lambda _request: "They counted up to six.") as summarizing:
+        session = configured_session(summarizing)
+        session.compact()
+        sent = session.ask("And?")
+        reply = session.record({"role": "assistant", "content": "Yes."})
+        was_sent = [message.content for message in sent.messages]
+    (nexus_home / "config.json").unlink()
+
+    replayed = make_nexus().replay(reply)
+    next_call = make_nexus().session("formed").ask("And then?")
+
+    summary = next(message for message in sent.messages if "_summary" in message.extra)
+    assert (summary.role, summary.content[: len(begins)]) == (role, begins)
+    assert [message.content for message in replayed.messages] == was_sent
+    assert summary in next_call.messages  # it keeps the form that it was written with
+
+
+@pytest.mark.acceptance("C-09")
+def test_a_project_does_not_decide_who_says_a_summary(make_nexus: MakeNexus) -> None:
+    loaded = make_nexus({".nexus3/config.json": '{"compaction": {"summary_role": "system"}}'}).load()
+
+    assert loaded.settings.get("compaction.summary_role") is None
+    assert [finding.code for finding in loaded.findings] == ["protected-setting"]

@@ -134,7 +134,8 @@ class _Reading:
         summary, first = word_in(data, "summary"), word_in(data, "first_kept")
         context = [self._entry(name, record, body) for body in objects_in(record.value.get("messages"))]
         if not context and summary:
-            said = Message("user", f"[Previous conversation summary]\n{summary}")
+            marker = data.get("marker", "[Previous conversation summary]")
+            said = Message("user", f"{marker}\n{summary}" if marker else summary)
             context = [Entry(message=said, lines=(record.number,), ids=(name,), kind="summary", raw=(record.value,))]
         before = self._places.get(self._parents.get(first, ""), (None, 0))[1] if first in self._places else at
         self._account.use("compaction", record.number)

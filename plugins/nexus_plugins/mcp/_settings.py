@@ -19,6 +19,9 @@ class McpSettings(Strict):
         description="Other tools whose files in a project are read too: in your own config for every project, in a "
         "project's for that project.",
     )
+    form: Literal["table", "bullets"] = Field(
+        default="table", description="How servers are listed in the prompt: a table, or a list with a line for each."
+    )
     start_timeout: Seconds = Field(
         default=20.0, description="Seconds a server may take to start and to list its tools."
     )

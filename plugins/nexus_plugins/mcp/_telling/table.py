@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core import Section
-from nexus_core.plugin import visible_line
+from nexus_core.plugin import hide_secrets, visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +21,25 @@ PERMITTED = frozenset({"yolo", "trusted"})
 def server_sections(request: Request, loaded: Loaded) -> list[Section]:
     """What an agent in these circumstances is told of its servers; nothing if it has none."""
     servers = usable_servers(request, loaded)
-    return [Section("mcp-servers", title="MCP Servers", text=server_table(servers), order=ORDER)] if servers else []
+    if not servers:
+        return []
+    if loaded.settings.get("plugins.mcp.form") == "bullets":
+        return [Section("mcp-servers", title="Active MCP Servers", text=list_servers(servers), order=ORDER)]
+    return [Section("mcp-servers", title="MCP Servers", text=server_table(servers), order=ORDER)]
+
+
+def list_servers(servers: Iterable[MCPServerWithOrigin]) -> str:
+    """Return a Markdown list, a line for each server: name, origin, type or address without secrets, and status."""
+    lines, shadows = [], []
+    for server in servers:
+        config, origin = server.config, "project" if server.origin == "local" else server.origin
+        reached = hide_secrets([config.url])[0] if config.url else config.type
+        lines.append(
+            f"- {visible_line(config.name)} ({visible_line(origin)}): {visible_line(reached)}, {server.status}"
+        )
+        if server.shadows:
+            shadows.append(_shadow(server, server.shadows.layer))
+    return "\n\n".join(["\n".join(lines), *shadows])
 
 
 def server_table(servers: Iterable[MCPServerWithOrigin]) -> str:
