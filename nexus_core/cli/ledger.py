@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nexus_core.errors import FileError, UnknownNameError
+from nexus_core.errors import FileError, UnknownNameError, UsageError
 from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _URL = r"[a-z][a-z0-9+.-]+:"  # one letter would be a drive
 _FILE = "sqlite:///"
+MAX_LISTED = 8
+"""Names that an error lists; more would not be read."""
 
 LedgerUrl = Annotated[
     str,
@@ -61,7 +63,9 @@ def open_nexus(ctx: typer.Context, ledger: str, *, writes: bool = False) -> Iter
 
 
 @contextmanager
-def open_session(ctx: typer.Context, label: str, ledger: str, *, writes: bool = False) -> Iterator[Nexus]:
+def open_session(
+    ctx: typer.Context, label: str, ledger: str, *, writes: bool = False, exact: bool = False
+) -> Iterator[Nexus]:
     """A Nexus for the directory in which a session works; for the one here, where there is no such session.
 
     Args:
@@ -69,15 +73,17 @@ def open_session(ctx: typer.Context, label: str, ledger: str, *, writes: bool = 
         label: The session; "" for none.
         ledger: As for `open_nexus`.
         writes: As for `open_nexus`.
+        exact: Whether the name must be whole, because it may be that of a new session.
     """
     shell: CommandShell = ctx.find_root().obj
-    with open_nexus(ctx, ledger, writes=writes) as nexus, where_it_works(shell, nexus, label) as there:
+    with open_nexus(ctx, ledger, writes=writes) as nexus, where_it_works(shell, nexus, label, exact=exact) as there:
         yield there
 
 
 @contextmanager
-def where_it_works(shell: CommandShell, nexus: Nexus, label: str) -> Iterator[Nexus]:
+def where_it_works(shell: CommandShell, nexus: Nexus, label: str, *, exact: bool = False) -> Iterator[Nexus]:
     """The same for whoever has a Nexus with that ledger; `-C` names another directory than the session's own."""
+    label = label if exact else complete_label(nexus.ledger, label)
     record = nexus.ledger.session(label) if label and not shell.is_directory_named else None
     kept = str(record.data.get("cwd") or "") if record else ""
     if not kept or kept == str(nexus.cwd):
@@ -101,15 +107,33 @@ def ledger_url(directory: Path, named: str) -> str | None:
 
 
 def find_session(ledger: Ledger, label: str) -> SessionRecord:
-    """The session of that name.
+    """Return the session of that name, or the only one whose name begins so.
 
     Raises:
         UnknownNameError: There is none; says which name is near.
+        UsageError: Several sessions have names that begin so.
     """
     record = ledger.session(label)
-    if record is None:
-        raise UnknownNameError("session", label, labels_in(ledger))
-    return record
+    if record is not None:
+        return record
+    records = {record.label: record for record in ledger.sessions(status=None)}
+    found = sorted(name for name in records if label and name.startswith(label))
+    if not found:
+        raise UnknownNameError("session", label, records)
+    if any(not name.startswith(f"{found[0]}/") for name in found[1:]):  # workers are named after their makers
+        listed = ", ".join(map(repr, found[:MAX_LISTED])) + (", …" if len(found) > MAX_LISTED else "")
+        raise UsageError(
+            f"{len(found):,} sessions have names that begin with {label!r}: {listed}", hint="give more of it"
+        )
+    return records[found[0]]
+
+
+def complete_label(ledger: Ledger, label: str) -> str:
+    """Return the name of the session that is meant by a name or the beginning of one; as it is otherwise."""
+    try:
+        return find_session(ledger, label).label if label else label
+    except UsageError:  # there is none, or several could be meant
+        return label
 
 
 def labels_in(ledger: Ledger) -> list[str]:

@@ -10,7 +10,7 @@ from nexus_core.cli.bars import Row, largest_rows, print_bars
 from nexus_core.cli.context.excerpts import excerpt, find_original_messages
 from nexus_core.cli.context.shares import FRAMING, shares_of, shares_of_prompt
 from nexus_core.cli.exits import FINDINGS
-from nexus_core.cli.ledger import open_session
+from nexus_core.cli.ledger import find_session, open_session
 from nexus_core.cli.measure import byte_sentence, is_all_text, open_measure
 from nexus_core.layers.loader import OWN_PROFILE
 from nexus_core.rendering.labelled import render_section
@@ -70,6 +70,8 @@ def show_request(ctx: typer.Context, wanted: Wanted) -> None:
     """Print where the tokens of a request go."""
     shell: CommandShell = ctx.obj
     with open_session(ctx, wanted.session, wanted.ledger) as nexus:
+        if wanted.session:
+            wanted = wanted._replace(session=find_session(nexus.ledger, wanted.session).label)
         if wanted.profile == OWN_PROFILE:
             loaded = nexus.load()
             shell.review(loaded, require_trusted=wanted.require_trusted)

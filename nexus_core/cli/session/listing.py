@@ -12,6 +12,8 @@ from nexus_core.cli.session.group import LedgerUrl, app, open_nexus
 from nexus_core.cli.tables import right_aligned
 from nexus_core.errors import UsageError
 from nexus_core.history.ledger.opening import without_secret
+from nexus_core.text.console import counted
+from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,12 +31,16 @@ _DEEPEST = 5
 """Workers of workers of workers stand no farther to the right than that."""
 
 
-@app.command("list", epilog="\b\nExamples:\n  nexus session list\n  nexus session list --all --json")
+@app.command("list", epilog="\b\nExamples:\n  nexus session list --here -n 5\n  nexus session list --all --json")
 def list_sessions(
     ctx: typer.Context,
     *,
     everything: Annotated[bool, typer.Option("--all", help="Archived sessions, too.")] = False,
     archived: Annotated[bool, typer.Option("--archived", help="Only archived sessions.")] = False,
+    here: Annotated[bool, typer.Option("--here", help="Only sessions that work in this directory.")] = False,
+    limit: Annotated[
+        int | None, typer.Option("-n", "--limit", metavar="N", min=1, help="Only the N sessions that changed last.")
+    ] = None,
     ledger: LedgerUrl = "",
     json: Json = False,
 ) -> None:
@@ -53,18 +59,25 @@ def list_sessions(
     status: SessionStatus | None = "archived" if archived else None if everything else "active"
     with open_nexus(ctx, ledger) as nexus:
         url = without_secret(nexus.ledger.url)
-        found, damaged = look_over_all(nexus.ledger, nexus.ledger.sessions(status=status))
+        records = nexus.ledger.sessions(status=status)
+        if here:
+            records = [record for record in records if record.data.get("cwd") == str(nexus.cwd)]
+        left_out = 0 if limit is None else max(len(records) - limit, 0)
+        found, damaged = look_over_all(nexus.ledger, records[:limit])
+        where = f" that work in {nexus.cwd}" if here else ""
     sessions = [*_under_makers(found)]
     if json:
         told = {
             "sessions": [session.facts() for session, _ in sessions],
             "damaged": [each._asdict() for each in damaged],
         }
-        shell.console.json({"schema": 1, "ledger": url, **told})
+        shell.console.json({"schema": 1, "ledger": url, **told, "left_out": left_out})
     elif sessions:
         _print(shell, sessions)
     elif not damaged:
-        shell.console.message(f"No {'archived ' * archived}sessions in {url}.")
+        shell.console.message(visible_line(f"No {'archived ' * archived}sessions{where} in {url}."))
+    if left_out and not json:
+        shell.console.message(f"({counted(left_out, 'more session')}; without -n, all are listed)", style="dim")
     tell_damage(shell, damaged)
 
 

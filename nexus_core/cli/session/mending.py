@@ -9,7 +9,7 @@ import typer
 from nexus_core.cli.exits import FINDINGS
 from nexus_core.cli.ledger import session_labels
 from nexus_core.cli.options import DryRun, Json  # noqa: TC001 - Typer reads annotations at run time
-from nexus_core.cli.session.group import LedgerUrl, app, ledger_url, open_nexus
+from nexus_core.cli.session.group import LedgerUrl, OptionalLabel, app, find_session, ledger_url, open_nexus
 from nexus_core.errors import LedgerError, UnreachableError
 from nexus_core.history.ledger.opening import open_ledger, without_secret
 from nexus_core.text.console import counted
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nexus_core.history.ledger.rebuilding import Rebuilt
     from nexus_core.nexus import Nexus
     from nexus_core.values.finding import Finding
-    from nexus_core.values.ledger import Ledger
+    from nexus_core.values.ledger import Ledger, SessionRecord
 
 Target = Annotated[str, typer.Argument(metavar="NEW", help="A new file, or the URL of an empty ledger.")]
 Without = Annotated[
@@ -36,7 +36,7 @@ Without = Annotated[
 VERIFY_EXAMPLES = """
 \b
 Examples:
-  nexus session verify
+  nexus session verify auth-bug
   nexus session verify --ledger copy-of-ledger.db --json
 """
 REPAIR_EXAMPLES = """
@@ -54,11 +54,16 @@ Examples:
 
 
 @app.command(epilog=VERIFY_EXAMPLES)
-def verify(ctx: typer.Context, *, ledger: LedgerUrl = "", json: Json = False) -> None:
-    """Say what in a ledger is not as it was recorded: changed, deleted, moved, damaged; exits with 1 if anything is."""
+def verify(ctx: typer.Context, label: OptionalLabel = None, *, ledger: LedgerUrl = "", json: Json = False) -> None:
+    """Say what in a ledger is not as it was recorded: changed, deleted, moved, damaged; exits with 1 if anything is.
+
+    With LABEL, only what concerns that session: its record, its steps, those before a fork included, and what they
+    refer to. The whole ledger is read all the same.
+    """
     shell: CommandShell = ctx.obj
     with open_nexus(ctx, ledger) as nexus:
         url = without_secret(nexus.ledger.url)
+        record = None if label is None else find_session(nexus.ledger, label)
         with shell.console.progress(_about_steps(nexus.ledger)) as progress:
             looked_at = 0
 
@@ -69,14 +74,18 @@ def verify(ctx: typer.Context, *, ledger: LedgerUrl = "", json: Json = False) ->
 
             findings = list(nexus.ledger.verify(advance=advance))
         sessions = _sessions_in(nexus.ledger)
+        if record is not None:
+            findings, looked_at, sessions = *_concerning(nexus.ledger, record, findings), 1
     if json:
         about = {"schema": 1, "ledger": url, "steps": looked_at, "sessions": sessions}
+        about |= {} if record is None else {"session": record.label}
         shell.console.json(about | {"findings": _facts(findings)})
     else:
         _print(shell, findings)
         seen = counted(looked_at, "step") + ("" if sessions is None else f" and {counted(sessions, 'session')}")
         found = counted(len(findings), "finding") if findings else "everything is as it was recorded"
-        shell.console.message(f"Looked at {seen} in {url}: {found}.")
+        whose = "" if record is None else visible_line(f"session {record.label}: ")
+        shell.console.message(f"{whose}Looked at {seen} in {url}: {found}.")
         if findings:
             where = f" --ledger {visible_line(without_secret(ledger))}" if ledger else ""
             shell.console.message(f"`nexus session repair NEW{where}` saves what is whole.")
@@ -112,6 +121,31 @@ def copy(
     --without leaves a session out, and everything that only it leads to: the way to get rid of one.
     """
     _save(ctx, new, without=without or (), dry_run=dry_run, ledger=ledger, json=json)
+
+
+def _concerning(ledger: Ledger, record: SessionRecord, findings: Iterable[Finding]) -> tuple[list[Finding], int]:
+    """Return the findings about one session and about the ledger as a whole, and how many steps lead to the session."""
+    from nexus_core.session.steps.walking import walk_back  # noqa: PLC0415 - other commands do not need it
+
+    steps: set[str] = set() if record.tip is None else {record.tip}
+    try:
+        steps |= {step.id for step in walk_back(ledger, record.tip)}
+    except UnreachableError:
+        raise
+    except LedgerError:  # the findings say what is wrong with the step behind those that were read
+        pass
+    names = [f"session {record.label!r}", *(f"alias {each!r}" for each in ledger.aliases(record.label))]
+    concerning = [
+        each
+        for each in findings
+        if each.step in steps or any(name in each.message for name in names) or not _is_about_one(each)
+    ]
+    return concerning, len(steps)
+
+
+def _is_about_one(finding: Finding) -> bool:
+    """True for a finding about one step, session or blob; others are about the ledger as a whole."""
+    return finding.code.partition("-")[0] in ("step", "session", "blob")
 
 
 def _save(

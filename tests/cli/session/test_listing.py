@@ -13,7 +13,7 @@ from nexus_core import Nexus
 from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.values.ledger import NewStep
 from nexus_core.values.message import Message
-from tests.cli.session.conftest import Talk
+from tests.cli.session.conftest import Talk, TypeIn
 from tests.conftest import Cli
 from tests.session.support import calls, says
 
@@ -242,3 +242,59 @@ def test_workers_stand_under_the_session_that_made_them(cli: Cli, talk: Talk) ->
         ("helper", "main"),
         ("its-helper", "helper"),
     ]
+
+
+def test_list_can_be_of_the_sessions_of_this_directory(cli: Cli, talk: Talk, nexus_home: Path, tmp_path: Path) -> None:
+    talk("here", "Why?")
+    (tmp_path / "other").mkdir()
+    with Nexus(tmp_path / "other", home=nexus_home) as there:
+        there.session("there", model="gpt-4o").ask("Why?")
+
+    assert set(listed(cli)) == {"here", "there"}
+    assert set(listed(cli, "--here")) == {"here"}
+    (tmp_path / "empty").mkdir()
+    outcome = cli("-C", str(tmp_path / "empty"), "session", "list", "--here")
+    assert (outcome.code, outcome.out) == (0, "")
+    assert f"No sessions that work in {tmp_path / 'empty'}" in outcome.err
+
+
+def test_list_can_be_limited_to_those_that_changed_last(cli: Cli, talk: Talk) -> None:
+    for name in ("one", "two", "three"):
+        talk(name, "Why?")
+
+    outcome = cli("session", "list", "-n", "2")
+
+    assert [line.split()[0] for line in outcome.out.splitlines()[1:]] == ["three", "two"]
+    assert "(1 more session; without -n, all are listed)" in outcome.err
+    assert json.loads(cli("session", "list", "-n", "2", "--json").out)["left_out"] == 1
+    assert cli("session", "list", "-n", "0").code == 2
+
+
+@pytest.mark.parametrize("command", [("session", "show"), ("session", "stats"), ("context", "--session")])
+def test_session_is_found_by_the_beginning_of_its_name(cli: Cli, talk: Talk, command: tuple[str, ...]) -> None:
+    talk("auth-bug", "Why?")
+    talk("auth-bug/worker", "Why?")
+    talk("bakery", "Why?")
+
+    outcome = cli(*command, "auth-b")
+
+    assert outcome.code == 0
+    assert outcome.out == cli(*command, "auth-bug").out
+
+
+def test_beginning_of_several_names_lists_them(cli: Cli, talk: Talk) -> None:
+    talk("auth-bug", "Why?")
+    talk("auth-fix", "Why?")
+
+    outcome = cli("session", "show", "auth")
+
+    assert outcome.code == 2
+    assert "2 sessions have names that begin with 'auth': 'auth-bug', 'auth-fix'" in outcome.err
+
+
+def test_record_takes_a_name_as_it_is_because_it_may_be_new(cli: Cli, talk: Talk, type_in: TypeIn) -> None:
+    talk("auth-bug", "Why?")
+    type_in("Hello")
+
+    assert cli("session", "record", "auth", "-", "--as", "user").code == 0
+    assert set(listed(cli)) == {"auth", "auth-bug"}

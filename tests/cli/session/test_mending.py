@@ -86,6 +86,37 @@ def test_a_step_that_was_deleted_is_named(cli: Cli, steps: Steps, path: Path) ->
     assert steps[2].id in str(findings)
 
 
+def test_verify_of_one_session_tells_only_what_concerns_it(
+    cli: Cli, steps: Steps, path: Path, nexus_home: Path
+) -> None:
+    with Nexus(path.parent.parent, home=nexus_home) as nexus:
+        other = nexus.session("other", model="gpt-4o")
+        other.ask("Why?")
+        record = nexus.ledger.session("other")
+        assert record is not None
+    tamper(path, "update steps set tokens = 99 where id = ?", steps[2].id)
+
+    main = cli("session", "verify", "main")
+    sound = cli("session", "verify", "oth")
+    document = json.loads(cli("session", "verify", "main", "--json").out)
+
+    assert main.code == 1
+    assert f"step {steps[2].id} of turn" in main.out
+    assert (document["session"], document["sessions"], document["steps"]) == ("main", 1, len(steps))
+    assert (sound.code, sound.out) == (0, "")
+    assert sound.err.startswith("session other: Looked at 2 steps and 1 session in ")
+    assert cli("session", "verify", "nobody").code == 2
+
+
+def test_verify_of_a_session_whose_record_was_changed_says_so(cli: Cli, steps: Steps, path: Path) -> None:  # noqa: ARG001 - to be changed
+    tamper(path, "update sessions set data = '{}' where label = ?", "main")
+
+    outcome = cli("session", "verify", "main")
+
+    assert outcome.code == 1
+    assert "session 'main': its record was changed [session-changed]" in outcome.out
+
+
 def test_a_file_that_cannot_be_opened_is_a_finding(cli: Cli, steps: Steps, path: Path) -> None:  # noqa: ARG001 - to be damaged
     overwrite_header(path)
 
