@@ -303,3 +303,7 @@ def _rebuild(kind: type[NexusError], args: tuple[object, ...], state: dict[str, 
     error = kind.__new__(kind, *args)
     error.__dict__.update(state)
     return error
+
+
+class OtherDirectoryWarning(UserWarning):
+    """A session is used in another directory than before, and takes along what was said there."""

@@ -247,9 +247,11 @@ class Nexus:
         role: str | None = None,
         renderer: str | None = None,
         permissions: Iterable[str] | None = None,
+        system_prompt: str | None = None,
         task: str | None = None,
         skills: Iterable[str] | None = None,
         mode: Mode | None = None,
+        any_directory: bool = False,
     ) -> Session:
         """A conversation by its name, which goes on where it was left; a new one begins when something is said.
 
@@ -262,11 +264,15 @@ class Nexus:
             tools: What the model may ask for, in the shape of any API.
             role: What part the agent plays; usually `unified`.
             renderer: What puts requests into words; usually `renderer` of the settings, else `labelled`.
-            permissions: What the agent may do, in words of your own.
+            permissions: What the agent may do, in words of your own; the model reads them. Tools that need others
+                (`Tool.permissions`) are left out.
+            system_prompt: The whole system prompt, in place of everything that is loaded.
             task: What a worker is to do.
             skills: The skills that a worker is told about; usually all, to which "all" goes back.
             mode: The driver of the agent: `repl`, a person at a prompt, or `server`, programs over HTTP. Usually none:
                 then the model reads nothing about it.
+            any_directory: Whether it may have been used in another directory before. Otherwise that is a finding of
+                the next call and an `OtherDirectoryWarning`.
 
         Raises:
             UsageError: Something is of another kind than it must be, or nobody offers the role.
@@ -280,17 +286,18 @@ class Nexus:
             "role": role,
             "renderer": renderer,
             "permissions": permissions,
+            "system_prompt": system_prompt,
             "task": task,
             "skills": skills,
             "mode": mode,
         }
-        return Session(self._pipeline(label, **said))
+        return Session(self._pipeline(label, any_directory=any_directory, **said))
 
-    def async_session(self, label: str, **said: Unpack[Saying]) -> AsyncSession:
+    def async_session(self, label: str, *, any_directory: bool = False, **said: Unpack[Saying]) -> AsyncSession:
         """The same with verbs that are awaited; arguments as for `session`."""
         from nexus_core.session.async_session import AsyncSession  # noqa: PLC0415 - as above
 
-        return AsyncSession(self._pipeline(label, **said))
+        return AsyncSession(self._pipeline(label, any_directory=any_directory, **said))
 
     def assemble(self, request: Request, *, must_fit: bool = True, announce: bool = True) -> AssembledContext:
         """Everything that one call is made of, for a request; nothing is written, and no model is called.
@@ -342,10 +349,10 @@ class Nexus:
 
         return assembling(self._place_of(self.host), request, must_fit=must_fit, announce=announce)
 
-    def _pipeline(self, label: str, **said: Unpack[Saying]) -> Pipeline:
+    def _pipeline(self, label: str, *, any_directory: bool, **said: Unpack[Saying]) -> Pipeline:
         from nexus_core.session.opening import open_pipeline  # noqa: PLC0415 - as above
 
-        return open_pipeline(self._place_of(self.host), label, **said)
+        return open_pipeline(self._place_of(self.host), label, any_directory=any_directory, **said)
 
     def _place_of(self, host: Host) -> Place:
         """What its sessions have in common."""

@@ -54,6 +54,7 @@ def agrees(epoch: Epoch, request: Request) -> bool:
         and request.renderer in ("", basis.get("renderer"))
         and isinstance(permissions, list)
         and permissions[1:] == list(request.permissions or ())
+        and basis.get("system_prompt", "") == request.system_prompt
         and basis.get("task") == request.task
         and _agrees_with_mode(basis.get("mode"), request.mode)
         and basis.get("skills") == (None if request.skills is None else list(request.skills))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from nexus_core.assembly.asking_renderer import configure, write_system
 from nexus_core.rendering.core import LABELLED, find_renderer, find_role, get_replacing_plugin
 from nexus_core.rendering.labelled import in_order
+from nexus_core.values.section import Section
+from nexus_core.values.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,8 +22,16 @@ if TYPE_CHECKING:
     from nexus_core.values.parts import JSON
     from nexus_core.values.rendering import AgentRole, Renderer
     from nexus_core.values.request import Request
-    from nexus_core.values.section import Section
     from nexus_core.values.settings import Settings
+
+
+REPLACING = "system_prompt"
+"""The section of a system prompt that the caller gives in place of everything."""
+
+
+def replacing_section(text: str) -> Section:
+    """Return the only section of a system prompt that takes the place of everything."""
+    return Section(REPLACING, "System Prompt", text, source=Source(uri="caller:"))
 
 
 class Standing:
@@ -46,6 +56,8 @@ class Standing:
         name = request.renderer or (configured if isinstance(configured, str) else LABELLED.name)
         self.renderer: Renderer = configure(find_renderer(host, name), loaded)
         self.sections = tuple(in_order((*sections, *self.renderer.sections)))
+        if request.system_prompt:
+            self.sections = (replacing_section(request.system_prompt),)
 
     @property
     def is_current(self) -> bool:
@@ -73,7 +85,7 @@ class Standing:
         from nexus_core.assembly.tools import offer_tools  # noqa: PLC0415 - `nexus show` prints no tools
 
         added = self._host.tools(self.request, self.loaded)
-        return offer_tools(self.request.tools or (), added, self.role, self.settings)
+        return offer_tools(self.request.tools or (), added, self.role, self.settings, self.request.permissions)
 
     @cached_property
     def tools(self) -> tuple[Tool, ...]:
@@ -90,6 +102,8 @@ class Standing:
         request, rules = self.request, self.settings.get("permissions")
         plugin = get_replacing_plugin(self._host, self.renderer)
         replacing = {"renderer_plugin": plugin} if plugin else {}
+        if request.system_prompt:
+            replacing["system_prompt"] = request.system_prompt
         return replacing | {
             "mode": request.mode,
             "role": self.role.name,
@@ -117,6 +131,8 @@ class Standing:
     @cached_property
     def system(self) -> str:
         """The static zone in words."""
+        if self.request.system_prompt:
+            return self.request.system_prompt
         return write_system(self.renderer, self.sections)
 
     @cached_property

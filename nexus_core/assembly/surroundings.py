@@ -90,6 +90,8 @@ def build_standing(host: Host, found: Sequence[Seen], fields: Mapping[str, Any])
         UnknownNameError: No plugin offers the role or the renderer.
     """
     request, (_, loaded) = _call_request(found, fields), found[-1]
+    if request.system_prompt:
+        return Standing(request, loaded, (), host)
     contexts = {
         one.cwd: LoadedContext(
             cwd=one.cwd,

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.dialects.fields import shown
 from nexus_core.dialects.neutral.json_form import decode, encode
-from nexus_core.errors import MessageError, UnknownNameError
+from nexus_core.errors import MessageError, UnknownNameError, UsageError
 from nexus_core.history.ledger.texts import write_json
 from nexus_core.values.conversation import SCOPES, Tool
 from nexus_core.values.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from nexus_core.dialects.finding import Dialects
     from nexus_core.values.rendering import AgentRole
     from nexus_core.values.settings import Settings
 
 CALLER = Source(uri="caller:")
-_SCOPE, _OUTER = "scope", "_outer"
+_SCOPE, _PERMISSIONS, _OUTER = "scope", "permissions", "_outer"
 
 
 class Offered(NamedTuple):
@@ -41,11 +41,13 @@ class Offered(NamedTuple):
 def read_tools(tools: Iterable[object], api: str, dialects: Dialects) -> tuple[Tool, ...]:
     """Definitions in the shape of any API; the model's own decides what several could mean.
 
-    One may say besides what it reaches: `"scope": "messaging"`. That is for Nexus, and no API is told.
+    One may say besides what it reaches (`"scope": "messaging"`), and which permissions it needs
+    (`"permissions": ["mail"]`). Both are for Nexus, and no API is told.
 
     Raises:
         MessageError: Something in it is no definition of a tool, or a name is missing or there twice.
         UnknownNameError: There is no such scope.
+        UsageError: `permissions` is not a list of texts.
     """
     kept = tuple(as_kept(_scoped(tool)) for tool in dialects.read_tools(tools, api))
     _require_names(kept)
@@ -53,17 +55,34 @@ def read_tools(tools: Iterable[object], api: str, dialects: Dialects) -> tuple[T
 
 
 def _scoped(tool: Tool) -> Tool:
-    """A tool with the scope that its definition names, in it or, where an API has two levels, around it."""
+    """A tool with the scope and the permissions of its definition, in it or, where an API has two levels, around it."""
     outer = tool.extra.get(_OUTER)
     outer = outer if isinstance(outer, dict) else {}
     scope = tool.extra.get(_SCOPE, outer.get(_SCOPE))
-    if not isinstance(scope, str) or "_builtin" in tool.extra:
+    needed = tool.extra.get(_PERMISSIONS, outer.get(_PERMISSIONS))
+    names = {_SCOPE} if isinstance(scope, str) else set()
+    names |= set() if needed is None else {_PERMISSIONS}
+    if not names or "_builtin" in tool.extra:
         return tool
+    if not isinstance(scope, str):
+        scope = tool.scope
     if scope not in SCOPES:
         raise UnknownNameError(f"scope of the tool {tool.name!r}:", scope, SCOPES)
-    extra = {name: value for name, value in tool.extra.items() if name not in (_SCOPE, _OUTER)}
-    around = {name: value for name, value in outer.items() if name != _SCOPE}
-    return replace(tool, scope=scope, extra=extra | ({_OUTER: around} if around else {}))
+    extra = {name: value for name, value in tool.extra.items() if name not in (*names, _OUTER)}
+    around = {name: value for name, value in outer.items() if name not in names}
+    return replace(
+        tool,
+        scope=scope,
+        permissions=tool.permissions if needed is None else _needed(needed, tool.name),
+        extra=extra | ({_OUTER: around} if around else {}),
+    )
+
+
+def _needed(given: object, name: str) -> tuple[str, ...]:
+    if not isinstance(given, list | tuple) or not all(isinstance(each, str) for each in given):
+        hint = '"permissions": ["mail"]'
+        raise UsageError(f"the permissions of the tool {name!r} must be a list of texts", hint=hint)
+    return tuple(given)
 
 
 def _require_names(tools: Iterable[Tool]) -> None:
@@ -86,7 +105,11 @@ def as_kept(tool: Tool) -> Tool:
 
 
 def offer_tools(
-    given: Iterable[Tool], added: Iterable[tuple[Tool, str]], role: AgentRole, settings: Settings
+    given: Iterable[Tool],
+    added: Iterable[tuple[Tool, str]],
+    role: AgentRole,
+    settings: Settings,
+    granted: Collection[str] | None = None,
 ) -> tuple[Offered, ...]:
     """All tools, in an order that does not change, each with what became of it.
 
@@ -95,6 +118,7 @@ def offer_tools(
         added: Those of plugins, with the name of the plugin.
         role: What part the agent plays.
         settings: What the user and the project permit.
+        granted: The permissions of the agent; None where nobody said what it may do.
     """
     every = [Offered(tool, CALLER) for tool in given]
     every += [_added(tool, Source(uri=tool.origin or f"plugin:{plugin}", plugin=plugin)) for tool, plugin in added]
@@ -102,7 +126,8 @@ def offer_tools(
     offered = []
     for each in every:
         is_taken = each.source is not CALLER and each.tool.name in taken
-        refusal = each.refusal or ("another tool has that name" if is_taken else _refusal(each.tool, role, settings))
+        refusal = each.refusal or ("another tool has that name" if is_taken else "")
+        refusal = refusal or _refusal(each.tool, role, settings, granted)
         taken.add(each.tool.name)
         offered.append(each._replace(refusal=refusal))
     return tuple(offered)
@@ -123,10 +148,13 @@ def permitted(offered: Iterable[Offered]) -> tuple[Tool, ...]:
     return tuple(each.tool for each in offered if not each.refusal)
 
 
-def _refusal(tool: Tool, role: AgentRole, settings: Settings) -> str:
+def _refusal(tool: Tool, role: AgentRole, settings: Settings, granted: Collection[str] | None) -> str:
     allow, deny = settings.get("permissions.tools.allow"), settings.get("permissions.tools.deny")
     if isinstance(deny, list) and tool.name in deny:
         return "permissions.tools.deny"
     if isinstance(allow, list) and tool.name not in allow:
         return "permissions.tools.allow"
-    return "" if tool.scope in role.scopes else f"role {role.name}"
+    if tool.scope not in role.scopes:
+        return f"role {role.name}"
+    missing = next((each for each in tool.permissions if granted is not None and each not in granted), None)
+    return "" if missing is None else f"permission {missing}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from warnings import warn
 
+from nexus_core.errors import OtherDirectoryWarning
 from nexus_core.session.drivers import run_async
 from nexus_core.session.spawning import Orders
 
@@ -31,6 +33,15 @@ class AsyncSession:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
+        self._is_placed = False
+
+    async def _warn_if_moved(self) -> None:
+        """Warn once, before anything is written, of a session that was last used in another directory."""
+        if self._is_placed:
+            return
+        self._is_placed = True
+        if (moved := await run_async(self._pipeline.find_move())) is not None:
+            warn(moved.message, OtherDirectoryWarning, stacklevel=3)
 
     def __repr__(self) -> str:
         return f"AsyncSession({self._pipeline.describe()})"
@@ -42,10 +53,12 @@ class AsyncSession:
 
     async def ask(self, message: object, *, interrupt: bool = False, **event: Unpack[Occasion]) -> AssembledContext:
         """Open a turn: the message is kept, then everything is put together that goes to the model."""
+        await self._warn_if_moved()
         return await run_async(self._pipeline.ask(message, interrupt=interrupt, event=event))
 
     async def next(self) -> AssembledContext:
         """What goes to the model now, in the turn that is open; the same bytes until something is recorded."""
+        await self._warn_if_moved()
         return await run_async(self._pipeline.next())
 
     async def record(self, given: object, *, interrupted: bool | None = None) -> RecordedStep:
@@ -54,6 +67,7 @@ class AsyncSession:
 
     async def preview(self, message: object = None, **event: Unpack[Occasion]) -> AssembledContext:
         """What `ask` would return, or `next` where no message is given; nothing is written."""
+        await self._warn_if_moved()
         return await run_async(self._pipeline.preview(message, event))
 
     async def replay(self, step: str | RecordedStep | Step) -> AssembledContext:
@@ -74,9 +88,10 @@ class AsyncSession:
         label: str | None = None,
         model: str | None = None,
         tools: Sequence[object] | None = None,
+        system_prompt: str | None = None,
     ) -> AsyncSession:
         """A worker: a session of its own with one task, whose answer is recorded as the result of a call."""
-        orders = Orders(task, cwd, call, skills, label, model, tools)
+        orders = Orders(task, cwd, call, skills, label, model, tools, system_prompt)
         return AsyncSession(await run_async(self._pipeline.spawn(orders)))
 
     async def report(self) -> RecordedStep | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from nexus_core.errors import UsageError
 from nexus_core.rendering.core import find_role
 from nexus_core.session.announcing import announce_call
-from nexus_core.session.arguments import read_label
+from nexus_core.session.arguments import read_flag, read_label
 from nexus_core.session.asking.requesting import event_of, options_of
 from nexus_core.session.options import options
 from nexus_core.session.thread.assembling import assemble_for
@@ -59,12 +59,13 @@ def open_place(
     return Place(cwd=cwd, home=home, host=host, ledger=ledger, surroundings=surroundings, summarize=summarize)
 
 
-def open_pipeline(place: Place, label: str, **said: Unpack[Saying]) -> Pipeline:
+def open_pipeline(place: Place, label: str, *, any_directory: bool = False, **said: Unpack[Saying]) -> Pipeline:
     """The verbs of a session.
 
     Args:
         place: Where sessions live.
         label: Its name.
+        any_directory: Whether it may have been used in another directory before.
         said: What the caller says about it.
 
     Raises:
@@ -77,7 +78,9 @@ def open_pipeline(place: Place, label: str, **said: Unpack[Saying]) -> Pipeline:
     told = options(place.dialects, **said)
     if told.role:
         find_role(place.host, told.role)
-    return Pipeline(Thread(place, read_label(label), told))
+    thread = Thread(place, read_label(label), told)
+    thread.any_directory = read_flag(any_directory, "any_directory")
+    return Pipeline(thread)
 
 
 def replaying(place: Place, step: str | RecordedStep | Step) -> Work[AssembledContext]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nexus_core.dialects.finding import Dialects
     from nexus_core.values.request import Mode
 
-KEPT = ("model", "role", "renderer", "permissions", "task", "skills", "mode")
+KEPT = ("model", "role", "renderer", "permissions", "system_prompt", "task", "skills", "mode")
 """What a session remembers in its record; its tools are in the epoch."""
 ALL = "all"
 """What takes a session that was given skills back to all of them: None is what was said before, and [] is none."""
@@ -31,6 +31,7 @@ class Circumstances(TypedDict, total=False):
     role: str | None
     renderer: str | None
     permissions: Iterable[str] | None
+    system_prompt: str | None
     task: str | None
     skills: Iterable[str] | None
 
@@ -49,7 +50,8 @@ class Options(NamedTuple):
         tools: What the model may ask for, in the shape of any API.
         role: What part the agent plays.
         renderer: What puts its requests into words.
-        permissions: What the agent may do, in the caller's words.
+        permissions: The permissions that are granted: tools that need others are left out.
+        system_prompt: The whole system prompt, in place of what is loaded.
         task: What a worker is to do.
         skills: The skills that it is told about; `ALL` goes back to what is usual.
         mode: How the agent is driven.
@@ -60,6 +62,7 @@ class Options(NamedTuple):
     role: str | None = None
     renderer: str | None = None
     permissions: tuple[str, ...] | None = None
+    system_prompt: str | None = None
     task: str | None = None
     skills: tuple[str, ...] | str | None = None
     mode: str | None = None
@@ -167,6 +170,7 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "role": read_text,
     "renderer": read_text,
     "permissions": read_texts,
+    "system_prompt": read_text,
     "task": read_text,
     "skills": read_skills,
     "mode": _mode,

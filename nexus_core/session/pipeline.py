@@ -16,7 +16,7 @@ from nexus_core.assembly.call import assemble
 from nexus_core.errors import BudgetError, ConflictError, PendingCalls, TurnError, UsageError
 from nexus_core.session.announcing import announce_call, announce_step
 from nexus_core.session.arguments import read_flag, read_label, read_text
-from nexus_core.session.asking.inputs import read_input
+from nexus_core.session.asking.inputs import read_input, with_profile
 from nexus_core.session.asking.large_pieces import name_large_pieces
 from nexus_core.session.asking.occasion import with_event
 from nexus_core.session.drivers import wait
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from nexus_core.values.assembled import AssembledContext
     from nexus_core.values.cache import CacheReport
     from nexus_core.values.compaction import CompactionReport, Reverted
+    from nexus_core.values.finding import Finding
     from nexus_core.values.ledger import NewStep, Step
     from nexus_core.values.message import Message
 
@@ -77,9 +78,10 @@ class Pipeline:
             ensure_in_use(state)
             if state.open_turn is None:
                 standing, now = self._thread.standing(state), self._thread.place.now()
+                told = with_profile(said, state.kept)
                 # What nobody could send must not open a turn: a renderer may refuse some of it, such as a time zone.
-                write_current(standing.renderer, with_event(standing.request, said.message, said.event), (), now)
-                return input_step(said, self._thread.model(state, standing.settings), now)
+                write_current(standing.renderer, with_event(standing.request, told.message, told.event), (), now)
+                return input_step(told, self._thread.model(state, standing.settings), now)
             if interrupt:
                 return interrupted_step(state.open_turn)
             raise already_open(self.label, state.open_turn)
@@ -188,6 +190,10 @@ class Pipeline:
         """The calls that wait for their result."""
         state = yield from wait(self._thread.read)
         return () if state.turn is None else state.turn.pending
+
+    def find_move(self) -> Work[Finding | None]:
+        """Find out whether the session was last used in another directory, if its caller does not expect that."""
+        return (yield from wait(self._thread.find_move))
 
     def is_open(self) -> Work[bool]:
         """Whether a turn is open."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from warnings import warn
 
+from nexus_core.errors import OtherDirectoryWarning
 from nexus_core.session.drivers import run
 from nexus_core.session.spawning import Orders
 
@@ -34,6 +36,15 @@ class Session:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
+        self._is_placed = False
+
+    def _warn_if_moved(self) -> None:
+        """Warn once, before anything is written, of a session that was last used in another directory."""
+        if self._is_placed:
+            return
+        self._is_placed = True
+        if (moved := run(self._pipeline.find_move())) is not None:
+            warn(moved.message, OtherDirectoryWarning, stacklevel=3)
 
     def __repr__(self) -> str:
         return f"Session({self._pipeline.describe()})"
@@ -55,7 +66,11 @@ class Session:
         Raises:
             TurnError: A turn is open already.
             BudgetError: What must be sent does not fit.
+
+        Warns:
+            OtherDirectoryWarning: It was last used in another directory, and `any_directory` was not given.
         """
+        self._warn_if_moved()
         return run(self._pipeline.ask(message, interrupt=interrupt, event=event))
 
     def next(self) -> AssembledContext:
@@ -66,6 +81,7 @@ class Session:
             TurnError: No turn is open.
             BudgetError: What must be sent does not fit.
         """
+        self._warn_if_moved()
         return run(self._pipeline.next())
 
     def record(self, given: object, *, interrupted: bool | None = None) -> RecordedStep:
@@ -86,6 +102,7 @@ class Session:
 
     def preview(self, message: object = None, **event: Unpack[Occasion]) -> AssembledContext:
         """What `ask` would return, or `next` where no message is given; nothing is written."""
+        self._warn_if_moved()
         return run(self._pipeline.preview(message, event))
 
     def replay(self, step: str | RecordedStep | Step) -> AssembledContext:
@@ -122,6 +139,7 @@ class Session:
         label: str | None = None,
         model: str | None = None,
         tools: Sequence[object] | None = None,
+        system_prompt: str | None = None,
     ) -> Session:
         """A worker: a session of its own with one task, whose answer is recorded as the result of a call.
 
@@ -137,13 +155,15 @@ class Session:
             label: The name of its session.
             model: Whom it asks.
             tools: What it may ask for, in the shape of any API.
+            system_prompt: Its whole system prompt, in place of what is loaded and of the task: put that into it, or
+                ask it.
 
         Raises:
             UnknownNameError: No plugin offers the role `worker`.
             TurnError: Nobody waits for the result of that call.
             ExistsError: Another session has that name.
         """
-        return Session(run(self._pipeline.spawn(Orders(task, cwd, call, skills, label, model, tools))))
+        return Session(run(self._pipeline.spawn(Orders(task, cwd, call, skills, label, model, tools, system_prompt))))
 
     def report(self) -> RecordedStep | None:
         """Record a worker's answer as the result of the call that it was made for; done by itself when it answers.

@@ -49,6 +49,7 @@ class Orders(NamedTuple):
         label: The name of its session; None for one that follows from the call.
         model: Whom it asks; None for whom its maker asks.
         tools: What it may ask for; None for what its maker's caller offers.
+        system_prompt: The whole system prompt, in place of what is loaded, of the task and of the role; None for those.
     """
 
     task: str
@@ -58,6 +59,7 @@ class Orders(NamedTuple):
     label: str | None = None
     model: str | None = None
     tools: Sequence[object] | None = None
+    system_prompt: str | None = None
 
 
 class Report(NamedTuple):
@@ -106,6 +108,8 @@ def hire(place: Place, label: str, state: State, orders: Orders, made: dict[str,
     skills = ALL if orders.skills is None else read_skills(orders.skills)
     if skills != ALL:
         data["skills"] = list(skills)
+    if orders.system_prompt:
+        data["system_prompt"] = read_text(orders.system_prompt, "system_prompt")
     name = None if orders.label is None or orders.label == "" else read_label(orders.label)
     return _create(place, name or _label(label, new_id() if key is None else f"{key.step}.{key.place}"), data)
 

@@ -30,6 +30,8 @@ class Tool:
         description: What it is good for.
         parameters: A JSON Schema of its arguments.
         scope: What it reaches.
+        permissions: The permissions it needs: it is offered only to agents that were granted all of them, and to those
+            of which nobody said what they may do.
         api: The dialect it was read by.
         extra: What else the API said about it. A tool that the provider itself runs has everything here.
         origin: Who runs it, where that is neither the caller nor the plugin that offers it: `mcp:github`.
@@ -42,6 +44,7 @@ class Tool:
     api: str = ""
     extra: JSON = field(default_factory=dict)
     origin: str = ""
+    permissions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.scope not in SCOPES:

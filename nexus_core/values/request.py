@@ -45,6 +45,8 @@ class Request:
         role: What part the agent plays, by the name of an `AgentRole`; "" for what the session was told before, else
             `unified`. Who is asked for sections or tools is told which.
         renderer: How it is put into words, by the name of a `Renderer`; "" for what the settings say.
+        system_prompt: A text that is the whole system prompt, in place of everything that is loaded; "" for what the
+            session was given before, else what is loaded.
         task: What a worker is to do; "" for everybody else.
         skills: The skills that a worker is told about; None for those the session was told before, else all.
         permissions: What the agent may do, in words of the caller's own; None for what the session was told before.
@@ -72,6 +74,7 @@ class Request:
     lenient: bool = False
     role: str = ""
     renderer: str = ""
+    system_prompt: str = ""
     task: str = ""
     skills: tuple[str, ...] | None = None
     permissions: tuple[str, ...] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import Any
 
 import pytest
 
-from nexus_core import Nexus
+from nexus_core import Nexus, OtherDirectoryWarning
 from nexus_core.errors import BudgetError
 from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.testing import write_files
 from nexus_core.values.assembled import AssembledContext
 from tests.session.support import calls, says
+
+pytestmark = pytest.mark.filterwarnings("ignore::nexus_core.errors.OtherDirectoryWarning")  # most look at findings
 
 In = Callable[..., Nexus]
 
@@ -52,8 +55,55 @@ def test_the_first_call_from_another_directory_names_both_and_says_what_to_do(ne
     assert finding.code == "other-directory"
     assert finding.message == (
         f"session 'main' was last asked in {tmp_path / 'pa'}, and what was said there goes along to {tmp_path / 'pb'}; "
-        "go on with it here, or begin another under another name"
+        "begin another under another name, or go on with it here: any_directory=True"
     )
+
+
+def test_session_from_another_directory_is_a_warning_at_the_line_that_uses_it(
+    nexus_in: In, ledger: StoreLedger
+) -> None:
+    begun(nexus_in("pa"))
+    session = nexus_in("pb").session("main")
+
+    with pytest.warns(OtherDirectoryWarning, match="was last asked in") as caught:
+        session.ask("And here?")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        session.next()
+
+    assert [each.filename for each in caught] == [__file__]
+    assert ledger.session("main") is not None
+
+
+def test_warning_that_is_an_error_comes_before_anything_is_written(nexus_in: In, ledger: StoreLedger) -> None:
+    begun(nexus_in("pa"))
+    before = ledger.session("main")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(OtherDirectoryWarning):
+            nexus_in("pb").session("main").ask("And here?")
+
+    assert ledger.session("main") == before
+
+
+def test_session_of_any_directory_goes_on_without_a_word(nexus_in: In) -> None:
+    begun(nexus_in("pa"))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert codes(nexus_in("pb").session("main", any_directory=True).ask("And here?")) == []
+
+
+def test_awaited_session_warns_and_can_be_allowed(nexus_in: In) -> None:
+    begun(nexus_in("pa"))
+    there = nexus_in("pb")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(OtherDirectoryWarning):
+            asyncio.run(there.async_session("main").preview("And here?"))
+        assert codes(asyncio.run(there.async_session("main", any_directory=True).ask("And here?"))) == []
 
 
 def test_whoever_goes_on_there_is_told_once(nexus_in: In) -> None:

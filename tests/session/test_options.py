@@ -201,7 +201,7 @@ def test_an_old_session_goes_on_without_a_mode_and_announces_nothing_about_it(
     open_nexus: OpenNexus, tmp_path: Path, old: str
 ) -> None:
     write_files(tmp_path / "work", {"NEXUS.md": "Bake bread.\n"})
-    session = open_nexus().session(old)
+    session = open_nexus().session(old, any_directory=True)
 
     context = session.next()
     session.record(says("Sourdough."))
@@ -214,7 +214,7 @@ def test_an_old_session_goes_on_without_a_mode_and_announces_nothing_about_it(
 
 def test_an_old_session_replays_as_it_was_sent(open_nexus: OpenNexus, ledger: StoreLedger, old: str) -> None:
     nexus = open_nexus()
-    nexus.session(old).next()
+    nexus.session(old, any_directory=True).next()
     reply = next(step for step in _steps(ledger, old) if step.kind == "reply")
 
     assert nexus.replay(reply.id).system_prompt.endswith("Host: build-7\nMode: Interactive REPL\n")
@@ -226,14 +226,14 @@ def test_an_old_session_goes_on_when_a_file_cannot_be_read(
 ) -> None:
     (tmp_path / "work" / "NEXUS.md").mkdir(parents=True)
 
-    assert told_mode(open_nexus().session(old, mode=mode).next()) == REPL
+    assert told_mode(open_nexus().session(old, mode=mode, any_directory=True).next()) == REPL
 
 
 def test_an_old_session_is_not_taken_for_that_of_a_server(open_nexus: OpenNexus, tmp_path: Path, old: str) -> None:
     (tmp_path / "work" / "NEXUS.md").mkdir(parents=True)
 
     with pytest.raises(FileError):
-        open_nexus().session(old, mode="server").next()
+        open_nexus().session(old, mode="server", any_directory=True).next()
 
 
 def _steps(ledger: StoreLedger, label: str) -> Sequence[Step]:
@@ -241,3 +241,94 @@ def _steps(ledger: StoreLedger, label: str) -> Sequence[Step]:
     assert record is not None
     assert record.tip is not None
     return ledger.thread(record.tip)
+
+
+# ---- a system prompt of the caller's --------------------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("S-02")
+def test_system_prompt_takes_the_place_of_everything_loaded_until_it_is_taken_back(
+    open_nexus: OpenNexus, tmp_path: Path
+) -> None:
+    write_files(tmp_path / "work", {"NEXUS.md": "Run make check."})
+    nexus = open_nexus()
+    session = nexus.session("s", model="gpt-4o", system_prompt="You are a specialist.")
+
+    first = session.ask("Why?")
+    reply = session.record(says("So."))
+    second = nexus.session("s").preview("And?")
+    loaded = nexus.session("s", system_prompt="").preview("And?")
+
+    assert (first.system_prompt, second.system_prompt) == ("You are a specialist.", "You are a specialist.")
+    assert first.token_budget.used["system"] == sum(
+        each.tokens for each in first.placements if each.zone == "static" and each.kind != "tool"
+    )
+    assert "Run make check." in loaded.system_prompt
+    assert open_nexus().replay(reply).system_prompt == "You are a specialist."
+
+
+@pytest.mark.acceptance("S-02")
+def test_change_of_the_system_prompt_counts_at_once(open_nexus: OpenNexus) -> None:
+    nexus = open_nexus()
+    session = nexus.session("s", model="gpt-4o", system_prompt="You are a specialist.")
+    session.ask("Why?")
+    session.record(says("So."))
+
+    assert nexus.session("s", system_prompt="You are a poet.").ask("And?").system_prompt == "You are a poet."
+
+
+@pytest.mark.acceptance("S-02")
+def test_worker_is_spawned_with_a_system_prompt_of_its_own(open_session: OpenSession, tmp_path: Path) -> None:
+    write_files(tmp_path / "work", {"NEXUS.md": "Run make check."})
+    session = open_session()
+    session.ask("Why?")
+
+    worker = session.spawn("Read the log.", system_prompt="You read logs.")
+
+    assert worker.ask("Begin.").system_prompt == "You read logs."
+    assert "Run make check." in session.next().system_prompt
+
+
+@pytest.mark.parametrize("given", [3, ["You"], b"You"])
+def test_system_prompt_must_be_text(open_session: OpenSession, given: Any) -> None:
+    with pytest.raises(UsageError, match="system_prompt must be text"):
+        open_session(system_prompt=given)
+
+
+# ---- a profile ------------------------------------------------------------------------------------------------------
+
+
+ADA = {"prompt_overrides": {"friends_profile": "Ada likes green tea."}}
+
+
+def knows_ada(context: AssembledContext) -> bool:
+    return "Ada likes green tea." in str(context.messages)
+
+
+def test_profile_given_once_stays_until_another_is_given(open_nexus: OpenNexus) -> None:
+    nexus = open_nexus()
+    session = nexus.session("s", model="gpt-4o", renderer="tagged")
+    bob = {"prompt_overrides": {"friends_profile": "Bob likes coffee."}}
+    told = []
+
+    for number, profile in enumerate([None, ADA, None, bob, None, {}, None]):
+        context = nexus.session("s").ask("Why?", profile=profile) if number else session.ask("Why?")
+        told.append(("Ada" in str(context.messages), "Bob" in str(context.messages)))
+        step = session.record(says("So.", name=f"msg_{number}"))
+        assert nexus.replay(step).messages == context.messages
+
+    ada, bob_only, nobody = (True, False), (False, True), (False, False)
+    assert told == [nobody, ada, ada, bob_only, bob_only, nobody, nobody]
+
+
+def test_preview_and_fork_know_the_profile_and_a_worker_does_not(open_nexus: OpenNexus) -> None:
+    nexus = open_nexus()
+    session = nexus.session("s", model="gpt-4o", renderer="tagged")
+    session.ask("Why?", profile=ADA)
+    session.record(says("So."))
+
+    assert knows_ada(session.preview("And?"))
+    assert knows_ada(nexus.assemble(nexus.request(session="s", message="And?")))
+    assert knows_ada(session.fork("other").ask("And?"))
+    assert not knows_ada(session.preview("And?", profile={}))
+    assert not knows_ada(session.spawn("Read the log.").ask("Begin."))

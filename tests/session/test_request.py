@@ -472,6 +472,60 @@ def test_session_keeps_room_for_tool_results_up_to_an_eighth_of_the_window(
 # ---- tools ----------------------------------------------------------------------------------------------------------
 
 
+MAIL = {"name": "mail", "input_schema": {"type": "object"}, "permissions": ["mail.send"]}
+CHAT_MAIL = {"type": "function", "function": {"name": "mail", "parameters": {}, "permissions": ["mail.send"]}}
+
+
+@pytest.mark.acceptance("G-02")
+@pytest.mark.parametrize("mail", [MAIL, CHAT_MAIL], ids=["anthropic", "openai"])
+@pytest.mark.parametrize(
+    ("granted", "offered"),
+    [(None, ["look", "mail"]), ([], ["look"]), (["read"], ["look"]), (["read", "mail.send"], ["look", "mail"])],
+)
+def test_permissions_filter_the_tools_that_need_them(
+    open_nexus: OpenNexus, mail: dict[str, Any], granted: list[str] | None, offered: list[str]
+) -> None:
+    session = open_nexus().session("s", model="claude-sonnet-4", tools=[*TOOLS, mail], permissions=granted)
+
+    context = session.ask("Why?")
+
+    assert [tool.name for tool in context.tools] == offered
+    refused = {each.name: each.decision.rule for each in context.placements if each.decision.action == "dropped"}
+    assert refused == ({} if "mail" in offered else {"mail": "permission mail.send"})
+    assert "mail.send" not in json.dumps(context.to("anthropic")["tools"])
+
+
+@pytest.mark.acceptance("G-02")
+def test_permissions_that_change_change_the_tools_and_workers_inherit_them(open_nexus: OpenNexus) -> None:
+    nexus = open_nexus()
+    session = nexus.session("s", model="claude-sonnet-4", tools=[*TOOLS, MAIL], permissions=["mail.send"])
+    first = session.ask("Why?")
+    session.record(says("So."))
+
+    second = nexus.session("s", permissions=["read"]).ask("And?")
+    worker = nexus.session("s").spawn("Read the log.").ask("Begin.")
+
+    assert [len(each.tools) for each in (first, second, worker)] == [2, 1, 1]
+
+
+@pytest.mark.acceptance("G-02")
+def test_tool_of_a_plugin_can_need_permissions(open_nexus: OpenNexus) -> None:
+    class Mail:
+        @hookimpl
+        def nexus_tools(self) -> list[Tool]:
+            return [Tool(name="mail", permissions=("mail.send",))]
+
+    nexus = open_nexus(plugins=[Mail()])
+
+    assert [tool.name for tool in nexus.session("a", model="gpt-4o").ask("Why?").tools] == ["mail"]
+    assert nexus.session("b", model="gpt-4o", permissions=["read"]).ask("Why?").tools == ()
+
+
+def test_permissions_of_a_tool_must_be_a_list(open_nexus: OpenNexus) -> None:
+    with pytest.raises(UsageError, match="permissions of the tool 'mail' must be a list"):
+        open_nexus().session("s", model="gpt-4o", tools=[{**MAIL, "permissions": "mail.send"}])
+
+
 @pytest.mark.acceptance("G-02", "W-06", "C-34", "V-11")
 def test_tools_of_plugins_follow_the_callers_and_role_and_settings_filter_them(
     open_nexus: OpenNexus, nexus_home: Path

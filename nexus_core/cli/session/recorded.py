@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from nexus_core.cli.ledger import labels_in
 from nexus_core.cli.session.given_items import read_answer, read_items, read_tools, read_words
-from nexus_core.cli.session.group import find_session
 from nexus_core.cli.session.items import Ask, Keep
 from nexus_core.cli.session.keeping import give_up, keep
 from nexus_core.cli.session.step_facts import call_facts
-from nexus_core.errors import NexusError, UsageError
+from nexus_core.errors import NexusError, UnknownNameError, UsageError
 from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Options(NamedTuple):
     tools: str
     mode: str
     api: str
+    any_directory: bool
     dry_run: bool
     json: bool
 
@@ -71,10 +72,13 @@ def record_given(shell: CommandShell, nexus: Nexus, options: Options) -> None:
     try:
         given = _read(shell.cwd, options, nexus.dialects)
         tools = read_tools(shell.cwd, options.tools) if options.tools else None
-        if not given or not _begins(given[0]):
-            find_session(nexus.ledger, options.label)
+        if (not given or not _begins(given[0])) and nexus.ledger.session(options.label) is None:
+            raise UnknownNameError("session", options.label, labels_in(nexus.ledger))
+        if not options.any_directory and any(isinstance(each.item, Ask) for each in given):
+            _warn_if_moved(shell, nexus, options.label)
         mode = cast("Mode | None", options.mode or None)  # another word is refused by the session
-        session = nexus.session(options.label, model=options.model or None, tools=tools, mode=mode)
+        chosen = options.model or None
+        session = nexus.session(options.label, model=chosen, tools=tools, mode=mode, any_directory=True)
     except NexusError as error:
         if options.json:
             shell.console.json({"schema": 1, "session": options.label, "recorded": [], "error": _told(error)})
@@ -91,6 +95,16 @@ def record_given(shell: CommandShell, nexus: Nexus, options: Options) -> None:
         _print(shell, session, outcome, len(given))
     if outcome.error is not None:
         raise outcome.error
+
+
+def _warn_if_moved(shell: CommandShell, nexus: Nexus, label: str) -> None:
+    """Say on standard error that a session goes on in another directory than before, as `-C` has it."""
+    record = nexus.ledger.session(label)
+    before = "" if record is None or record.tip is None else str(record.data.get("cwd") or "")
+    if record is None or not before or before == str(nexus.cwd) or "inherits" in record.data:
+        return
+    what = f"session {label!r} was last used in {before}, and what was said there goes along to {nexus.cwd}"
+    shell.console.warning(visible_line(f"{what}; --any-directory goes on without this warning"))
 
 
 def _read(directory: Path, options: Options, dialects: Dialects) -> list[GivenItem]:

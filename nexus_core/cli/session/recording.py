@@ -54,6 +54,10 @@ To = Annotated[
     ),
 ]
 
+AnyDirectory = Annotated[
+    bool, typer.Option("--any-directory", help="With -C: do not warn that the session was used elsewhere before.")
+]
+
 EXAMPLES = """
 \b
 Examples:
@@ -77,6 +81,7 @@ def record(
     tools: Tools = "",
     mode: Driven = "",
     to: To = "",
+    any_directory: AnyDirectory = False,
     dry_run: DryRun = False,
     ledger: LedgerUrl = "",
     json: Json = False,
@@ -103,10 +108,11 @@ def record(
         tools=tools,
         mode=mode,
         api=to,
+        any_directory=any_directory,
         dry_run=dry_run,
         json=json,
     )
-    with open_session(ctx, label, ledger, writes=not dry_run) as nexus:
+    with open_session(ctx, label, ledger, writes=not dry_run, exact=True) as nexus:
         record_given(ctx.obj, nexus, options)
 
 

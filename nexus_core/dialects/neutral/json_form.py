@@ -161,6 +161,8 @@ def _ways(written: str) -> tuple[Callable[[Any], object], Callable[[Any], object
     if written in _ELEMENTS:
         read = partial(_each, _ELEMENTS[written])
         return partial(_each, encode), lambda given: tuple(read(given))
+    if written == "tuple[str, ...]":
+        return partial(_each, _text), lambda given: tuple(_each(_text, given))
     if written == "Usage | None":
         return partial(_or_none, encode), partial(_or_none, partial(decode, Usage))
     check = _CHECKS[written]

@@ -14,7 +14,7 @@ from nexus_core.errors import MessageError, UnknownNameError, UsageError
 from nexus_core.history.groups import session_start_message
 from nexus_core.history.ledger.texts import write_json
 from nexus_core.session.arguments import read_path, read_text, read_texts
-from nexus_core.session.asking.occasion import EVENT
+from nexus_core.session.asking.occasion import EVENT, PROFILE
 from nexus_core.values.message import Message
 from nexus_core.values.parts import Part, Text
 
@@ -77,9 +77,18 @@ def read_event(event: Mapping[str, Any]) -> dict[str, Any]:
         if name not in EVENT:
             raise UnknownNameError("argument of ask()", name, EVENT)
     told = {name: _READERS.get(name, read_text)(value, name) for name, value in event.items() if value is not None}
-    written = write_json({name: value for name, value in told.items() if value}, "what is told about the occasion")
+    kept = {name: value for name, value in told.items() if value or name == PROFILE}  # an empty profile ends the last
+    written = write_json(kept, "what is told about the occasion")
     read: dict[str, Any] = json.loads(written)
     return read
+
+
+def with_profile(said: Said, kept: JSON) -> Said:
+    """Return the input with the profile that the session remembers, unless it comes with one of its own."""
+    profile = kept.get(PROFILE)
+    if PROFILE in said.event or not profile:
+        return said
+    return said._replace(event={**said.event, PROFILE: profile})
 
 
 def as_kept(message: Message) -> Message:

@@ -31,6 +31,10 @@ EVENT = tuple(Occasion.__annotations__)
 """What may be told about it."""
 
 
+PROFILE = "profile"
+"""What of the occasion a session remembers: it stays until another is given."""
+
+
 def with_event(request: Request, message: Message | None, event: JSON) -> Request:
     """The circumstances of a turn: those of the session, what was said and what is known about the occasion."""
     fields: dict[str, Any] = {name: value for name, value in event.items() if name in EVENT}

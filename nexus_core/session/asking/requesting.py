@@ -73,6 +73,7 @@ def options_of(request: Request, dialects: Dialects) -> Options:
         role=request.role or None,
         renderer=request.renderer or None,
         permissions=request.permissions,
+        system_prompt=request.system_prompt or None,
         task=request.task or None,
         skills=request.skills,
         mode=request.mode or None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_core.assembly.tools import read_tools
 from nexus_core.errors import ConfigError, FileError
+from nexus_core.session.asking.inputs import with_profile
 from nexus_core.session.asking.planning import Planner
 from nexus_core.session.options import mode_in
 from nexus_core.session.steps.state import State
@@ -40,6 +41,7 @@ class ThreadReader:
         options: What the caller says about it.
 
     Attributes:
+        any_directory: Whether the caller expects that it was used in another directory before.
         left: The directory that it was taken away from; "" where it stayed, or somebody was told.
     """
 
@@ -47,6 +49,7 @@ class ThreadReader:
         self.label = label
         self.place = place
         self.options = options
+        self.any_directory = False
         self.left = ""
         self._known_tools: dict[str, tuple[Tool, ...]] = {}
         self._settings: Settings | None = None
@@ -94,17 +97,26 @@ class ThreadReader:
     def plan(self, state: State, said: Said | None = None) -> Plan:
         """What goes into a call of the open turn, or of one that is only tried out with something said."""
         standing, findings = self._stand(state)
+        said = None if said is None else with_profile(said, state.kept)
         tail = self.tail if state.tip is not None else None
         model = self.model(state, standing.settings)
         start = said is not None and self._starts(state, standing.settings)
         plan = Planner(self.place, tail, state, standing, model, start=start).plan(said)
         if self.label and not model:
             findings = (*findings, _nobody_named())
-        if left := self.left or (self.left_by(state.record) if state.record else ""):
-            findings = (*findings, _moved(self.label, left, self.place.cwd))
+        if moved := self.find_move(state.record):
+            findings = (*findings, moved)
         if tail is not None and (changed := tail.changed()):
             findings = (*findings, _changed(changed))
         return plan._replace(call=plan.call._replace(findings=(*findings, *plan.call.findings)))
+
+    def find_move(self, record: SessionRecord | None = None) -> Finding | None:
+        """Return what to know about a session that was last used in another directory; None if that is expected."""
+        if self.any_directory or not self.label:
+            return None
+        record = record or self._ledger.session(self.label)
+        left = self.left or (self.left_by(record) if record else "")
+        return _moved(self.label, left, self.place.cwd) if left else None
 
     def left_by(self, record: SessionRecord) -> str:
         """The directory in which something was last asked in it, if what is said here takes it elsewhere; else ""."""
@@ -161,7 +173,7 @@ class ThreadReader:
 
     def _fields(self, state: State, settings: Settings) -> dict[str, Any]:
         """The circumstances that the caller decides."""
-        fields = {"permissions": ()} | self.options.over(state.kept)
+        fields = self.options.over(state.kept)
         fields.pop("model", None)
         fields["mode"] = self._mode(state)
         return fields | {"tools": self._given_tools(state, settings), "session": self.label}
@@ -199,7 +211,8 @@ def _moved(label: str, left: str, here: Path) -> Finding:
     from nexus_core.values.finding import Finding  # noqa: PLC0415 - as above
 
     was = f"session {label!r} was last asked in {left}, and what was said there goes along to {here}"
-    return Finding("other-directory", visible_line(f"{was}; go on with it here, or begin another under another name"))
+    hint = "begin another under another name, or go on with it here: any_directory=True"
+    return Finding("other-directory", visible_line(f"{was}; {hint}"))
 
 
 def _changed(steps: Sequence[str]) -> Finding:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_core.assembly.call import assemble
 from nexus_core.errors import ExistsError, NexusError
+from nexus_core.session.asking.occasion import PROFILE
 from nexus_core.session.caching import cache_of
 from nexus_core.session.options import mode_in
 from nexus_core.session.place import RESULT_TOKENS, number
@@ -111,10 +112,9 @@ class Thread(ThreadReader):
         Raises:
             ConflictError: It stands elsewhere by now.
         """
-        is_put_together = step.kind in PUT_TOGETHER
-        record = state.record
-        if record is None or self._news(record, is_put_together=is_put_together):
-            record = self.create(is_put_together=is_put_together)
+        said, record = self._remembered(step), state.record
+        if record is None or self._news(record, said):
+            record = self._create(said)
         new: list[NewStep] = []
         if step.kind == "input" and self._starts(state, self._settings_known(state)):
             new.append(self._following(None, start_step(self.place.now()), state))
@@ -132,23 +132,19 @@ class Thread(ThreadReader):
         self.place.epochs.store(seal.blobs)
         return self.append(seal.step, state)
 
-    def create(self, *, is_put_together: bool = True) -> SessionRecord:
-        """The session, made if it is not there; it remembers what the caller says about it, and where it works.
-
-        Args:
-            is_put_together: Whether something is said that is put together here, from the files of this directory.
-        """
+    def _create(self, said: dict[str, Any]) -> SessionRecord:
+        """Return the session, created if it is not there, after it has remembered what is said about it."""
         record = self._ledger.session(self.label)
         if record is not None:
-            news = self._news(record, is_put_together=is_put_together)
+            news = self._news(record, said)
             if "cwd" in news:
                 self.left = self.left_by(record)
             return self._ledger.update(self.label, data={**record.data, **news}) if news else record
-        data = {"model": "", "cwd": str(self.place.cwd), **self.options.said}
+        data = {"model": "", "cwd": str(self.place.cwd), **said}
         try:
             return self._ledger.create(self.label, data=data)
         except ExistsError:  # somebody else was faster
-            return self.create(is_put_together=is_put_together)
+            return self._create(said)
 
     def reload(self) -> None:
         """Have the next call begin with everything as it is then."""
@@ -191,12 +187,25 @@ class Thread(ThreadReader):
                 return self.place.epochs.setup(state.setup) if state.setup else Settings()
         return self._settings or Settings()
 
-    def _news(self, record: SessionRecord, *, is_put_together: bool) -> dict[str, Any]:
-        """What it does not remember of what the caller says about it, and of where it works."""
+    def _remembered(self, step: NewStep) -> dict[str, Any]:
+        """Return what the session remembers with a step: the caller's options, where it works, a profile."""
         said = self.options.said
-        if is_put_together and "inherits" not in record.data:  # a worker stays where it was sent
+        if step.kind in PUT_TOGETHER:
             said["cwd"] = str(self.place.cwd)
-        return {name: value for name, value in said.items() if record.data.get(name) != value}
+        event = step.data.get("event") if step.kind == "input" else None
+        if isinstance(event, dict) and PROFILE in event:
+            said[PROFILE] = event[PROFILE]
+        return said
+
+    def _news(self, record: SessionRecord, said: dict[str, Any]) -> dict[str, Any]:
+        """Return what of that is not remembered yet."""
+        # A worker stays where it was sent.
+        news = {name: value for name, value in said.items() if name != "cwd" or "inherits" not in record.data}
+        return {
+            name: value
+            for name, value in news.items()
+            if record.data.get(name) != value and (name != PROFILE or value or record.data.get(PROFILE))
+        }
 
     def _following(self, tip: Step | NewStep | None, step: NewStep, state: State) -> NewStep:
         """Return a step with its tokens and with everything that goes on from the step before it."""

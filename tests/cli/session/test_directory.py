@@ -103,6 +103,19 @@ def test_a_session_goes_on_in_the_directory_that_is_named(cli: Cli, elsewhere: P
     assert listed["directory"] == str(elsewhere)
 
 
+@pytest.mark.parametrize(("options", "is_told"), [((), True), (("--any-directory",), False)])
+def test_session_that_is_taken_elsewhere_is_announced_unless_that_is_allowed(
+    cli: Cli, work: Path, elsewhere: Path, type_in: TypeIn, *, options: tuple[str, ...], is_told: bool
+) -> None:
+    type_in("And now?")
+
+    outcome = cli("-C", str(elsewhere), "session", "record", "auth-bug", "-", "--as", "user", *options)
+
+    what = f"Warning: session 'auth-bug' was last used in {work}, and what was said there goes along to {elsewhere};"
+    assert outcome.code == 0
+    assert (what in outcome.err) is is_told
+
+
 def test_where_its_directory_is_gone_the_current_one_is_read_with_a_warning(
     cli: Cli, work: Path, elsewhere: Path
 ) -> None:
@@ -125,7 +138,7 @@ def test_a_session_that_is_checked_from_elsewhere_is_made_again_where_it_works(c
 
 def test_a_program_in_another_directory_takes_the_session_there(elsewhere: Path, nexus_home: Path, cli: Cli) -> None:
     with Nexus(elsewhere, home=nexus_home) as nexus:
-        nexus.session("auth-bug").ask("And now?")
+        nexus.session("auth-bug", any_directory=True).ask("And now?")
 
     [listed] = json.loads(cli("session", "list", "--json").out)["sessions"]
     assert listed["directory"] == str(elsewhere)
