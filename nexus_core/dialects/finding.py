@@ -202,8 +202,13 @@ BUILT_IN = Dialects(dict)
 """Without those of plugins."""
 
 
-def dialects_of(host: Callable[[], Host]) -> Dialects:
-    """The built-in dialects, and those of a host's plugins, which is asked for when it is needed."""
+def dialects_of(host: Callable[[], Host], has_third_party: Callable[[], bool] | None = None) -> Dialects:
+    """The built-in dialects, and those of a host's plugins, which is asked for when it is needed.
+
+    Args:
+        host: Returns the host.
+        has_third_party: True if a plugin could replace a built-in dialect; the host knows, if it is not given.
+    """
 
     @cache
     def find_all() -> Mapping[str, Dialect]:
@@ -224,7 +229,7 @@ def dialects_of(host: Callable[[], Host]) -> Dialects:
 
     @cache
     def replacing() -> Mapping[str, Dialect]:
-        if not host().has_third_party("nexus_dialects"):
+        if not (has_third_party() if has_third_party else host().has_third_party("nexus_dialects")):
             return {}  # what ships with Nexus need not be imported for it
         return {name: each for name, each in find_all().items() if name in NAMES}
 
@@ -233,7 +238,7 @@ def dialects_of(host: Callable[[], Host]) -> Dialects:
 
 def default_dialects(host: Host | None = None) -> Dialects:
     """Those of a host; without one, of the bundled plugins and those the user has installed."""
-    return dialects_of(_default_host if host is None else lambda: host)
+    return dialects_of(_default_host, _has_installed_plugins) if host is None else dialects_of(lambda: host)
 
 
 def dialect(name: str) -> Dialect:
@@ -268,6 +273,12 @@ def _default_host() -> Host:
     from nexus_core.host.default import default_host  # noqa: PLC0415 - plugins are looked for when needed
 
     return default_host()
+
+
+def _has_installed_plugins() -> bool:
+    from nexus_core.host.installed import has_installed_plugins  # noqa: PLC0415 - as above
+
+    return has_installed_plugins()
 
 
 def _package_of(item: object) -> str:

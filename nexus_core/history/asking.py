@@ -58,6 +58,6 @@ def _is_plain(part: object) -> bool:
 def _broken(truncation: Truncation, what: str) -> PluginError:
     return PluginError(
         f"its truncation {truncation.name!r} {what}",
-        plugin=truncation.plugin or OWN_DISTRIBUTION,
+        plugin=truncation.plugin or getattr(truncation.choose, "__module__", OWN_DISTRIBUTION),
         hook="nexus_truncations",
     )

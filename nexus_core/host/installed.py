@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,19 @@ def installed_candidates(*, outside: Path, search_path: Iterable[str] | None = N
         for candidate in _candidates(metadata)
     }
     return [found[key] for key in sorted(found)]
+
+
+def has_installed_plugins() -> bool:
+    """True if a third-party distribution has a plugin; looks once per directory, reads no setting, imports none."""
+    try:
+        return _has_plugins(os.getcwd(), tuple(sys.path))  # noqa: PTH109 - a Path for every call is slow
+    except OSError:  # the current directory may have been deleted
+        return _has_plugins("", tuple(sys.path))
+
+
+@lru_cache(maxsize=8)
+def _has_plugins(cwd: str, search_path: tuple[str, ...]) -> bool:
+    return any(True for _ in _mentioning(_installation_directories(search_path, Path(cwd))))
 
 
 def _candidates(metadata: Path) -> list[Candidate]:

@@ -280,7 +280,7 @@ def test_strictness_stops_at_a_mistake_and_loses_nothing(open_nexus: OpenNexus, 
     with pytest.raises(PluginError) as caught:
         session.record(says("Because."))
 
-    assert caught.value.what == "it raised ZeroDivisionError: division by zero"
+    assert caught.value.what == "plugin Listening, nexus_recorded: it raised ZeroDivisionError: division by zero"
     assert kinds_of(ledger, "s") == ["input", "sealed", "reply"]
     assert session.record(says("Because.")).duplicate
 

@@ -315,7 +315,7 @@ def test_an_input_that_does_not_fit_is_an_error_and_the_turn_stays_open(
     session = open_nexus(plugins=[words], layers=False).session("s", model="small")
 
     with pytest.raises(BudgetError, match="event"):
-        session.ask("word " * 200)
+        session.ask("word " * 180)
 
     assert kinds_of(ledger, "s") == ["input", "input", "sealed"]
     assert open_nexus(plugins=[words], layers=False).session("s", model="large").next().token_budget.remaining >= 0
