@@ -12,7 +12,7 @@ import pytest
 from nexus_core import Nexus, UnknownNameError
 from nexus_core.context import ContextLoader
 from nexus_core.testing import write_files
-from tests.conftest import ROOT, Cli
+from tests.conftest import ROOT, Cli, InstallPlugin
 from tests.trees import GOLDEN_TREES
 
 ACME = ROOT / "examples/acme"
@@ -65,6 +65,34 @@ def test_show_prints_the_system_prompt_of_a_session(place: Path, cli: Cli, circu
 
     assert cli("-C", str(place), "show", *options).out.removesuffix("\n") == sent.removesuffix("\n")
     assert json.loads(cli("-C", str(place), "show", "--json", *options).out)["prompt"] == sent
+
+
+SHOUTING = """
+from nexus_core import Message, hookimpl
+from nexus_core.plugin import Renderer
+
+def system(sections):
+    return "\\n".join(section.title.upper() for section in sections)
+
+def current(request, sections, now):
+    return Message("user", request.message)
+
+@hookimpl
+def nexus_renderers():
+    return [Renderer(name="labelled", system=system, current=current)]
+"""
+
+
+def test_show_uses_a_renderer_that_replaces_the_bundled_one(
+    work: Path, cli: Cli, install_plugin: InstallPlugin
+) -> None:
+    install_plugin("shouting", SHOUTING)
+
+    with Nexus(work, ledger="memory:") as nexus:
+        sent = nexus.session("auth", model="gpt-4o").ask("Why?").system_prompt
+
+    assert "\nENVIRONMENT\n" in f"\n{sent}\n"
+    assert cli("show").out.removesuffix("\n") == sent
 
 
 def test_assemble_understands_the_same_options(place: Path, cli: Cli) -> None:
