@@ -68,14 +68,14 @@ def test_show_prints_the_system_prompt_of_a_session(place: Path, cli: Cli, circu
 
 
 SHOUTING = """
-from nexus_core import Message, hookimpl
+from nexus_core import hookimpl
 from nexus_core.plugin import Renderer
 
 def system(sections):
     return "\\n".join(section.title.upper() for section in sections)
 
 def current(request, sections, now):
-    return Message("user", request.message)
+    return request.message
 
 @hookimpl
 def nexus_renderers():
