@@ -27,7 +27,8 @@ def main(work: str, url: str, number: int) -> None:
     failed = wait([spawn(lambda process=process: talk(work, url, process, number)) for process in range(PROCESSES)])  # type: ignore[misc]
     wanted = {f"{process}.{turn}" for process in range(PROCESSES) for turn in range(number)}
     with Nexus(work, ledger=url, installed=False, layers=False) as nexus:
-        messages = nexus.session("s").messages
+        start, *messages = nexus.session("s").messages
+        assert start.content.startswith("[Session started: ")
         found = [str(finding) for finding in nexus.ledger.verify()]
     asked = Counter(question(message) for message in messages if message.role == "user")
     answered = Counter(message.content.removeprefix("re ") for message in messages if message.content.startswith("re "))

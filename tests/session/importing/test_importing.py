@@ -66,7 +66,7 @@ def test_a_model_reads_what_it_would_have_read_of_real_sessions(ledger: MemoryLe
 def test_it_can_be_gone_on_with(ledger: MemoryLedger, open_nexus: OpenNexus, name: str) -> None:
     label = bring_sample(ledger, name).label
     before = read_next(ledger, label)
-    session = open_nexus().session(label, model="claude-sonnet-4")
+    session = open_nexus().session(label, model="claude-sonnet-4", any_directory=True)
 
     context = session.ask("And now?", interrupt=True)
     step = session.record(says("That is all."))
@@ -84,7 +84,7 @@ def test_it_knows_its_model_and_what_it_was_made_of(ledger: MemoryLedger, open_n
     assert record is not None
     assert (record.data["model"], record.data["cwd"]) == ("claude-opus-4-5-20251101", "/srv/bakery")
     assert about_import(record)["format"] == "claude-code"
-    assert open_nexus().session("claude-bakery-1").preview("?").model == "claude-opus-4-5-20251101"
+    assert open_nexus().session("claude-bakery-1", any_directory=True).preview("?").model == "claude-opus-4-5-20251101"
 
 
 # ---- compactions --------------------------------------------------------------------------------------------------
