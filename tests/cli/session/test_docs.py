@@ -71,7 +71,16 @@ def test_the_script_of_the_page_runs_a_whole_loop_and_goes_on_after_a_crash(
             (result.text, result.is_error) for step in steps for each in step.messages for result in each.tool_results
         ]
     given_up = ["input", "sealed", "interrupted"]
-    assert [step.kind for step in steps] == ["input", *given_up, "input", "sealed", "reply", "result", "result", "reply"]
+    assert [step.kind for step in steps] == [
+        "input",
+        *given_up,
+        "input",
+        "sealed",
+        "reply",
+        "result",
+        "result",
+        "reply",
+    ]
     assert found[0] == ("print('it expires')", False)
     assert "No such file or directory" in found[1][0]
     assert found[1][1]
