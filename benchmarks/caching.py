@@ -143,7 +143,7 @@ def read_conversations(folder: Path) -> dict[str, list[ChatMessage]]:
             continue
         messages = join_messages(write_chat(message) for message in transcript.messages)
         if sum(is_call(messages, index) for index in range(len(messages))) >= MIN_CALLS:
-            found[path.stem[:8]] = messages
+            found[f"{transcript.format} {path.stem}"] = messages
     return found
 
 
