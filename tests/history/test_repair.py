@@ -1047,3 +1047,55 @@ def test_a_result_without_a_name_gets_one_where_it_joins_results_in_gemini_s_own
     repaired = repair([Message("user", "Why?"), asked, *results], api="gemini")
 
     assert [result.name for message in repaired.messages for result in message.tool_results] == ["read", "list"]
+
+
+@pytest.mark.parametrize("api", ["openai", "responses", "anthropic", "gemini", "neutral"])
+def test_a_result_of_no_call_at_the_end_does_not_keep_calls_waiting(api: str) -> None:
+    messages = [user("hi"), calls("a"), says("never mind"), result("other")]
+
+    repaired = repair(messages, api, source="openai")
+
+    assert NO_RESULT in [message["content"] for message in repaired.messages]
+    again = repair(repaired.messages, api, source="openai")
+    assert (again.messages, again.findings) == (repaired.messages, ())
+
+
+@pytest.mark.parametrize("name", ["", "read it", "read"])
+@pytest.mark.parametrize("api", ["openai", "responses", "anthropic", "gemini"])
+def test_a_former_function_call_without_result_gets_one_that_matches_its_name(api: str, name: str) -> None:
+    messages = [user("hi"), {"role": "assistant", "function_call": {"name": name, "arguments": "{}"}}, user("and?")]
+
+    repaired = repair(messages, api, source="openai")
+
+    called, answered = repaired.messages[1]["function_call"], repaired.messages[2]
+    assert answered == {"role": "function", "name": called["name"], "content": NO_RESULT}
+    assert repair(repaired.messages, api, source="openai").findings == ()
+
+
+def test_former_function_calls_of_one_name_become_calls_with_ids_where_the_api_needs_them() -> None:
+    turn = [
+        {"role": "assistant", "function_call": {"name": "read", "arguments": "{}"}},
+        {"role": "function", "name": "read", "content": "done"},
+    ]
+    messages = [user("hi"), *turn, user("again"), *turn]
+
+    repaired = mend("anthropic", messages, "duplicate-id", source="openai")
+
+    assert repaired[4]["tool_calls"][0]["id"] == repaired[5]["tool_call_id"] == "call_read_2"
+    assert repair(repaired, "anthropic", source="openai").findings == ()
+
+
+@pytest.mark.parametrize("source", ["text", "content"])
+def test_half_characters_and_nuls_are_repaired_in_documents_of_words(source: str) -> None:
+    words = "half \ud83d, nul\0"
+    inner = {"type": "content", "content": words}
+    if source == "text":
+        inner = {"type": "text", "media_type": "text/plain", "data": words}
+
+    [message] = mend(
+        "anthropic", [blocks("user", {"type": "document", "source": inner})], "lone-surrogate", "nul-character"
+    )
+
+    repaired = message["content"][0]["source"]
+    assert repaired["data" if source == "text" else "content"] == "half \ufffd, nul"
+    assert inner.get("data", inner.get("content")) == words

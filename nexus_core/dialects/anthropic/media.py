@@ -65,9 +65,9 @@ def _said_by(source: Block, kind: str) -> dict[str, str]:
     if kind == "base64" and source.get("data") != "":
         return {"mime": take_text(source, "media_type"), "data": take_text(source, "data")}
     if kind == "text" and source.get("data") != "":
-        return {"mime": take_text(source, "media_type"), "data": _packed(take_text(source, "data"))}
+        return {"mime": take_text(source, "media_type"), "data": pack_words(take_text(source, "data"))}
     if kind == "content" and isinstance(source.get("content"), str) and source["content"]:
-        return {"mime": "text/plain", "data": _packed(take_text(source, "content"))}
+        return {"mime": "text/plain", "data": pack_words(take_text(source, "content"))}
     return {}
 
 
@@ -84,7 +84,7 @@ def _own_source(part: Image | File) -> Block:
         return {"type": "url", "url": part.url}
     if part.file_id:
         return {"type": "file", "file_id": part.file_id}
-    words = _unpacked(part.data) if "_source" in part.extra else None
+    words = words_of(part)
     if words is None:
         return {"type": "base64", "media_type": part.mime, "data": part.data}
     return {"type": "content", "content": words} if part.extra["_source"] == "content" else _text(words, part.mime)
@@ -121,7 +121,13 @@ def _text(words: str, mime: str = "text/plain") -> Block:
     return {"type": "text", "media_type": mime, "data": words}
 
 
-def _packed(words: str) -> str:
+def words_of(part: Image | File) -> str | None:
+    """Return the words of a document that came as words; None for one that came as bytes or an address."""
+    return _unpacked(part.data) if "_source" in part.extra and part.data else None
+
+
+def pack_words(words: str) -> str:
+    """Return words as the data of a part."""
     # Half a surrogate pair is no text, but a JSON file may hold one, and it must come out as it went in.
     return b64encode(words.encode("utf-8", "surrogatepass")).decode("ascii")
 

@@ -20,6 +20,10 @@ FIELD = "tool_calls"
 """Where an Opaque block stands that is a call of a kind Nexus does not know: `{"tool_calls": block}`."""
 
 
+FORMER = "_former"
+"""The note on a call and a result of former times (`function_call`, role `function`), which have no id."""
+
+
 def read_calls(block: dict[str, Any]) -> list[Part]:
     """The calls of an assistant's message, taken out of it. An empty list and null stay."""
     calls: list[Part] = []
@@ -46,7 +50,7 @@ def write_calls(parts: Sequence[Part], api: str) -> dict[str, Any]:
     for part in parts:
         if isinstance(part, Opaque) and part.api == "openai" and FIELD in part.block:
             calls.append(part.block[FIELD])
-        elif isinstance(part, ToolCall) and own and "_former" in part.extra:
+        elif isinstance(part, ToolCall) and own and FORMER in part.extra:
             body["function_call"] = filled({"name": part.name, "arguments": written(part)}, part.extra)
         elif isinstance(part, ToolCall):
             calls.append(_write_call(part, api))

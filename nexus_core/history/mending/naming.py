@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nexus_core.dialects.fields import shown
+from nexus_core.dialects.openai.calls import FORMER, former_id
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from nexus_core.history.mending.pairing import Pairing, Spot
     from nexus_core.history.mending.work import Work
+    from nexus_core.values.parts import ToolCall, ToolResult
 
 UNKNOWN_TOOL = "unknown_tool"
 _ID = "call"
@@ -48,6 +52,16 @@ def _name(work: Work, spot: Spot) -> None:
         if spot.partner and spot.partner.result.name:
             _change_result(spot.partner, name=name)
         _change_call(spot, name=name)
+        if FORMER in call.extra:
+            _identify_former(spot)
+
+
+def _identify_former(spot: Spot) -> None:
+    """Give a call that has no id of its own the one that its new name is read with, and its result too."""
+    given = spot.call.id
+    _change_call(spot, id=former_id(spot.call.name))
+    if spot.partner and spot.partner.result.call_id == given:
+        _change_result(spot.partner, call_id=spot.call.id)
 
 
 def _follow(work: Work, spot: Spot, *, joins_own: bool) -> None:
@@ -117,13 +131,14 @@ class _Ids:
         self._taken.add(new)
         self._batch.add(new)
         if new != given:
-            _change_call(spot, id=new)
+            # A former call is written without an id: one that needs another id becomes a call of today.
+            _change_call(spot, id=new, extra=_modern(spot.call))
             if spot.partner and answered == given:
-                _change_result(spot.partner, call_id=new)
+                _change_result(spot.partner, call_id=new, extra=_modern(spot.partner.result))
 
     def _is_unsent(self, spot: Spot) -> bool:
         """True if the id is the dialect's own, for the function call of former times, which has none."""
-        return "_former" in spot.call.extra and self._work.owns(spot.draft)
+        return FORMER in spot.call.extra and self._work.owns(spot.draft)
 
     def _is_unique(self, spot: Spot) -> bool:
         """Whether an id may occur only once in the list: also where conversion finds the name of a tool by it."""
@@ -154,9 +169,15 @@ def fitted(name: str, pattern: str, length: int) -> str:
     return name[:length] if length else name
 
 
-def _change_call(spot: Spot, **changes: str) -> None:
-    spot.draft.parts[spot.place] = replace(spot.call, **changes)  # type: ignore[arg-type] # ids and names
+def _modern(part: ToolCall | ToolResult) -> Mapping[str, Any]:
+    if FORMER not in part.extra:
+        return part.extra
+    return {key: value for key, value in part.extra.items() if key != FORMER}
 
 
-def _change_result(spot: Spot, **changes: str) -> None:
-    spot.draft.parts[spot.place] = replace(spot.result, **changes)  # type: ignore[arg-type] # ids and names
+def _change_call(spot: Spot, **changes: Any) -> None:  # noqa: ANN401 - fields of a call
+    spot.draft.parts[spot.place] = replace(spot.call, **changes)
+
+
+def _change_result(spot: Spot, **changes: Any) -> None:  # noqa: ANN401 - fields of a result
+    spot.draft.parts[spot.place] = replace(spot.result, **changes)

@@ -97,28 +97,39 @@ class Pairing:
         for draft in work.drafts:
             # Where results must follow at once, every message has its own; foreign neighbours will be made one.
             is_alone = work.rules.results == "each" and (work.owns(draft) or (before is not None and work.owns(before)))
-            self._enter(draft, is_alone=is_alone)
-            before = draft
-        self._close_abandoned(work.drafts)
+            if self._enter(draft, is_alone=is_alone, moves_late=work.rules.results != "anywhere"):
+                before = draft
+        self._close_abandoned(before)
         for spot in self.early:
             self._match_later(spot)
         self.early = [spot for spot in self.early if spot.partner]
 
-    def _enter(self, draft: Draft, *, is_alone: bool) -> None:
+    def _enter(self, draft: Draft, *, is_alone: bool, moves_late: bool) -> bool:
+        """Take in the next message; returns False if all of it will be taken away from there.
+
+        Such a message ends no turn: the list must be read as it will be read without it.
+        """
         if draft.role == "assistant":
             if is_alone or self._batch is None:
                 self._close()
             self._open(draft)
-            return
+            return True
         results = list(_spots(draft, ToolResult))
         for spot in results:
             self._match(spot)
         is_mixed = len(results) < len(draft.parts)
+        if results and not is_mixed and all(self._goes(spot, moves_late=moves_late) for spot in results):
+            return False
         if self._zone is not None and any(spot.batch is self._zone for spot in results):
             self._zone.home, self._zone.mixed = (self._zone.home, draft) if is_mixed else (draft, None)
         if is_mixed:
             self._close()
         self._batch = None
+        return True
+
+    def _goes(self, spot: Spot, *, moves_late: bool) -> bool:
+        """True if a result will be moved or left out."""
+        return spot.batch is None or (moves_late and spot.batch is not self._zone)
 
     def _open(self, draft: Draft) -> None:
         calls = list(_spots(draft, ToolCall))
@@ -137,9 +148,9 @@ class Pairing:
             self._zone.closed = True
         self._zone = self._batch = None
 
-    def _close_abandoned(self, drafts: list[Draft]) -> None:
+    def _close_abandoned(self, last: Draft | None) -> None:
         """Close the last turn if the assistant speaks on in another message: calls before it wait no longer."""
-        batch, last = self._batch, drafts[-1] if drafts else None
+        batch = self._batch
         if batch is None or last is None or not batch.calls or last.has_calls:
             return
         if any(isinstance(part, Text) and part.text.strip() for part in last.parts):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from nexus_core.dialects.fields import shown
+from nexus_core.dialects.openai.calls import FORMER
 from nexus_core.history.mending.naming import name_calls
 from nexus_core.history.mending.pairing import Pairing
 from nexus_core.history.mending.work import Draft
@@ -109,6 +111,8 @@ def _named(identity: str, tool: str) -> str:
 
 def _made_up(spot: Spot, name: str) -> Draft:
     result = ToolResult(spot.call.id, (Text(NO_RESULT),), name, is_error=True)
+    if FORMER in spot.call.extra:  # without an id, it is found by its name
+        result = replace(result, name=spot.call.name, extra={FORMER: True})
     return Draft(spot.draft.index, Message("tool", (result,), api=spot.draft.message.api), placed=True)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
+from nexus_core.dialects.anthropic.media import pack_words, words_of
 from nexus_core.dialects.plain import DEEPEST
 from nexus_core.errors import MessageError
 from nexus_core.text.surrogates import join_halves
@@ -77,6 +78,8 @@ def is_foul(value: Any, index: int, depth: int = 0) -> bool:  # noqa: ANN401 - a
     if isinstance(value, str):
         return _NUL in value or not (value.isascii() or _SURROGATE.search(value) is None)
     if fields := _FIELDS.get(type(value)):
+        if isinstance(value, File) and is_foul(words_of(value), index):
+            return True
         return any(is_foul(inner, index) for name in fields if (inner := getattr(value, name)))
     if not value or not isinstance(value, Mapping | list | tuple):
         return False
@@ -115,6 +118,8 @@ def _cleaned(part: Any, clean: Callable[[str], str]) -> Any:  # noqa: ANN401 - a
             cleaned = _cleaned_json(value, clean)
         if cleaned is not value:
             changes[field] = cleaned
+    if isinstance(part, File) and (words := words_of(part)) and (cleaned_words := clean(words)) is not words:
+        changes["data"] = pack_words(cleaned_words)
     if "arguments" in changes and part.raw is not None:
         changes["raw"] = None  # in that text the same characters may be escaped
     return replace(part, **changes) if changes else part
