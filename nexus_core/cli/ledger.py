@@ -128,6 +128,18 @@ def find_session(ledger: Ledger, label: str) -> SessionRecord:
     return records[found[0]]
 
 
+def match_session(ledger: Ledger, label: str) -> SessionRecord | None:
+    """Return what `find_session` does; None where no session has such a name.
+
+    Raises:
+        UsageError: Several sessions have names that begin so.
+    """
+    try:
+        return find_session(ledger, label)
+    except UnknownNameError:
+        return None
+
+
 def complete_label(ledger: Ledger, label: str) -> str:
     """Return the name of the session that is meant by a name or the beginning of one; as it is otherwise."""
     try:

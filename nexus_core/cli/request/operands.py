@@ -8,7 +8,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.assembly.sides import Sendable, sendable_of
-from nexus_core.cli.ledger import labels_in
+from nexus_core.cli.ledger import labels_in, match_session
 from nexus_core.errors import UnknownNameError, UsageError, did_you_mean
 from nexus_core.session.steps.naming import find_named
 from nexus_core.session.steps.walking import walk_back
@@ -89,6 +89,8 @@ def find_operand(nexus: Nexus, given: str) -> Operand:
     models = sorted(name.rstrip("*") for name in nexus.host.models())
     if given in models:
         return Operand("model", given)
+    if (record := match_session(ledger, given)) is not None:
+        return Operand("session", record.label)
     near = [name for name in models if did_you_mean(given, [name])]
     raise UnknownNameError("file, session, step or model", given, [*labels_in(ledger), *near])
 

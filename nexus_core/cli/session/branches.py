@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nexus_core.values.ledger import Ledger, SessionRecord, Step
 
 DAMAGED = "damaged"
+START = "start"
 SHORT = 2
 """So many turns in a row are listed though nothing is remarkable about them."""
 _EXCERPT = 200
@@ -51,7 +52,8 @@ class Noted(NamedTuple):
     Attributes:
         turn: Its name; of one that was kept in several pieces, that of the last.
         said: How it began, in one line; of what is damaged, how.
-        kind: What it is: a turn, or a compaction, a revert or a pin by itself; `damaged` where it cannot be read.
+        kind: What it is: a turn, or a compaction, a revert or a pin by itself; `start` for the time at which the
+            session started, which is not counted; `damaged` where it cannot be read.
         is_open: Whether it goes on.
         is_compacted: Whether something was compacted in the middle of it.
         sessions: Those that point at its end.
@@ -236,7 +238,7 @@ def _turns_back(ledger: Ledger, branch: Branch) -> Iterator[list[Step]]:
 
 def _noted(steps: Sequence[Step], *, is_compacted: bool) -> Noted:
     first = steps[-1]
-    kind: str = first.kind if first.kind in SILENT else "turn"
+    kind: str = START if starts_session(first) else first.kind if first.kind in SILENT else "turn"
     said = ""
     damage: list[Damaged] = []
     with noting(damage, ""):

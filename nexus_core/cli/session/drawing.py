@@ -16,7 +16,7 @@ _DEEPEST = 20
 """Branches of branches of branches stand no farther to the right than that."""
 _SHORTEST = 20
 _GAP = "  "
-_SIGNS = {"turn": "*", "compaction": "#", "revert": "~", "pin": "^", "damaged": "!"}
+_SIGNS = {"turn": "*", "compaction": "#", "revert": "~", "pin": "^", "start": "-", "damaged": "!"}
 
 
 def draw(lines: Mapping[str, Line], root: str, width: int) -> Iterator[str]:

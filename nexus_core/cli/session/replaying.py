@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nexus_core.cli.ledger import session_labels
+from nexus_core.cli.ledger import match_session, session_labels
 from nexus_core.cli.options import Dialect, Json  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.cli.session.group import LedgerUrl, app, open_nexus
 from nexus_core.errors import UsageError
@@ -53,8 +53,11 @@ def _reply(ledger: Ledger, given: str) -> str:
         UsageError: Nothing that Nexus has sent in the session is answered.
     """
     from nexus_core.cli.request.operands import newest_call  # noqa: PLC0415 - as above
+    from nexus_core.session.steps.naming import find_named  # noqa: PLC0415 - as above
 
     record = ledger.session(given)
+    if record is None and find_named(ledger, given) is None:
+        record = match_session(ledger, given)
     if record is None:
         return given
     last = newest_call(ledger, record.tip)

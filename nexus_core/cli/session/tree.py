@@ -44,9 +44,10 @@ def tree(
 ) -> None:
     """Draw how conversations branch: forks, compactions, open turns, and where each session stands.
 
-    `*` is a turn, `o` one that is open, `#` a compaction, `~` one taken back, `:` turns about which there is nothing
-    to say, `!` what is damaged; that is named on standard error, and the exit code is 3. With LABEL, its workers are
-    drawn too. `nexus session fork LABEL NEW --at TURN` begins at any closed turn, and --all lists them all.
+    `-` is the start of a session, `*` a turn, `o` one that is open, `#` a compaction, `~` one taken back, `:` turns
+    about which there is nothing to say, `!` what is damaged; that is named on standard error, and the exit code is 3.
+    With LABEL, its workers are drawn too. `nexus session fork LABEL NEW --at TURN` begins at any closed turn, and --all
+    lists them all.
     """
     from nexus_core.cli.session.branches import find_trees, read_lines  # noqa: PLC0415 - other commands do not need it
     from nexus_core.cli.session.damage import tell_damage  # noqa: PLC0415 - as above

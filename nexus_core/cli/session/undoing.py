@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core.cli.options import DryRun, Json  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.cli.ledger import match_session
 from nexus_core.cli.session.group import Full, Label, LedgerUrl, app, find_session, open_nexus
 from nexus_core.errors import UsageError
 from nexus_core.text.visible import visible_line
@@ -72,8 +73,9 @@ def _whole_name(ledger: Ledger, given: str) -> str:
     """
     from nexus_core.session.steps.naming import find_named  # noqa: PLC0415 - as above
 
-    step, record = find_named(ledger, given), ledger.session(given)
-    if step is not None or record is None:
+    step = find_named(ledger, given)
+    record = match_session(ledger, given) if step is None else None
+    if record is None:
         return given if step is None else step.id
     tip = None if record.tip is None else ledger.step(record.tip)
     if tip is None or tip.compaction is None:

@@ -270,7 +270,10 @@ def test_list_can_be_limited_to_those_that_changed_last(cli: Cli, talk: Talk) ->
     assert cli("session", "list", "-n", "0").code == 2
 
 
-@pytest.mark.parametrize("command", [("session", "show"), ("session", "stats"), ("context", "--session")])
+@pytest.mark.parametrize(
+    "command",
+    [("session", "show"), ("session", "stats"), ("session", "replay"), ("context", "--session"), ("diff", "auth-bug")],
+)
 def test_session_is_found_by_the_beginning_of_its_name(cli: Cli, talk: Talk, command: tuple[str, ...]) -> None:
     talk("auth-bug", "Why?")
     talk("auth-bug/worker", "Why?")
@@ -280,6 +283,16 @@ def test_session_is_found_by_the_beginning_of_its_name(cli: Cli, talk: Talk, com
 
     assert outcome.code == 0
     assert outcome.out == cli(*command, "auth-bug").out
+
+
+def test_tree_draws_the_start_of_a_session_apart_from_the_turns_that_it_counts(cli: Cli, talk: Talk) -> None:
+    talk("auth-bug", "Why?")
+
+    heading, start, turn = cli("session", "tree").out.splitlines()
+
+    assert heading.startswith("1 turn,")
+    assert (start[0], turn[0]) == ("-", "*")
+    assert "[Session started: " in start
 
 
 def test_beginning_of_several_names_lists_them(cli: Cli, talk: Talk) -> None:
