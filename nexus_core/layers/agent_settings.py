@@ -105,16 +105,19 @@ def read_claude_settings(cwd: Path, homes: AgentHomes) -> AgentSettings:
     """Return Claude Code's settings: the user's, the project's, the local ones, then the administrator's."""
     files = _SettingsFiles("Claude Code")
     own, project = Admission(own_layer(homes.claude, cwd)), Admission(Layer("local", cwd, "local", root=cwd))
-    user = files.read_json(homes.claude / "settings.json", own)
-    shared = [files.read_json(cwd / ".claude" / name, project) for name in ("settings.json", "settings.local.json")]
     place = claude_policy_directory(homes) / "managed-settings.json"
-    managed = files.read_json(place, Admission(Layer("global", place.parent, "global")))
+    admissions = {
+        homes.claude / "settings.json": own,
+        cwd / ".claude/settings.json": project,
+        cwd / ".claude/settings.local.json": project,
+        place: Admission(Layer("global", place.parent, "global")),
+    }
+    layers = [(files.read_json(path, admission), path) for path, admission in admissions.items()]
+    (user, _), *_, (managed, _) = layers
     # A project's own files cannot choose between CLAUDE.md and AGENTS.md.
     modes = [_instruction_files(each) for each in (managed, user)]
     mode: InstructionFiles = next(filter(None, modes), "claude-md-or-agents-md")
-    excludes = [
-        each for settings in (user, *shared, managed) for each in files.texts(settings, "claudeMdExcludes") or ()
-    ]
+    excludes = [each for settings, path in layers for each in files.texts(settings, path, "claudeMdExcludes")]
     text = managed.get("claudeMd")
     return AgentSettings(
         ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md"),
@@ -149,10 +152,10 @@ def read_codex_settings(cwd: Path, homes: AgentHomes) -> AgentSettings:
     system = files.read_toml(etc / "config.toml", Admission(Layer("global", etc, "global")))
     user = files.read_toml(homes.codex / "config.toml", own)
     markers = MARKERS
-    for settings in (system, user):  # where a project begins is not for the project to say
-        markers = files.texts(settings, "project_root_markers", markers)
-    root = find_marked(cwd, markers) or cwd
     layers = [(system, etc / "config.toml"), (user, homes.codex / "config.toml")]
+    for settings, path in layers:  # where a project begins is not for the project to say
+        markers = files.texts(settings, path, "project_root_markers", markers)
+    root = find_marked(cwd, markers) or cwd
     projects = user.get("projects")
     for directory in reversed([each for each in (cwd, *cwd.parents) if each.is_relative_to(root)]):
         path = directory / ".codex/config.toml"
@@ -165,9 +168,9 @@ def read_codex_settings(cwd: Path, homes: AgentHomes) -> AgentSettings:
     names: tuple[str, ...] = ()
     cap, origin = CODEX_MAX_BYTES, None
     for settings, path in layers:
-        names = files.texts(settings, "project_doc_fallback_filenames", names)
-        limit = settings.get("project_doc_max_bytes")
-        if isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0:
+        names = files.texts(settings, path, "project_doc_fallback_filenames", names)
+        limit = files.size(settings, path, "project_doc_max_bytes")
+        if limit is not None:
             cap, origin = limit, path
     return AgentSettings(
         tuple(dict.fromkeys(("AGENTS.override.md", "AGENTS.md", *names))),
@@ -202,12 +205,11 @@ def read_gemini_settings(cwd: Path, homes: AgentHomes) -> AgentSettings:
         (etc / "settings.json", system),
     ):
         settings = files.read_json(path, admission)
-        context = settings.get("context")
+        context = files.table(settings, path, "context")
         # Before 0.3 the setting was called contextFileName.
-        names = files.texts(settings, "contextFileName", names)
-        if isinstance(context, dict):
-            names = files.texts(context, "fileName", names)
-            markers = files.texts(context, "memoryBoundaryMarkers", markers)
+        names = files.texts(settings, path, "contextFileName", names)
+        names = files.texts(context, path, "fileName", names)
+        markers = files.texts(context, path, "memoryBoundaryMarkers", markers)
     return AgentSettings(tuple(dict.fromkeys((*names, GEMINI_FILE))), markers, findings=tuple(files.findings))
 
 
@@ -229,62 +231,78 @@ class _SettingsFiles:
 
     def __init__(self, agent: str) -> None:
         self._agent = agent
-        self._path = Path()
         self.findings: list[Finding] = []
         self.skipped: list[Skipped] = []
 
     def read_json(self, path: Path, admission: Admission) -> Mapping[str, Any]:
         """Return the object in a JSON file, in which comments are allowed; {} where there is none."""
-        self._path = path
         try:
             document = read_layer_document(path, admission, comments=True, empty={}, quote=False)
         except NexusError as error:
-            return self._refuse(error)
-        return self._object(document if isinstance(document, Skipped) else document.value)
+            return self._refuse(path, error)
+        return self._object(path, document if isinstance(document, Skipped) else document.value)
 
     def read_toml(self, path: Path, admission: Admission) -> Mapping[str, Any]:
         """Return the table in a TOML file; {} where there is none."""
         import tomllib  # noqa: PLC0415 - only Codex has such files
 
-        self._path = path
         try:
             text = read_layer_text(path, admission, quote=False)
-            return self._object(text if isinstance(text, Skipped) else tomllib.loads(text))
+            return self._object(path, text if isinstance(text, Skipped) else tomllib.loads(text))
         except (NexusError, tomllib.TOMLDecodeError, RecursionError) as error:
-            return self._refuse(error)
+            return self._refuse(path, error)
 
-    def texts(self, settings: Mapping[str, Any], key: str, otherwise: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """Return a setting that is a text or a list of texts."""
+    def texts(
+        self, settings: Mapping[str, Any], path: Path, key: str, otherwise: tuple[str, ...] = ()
+    ) -> tuple[str, ...]:
+        """Return a setting of a file that is a text or a list of texts."""
         if key not in settings:
             return otherwise
         value = settings[key]
         items = [value] if isinstance(value, str) else value
         if not isinstance(items, list) or not all(isinstance(each, str) for each in items):
-            self._note(f"{key} is neither a text nor a list of texts")
+            self._note(path, f"{key} is neither a text nor a list of texts")
             return otherwise
         return tuple(each.strip() for each in items[:_MAX_NAMES] if each.strip())
 
-    def _object(self, value: object) -> Mapping[str, Any]:
+    def size(self, settings: Mapping[str, Any], path: Path, key: str) -> int | None:
+        """Return a setting of a file that is a number of bytes; None where there is none."""
+        value = settings.get(key)
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            return value
+        if key in settings:
+            self._note(path, f"{key} is not a number of bytes")
+        return None
+
+    def table(self, settings: Mapping[str, Any], path: Path, key: str) -> Mapping[str, Any]:
+        """Return a setting of a file that has settings of its own; {} where there is none."""
+        value = settings.get(key, {})
+        if isinstance(value, dict):
+            return value
+        self._note(path, f"{key} is not an object")
+        return {}
+
+    def _object(self, path: Path, value: object) -> Mapping[str, Any]:
         if isinstance(value, Skipped):
             if value.reason != MISSING:
-                self._note(value.reason)
+                self._note(path, value.reason)
             return {}
         if isinstance(value, dict):
             return value
-        self._note("not an object")
+        self._note(path, "not an object")
         return {}
 
-    def _refuse(self, error: BaseException) -> Mapping[str, Any]:
+    def _refuse(self, path: Path, error: BaseException) -> Mapping[str, Any]:
         what = error.what if isinstance(error, NexusError) else str(error)
         # JSON errors have the line in their place, TOML errors in their text.
-        place = (error.where or "").removeprefix(str(self._path)) if isinstance(error, NexusError) else str(error)
+        place = (error.where or "").removeprefix(str(path)) if isinstance(error, NexusError) else str(error)
         line = re.search(r"^:(\d+)|line (\d+)", place)
-        self._note(what.strip().partition("\n")[0] or "cannot be read", int(line[1] or line[2]) if line else 0)
+        self._note(path, what.strip().partition("\n")[0] or "cannot be read", int(line[1] or line[2]) if line else 0)
         return {}
 
-    def _note(self, problem: str, line: int = 0) -> None:
+    def _note(self, path: Path, problem: str, line: int = 0) -> None:
         message = f"settings of {self._agent} that are not used here: {problem}"
-        self.findings.append(Finding("profile-settings", message, self._path, line))
+        self.findings.append(Finding("profile-settings", message, path, line))
 
 
 # ---- patterns of paths -------------------------------------------------------------------------------------------

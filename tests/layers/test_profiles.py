@@ -421,7 +421,11 @@ def test_gemini_sorts_files_by_their_paths(repository: Path, home: Path) -> None
         ("codex", ".codex/config.toml", "\nproject_doc_max_bytes = x\n", 2),
         ("gemini", ".gemini/settings.json", '{"context":\n}', 2),
         ("gemini", ".gemini/settings.json", '{"context": {"fileName": 7}}', 0),
+        ("gemini", ".gemini/settings.json", '{"context": "AGENTS.md"}', 0),
         ("claude", ".claude/settings.json", "[]", 0),
+        ("claude", ".claude/settings.json", '{"claudeMdExcludes": 5}', 0),
+        ("codex", ".codex/config.toml", 'project_doc_max_bytes = "5"', 0),
+        ("codex", ".codex/config.toml", "project_doc_max_bytes = -1", 0),
     ],
 )
 def test_settings_that_cannot_be_used_are_a_finding(
