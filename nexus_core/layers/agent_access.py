@@ -37,14 +37,17 @@ _OTHER_AGENTS = {
     ".clinerules": "Cline",
 }
 
+_SKILL = "when the skill is used"
 # What an agent loads when it is asked for, by how its path begins below a directory.
 _ON_CALL: dict[str, dict[str, str]] = {
-    OWN_PROFILE: {".nexus3/skills/": "when the skill is used"},
+    OWN_PROFILE: {f"{place}/skills/": _SKILL for place in (".nexus3", ".claude", ".agents", ".codex")},
     "claude": {
-        ".claude/skills/": "when the skill is used",
+        ".claude/skills/": _SKILL,
         ".claude/agents/": "when the subagent is started",
         ".claude/commands/": "when the command is called",
     },
+    "codex": {".agents/skills/": _SKILL},
+    "gemini": {".gemini/skills/": _SKILL, ".agents/skills/": _SKILL},
 }
 
 

@@ -86,7 +86,8 @@ class SearchExtent(NamedTuple):
         root: The directory below which they lie.
         files: How many were read.
         size: Their bytes.
-        is_complete: False if a limit ended the search, or there are more places than an answer has.
+        is_complete: False if a limit ended the search, a file could not be read, or there are more places than an
+            answer has.
     """
 
     root: Path
@@ -181,6 +182,7 @@ class _Project:
         self._admission = Admission(Layer("local", context.cwd, "local", root=context.cwd))
         self._workspace = workspace_of(context.cwd)
         self._read: dict[Path, str] = {}
+        self._unread: set[Path] = set()
         self._size = 0
 
     @cached_property
@@ -236,7 +238,10 @@ class _Project:
             line = sentence.find_line(self._text(path))
             if line is not None:
                 found.append(self._explain_file(path, line, sentence))
-        return Answer(found, SearchExtent(root, len(self._read), self._size, is_complete) if root else None)
+        if root is None:
+            return Answer(found)
+        files = len(self._read) - len(self._unread)
+        return Answer(found, SearchExtent(root, files, self._size, is_complete and not self._unread))
 
     def _explain_sections(self, sentence: SentencePattern) -> Iterator[Explanation]:
         imported = {
@@ -283,8 +288,10 @@ class _Project:
         layer = self._owners.get(path)
         admission = self._admission if layer is None else Admission(layer)
         try:
-            data = admission.read_bytes(path)
+            # A file may be too large for a prompt and still have the sentence.
+            data = admission.read_bytes(path, max_bytes=max(MAX_SEARCHED_BYTES - self._size, 0))
         except NexusError:
+            self._unread.add(path)
             return ""
         if not isinstance(data, bytes) or b"\0" in data:
             return ""

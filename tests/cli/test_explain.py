@@ -457,6 +457,45 @@ def test_files_that_are_not_text_are_passed_over(cli: Cli, work: Path) -> None:
     assert f"{work}/latin.txt:1" in cli("explain", "the sauce is here").out
 
 
+def test_a_sentence_in_a_file_too_large_for_a_prompt_is_found(cli: Cli, work: Path) -> None:
+    write_files(work, {".git/HEAD": "", "log.txt": "x\n" * 600_000 + "The sauce is here.\n"})
+
+    assert f"{work}/log.txt:600001" in cli("explain", "the sauce is here").out
+
+
+def test_a_file_that_could_not_be_searched_is_counted_as_missing(
+    cli: Cli, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nexus_core.layers.explaining.MAX_SEARCHED_BYTES", 10_000)
+    write_files(work, {".git/HEAD": "", "log.txt": "x\n" * 10_000 + "The sauce is here.\n"})
+
+    outcome = cli("explain", "the sauce is here", "--json")
+
+    assert json.loads(outcome.out)["searched"]["complete"] is False
+    assert "there are more files than" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("place", "agents"),
+    [
+        (".nexus3", ["nexus"]),
+        (".claude", ["nexus", "claude"]),
+        (".agents", ["nexus", "codex", "gemini"]),
+        (".codex", ["nexus"]),
+        (".gemini", ["gemini"]),
+    ],
+)
+def test_a_skill_is_loaded_on_demand_by_the_agents_that_look_there(
+    cli: Cli, work: Path, place: str, agents: list[str]
+) -> None:
+    guide = f"{place}/skills/mail/SKILL.md"
+    write_files(work, {".git/HEAD": "", guide: "---\nname: mail\ndescription: Mail.\n---\nSend it.\n"})
+
+    (row,) = json.loads(cli("explain", guide, "--json").out)["explanations"]
+
+    assert [each["agent"] for each in row["readers"] if each["status"] == "on-demand"] == agents
+
+
 def test_the_users_home_is_not_searched_as_a_project(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "someone"))
     write_files(tmp_path / "someone", {"letters/x.md": "Dear all.\n"})
