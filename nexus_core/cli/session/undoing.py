@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nexus_core.cli.options import DryRun, Json  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.cli.ledger import match_session
+from nexus_core.cli.options import DryRun, Json  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.cli.session.group import Full, Label, LedgerUrl, app, find_session, open_nexus
 from nexus_core.errors import UsageError
 from nexus_core.text.visible import visible_line
