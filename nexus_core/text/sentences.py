@@ -1,7 +1,7 @@
 """Finds a sentence in Markdown, whatever its case, its line breaks and its decoration.
 
 A sentence is rarely pasted as its file has it: a terminal wraps it, a page shows it without asterisks and backticks, a
-list puts a bullet before it.
+list puts a bullet before it. It begins and ends where a word does: "scoped rule" is not in "unscoped rules".
 """
 
 from __future__ import annotations
@@ -17,6 +17,15 @@ _MARK = r"[*_`~|\\\[\]]|(?<=\])\([^()\s]{0,2000}\)"
 _GAP = rf"(?:\n{_LINE_START}|[^\S\n]|{_MARK})"
 _TOKEN = re.compile(r"\u2026|\.\.\.|\w+|[^\w\s]")
 _ELLIPSIS = ("\u2026", "...")
+# Scripts without blanks between words, so that a word may end anywhere: Thai and Lao, Burmese, Khmer; then Japanese and
+# Chinese.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+    "\u3040-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+# Without the underscore, which is decoration.
+_LETTER = rf"[^\W_{_UNSPACED}]"
+_IS_LETTER = re.compile(_LETTER).match
 _DECORATION = re.compile(rf"(?m)^{_LINE_START}|{_MARK}")
 
 MAX_SENTENCE = 2_000
@@ -34,23 +43,34 @@ class SentencePattern:
         self._sentence = sentence.strip()
         plain = _DECORATION.sub(" ", self._sentence[:MAX_SENTENCE].translate(_PLAIN))
         tokens = [(match[0], match.start(), match.end()) for match in _TOKEN.finditer(plain)]
+        is_whole = len(self._sentence) <= MAX_SENTENCE
         while tokens and tokens[-1][0] in _ELLIPSIS:
             tokens.pop()
+            is_whole = False
         words = [token for token, *_ in tokens if token[0].isalnum() or token[0] == "_"]
         # A sentence without a word is a piece of decoration itself, and is looked for as it is.
         self._rarest = max(words, key=len, default="").lower()
-        self._pattern = _compile(tokens) if words else None
+        self._pattern = _compile(tokens, is_whole=is_whole) if words else None
 
     def find(self, text: str) -> int | None:
         """Return the offset at which the sentence begins in a text; None if the text does not have it."""
-        offset = text.find(self._sentence)
-        if offset >= 0 or self._pattern is None:
-            return offset if offset >= 0 else None
+        offset = self._find_exactly(text)
+        if offset is not None or self._pattern is None:
+            return offset
         # Many times as fast as the pattern, and enough for most texts.
         if self._rarest not in text.lower():
             return None
         found = self._pattern.search(text.translate(_PLAIN))
         return found.start() if found else None
+
+    def _find_exactly(self, text: str) -> int | None:
+        offset = text.find(self._sentence)
+        while offset >= 0:
+            end = offset + len(self._sentence)
+            if not _is_inside_word(text, offset) and not _is_inside_word(text, end):
+                return offset
+            offset = text.find(self._sentence, offset + 1)
+        return None
 
     def find_line(self, text: str) -> int | None:
         """Return the line, from 1, in which the sentence begins in a text; None if the text does not have it."""
@@ -58,7 +78,12 @@ class SentencePattern:
         return None if offset is None else text.count("\n", 0, offset) + 1
 
 
-def _compile(tokens: list[tuple[str, int, int]]) -> re.Pattern[str]:
+def _is_inside_word(text: str, offset: int) -> bool:
+    """Return True if there is a letter or digit on both sides of an offset."""
+    return 0 < offset < len(text) and bool(_IS_LETTER(text, offset - 1) and _IS_LETTER(text, offset))
+
+
+def _compile(tokens: list[tuple[str, int, int]], *, is_whole: bool) -> re.Pattern[str]:
     parts: list[str] = []
     last_end, was_word = 0, False
     for token, start, end in tokens:
@@ -68,4 +93,7 @@ def _compile(tokens: list[tuple[str, int, int]]) -> re.Pattern[str]:
             parts.append(f"{_GAP}++" if is_word and was_word and start > last_end else f"{_GAP}*+")
         parts.append(r"(?:\u2026|\.\.\.)" if token in _ELLIPSIS else re.escape(token))
         last_end, was_word = end, is_word
-    return re.compile("".join(parts), re.IGNORECASE)
+    start = f"(?<!{_LETTER})" if _IS_LETTER(tokens[0][0]) else ""
+    # What a terminal or an ellipsis cut off may have cut a word in two.
+    end = f"(?!{_LETTER})" if is_whole and _IS_LETTER(tokens[-1][0][-1]) else ""
+    return re.compile("".join((start, *parts, end)), re.IGNORECASE)

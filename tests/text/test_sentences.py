@@ -45,10 +45,29 @@ def test_sentence_is_found_in_its_line(sentence: str, line: int | None) -> None:
     assert SentencePattern(sentence).find_line(TEXT) == line
 
 
+@pytest.mark.parametrize(
+    ("sentence", "text", "is_found"),
+    [
+        ("Scoped rule", "**Unscoped** rule.", False),
+        ("scoped rule", "Scoped rules", False),
+        ("rule 1", "rule 12", False),
+        ("scoped rule", "(un)scoped `rule`s and a scoped rule", True),
+        ("scoped", "unscoped, Scoped", True),
+        ("scoped ru\u2026", "scoped rules", True),
+        ("case", "snake_case", True),
+        ("\u4f7f\u7528", "\u8bf7\u4f7f\u7528\u5236\u8868\u7b26", True),
+        ("tabs", "\u8bf7\u4f7f\u7528tabs\u7f29\u8fdb", True),
+        ("\u0e43\u0e0a\u0e49", "\u0e42\u0e1b\u0e23\u0e14\u0e43\u0e0a\u0e49\u0e41\u0e17\u0e47\u0e1a", True),
+    ],
+)
+def test_sentence_begins_and_ends_where_a_word_does(sentence: str, text: str, is_found: bool) -> None:
+    assert (SentencePattern(sentence).find(text) is not None) == is_found
+
+
 @given(st.text(alphabet="ab*_`~[]()>#-+1. \n\u2026", max_size=60), st.text(alphabet="ab*_`[]()>#- \n", max_size=20))
 def test_sentence_is_found_wherever_it_is_as_it_is(text: str, sentence: str) -> None:
     if sentence.strip():
-        assert SentencePattern(sentence).find(f"{text}{sentence.strip()}{text}") is not None
+        assert SentencePattern(sentence).find(f"{text} {sentence.strip()} {text}") is not None
 
 
 @pytest.mark.parametrize(
