@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nexus_core.cli.shell import CommandShell
+    from nexus_core.layers.profiles import ProfileView
     from nexus_core.values.layer import Layer, LayerText
 
 app = typer.Typer()
@@ -32,12 +33,14 @@ def layers(
     shell.review(loaded, require_trusted=require_trusted)
     found = [(layer, loaded.texts_of(layer)) for layer in loaded.layers]
     if json:
-        layers = [_describe(layer, texts) for layer, texts in found]
+        layers = [_describe(layer, texts, view) for layer, texts in found]
         skipped = [{**asdict(each), "path": str(each.path)} for each in loaded.skipped]
         shell.console.json({"schema": 1, "layers": layers, "skipped": skipped, **(describe_view(view) if view else {})})
         return
-    rows = [(layer.name, str(_place(layer)), _summary(texts), layer.plugin) for layer, texts in found]
-    shell.console.table([("LAYER", "DIRECTORY", "TEXTS", "FOUND BY"), *rows], styles=["bold"])
+    rows = [(layer.name, str(_place(layer)), _summary(texts, view), layer.plugin) for layer, texts in found]
+    table = [("LAYER", "DIRECTORY", "TEXTS", "FOUND BY"), *rows]
+    # The places of another agent are found by no plugin.
+    shell.console.table([row[:3] for row in table] if view else table, styles=["bold"])
     shell.console.text("")
     places = [(each.reason, each.place) for each in loaded.skipped]
     shell.console.table([("SKIPPED BECAUSE", "PLACE"), *places], styles=["bold"])
@@ -54,16 +57,32 @@ def _place(layer: Layer) -> Path:
     return layer.directory if layer.is_own else layer.project
 
 
-def _describe(layer: Layer, texts: tuple[LayerText, ...]) -> dict[str, object]:
+def _describe(layer: Layer, texts: tuple[LayerText, ...], view: ProfileView | None) -> dict[str, object]:
     return {
         "name": layer.name,
         "scope": layer.scope,
         "directory": str(layer.directory),
         "project": str(_place(layer)),
         "plugin": layer.plugin,
-        "texts": [{"path": str(text.path), "purpose": text.purpose, "characters": len(text.text)} for text in texts],
+        "texts": [_describe_text(text, view) for text in texts],
     }
 
 
-def _summary(texts: tuple[LayerText, ...]) -> str:
-    return ", ".join(f"{text.path.name} ({len(text.text):,} characters)" for text in texts) or "-"
+def _describe_text(text: LayerText, view: ProfileView | None) -> dict[str, object]:
+    described = {"path": str(text.path), "purpose": text.purpose, "characters": len(text.text)}
+    whole = _whole_size(text, view)
+    return {**described, "file_characters": whole} if whole else described
+
+
+def _summary(texts: tuple[LayerText, ...], view: ProfileView | None) -> str:
+    return ", ".join(f"{text.path.name} ({_size(text, view)} characters)" for text in texts) or "-"
+
+
+def _size(text: LayerText, view: ProfileView | None) -> str:
+    whole = _whole_size(text, view)
+    return f"{len(text.text):,} of {whole:,}" if whole else f"{len(text.text):,}"
+
+
+def _whole_size(text: LayerText, view: ProfileView | None) -> int:
+    """Return how many characters the file has of which a limit cuts off some; 0 if none does."""
+    return view.whole_sizes.get(text.path, 0) if view else 0

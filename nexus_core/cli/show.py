@@ -75,7 +75,8 @@ def show(
     if sections:
         shell.console.text(prompt)
     else:
-        shell.console.message(f"{profile} reads nothing here; `nexus layers --as {profile}` says where it looks")
+        name = view.profile.name if view else profile
+        shell.console.message(f"{name} reads nothing here; `nexus layers --as {profile}` says where it looks")
     if view is not None:
         from nexus_core.cli.agent_view import print_view_notes  # noqa: PLC0415 - only with --as
 

@@ -9,7 +9,7 @@ from nexus_core.errors import NexusError
 from nexus_core.files.admission import MISSING, real_path
 from nexus_core.layers.agent_settings import find_agent_homes
 from nexus_core.layers.loader import OWN_PROFILE
-from nexus_core.layers.profiles import PROFILES, OnDemandFile, read_as
+from nexus_core.layers.profiles import PROFILES, OnDemandFile, read_as, strip_comments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -101,9 +101,18 @@ class AgentIndex:
         view = self._view(self._cwd)
         return view.texts if view else ()
 
-    def find_access(self, path: Path, sentence: SentencePattern | None = None) -> AgentAccess:
-        """Return whether the agent reads a file, or a sentence that the file has."""
+    def find_access(self, path: Path, sentence: SentencePattern | None = None, content: str = "") -> AgentAccess:
+        """Return whether the agent reads a file, or a sentence that the file has.
+
+        Args:
+            path: The file.
+            sentence: The sentence; None for the file as a whole.
+            content: What the file holds, to say why the agent leaves out the sentence.
+        """
         status, reason = self._judge(path, sentence)
+        if status == "cut" and not reason:
+            is_comment = self.agent == "claude" and sentence and sentence.find(strip_comments(content)) is None
+            reason = "this is inside an HTML comment" if is_comment else "left out when the file is read"
         return AgentAccess(self.agent, self.name, status, reason)
 
     def _judge(self, path: Path, sentence: SentencePattern | None) -> tuple[AccessStatus, str]:
@@ -116,7 +125,7 @@ class AgentIndex:
             if sentence.find(text.text) is not None if sentence else not cut:
                 return "read", _say_how(text, path, real)
         if cut or holders:
-            return "cut", cut or "left out when the file is read"
+            return "cut", cut
         for each in view.on_demand:
             if real == real_path(each.path):
                 return "on-demand", each.when
@@ -204,10 +213,11 @@ def _find_reason(view: _View, real: Path) -> str:
 
 
 def _find_cut(view: _View, real: Path) -> str:
-    """Where a limit cuts a file, in a few words; "" if none does."""
+    """Where a limit cuts a file, in a few words; "" if none does, or all of the file is beyond it."""
     for finding in view.findings:
         if finding.code == "profile-cap" and finding.path is not None and real_path(finding.path) == real:
-            return f"cut {finding.message.partition('would cut this ')[2]}"
+            where = finding.message.partition("would cut this ")[2]
+            return f"cut {where}" if where else ""
     return ""
 
 

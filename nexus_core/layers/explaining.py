@@ -336,7 +336,8 @@ class _Project:
         return Explanation(str(path), place, self._remark(path, readers), readers)
 
     def _find_readers(self, path: Path, sentence: SentencePattern | None = None) -> tuple[AgentAccess, ...]:
-        return tuple(index.find_access(path, sentence) for index in self._indexes)
+        content = self._text(path) if sentence else ""
+        return tuple(index.find_access(path, sentence, content) for index in self._indexes)
 
     def _remark(self, path: Path, readers: Sequence[AgentAccess]) -> str:
         own = readers[0]

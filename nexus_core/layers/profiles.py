@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -37,7 +38,7 @@ from nexus_core.values.settings import Settings
 from nexus_core.values.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 MAX_LOOKUPS = 4_000  # words after an @; without a limit, a file of nothing else would take many seconds
 MAX_RULES = 1_000  # files in one directory of rules
@@ -195,6 +196,7 @@ class ProfileView:
         skipped: What it does not read, and why.
         on_demand: What it adds once it works somewhere.
         is_complete: False if there are too many files to list all that are added on demand.
+        whole_sizes: Of each file that a limit cuts, how many characters all of it has.
     """
 
     agent: str
@@ -203,6 +205,7 @@ class ProfileView:
     skipped: tuple[Skipped, ...]
     on_demand: tuple[OnDemandFile, ...] = ()
     is_complete: bool = True
+    whole_sizes: Mapping[Path, int] = field(default_factory=dict, hash=False)
 
     @property
     def profile(self) -> AgentProfile:
@@ -238,6 +241,7 @@ def read_as(agent: str, cwd: Path, homes: AgentHomes, *, nested: bool = True) ->
         (*settings.skipped, *reader.skipped),
         tuple(sorted(reader.on_demand)),
         reader.is_complete,
+        reader.whole_sizes,
     )
 
 
@@ -271,6 +275,8 @@ class _Reader:
         self.skipped: list[Skipped] = []
         self.on_demand: list[OnDemandFile] = []
         self.is_complete = True
+        self.whole_sizes: dict[Path, int] = {}
+        self._beyond: dict[Path, str] = {}
 
     def own_place(self, directory: Path, label: str) -> _Place:
         """Return an agent's home, or an administrator's directory."""
@@ -311,7 +317,7 @@ class _Reader:
             return self.skip(place, path, "claudeMdExcludes names it")
         text = self.content(place, path)
         if text is not None and not text.strip():
-            self.skip(place, path, "beyond the limit" if self._left == 0 else "blank")
+            self.skip(place, path, self._beyond.get(path, "blank"))
             return not place.layer.is_own
         if text is not None:
             self.add_text(place, path, text)
@@ -372,9 +378,7 @@ class _Reader:
         if data is None:
             return None
         self._seen.add(real_path(path))
-        # These agents read what is not UTF-8 with replacements, and so does one that cuts a character in two.
-        text = self._capped(place, path, data).decode("utf-8", "replace")
-        return text.removeprefix("\ufeff").replace("\r\n", "\n")
+        return _decode(self._capped(place, path, data))
 
     def _data(self, place: _Place, path: Path, root: Path | None) -> bytes | None:
         # The name comes first: to look at what lies elsewhere may already mount a directory.
@@ -399,17 +403,23 @@ class _Reader:
         if self._left is None or cap is None or place.layer.is_own:
             return data
         kept = data[: self._left]
-        if len(kept) < len(data):
+        if len(kept) < len(data) and kept.strip():
             line = kept.count(b"\n") + 1
             size = f"{cap // 1024} KiB" if cap % 1024 == 0 else f"{cap:,} bytes"
             origin = f" (project_doc_max_bytes in {self.settings.cap_origin})" if self.settings.cap_origin else ""
             cut = f"would cut this at {size} of all project files together{origin}, in line {line}"
             self.findings.append(Finding("profile-cap", f"{self.profile.name} {cut}", path, line))
+            self.whole_sizes[path] = len(_decode(data))
+        elif len(kept) < len(data) and data.strip():
+            # Blank lines may fit into what is left, and nothing more.
+            limit = f"project_doc_max_bytes = {cap} ({self.settings.cap_origin or 'the default'})"
+            self._beyond[path] = reason = f"the files before it use up {limit}"
+            self.findings.append(Finding("profile-cap", f"{self.profile.name} reads none of it: {reason}", path))
         self._left -= len(kept) if kept.strip() else 0
         return kept
 
     def _without_comments(self, text: str) -> str:
-        return _CODE_OR_COMMENT.sub(lambda match: match["code"] or "", text) if self.profile is _CLAUDE else text
+        return strip_comments(text) if self.profile is _CLAUDE else text
 
     def _with_imports(self, place: _Place, path: Path, text: str, found: list[Path], depth: int = 1) -> str:
         """`text` with files in the place of `@path`, outside code; what is not the name of a file stays as it is."""
@@ -440,6 +450,11 @@ class _Reader:
         return _CODE_OR_IMPORT.sub(content, text)
 
 
+def _decode(data: bytes) -> str:
+    # These agents read what is not UTF-8 with replacements, and so does one that cuts a character in two.
+    return data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
+
+
 # ---- Claude Code -------------------------------------------------------------------------------------------------
 
 _POLICY = "policy"
@@ -466,6 +481,11 @@ def _read_claude(reader: _Reader) -> None:
             elif os.path.lexists(path):
                 reader.skip(place, path, agents)
     _find_nested_claude(reader, agents)
+
+
+def strip_comments(text: str) -> str:
+    """Return a text without its HTML comments, as Claude Code reads it; those in code stay."""
+    return _CODE_OR_COMMENT.sub(lambda match: match["code"] or "", text)
 
 
 def _read_unless_managed(reader: _Reader, place: _Place, *names: str) -> None:

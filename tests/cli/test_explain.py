@@ -387,10 +387,38 @@ def test_a_sentence_that_a_limit_cuts_off_says_where(cli: Cli, work: Path) -> No
     assert "also read by Claude Code" in sentence
 
 
+def test_a_file_for_which_a_limit_leaves_no_room_is_not_read_wherever_one_asks(
+    cli: Cli, work: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "agents/codex/config.toml"
+    write_files(config.parent, {config.name: "project_doc_max_bytes = 50\n"})
+    write_files(work, {".git/HEAD": "", "AGENTS.md": "x" * 311 + "\n", "pkg/AGENTS.md": "Pack light.\n"})
+
+    inside, above = (cli(*at, "explain", "pack light").out for at in (("-C", "pkg"), ()))
+    layers = cli("-C", "pkg", "layers", "--as", "codex").out
+
+    why = f"the files before it use up project_doc_max_bytes = 50 ({config})"
+    assert f"  Codex does not read AGENTS.md: {why}\n" in inside
+    assert f"  Codex does not read AGENTS.md: {why}\n" in above
+    assert re.search(rf"(?m)^{re.escape(why)} +{re.escape(str(work))}/pkg/AGENTS.md", layers)
+    assert "AGENTS.md (50 of 312 characters)" in layers
+    assert "FOUND BY" not in layers
+    assert f"Codex reads none of it: {why}" in cli("-C", "pkg", "show", "--as", "codex").err
+
+
+@pytest.mark.usefixtures("project")
+def test_a_sentence_is_not_found_inside_words(cli: Cli, work: Path) -> None:
+    write_files(work, {"docs/rules.md": "**Unscoped** claude rule here.\n"})
+
+    assert cli("explain", "Scoped claude rule").code == 1
+    assert f"{work}/docs/rules.md:1" in cli("explain", "unscoped claude rule").out
+
+
 def test_a_sentence_in_a_comment_is_not_read_by_claude(cli: Cli, work: Path) -> None:
     write_files(work, {".git/HEAD": "", "CLAUDE.md": "Visible.\n<!-- Only for people. -->\n"})
 
-    assert "Claude Code does not read all of CLAUDE.md" in cli("explain", "only for people").out
+    line = "Claude Code does not read all of CLAUDE.md: this is inside an HTML comment\n"
+    assert line in cli("explain", "only for people").out
 
 
 def test_a_link_to_the_file_that_holds_a_sentence_counts(cli: Cli, work: Path) -> None:

@@ -135,7 +135,9 @@ def test_codex_does_not_read_what_comes_after_the_limit(repository: Path, home: 
     assert [(finding.code, finding.path) for finding in view.findings] == [
         ("profile-cap", repository / "web/AGENTS.md")
     ]
-    assert reasons(view)[repository / "web/AGENTS.md"] == "beyond the limit"
+    reason = "the files before it use up project_doc_max_bytes = 32768 (the default)"
+    assert reasons(view)[repository / "web/AGENTS.md"] == reason
+    assert view.findings[0].message == f"Codex reads none of it: {reason}"
 
 
 def test_the_files_of_the_user_do_not_count_towards_the_limit(repository: Path, home: Path) -> None:
@@ -336,6 +338,15 @@ def test_codex_reads_as_many_bytes_as_its_settings_say(repository: Path, home: P
     assert bodies(view) == ["0123456789"]
     assert "would cut this at 10 bytes" in view.findings[0].message
     assert f"project_doc_max_bytes in {home}/.codex/config.toml" in view.findings[0].message
+
+
+def test_codex_reads_nothing_of_a_file_of_which_only_blank_lines_fit(repository: Path, home: Path) -> None:
+    write_files(home, {".codex/config.toml": "project_doc_max_bytes = 10\n"})
+    write_files(repository, {"AGENTS.md": "01234567", "web/AGENTS.md": "\n\n\nweb"})
+
+    view = read_as("codex", repository / "web", home)
+
+    assert "use up project_doc_max_bytes = 10" in reasons(view)[repository / "web/AGENTS.md"]
 
 
 def test_codex_reads_no_project_file_with_a_limit_of_nothing(repository: Path, home: Path) -> None:
