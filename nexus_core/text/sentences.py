@@ -93,7 +93,7 @@ def _compile(tokens: list[tuple[str, int, int]], *, is_whole: bool) -> re.Patter
             parts.append(f"{_GAP}++" if is_word and was_word and start > last_end else f"{_GAP}*+")
         parts.append(r"(?:\u2026|\.\.\.)" if token in _ELLIPSIS else re.escape(token))
         last_end, was_word = end, is_word
-    start = f"(?<!{_LETTER})" if _IS_LETTER(tokens[0][0]) else ""
+    before = f"(?<!{_LETTER})" if _IS_LETTER(tokens[0][0]) else ""
     # What a terminal or an ellipsis cut off may have cut a word in two.
-    end = f"(?!{_LETTER})" if is_whole and _IS_LETTER(tokens[-1][0][-1]) else ""
-    return re.compile("".join((start, *parts, end)), re.IGNORECASE)
+    after = f"(?!{_LETTER})" if is_whole and _IS_LETTER(tokens[-1][0][-1]) else ""
+    return re.compile("".join((before, *parts, after)), re.IGNORECASE)
