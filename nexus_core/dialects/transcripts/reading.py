@@ -101,7 +101,8 @@ def split_conversations(text: str) -> list[ConversationText]:
         values = parse_document(text.removeprefix("\ufeff"), "")
     except MessageError:
         return []
-    if len(values) < 2 or not all(map(_is_conversation, values)):  # noqa: PLR2004 - one is read as it is
+    # One is read as it is; what is none among several is refused by itself, and keeps no other from being imported.
+    if len(values) < 2 or not any(map(_is_conversation, values)):  # noqa: PLR2004 - see above
         return []
     found = elements(text.removeprefix("\ufeff"))
     return [ConversationText(json.dumps(piece.value, ensure_ascii=False), piece.line) for piece in found]

@@ -693,11 +693,11 @@ def test_several_conversations_cannot_have_one_name(cli: Cli, work: Path) -> Non
 
 
 def test_a_conversation_that_cannot_be_read_does_not_stop_the_others(cli: Cli, work: Path) -> None:
-    export = [{"messages": [{"role": "nobody", "content": "x"}]}, exported("soup", "Cook?")]
+    export = [{"messages": [{"role": "nobody", "content": "x"}]}, 5, {"title": "gone"}, exported("soup", "Cook?")]
     (work / "talks.json").write_text(json.dumps(export), encoding="utf-8")
 
     outcome = cli("session", "import", "talks.json", "--json")
 
     assert outcome.code == 3
     assert [file["label"] for file in json.loads(outcome.out)["files"]] == ["chatgpt-soup"]
-    assert [each["file"] for each in json.loads(outcome.out)["refused"]] == ["talks.json:1"]
+    assert [each["file"] for each in json.loads(outcome.out)["refused"]] == ["talks.json:1"] * 3
