@@ -8,7 +8,7 @@ from nexus_core.session.importing.labels import name_path
 from nexus_core.session.importing.marks import START, compaction_mark, message_mark
 from nexus_core.session.importing.paths import Summed, backwards, in_order
 from nexus_core.session.importing.tallies import Tally, tally_until
-from nexus_core.session.importing.threads import Fork, Thread
+from nexus_core.session.importing.threads import Fork, Thread, count_taken_back
 from nexus_core.session.importing.weaving import Standing, Sums, Weaver, replacements
 from nexus_core.session.importing.weights import Weights
 from nexus_core.session.steps.turns import Turn, read_usage
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 GONE_ON = "somebody has gone on with {label!r} since it was imported"
 EARLIER = "the transcript goes on from an earlier place than {label!r} stands at"
+
+_MOST_REPLACED = 200
+"""Messages that are added again with the rest of their reply; models call fewer tools at once."""
 
 
 class Growth(NamedTuple):
@@ -99,17 +102,17 @@ class Planner:
         thread = self._continued(before) if there or number == 0 else None
         if thread is not None:
             return self._go_on(number, there, thread)
-        thread = self._half_written(before, path.items[there])
+        thread = self._half_written(before, path.items[there:])
         if thread is not None:
-            return self._go_on(number, there, thread, replaces=True)
+            return self._go_on(number, there, thread, replaced=thread.newest_behind(before))
         return self._leave(number, there, before)
 
-    def _go_on(self, number: int, there: int, thread: Thread, *, replaces: bool = False) -> Growth:
-        """Add to a session what it does not have yet; `replaces` if its last reply is among that, with more in it."""
+    def _go_on(self, number: int, there: int, thread: Thread, *, replaced: Sequence[Mark] = ()) -> Growth:
+        """Add to a session what it does not have yet; `replaced` are its last reply and results, if there is more."""
         keys = [(number, place) for place in range(there, len(self._paths[number].items))]
         after = thread.tip
         self._grown.add(thread.label)
-        steps = self._weave(keys, self._standing(after), thread, replaces=replaces)
+        steps = self._weave(keys, self._standing(after), thread, replaced=replaced)
         return Growth(self._paths[number], thread.label, after=after, steps=steps, tally=self._tallies[thread.label])
 
     def _leave(self, number: int, there: int, before: Mark) -> Growth:
@@ -129,17 +132,17 @@ class Planner:
         return Growth(path, label, True, after, steps, note, self._tallies[label])  # noqa: FBT003 - named
 
     def _weave(
-        self, keys: Sequence[Key], standing: Standing, thread: Thread, *, replaces: bool = False
+        self, keys: Sequence[Key], standing: Standing, thread: Thread, *, replaced: Sequence[Mark] = ()
     ) -> tuple[NewStep, ...]:
         def kept(key: Key) -> str | None:
             place = thread.find(self._marks[key[0]][key[1]])
             return place.step if place else None
 
         weaver = Weaver(standing, self._api, self._weights.of, kept)
-        if replaces:
-            reply, tip = (self._ledger.step(name) for name in (thread.places[thread.end].step, thread.tip or ""))
+        if replaced:
+            reply, tip = (self._ledger.step(name) for name in (thread.places[replaced[0]].step, thread.tip or ""))
             assert reply is not None  # noqa: S101 - it was read to know that it is replaced
-            weaver.take_back(reply, tip.compaction if tip else None)
+            weaver.take_back(reply, len(replaced), tip.compaction if tip else None)
         woven = weaver.weave([(key, self._paths[key[0]].items[key[1]]) for key in keys])
         for each in woven:
             self._note(each, thread)
@@ -148,7 +151,7 @@ class Planner:
     def _note(self, woven: Woven, thread: Thread) -> None:
         marks = [self._marks[path][place] for path, place in woven.keys]
         if woven.step.kind == "revert":
-            thread.take_back(woven.step.id)
+            thread.take_back(woven.step.id, count_taken_back(woven.step))
         else:
             thread.add(woven.step.id, marks, closes=woven.step.closes)
         for mark in marks:
@@ -181,15 +184,21 @@ class Planner:
         ending = (thread for thread in self._known if thread.end == mark and thread.is_untouched)
         return next((thread for thread in ending if mark != START and thread.label not in self._grown), None)
 
-    def _half_written(self, before: Mark, item: Entry | Summed) -> Thread | None:
-        """The session that may be gone on with and ends with the beginning of a reply, behind a mark."""
+    def _half_written(self, before: Mark, items: Sequence[Entry | Summed]) -> Thread | None:
+        """The session that may be gone on with and ends with the beginning of a reply, behind a mark.
+
+        Results of the reply may follow it there: tools are called while the rest of a reply is written.
+        """
+        item = items[0]
         if isinstance(item, Summed) or item.message.role != "assistant":
             return None
         for thread in self._known:
-            if thread.before_end != before or not thread.is_untouched or thread.label in self._grown:
+            behind = thread.newest_behind(before)
+            if not behind or not thread.is_untouched or thread.label in self._grown:
                 continue
-            step = self._ledger.step(thread.places[thread.end].step)
-            if step is not None and step.kind == "reply" and _is_beginning(step, item):
+            reply, *results = (self._ledger.step(thread.places[mark].step) for mark in behind[:_MOST_REPLACED])
+            is_reply = reply is not None and reply.kind == "reply" and _is_beginning(reply, item)
+            if is_reply and len(behind) <= _MOST_REPLACED and _are_answered(results, items):
                 return thread
         return None
 
@@ -260,3 +269,16 @@ def _is_beginning(step: Step, entry: Entry) -> bool:
     if isinstance(last, ToolCall) and isinstance(grown, ToolCall):
         return (last.id, last.name) == (grown.id, grown.name)
     return last == grown
+
+
+def _are_answered(results: Sequence[Step | None], items: Sequence[Entry | Summed]) -> bool:
+    """True if steps are results and nothing else, and all of these are among the results of a reply in a transcript."""
+    if not all(step is not None and step.kind == "result" for step in results):
+        return False
+    known = {part.call_id for step in results if step for message in step.messages for part in message.tool_results}
+    found: set[str] = set()
+    for item in items[1:]:
+        if isinstance(item, Summed) or not item.message.tool_results:
+            break
+        found.update(part.call_id for part in item.message.tool_results)
+    return known <= found

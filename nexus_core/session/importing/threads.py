@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from nexus_core.session.importing.marks import Mark
-    from nexus_core.values.ledger import Ledger, SessionRecord, Step
+    from nexus_core.values.ledger import Ledger, NewStep, SessionRecord, Step
 
 CHUNK = 64
 """So many steps of a fork are read at first; twice as many each time that is not enough."""
@@ -83,20 +83,19 @@ class Thread:
         if last is not None:
             self.places[self.end] = Place(last.number, last.step, step, closes)
 
-    @property
-    def before_end(self) -> Mark | None:
-        """The mark of the item before the last one; None where the last one is not its own."""
-        if not self._marks:
-            return None
-        return self._marks[-2] if len(self._marks) > 1 else self.fork.end if self.fork else START
+    def newest_behind(self, mark: Mark) -> list[Mark]:
+        """Return its own items behind an item, in their order; none where that is not followed by one of its own."""
+        own = self.places.get(mark)
+        if own is not None:
+            return self._marks[len(self._marks) - (self.items - own.number - 1) :]
+        return list(self._marks) if mark == (self.fork.end if self.fork else START) else []
 
-    def take_back(self, step: str) -> None:
-        """Leave out its last own item; `step` says so."""
-        before = self.before_end
-        if before is not None:
+    def take_back(self, step: str, count: int = 1) -> None:
+        """Leave out its last own items; `step` says so."""
+        for _ in range(min(count, len(self._marks))):
             del self.places[self._marks.pop()]
-            self.end = before
             self.items -= 1
+            self.end = self._marks[-1] if self._marks else self.fork.end if self.fork else START
         self.tip = step
 
     def find(self, mark: Mark) -> Place | None:
@@ -137,7 +136,7 @@ class Threads:
                 thread.is_untouched = False
                 break
             if step.kind == "revert":
-                thread.take_back(step.id)
+                thread.take_back(step.id, count_taken_back(step))
             else:
                 thread.add(step.id, _marks(step, thread.end), closes=step.closes)
             self._forks[step.id] = Fork(thread, thread.items, thread.end, step.id)
@@ -152,6 +151,12 @@ class Threads:
             if known >= 0 or count is None or len(steps) < count:
                 return steps[known + 1 :]
             count *= 2
+
+
+def count_taken_back(step: Step | NewStep) -> int:
+    """Return how many messages a `revert` of an import takes back."""
+    popped = step.data.get("popped")
+    return popped if isinstance(popped, int) else 1
 
 
 def _marks(step: Step, before: Mark) -> list[Mark]:

@@ -92,17 +92,18 @@ class Weaver:
         self._steps: dict[Key, str] = {}
         self._names = new_ids()
 
-    def take_back(self, reply: Step, compaction: str | None) -> None:
-        """Leave out the newest message, of which more has been written: it is added again, whole, behind this.
+    def take_back(self, reply: Step, count: int, compaction: str | None) -> None:
+        """Leave out a reply of which more has been written, and its results: they are added again, whole, behind this.
 
         Args:
-            reply: The step that has it; its call is counted once.
+            reply: The step that has the reply; its call is counted once.
+            count: Number of messages from the reply on.
             compaction: The compaction that holds where the thread ends.
         """
         self._spent = subtract(self._spent, read_usage(reply.data.get("usage")) or Usage())
         if self._is_open:  # the calls of a reply that counts no more wait for nothing
             self._append("interrupted", (), {"answers": [], "imported": []}, (), closes=True)
-        data: dict[str, Any] = {"restores": compaction, "popped": 1, "imported": []}
+        data: dict[str, Any] = {"restores": compaction, "popped": count, "imported": []}
         self._append("revert", (), data, (), closes=True)
         self._continues = True
 

@@ -183,14 +183,32 @@ ANSWER = [
 ]
 
 
-@pytest.mark.parametrize("first", range(1, len(ANSWER)))
-def test_a_file_that_grows_while_an_answer_is_written_continues_its_session(ledger: MemoryLedger, first: int) -> None:
+EAGER = [
+    user("u", None),
+    block("a", "u", "One moment."),
+    block("a2", "a", LOOK),
+    result("r", "a2", "t"),
+    block("a3", "r", SEE),
+    result("r2", "a3", "t2"),
+    block("a4", "r2", LOOK | {"id": "t3"}),
+    result("r3", "a4", "t3"),
+    assistant("b", "r3", "Found."),
+]
+"""An answer whose tools are called while the rest of it is written."""
+
+
+@pytest.mark.parametrize(
+    ("lines", "first"), [(lines, first) for lines in (ANSWER, EAGER) for first in range(1, len(lines))]
+)
+def test_a_file_that_grows_while_an_answer_is_written_continues_its_session(
+    ledger: MemoryLedger, lines: list[dict[str, Any]], first: int
+) -> None:
     whole = MemoryLedger()
-    bring(whole, ANSWER)
-    bring(ledger, ANSWER[:first])
+    bring(whole, lines)
+    bring(ledger, lines[:first])
     before = steps_of(ledger, LABEL)
 
-    imported = bring(ledger, ANSWER)
+    imported = bring(ledger, lines)
 
     assert [each.label for each in ledger.sessions()] == [LABEL]
     assert steps_of(ledger, LABEL)[: len(before)] == before
@@ -212,6 +230,23 @@ def test_an_answer_may_grow_block_by_block(ledger: MemoryLedger, open_nexus: Ope
     session = open_nexus().session(LABEL)
     assert [message.role for message in read_next(ledger, LABEL)] == ["user", "assistant", "tool", "tool", "assistant"]
     assert session.pending == ()
+
+
+def test_an_answer_may_grow_behind_the_results_of_its_calls(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+    whole = MemoryLedger()
+    bring(whole, EAGER)
+    for number in range(1, len(EAGER) + 1):
+        bring(ledger, EAGER[:number])
+    after = everything(ledger)
+
+    again = bring(ledger, EAGER)
+
+    assert everything(ledger) == after
+    assert not again.growths[0].steps
+    assert [each.label for each in ledger.sessions()] == [LABEL]
+    assert read_next(ledger, LABEL) == read_next(whole, LABEL)
+    assert open_nexus().session(LABEL).pending == ()
+    assert list(ledger.verify()) == []
 
 
 def test_an_answer_that_grew_is_paid_once(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
