@@ -58,7 +58,7 @@ class _Task(NamedTuple):
         source: The name of the file, from which a session without an id gets its own; "" for standard input.
         label: What the session shall be called.
         cwd: The directory it is about, where that is known.
-        dry_run: Whether nothing is written.
+        dry_run: True to plan only, without adding anything to the ledger.
     """
 
     name: str
@@ -95,7 +95,12 @@ def list_files(shell: CommandShell, program: str, found: Sequence[Found], *, jso
 def import_files(
     shell: CommandShell, ledger: Ledger, names: Sequence[str], *, label: str, cwd: str, dry_run: bool, json: bool
 ) -> None:
-    """Import files one by one, and print what became of each; one that cannot be read does not stop the others."""
+    """Import files one by one, and print what became of each; one that cannot be read does not stop the others.
+
+    In a dry run the files go into a trial ledger, so that each finds what the ones before it would have added.
+    """
+    target = _trial_of(ledger) if dry_run else ledger
+    is_planned_only = dry_run and target is ledger
     outcomes: list[Outcome] = []
     refused: list[dict[str, str]] = []
     with (
@@ -112,13 +117,13 @@ def import_files(
 
         for name in names:
             try:
-                tasks = _tasks(shell, name, label=label, cwd=cwd, dry_run=dry_run)
+                tasks = _tasks(shell, name, label=label, cwd=cwd, dry_run=is_planned_only)
             except (FileError, UsageError) as error:
                 refuse(name, error, is_only=len(names) == 1)
                 continue
             for task in tasks:
                 try:
-                    outcomes.append(_import(shell, ledger, task, progress))
+                    outcomes.append(_import(shell, target, task, progress))
                 except (FileError, MessageError, ExistsError) as error:
                     refuse(task.name, error, is_only=len(names) == len(tasks) == 1)
     if json:
@@ -127,6 +132,14 @@ def import_files(
         print_outcomes(shell.console, outcomes, dry_run=dry_run)
     if refused:
         raise typer.Exit(CONFIGURATION)
+
+
+def _trial_of(ledger: Ledger) -> Ledger:
+    """Return a ledger to try an import in; the given one, where it keeps conversations in a way of its own."""
+    from nexus_core.history.ledger.ledger import StoreLedger  # noqa: PLC0415 - only in a dry run
+    from nexus_core.history.ledger.memory import TrialLedger  # noqa: PLC0415 - as above
+
+    return TrialLedger(ledger) if isinstance(ledger, StoreLedger) else ledger
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A ledger that is forgotten with the process: for tests, and for what may be."""
+"""A ledger that is forgotten with the process: for tests, for what may be, and for trials on top of another ledger."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from nexus_core.history.ledger.rows import AliasRow, BranchRow, HistoryRow, Place, SessionRow, StepRow
-    from nexus_core.history.ledger.store import Record
+    from nexus_core.history.ledger.store import Record, Store
     from nexus_core.values.finding import Finding
 
 T = TypeVar("T")
@@ -184,3 +184,85 @@ class MemoryStore:
 
     def _end(self, branch: str) -> int:
         return self._branches[branch].position + 1 + len(self._lines[branch])
+
+
+class TrialLedger(StoreLedger):
+    """Another ledger with additions that are kept in memory only: for dry runs.
+
+    Args:
+        base: The other ledger, which is only read.
+    """
+
+    def __init__(self, base: StoreLedger) -> None:
+        super().__init__(TrialStore(base.store))
+
+
+class TrialStore(MemoryStore):
+    """New rows in memory, all others from a store that is only read.
+
+    Steps behind one of that store begin a branch of their own, so that each branch is in one place.
+    """
+
+    def __init__(self, base: Store) -> None:
+        super().__init__()
+        self.url = base.url
+        self._base = base
+
+    def read(self, work: Callable[[], T]) -> T:
+        """Do something that only reads."""
+        return self._base.read(work)
+
+    def write(self, work: Callable[[], T], *, session: str = "") -> T:  # noqa: ARG002 - nothing is written there
+        """Do something that adds to the memory; for the other store that is reading."""
+        return self._base.read(work)
+
+    def close(self) -> None:
+        """Leave the other store open: its owner closes it."""
+
+    def session(self, label: str) -> SessionRow | None:
+        """Return the session of that name or alias."""
+        own = super().session(label)
+        if own is not None:
+            return own
+        row = self._base.session(label)
+        return row if row is None else self._sessions.get(row.id, row)
+
+    def move_session(self, row: SessionRow) -> None:
+        """Put a session on another step."""
+        self.save_session(row)
+
+    def session_rows(self) -> list[SessionRow]:
+        """Return every session."""
+        rows = {row.id: row for row in self._base.session_rows()}
+        return list({**rows, **self._sessions}.values())
+
+    def alias_rows(self) -> list[AliasRow]:
+        """Return every alias."""
+        return [*self._base.alias_rows(), *super().alias_rows()]
+
+    def place(self, name: str) -> Place | None:
+        """Return the place of a step."""
+        return super().place(name) or self._base.place(name)
+
+    def is_taken(self, branch: str, position: int) -> bool:
+        """Return True if no step can be added there."""
+        return branch not in self._branches or super().is_taken(branch, position)
+
+    def branch(self, name: str) -> BranchRow | None:
+        """Return the beginning of a branch."""
+        return super().branch(name) or self._base.branch(name)
+
+    def step(self, name: str) -> StepRow | None:
+        """Return the step of that id."""
+        return super().step(name) or self._base.step(name)
+
+    def tail(self, tip: str, *, floor: int, limit: int) -> list[Record]:
+        """Return a step and those before it in its branch, newest first."""
+        if tip in self._steps:
+            return super().tail(tip, floor=floor, limit=limit)
+        return self._base.tail(tip, floor=floor, limit=limit)
+
+    def blob(self, digest: str) -> bytes | None:
+        """Return the bytes of that address."""
+        own = super().blob(digest)
+        return self._base.blob(digest) if own is None else own

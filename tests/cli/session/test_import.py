@@ -343,6 +343,25 @@ def test_a_dry_run_writes_nothing(cli: Cli, nexus_home: Path) -> None:
     assert facts(cli, CLAUDE, "--dry-run")["dry_run"] is True
 
 
+@pytest.mark.parametrize("first", [[], ["a.jsonl"]])
+def test_a_dry_run_of_several_files_of_a_conversation_promises_what_the_import_does(
+    cli: Cli, work: Path, first: list[str]
+) -> None:
+    lines = Path(CLAUDE).read_text(encoding="utf-8").splitlines(keepends=True)
+    (work / "a.jsonl").write_text("".join(lines[:-2]), encoding="utf-8")
+    (work / "b.jsonl").write_text("".join(lines), encoding="utf-8")
+    (work / "c.jsonl").write_text("".join([*lines[:2], *lines[-1:]]), encoding="utf-8")
+    for name in first:
+        cli("session", "import", name)
+    files = ["a.jsonl", "b.jsonl", "c.jsonl", "a.jsonl"]
+
+    planned = facts(cli, *files, "--dry-run")
+    again = facts(cli, *files, "--dry-run")
+
+    assert planned == again
+    assert planned["files"] == facts(cli, *files)["files"]
+
+
 def test_a_session_can_be_named(cli: Cli, nexus: Nexus) -> None:
     cli("session", "import", CLAUDE, "--label", "bakery")
 
