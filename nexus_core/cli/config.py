@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 from itertools import islice
+from json import dumps
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -21,9 +22,11 @@ from nexus_core.text.console import counted
 from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from nexus_core.cli.shell import CommandShell
+    from nexus_core.config.changing import ConfigMigration
     from nexus_core.values.finding import Finding
     from nexus_core.values.settings import Settings
 
@@ -237,18 +240,16 @@ def migrate(
             write=not dry_run,
             find=partial(find_errors, host=nexus.host),
         )
-    moved = done.moved if done else []
     if json:
-        rows = [
-            {"from": ".".join(each.source), "to": ".".join(each.target) or None, "reason": each.reason or None}
-            for each in moved
-        ]
+        rows = _describe_migration(done) if done else []
         backup = str(done.backup) if done and done.backup else None
         shell.console.json({"schema": 1, "file": str(path), "dry_run": dry_run, "backup": backup, "settings": rows})
-    elif moved:
-        table = [(".".join(each.source), ".".join(each.target) or f"not carried: {each.reason}") for each in moved]
+    elif done:
+        table = [(visible_line(str(row["from"])), _word_migration(row)) for row in _describe_migration(done)]
         shell.console.table([("NEXUS3", "NEXUS"), *table], styles=["bold"])
-    if done is None:
+    if done is None and not path.exists():
+        shell.console.message(visible_line(f"Nothing to migrate: there is no {path}."))
+    elif done is None:
         shell.console.message(visible_line(f"Nothing to migrate: {path} has no settings of NEXUS3."))
     elif done.backup is None:
         shell.console.message("Nothing was written.")
@@ -257,6 +258,27 @@ def migrate(
         shell.console.message(
             "NEXUS3 refuses such a file: to use both, put the backup back and set NEXUS_HOME for Nexus."
         )
+
+
+def _describe_migration(done: ConfigMigration) -> list[dict[str, object]]:
+    """Return what becomes of each setting; a value only where it changes, and where it is not a secret."""
+    from nexus_core.text.redaction import redact  # noqa: PLC0415 - only this command needs it
+
+    rows: list[dict[str, object]] = []
+    for each in done.moved:
+        shown = each.value if each.is_changed and not redact(str(each.value)).counts else None
+        row = {"from": ".".join(each.source), "to": ".".join(each.target) or None}
+        rows.append({**row, "value": shown, "reason": each.reason or None})
+    names = [".".join(keys) for keys in done.kept]
+    return rows + [{"from": name, "to": name, "value": None, "reason": None} for name in names]
+
+
+def _word_migration(row: Mapping[str, object]) -> str:
+    if row["to"] is None:
+        return f"not carried: {row['reason']}"
+    if row["to"] == row["from"]:
+        return "stays"
+    return visible_line(str(row["to"]) if row["value"] is None else f"{row['to']} = {dumps(row['value'])}")
 
 
 @app.command(epilog="\b\nExamples:\n  nexus config schema\n  nexus config schema > nexus.schema.json")

@@ -11,7 +11,7 @@ from nexus_core.config.editing import set_value
 from nexus_core.config.json_parser import JsonSyntaxError, parse_json
 from nexus_core.config.keys import keys_of, require_known
 from nexus_core.config.merging import merge_configs
-from nexus_core.config.nexus3 import find_nexus3_settings, migrate_text, set_aside
+from nexus_core.config.nexus3 import find_kept_settings, find_nexus3_settings, migrate_text, set_aside
 from nexus_core.config.pointers import join_pointer
 from nexus_core.config.servers.normalising import normalise_servers
 from nexus_core.config.validation import find_faults
@@ -71,11 +71,13 @@ class ConfigMigration(NamedTuple):
     Attributes:
         text: The new text of the file.
         moved: What became of every setting of NEXUS3.
+        kept: The keys of the settings that stay as they are.
         backup: The file as it was; None where nothing was written.
     """
 
     text: str
     moved: list[MigratedSetting]
+    kept: list[tuple[str, ...]]
     backup: Path | None = None
 
 
@@ -123,7 +125,7 @@ def _migrated(path: Path, allowed: Callable[[str], bool], find: FindFaults) -> C
     except ValueError as error:
         raise UsageError(f"cannot migrate: {error}", where=str(path)) from None
     _check(path, "", text, find)
-    return ConfigMigration(text, moved)
+    return ConfigMigration(text, moved, find_kept_settings(document.value))
 
 
 def _changed(path: Path, key: str, word: str, find: FindFaults) -> str:
@@ -166,4 +168,4 @@ def _check(path: Path, key: str, text: str, find: FindFaults) -> None:
         raise UsageError(f"{failed}: {error.what}", where=str(path), hint=error.hint) from None
     for fault in find(settings):
         what = fault.what.removeprefix(f"{key}: ").removeprefix(f"{key} ")  # it has been named already
-        raise UsageError(f"{failed}: {what}", where=str(path))
+        raise UsageError(f"{failed}: {what}", where=str(path), hint=None if key else "correct or remove it first")

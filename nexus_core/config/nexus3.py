@@ -71,12 +71,14 @@ class MigratedSetting(NamedTuple):
         target: The keys of the setting of Nexus that takes its place; empty for none.
         value: The value there.
         reason: Why there is none.
+        is_changed: True if that value is another than before.
     """
 
     source: Keys
     target: Keys = ()
     value: Any = None
     reason: str = ""
+    is_changed: bool = False
 
 
 def find_nexus3_settings(settings: Mapping[str, Any]) -> list[Keys]:
@@ -146,6 +148,11 @@ def translate_settings(settings: Mapping[str, Any]) -> list[MigratedSetting]:
     return result
 
 
+def find_kept_settings(settings: Mapping[str, Any]) -> list[Keys]:
+    """Return the keys of all settings that a migration leaves as they are; `mcp_servers` is one, whatever is in it."""
+    return list(_leaves(without_keys(settings, find_nexus3_settings(settings)), ()))
+
+
 def migrate_text(text: str, allowed: Callable[[str], bool] = lambda _: True) -> tuple[str, list[MigratedSetting]]:
     """Return the text of a config.json with settings of Nexus in the place of those of NEXUS3, and what became of each.
 
@@ -180,13 +187,25 @@ def migrate_text(text: str, allowed: Callable[[str], bool] = lambda _: True) -> 
     return text, moved
 
 
+def _leaves(settings: Mapping[str, Any], above: Keys) -> Iterator[Keys]:
+    for key, value in settings.items():
+        if key.startswith("_"):  # a comment
+            continue
+        keys = (*above, key)
+        if isinstance(value, dict) and key != "mcp_servers":
+            yield from _leaves(value, keys)
+        else:
+            yield keys
+
+
 def _translated(keys: Keys, value: Any, settings: Mapping[str, Any]) -> Iterator[MigratedSetting]:  # noqa: ANN401 - JSON
     if keys == ("default_model",):
-        yield MigratedSetting(keys, ("provider", "model"), value.rpartition("/")[2])
+        alias = value.rpartition("/")[2]
+        yield MigratedSetting(keys, ("provider", "model"), alias, is_changed=alias != value)
     elif keys == ("providers",):
         yield from _providers(value, settings)
     elif keys == ("provider", "type"):
-        yield MigratedSetting(keys, ("provider", "provider"), _APIS.get(str(value), _DEFAULT_API))
+        yield _provider_type(keys, value)
     elif keys == ("compaction", "trigger_threshold"):
         yield MigratedSetting(keys, ("compaction", "trigger_ratio"), value)
     elif keys in (("default_permission_level",), ("permissions", "default_preset")):
@@ -212,9 +231,14 @@ def _providers(providers: Mapping[str, Any], settings: Mapping[str, Any]) -> Ite
             elif name != used:
                 yield MigratedSetting(keys, reason="Nexus has one provider per config.json")
             elif key == "type":
-                yield MigratedSetting(keys, ("provider", "provider"), _APIS.get(str(value), _DEFAULT_API))
+                yield _provider_type(keys, value)
             else:
                 yield MigratedSetting(keys, ("provider", key), value)
+
+
+def _provider_type(keys: Keys, value: Any) -> MigratedSetting:  # noqa: ANN401 - JSON
+    api = _APIS.get(str(value), _DEFAULT_API)
+    return MigratedSetting(keys, ("provider", "provider"), api, is_changed=api != value)
 
 
 def _models(keys: Keys, models: Mapping[str, Any]) -> Iterator[MigratedSetting]:

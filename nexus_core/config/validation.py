@@ -176,15 +176,18 @@ def _located(settings: Settings, fault: Fault, *, more: int = 0) -> ConfigError:
     origin = origins[0]
     # The lines of servers may hold secrets, whatever file they are in.
     is_shown = not pointer.startswith("/mcp_servers")
+    advice = "Correct the setting and try again."
     if message.startswith("unknown setting") and _is_shared(origin.path):
-        others = f"{others} The file also has settings of NEXUS3: `nexus config migrate` translates them."
+        advice = (
+            "Correct or remove it first; then `nexus config migrate` translates the settings of NEXUS3 in this file."
+        )
     return setting_error(
         origin.path,
         Lines(read_text(origin.path) or "") if is_shown else None,
         (origin.line or 1, origin.column or 1),
         title=f"Invalid setting in {origin.path}",
         message=message,
-        closing=f"Correct the setting and try again.{others}",
+        closing=f"{advice}{others}",
     )
 
 

@@ -70,7 +70,7 @@ def test_an_unknown_setting_is_still_an_error_which_names_the_migration(cli: Cli
 
     assert outcome.code == 3
     assert "unknown setting 'permisions'; did you mean 'permissions'?" in outcome.err
-    assert "settings of NEXUS3: `nexus config migrate` translates them" in " ".join(outcome.err.split())
+    assert "Correct or remove it first; then `nexus config migrate` translates" in " ".join(outcome.err.split())
 
 
 @pytest.mark.parametrize("settings", [{"providers": {"model": "x"}}, {"stream_output": 1}, {"server": []}])
@@ -91,7 +91,11 @@ def test_a_dry_run_writes_nothing(cli: Cli, own: Path) -> None:
     assert own.read_bytes() == before
     assert [path.name for path in own.parent.glob("config.json*")] == ["config.json"]
     rows = [line.split(maxsplit=1) for line in outcome.out.splitlines()]
-    assert ["default_model", "provider.model"] in rows
+    assert ["default_model", 'provider.model = "fast"'] in rows
+    assert ["providers.openrouter.type", 'provider.provider = "openai"'] in rows
+    assert ["providers.openrouter.api_key_env", "provider.api_key_env"] in rows
+    assert ["compaction.enabled", "stays"] in rows
+    assert ["context.instruction_files", "stays"] in rows
     assert ["gitlab", "not carried: Nexus has no such setting"] in rows
     assert "hush" not in outcome.out + outcome.err
 
@@ -135,6 +139,21 @@ def test_migrating_again_does_nothing(cli: Cli, own: Path) -> None:
     assert sorted(path.name for path in own.parent.glob("config.json*")) == ["config.json", "config.json.nexus3"]
 
 
+def test_migrating_without_a_config_says_that_there_is_none(cli: Cli, nexus_home: Path) -> None:
+    outcome = cli("config", "migrate")
+
+    assert (outcome.code, outcome.err) == (0, f"Nothing to migrate: there is no {nexus_home}/config.json.\n")
+
+
+def test_migrating_lists_what_stays_in_json_too(cli: Cli, own: Path) -> None:
+    rows = json.loads(cli("config", "migrate", "--json").out)["settings"]
+
+    assert {"from": "compaction.model", "to": "compaction.model", "value": None, "reason": None} in rows
+    assert {"from": "default_model", "to": "provider.model", "value": "fast", "reason": None} in rows
+    assert "hush" not in json.dumps(rows)
+    assert own.exists()
+
+
 def test_an_earlier_backup_is_kept(cli: Cli, own: Path) -> None:
     own.with_name("config.json.nexus3").write_text("mine", encoding="utf-8")
 
@@ -163,6 +182,7 @@ def test_an_unknown_setting_stops_a_migration_which_writes_nothing(cli: Cli, own
 
     assert outcome.code == 2
     assert "cannot migrate: unknown setting 'permisions'; did you mean 'permissions'?" in outcome.err
+    assert "correct or remove it first" in outcome.err
     assert own.read_bytes() == before
     assert [path.name for path in own.parent.glob("config.json*")] == ["config.json"]
 
