@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 from nexus_core.dialects.fields import named
 from nexus_core.errors import MessageError, UnknownNameError, UsageError
 from nexus_core.session.arguments import read_list, read_text, read_texts
-from nexus_core.values.request import DEFAULT_MODE, MODES
+from nexus_core.values.request import DEFAULT_MODE, DEFAULT_ROLE, MODES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 KEPT = ("model", "role", "renderer", "permissions", "system_prompt", "task", "skills", "mode")
 """What a session remembers in its record; its tools are in the epoch."""
+_ROLES_WITHOUT_TASK = (DEFAULT_ROLE, "manager")
 ALL = "all"
 """What takes a session that was given skills back to all of them: None is what was said before, and [] is none."""
 
@@ -76,9 +77,19 @@ class Options(NamedTuple):
         }
 
     def over(self, remembered: Mapping[str, Any]) -> dict[str, Any]:
-        """Circumstances of a request: what the caller says, else what the session remembers."""
+        """Circumstances of a request: what the caller says, else what the session remembers.
+
+        Raises:
+            UsageError: The caller names a task, and the role has none.
+        """
         both = {**remembered, **self.said}.items()
         merged = {name: value for name, value in both if name in KEPT and not _is_usual(name, value)}
+        if self.task and merged.get("role", DEFAULT_ROLE) in _ROLES_WITHOUT_TASK:
+            raise UsageError(
+                "task is only for a worker",
+                hint='leave it out, or say role="worker"',
+                command="leave out --task, or say --role worker",
+            )
         return {name: tuple(each) if isinstance(each, list) else each for name, each in merged.items()}
 
 

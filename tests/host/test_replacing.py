@@ -124,15 +124,15 @@ def test_an_installed_renderer_replaces_the_bundled_one(make_nexus: MakeNexus, i
     assert (call.system_prompt, call.messages[-1].content) == ("Mine.", "asked: Why?")
 
 
-@pytest.mark.parametrize("role", ["unified", "worker"])
+@pytest.mark.parametrize(("role", "task"), [("unified", None), ("worker", "Look.")])
 def test_an_installed_role_replaces_the_bundled_one(
-    make_nexus: MakeNexus, install_plugin: InstallPlugin, role: str
+    make_nexus: MakeNexus, install_plugin: InstallPlugin, role: str, task: str | None
 ) -> None:
     install_plugin("acme", ROLE)
     nexus = make_nexus()
 
     tools = [Tool(name="spawn", scope="spawn")]
-    call = nexus.session("main", role=role, model="gpt-4o", tools=tools, task="Look.").ask("Why?")
+    call = nexus.session("main", role=role, model="gpt-4o", tools=tools, task=task).ask("Why?")
 
     assert [each.name for each in call.tools] == []
 

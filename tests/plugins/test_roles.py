@@ -11,7 +11,7 @@ from nexus_core.rendering.core import UNIFIED
 from nexus_core.testing import check_plugin, write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.roles import nexus_static_sections
-from tests.conftest import ROOT
+from tests.conftest import ROOT, Cli
 from tests.trees import WORKER
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -121,6 +121,32 @@ def test_that_error_reaches_whoever_asked(make_nexus: MakeNexus) -> None:
 
     with pytest.raises(UsageError, match="a worker needs a task"):
         nexus.host.static_sections(asked, nexus.load(asked))
+
+
+@pytest.mark.parametrize("options", [[], ["--role", "unified"], ["--role", "manager"]])
+@pytest.mark.parametrize("command", [["show"], ["assemble", "hi"], ["assemble", "hi", "--session", "s"]])
+def test_a_task_without_a_worker_is_refused(cli: Cli, command: list[str], options: list[str]) -> None:
+    outcome = cli(*command, "--task", "Look.", *options)
+
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "task is only for a worker" in outcome.err
+    assert "leave out --task, or say --role worker" in outcome.err
+
+
+def test_a_session_with_a_task_and_without_a_worker_keeps_nothing(make_nexus: MakeNexus) -> None:
+    nexus = make_nexus()
+
+    with pytest.raises(UsageError, match="task is only for a worker"):
+        nexus.session("s", model="gpt-4o", task="Look.").ask("Why?")
+
+    assert nexus.ledger.session("s") is None
+
+
+def test_a_worker_can_get_another_task(make_nexus: MakeNexus) -> None:
+    nexus = make_nexus()
+    nexus.session("s", model="gpt-4o", role="worker", task="Look.").ask("Why?")
+
+    assert nexus.session("s", task="Look again.").next().role == "worker"
 
 
 @pytest.mark.acceptance("T12")

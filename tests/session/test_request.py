@@ -173,8 +173,9 @@ def test_a_request_has_the_role_that_it_names_whatever_the_session_was_told_befo
     session.ask("Why?")
     session.record(says("Because."))
     nexus = open_nexus()
+    task = "Look." if asked == "worker" else ""
 
-    context = nexus.assemble(nexus.request(session=session.label, role=asked, task="Look.", message="And?"))
+    context = nexus.assemble(nexus.request(session=session.label, role=asked, task=task, message="And?"))
 
     assert context.role == played
     assert ("## Messaging Rules" in context.system_prompt) == (played == "manager")
