@@ -13,6 +13,7 @@ from nexus_core.cli.exits import CONFIGURATION, FINDINGS
 from nexus_core.cli.options import DryRun, Json  # noqa: TC001 - as Path
 from nexus_core.cli.replacements import find_replacements
 from nexus_core.errors import UnknownNameError
+from nexus_core.host.candidates import find_plugin_name
 from nexus_core.host.contract import Hook, hooks
 from nexus_core.host.policy import read_policy
 
@@ -87,9 +88,7 @@ def info(ctx: typer.Context, name: PluginName, json: Json = False) -> None:
         # Of two plugins with one name the first is the one that loads; the list shows both.
         plugins = {plugin.name: plugin for plugin in reversed(nexus.plugins)}
         replaced = find_replacements(nexus)
-    if name not in plugins:
-        raise UnknownNameError("plugin", name, plugins)
-    plugin = plugins[name]
+    plugin = plugins[name := find_plugin_name(name, plugins)]
     if json:
         facts_of_it = {**asdict(plugin), "replaces": _describe_replaced(plugin, replaced)}
         shell.console.json({"schema": 1, "plugin": facts_of_it})
@@ -167,7 +166,7 @@ def new(
     dry_run: DryRun = False,
 ) -> None:
     """Create a complete, installable plugin package."""
-    from nexus_core.cli.scaffold import scaffold  # noqa: PLC0415 - as above
+    from nexus_core.cli.scaffold import DEFAULT_HOOK, scaffold  # noqa: PLC0415 - as above
     from nexus_core.files.writing import ensure_new, write_tree  # noqa: PLC0415 - as above
 
     shell: CommandShell = ctx.obj
@@ -183,4 +182,5 @@ def new(
         shell.console.message("Nothing was written.")
     else:
         place = quote(str(root))
-        shell.console.message(f"Next: pip install -e {place}'[test]' && pytest {place} && nexus show")
+        look = "nexus show" if hook == DEFAULT_HOOK else f"nexus plugins check {package.plugin}"
+        shell.console.message(f"Next: pip install -e {place}'[test]' && pytest {place} && {look}")

@@ -53,9 +53,10 @@ def test_{test}
 
 @dataclass(frozen=True, slots=True)
 class PluginPackage:
-    """A package to be written: the name of its distribution, and its files by relative path."""
+    """A package to be written: the names of its distribution and its plugin, and its files by relative path."""
 
     distribution: str
+    plugin: str
     files: dict[str, str]
 
 
@@ -105,7 +106,7 @@ def scaffold(name: str, hook: str = DEFAULT_HOOK) -> PluginPackage:
     }
     for file, text in sample.files:
         files[f"{module}/{file}"] = fill(dedent(text).strip()) + "\n"
-    return PluginPackage(distribution, files)
+    return PluginPackage(distribution, words["name"], files)
 
 
 def _write_tests(sample: HookSample) -> str:

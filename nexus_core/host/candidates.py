@@ -7,9 +7,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from nexus_core._version import __version__
+from nexus_core.errors import UnknownNameError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from nexus_core.values.command import Command
     from nexus_core.values.declarations import PluginSettings
@@ -124,3 +125,18 @@ def given_candidates(plugins: Iterable[object]) -> list[Candidate]:
 def given_name(plugin: object) -> str:
     """What to call a plugin that nobody installed: the last part of its module's name, or its class."""
     return str(getattr(plugin, "__name__", type(plugin).__name__)).rpartition(".")[2]
+
+
+def find_plugin_name(name: str, known: Collection[str]) -> str:
+    """Return the name of a plugin as it is known; a hyphen and an underscore are the same.
+
+    Raises:
+        UnknownNameError: There is none of that name.
+    """
+    if name in known:
+        return name
+    plain = name.replace("-", "_")
+    found = next((each for each in known if each.replace("-", "_") == plain), None)
+    if found is None:
+        raise UnknownNameError("plugin", name, known)
+    return found

@@ -104,6 +104,24 @@ def test_a_broken_plugin_in_detail_says_why(cli: Cli, install_plugin: InstallPlu
     assert json.loads(cli("plugins", "info", "bad", "--json").out)["plugin"]["status"] == "failed"
 
 
+@pytest.mark.parametrize("name", ["my-thing", "my_thing"])
+def test_a_plugin_is_found_with_hyphens_and_with_underscores(
+    cli: Cli, install_plugin: InstallPlugin, name: str
+) -> None:
+    install_plugin("my_thing", FINE)
+
+    assert "my_thing" in cli("plugins", "info", name).out
+    assert cli("plugins", "check", name).out == "my_thing: ok\n"
+
+
+@pytest.mark.parametrize(
+    ("hook", "command"),
+    [("nexus_static_sections", "nexus show"), ("nexus_token_counter", "nexus plugins check my_thing")],
+)
+def test_a_new_plugin_names_the_command_that_shows_its_hook_at_work(cli: Cli, hook: str, command: str) -> None:
+    assert cli("plugins", "new", "my-thing", "--hook", hook).err.endswith(f"&& {command}\n")
+
+
 def test_an_unknown_plugin_suggests_the_nearest(cli: Cli) -> None:
     outcome = cli("plugins", "info", "enviroment")
 
