@@ -61,8 +61,10 @@ def doctor(ctx: typer.Context, json: Json = False, codes: Codes = False) -> None
         for finding in findings:
             shell.console.text(visible_line(f"Note: {finding}" if finding.is_note else str(finding)))
     troubles = sum(not finding.is_note for finding in findings)
-    shell.console.message(counted(troubles, "finding") if troubles else "Nothing found.")
+    if not findings:
+        shell.console.message("Nothing found.")
     if troubles:
+        shell.console.message(counted(troubles, "finding"))
         raise typer.Exit(FINDINGS)
 
 

@@ -203,4 +203,7 @@ def _default(query: str) -> list[Explanation]:
 
     if query not in known_keys():
         return []
-    return [Explanation(query, "", f"not set; the default is {default_of(query)!r}")]
+    default = default_of(query)
+    return [
+        Explanation(query, "", "not set; no default" if default is None else f"not set; the default is {default!r}")
+    ]

@@ -95,7 +95,7 @@ def permissions(settings: Settings, granted: Iterable[str] = ()) -> Section:
     named = {
         "Allowed tools": settings.get("permissions.tools.allow"),
         "Denied tools": settings.get("permissions.tools.deny") or None,
-        "Granted": list(granted) or None,
+        "Granted": _without_full_stops(list(granted)) or None,
     }
     lines = [f"Permission level: {level} (from loosest to tightest: yolo, trusted, sandboxed)"]
     lines += [
@@ -111,6 +111,13 @@ def permissions(settings: Settings, granted: Iterable[str] = ()) -> Section:
         order=LAST_PERSONA_ORDER,
         source=Source(uri="settings:"),
     )
+
+
+def _without_full_stops(words: list[str]) -> list[str]:
+    """Return sentences as they are listed with commas between them; a single one stays as it is."""
+    if len(words) == 1:
+        return words
+    return [word if word.rstrip().endswith("..") else word.rstrip().removesuffix(".") for word in words]
 
 
 def _in_one_line(value: object) -> str:

@@ -91,6 +91,13 @@ def test_a_long_question_is_not_repeated_in_the_answer(cli: Cli) -> None:
     assert len(outcome.err) < 300
 
 
+def test_a_setting_without_a_default_says_so(cli: Cli) -> None:
+    outcome = cli("explain", "provider.model")
+
+    assert "not set; no default" in outcome.out
+    assert "None" not in outcome.out
+
+
 def test_a_default_is_explained(cli: Cli) -> None:
     assert "not set; the default is 3" in cli("explain", "compaction.keep_turns").out
 

@@ -73,7 +73,7 @@ class Sums:
             "compactions": self.compactions,
             "tokens": dict(sorted(self.tokens.items())),
             "tools": [{"name": name, "calls": calls} for name, calls in ranked(self.tools)],
-            "usage": {**asdict(self.all_usage), "cache_hit_rate": hit_rate(self.all_usage)},
+            "usage": _usage_facts(self.all_usage),
             "models": [self._model_facts(name, replies) for name, replies in ranked(self.calls)],
             **({} if self.cache is None else {"cache": self.cache.facts()}),
         }
@@ -81,7 +81,7 @@ class Sums:
     def _model_facts(self, name: str, replies: int) -> dict[str, object]:
         usage = self.usage.get(name)
         facts = {"model": name, "replies": replies}
-        return facts | (asdict(usage) | {"cache_hit_rate": hit_rate(usage)} if usage else {})
+        return facts | (_usage_facts(usage) if usage else {})
 
 
 class CacheSums:
@@ -128,6 +128,15 @@ class CacheSums:
             "rate": self.rate,
             "first_miss": None if first is None else {"step": first[0], **asdict(first[1])},
         }
+
+
+def _usage_facts(usage: Usage) -> dict[str, object]:
+    """Return a sum for JSON; None for reasoning tokens where no provider reported any."""
+    return {
+        **asdict(usage),
+        "reasoning_tokens": usage.reasoning_tokens or None,
+        "cache_hit_rate": hit_rate(usage),
+    }
 
 
 def _replies(step: Step) -> int:

@@ -74,5 +74,5 @@ def _cells(model: str, replies: int, usage: Usage | None) -> tuple[str, ...]:
         rate,
         written,
         f"{usage.output_tokens:,}",
-        f"{usage.reasoning_tokens:,}",
+        f"{usage.reasoning_tokens:,}" if usage.reasoning_tokens else "-",  # 0 is also what is not reported
     )

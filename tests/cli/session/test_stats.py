@@ -71,7 +71,7 @@ def test_every_field_of_usage_is_added_up_in_all_and_by_model(cli: Cli) -> None:
         "output_tokens": 7,
         "cached_input_tokens": 25,
         "cache_write_tokens": 0,
-        "reasoning_tokens": 0,
+        "reasoning_tokens": None,
         "cache_hit_rate": 0.25,
     }
 
@@ -91,6 +91,13 @@ def test_the_tables_say_the_same(cli: Cli) -> None:
     assert out[:2] == ["session      main", "turns        2"]
     assert ["look", "2"] in [line.split() for line in out]
     assert out[-1].split() == ["all", "3", "580", "425", "73%", "60", "107", "40"]
+
+
+@pytest.mark.usefixtures("main")
+def test_reasoning_that_was_not_reported_is_a_dash(cli: Cli) -> None:
+    out = cli("session", "stats", "main").out.splitlines()
+
+    assert [line.split()[-1] for line in out if line.startswith("gpt-4o ")] == ["-"]
 
 
 def test_tokens_are_those_of_their_counter(cli: Cli, talk: Talk, nexus: Nexus) -> None:

@@ -214,6 +214,16 @@ def test_the_permissions_of_a_session_are_part_of_the_persona() -> None:
     )
 
 
+def test_sentences_that_are_listed_lose_their_full_stops() -> None:
+    text = permissions(Settings(), ["May push.", "May not delete.", "And so on..."]).text
+
+    assert text.endswith("\nGranted: May push, May not delete, And so on...")
+
+
+def test_a_single_sentence_keeps_its_full_stop() -> None:
+    assert permissions(Settings(), ["May push."]).text.endswith("\nGranted: May push.")
+
+
 def test_without_settings_the_level_alone_is_told() -> None:
     text = permissions(Settings()).text
 
