@@ -130,6 +130,7 @@ def _describe(section: Section) -> dict[str, object]:
         "kind": section.kind,
         "order": section.order,
         "source": source and {"uri": source.uri, "layer": source.layer, "plugin": source.plugin},
+        "files": [{"path": str(path), "read_by": how} for path, how in section.files.items()],
         "digest": section.digest,
         "text": section.text,
     }

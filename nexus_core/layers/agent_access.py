@@ -10,9 +10,10 @@ from nexus_core.files.admission import MISSING, real_path
 from nexus_core.layers.agent_settings import find_agent_homes
 from nexus_core.layers.loader import OWN_PROFILE
 from nexus_core.layers.profiles import PROFILES, OnDemandFile, read_as, strip_comments
+from nexus_core.text.front_matter import FrontMatterError, read_front_matter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from nexus_core.layers.profiles import ProfileView
@@ -38,6 +39,7 @@ _OTHER_AGENTS = {
 }
 
 _SKILL = "when the skill is used"
+SKILL_FILE = "SKILL.md"
 # What an agent loads when it is asked for, by how its path begins below a directory.
 _ON_CALL: dict[str, dict[str, str]] = {
     OWN_PROFILE: {f"{place}/skills/": _SKILL for place in (".nexus3", ".claude", ".agents", ".codex")},
@@ -46,7 +48,7 @@ _ON_CALL: dict[str, dict[str, str]] = {
         ".claude/agents/": "when the subagent is started",
         ".claude/commands/": "when the command is called",
     },
-    "codex": {".agents/skills/": _SKILL},
+    "codex": {".codex/skills/": _SKILL, ".agents/skills/": _SKILL},
     "gemini": {".gemini/skills/": _SKILL, ".agents/skills/": _SKILL},
 }
 
@@ -85,14 +87,25 @@ class AgentIndex:
         cwd: The directory.
         root: The project, below which other directories are considered.
         view_in: Loads what the agent reads in a directory; may raise NexusError.
+        own: The user's directories from which the agent loads files on demand, each with when.
     """
 
-    def __init__(self, agent: str, name: str, *, cwd: Path, root: Path, view_in: Callable[[Path], _View]) -> None:
+    def __init__(
+        self,
+        agent: str,
+        name: str,
+        *,
+        cwd: Path,
+        root: Path,
+        view_in: Callable[[Path], _View],
+        own: Mapping[Path, str],
+    ) -> None:
         self.agent = agent
         self.name = name
         self._cwd = cwd
         self._root = root
         self._view_in = view_in
+        self._own = {real_path(directory): when for directory, when in own.items()}
         self._views: dict[Path, _View | None] = {}
 
     @property
@@ -113,6 +126,8 @@ class AgentIndex:
         if status == "cut" and not reason:
             is_comment = self.agent == "claude" and sentence and sentence.find(strip_comments(content)) is None
             reason = "this is inside an HTML comment" if is_comment else "left out when the file is read"
+        if reason == _SKILL and sentence and path.name == SKILL_FILE and is_in_head(sentence, content):
+            reason = f"{_SKILL}; it has the description from the start"
         return AgentAccess(self.agent, self.name, status, reason)
 
     def _judge(self, path: Path, sentence: SentencePattern | None) -> tuple[AccessStatus, str]:
@@ -129,6 +144,8 @@ class AgentIndex:
         for each in view.on_demand:
             if real == real_path(each.path):
                 return "on-demand", each.when
+            if each.path.name == SKILL_FILE and real.is_relative_to(real_path(each.path.parent)):
+                return "on-demand", _SKILL
         reason = _find_reason(view, real)
         return ("unread", reason) if reason else self._judge_elsewhere(path, real)
 
@@ -141,9 +158,24 @@ class AgentIndex:
                 return "elsewhere", f"only in {home} and below"
             if other and (reason := _find_reason(other, real)):
                 return "unread", reason
+        return self._judge_call(path, real, home)
+
+    def _judge_call(self, path: Path, real: Path, home: Path) -> tuple[AccessStatus, str]:
+        """Judge a file that is loaded when it is asked for, such as a skill; `home` is the directory it is about."""
         inside = path.relative_to(home).as_posix()
         when = next((when for start, when in _ON_CALL.get(self.agent, {}).items() if inside.startswith(start)), "")
-        return ("on-demand", when) if when else ("unread", "")
+        if not when or not path.is_relative_to(self._root):
+            when = next((when for directory, when in self._own.items() if real.is_relative_to(directory)), "")
+            return ("on-demand", when) if when else ("unread", "")
+        if self.agent == "claude":  # which finds them below its directory too
+            return "on-demand", when
+        if not self._cwd.is_relative_to(home):
+            return "elsewhere", f"on demand, only in {home} and below"
+        if self.agent == "gemini" and home != self._cwd:
+            return "elsewhere", f"on demand, only in {home}"
+        # Nexus knows its skills; what is none of them is not offered.
+        is_left_out = self.agent == OWN_PROFILE
+        return ("unread", "it is not among the skills in the prompt") if is_left_out else ("on-demand", when)
 
     def _view(self, directory: Path) -> _View | None:
         if directory not in self._views:
@@ -155,7 +187,13 @@ class AgentIndex:
 
 
 def build_indexes(
-    cwd: Path, loaded: Loaded, view: ProfileView | None, *, root: Path, load_in: Callable[[Path], Loaded] | None
+    cwd: Path,
+    loaded: Loaded,
+    view: ProfileView | None,
+    *,
+    root: Path,
+    files: Mapping[Path, str],
+    load_in: Callable[[Path], Loaded] | None,
 ) -> list[AgentIndex]:
     """Return the agents to ask about files: Nexus first, then the others.
 
@@ -164,6 +202,7 @@ def build_indexes(
         loaded: What was loaded there.
         view: What another agent reads there, when only that agent is asked.
         root: The project that the directory belongs to.
+        files: The files that the prompt of Nexus has a part of, each with how the rest is read.
         load_in: Loads another directory of the project for Nexus.
     """
     homes = find_agent_homes(cwd)
@@ -178,14 +217,30 @@ def build_indexes(
         if directory != cwd and load_in is None:
             return _View((), (), ())
         there = loaded if directory == cwd or load_in is None else load_in(directory)
-        return _View(there.texts, there.skipped, there.findings)
+        on_demand = [OnDemandFile(path, f"by {how}") for path, how in files.items()] if directory == cwd else []
+        return _View(there.texts, there.skipped, there.findings, on_demand)
 
-    nexus = AgentIndex(OWN_PROFILE, "Nexus", cwd=cwd, root=root, view_in=read_as_nexus)
+    shared = homes.user / ".agents/skills"
+    own: dict[str, dict[Path, str]] = {
+        "claude": {homes.claude / name.partition("/")[2]: when for name, when in _ON_CALL["claude"].items()},
+        "codex": dict.fromkeys((homes.codex / "skills", shared), _SKILL),
+        "gemini": dict.fromkeys((homes.gemini / "skills", shared), _SKILL),
+    }
+    nexus = AgentIndex(OWN_PROFILE, "Nexus", cwd=cwd, root=root, view_in=read_as_nexus, own={})
     others = [
-        AgentIndex(agent, PROFILES[agent].name, cwd=cwd, root=root, view_in=partial(read_in, agent))
+        AgentIndex(agent, PROFILES[agent].name, cwd=cwd, root=root, view_in=partial(read_in, agent), own=own[agent])
         for agent in ([view.agent] if view else PROFILES)
     ]
     return others if view else [nexus, *others]
+
+
+def is_in_head(sentence: SentencePattern, content: str) -> bool:
+    """Return True if a sentence is in the front matter of a file."""
+    try:
+        body = read_front_matter(content).body
+    except FrontMatterError:
+        return False
+    return sentence.find(content.removesuffix(body)) is not None
 
 
 def find_instructed_directory(path: Path, root: Path) -> Path:

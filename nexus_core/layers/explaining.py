@@ -17,7 +17,8 @@ from nexus_core.errors import NexusError
 from nexus_core.files.admission import Admission, real_path
 from nexus_core.files.places import workspace_of
 from nexus_core.files.tree import list_files
-from nexus_core.layers.agent_access import AgentAccess, build_indexes, name_file_kind
+from nexus_core.layers.agent_access import AgentAccess, build_indexes, is_in_head, name_file_kind
+from nexus_core.layers.agent_settings import own_layer
 from nexus_core.text.sentences import SentencePattern
 from nexus_core.values.layer import Layer
 
@@ -124,13 +125,14 @@ def answer_query(context: ReadContext, query: str, *, load_in: Callable[[Path], 
         load_in: Loads another directory of the project, to say what would be read there.
     """
     project = _Project(context, load_in)
-    named = [*_settings(context, query), *_servers(context, query), *project.explain_path(query)]
-    is_path = query.startswith(".") or os.sep in query
-    named = named or (project.explain_directory(query) if is_path else [])
-    if named:
-        return Answer(named)
+    named = [*_settings(context, query), *_servers(context, query)]
+    found = project.explain_path(query) or ([] if named else project.explain_directory(query))
+    # A word may be the name of a file or directory and a word of a sentence.
+    is_path = query.startswith(".") or os.sep in query or os.path.splitext(query)[1] != ""  # noqa: PTH122 - any text
+    if named or (found and is_path):
+        return Answer([*named, *found])
     answer = project.explain_sentence(query)
-    return answer if answer.explanations else answer._replace(explanations=project.explain_directory(query))
+    return answer._replace(explanations=[*found, *answer.explanations])
 
 
 def _settings(context: ReadContext, query: str) -> Iterator[Explanation]:
@@ -192,7 +194,13 @@ class _Project:
 
         context = self._context
         view = context.agent_view if isinstance(context, LoadedContext) else None
-        return build_indexes(context.cwd, context.loaded, view, root=self._admission.root, load_in=self._load_in)
+        root, files = self._admission.root, self._files
+        return build_indexes(context.cwd, context.loaded, view, root=root, files=files, load_in=self._load_in)
+
+    @cached_property
+    def _files(self) -> dict[Path, str]:
+        """The files that computed sections have a part of, each with how the rest is read."""
+        return {path: how for section in self._context.sections for path, how in section.files.items()}
 
     def explain_path(self, query: str) -> list[Explanation]:
         """Explain a file by its path, as it is seen from the working directory or from the root of the project."""
@@ -251,6 +259,10 @@ class _Project:
             if sentence.find(section.text) is None:
                 continue
             source = section.source
+            parts = list(self._explain_parts(section, sentence))
+            if parts:
+                yield from parts
+                continue
             if source is None or not source.is_file:
                 yield Explanation(section.title, source.uri if source else "", "in the prompt")
                 continue
@@ -265,11 +277,22 @@ class _Project:
             else:
                 yield Explanation(section.title, "", "in the prompt")
 
+    def _explain_parts(self, section: Section, sentence: SentencePattern) -> Iterator[Explanation]:
+        """Explain a sentence that a computed section has from the heads of some files."""
+        for path, how in section.files.items():
+            content = self._text(path)
+            if not is_in_head(sentence, content):
+                continue
+            own, *others = self._find_readers(path, sentence)
+            reason = f"its description is in the prompt; the guide is read on demand ({how})"
+            place = f"{path}:{sentence.find_line(content)}"
+            yield Explanation(section.title, place, reason, (own._replace(status="read", reason=reason), *others))
+
     def _candidates(self, tree: FileTree | None) -> Iterator[Path]:
         """The files to search, each by its real path: those that an agent reads or might read, then all others."""
         read = (path for index in self._indexes for text in index.texts for path in (text.path, *text.imports))
         skipped = (each.path for each in self._context.loaded.skipped if each.line is None)
-        for path in chain(read, skipped):
+        for path in chain(read, self._files, skipped):
             yield real_path(path)
         if tree is not None:
             files = (path for path in tree.files if not _BINARY.fullmatch(path.suffix))
@@ -306,6 +329,10 @@ class _Project:
         for text in (text for index in self._indexes for text in index.texts):
             if text.layer is not None:
                 owners.update(dict.fromkeys((real_path(text.path), *text.imports), text.layer))
+        for path in self._files:
+            if not path.is_relative_to(self._admission.root):
+                around = (each for each in loaded.layers if not each.is_own and path.is_relative_to(each.project))
+                owners[real_path(path)] = next(around, own_layer(path.parent, self._context.cwd))
         return owners
 
     def _explain_loaded(self, path: Path) -> Iterator[Explanation]:

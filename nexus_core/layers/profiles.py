@@ -139,6 +139,10 @@ _CODEX = AgentProfile(
             ".codex/config.toml of a project only if you trust the project; project_root_markers only from your own",
             _CODEX_CONFIG,
         ),
+        ProfileRule(
+            "skills in .agents/skills and .codex/skills, yours and the project's, only when they are used",
+            "https://developers.openai.com/codex/skills",
+        ),
     ),
 )
 _GEMINI = AgentProfile(
@@ -166,6 +170,11 @@ _GEMINI = AgentProfile(
             f"{_GEMINI_SOURCE}/utils/memoryImportProcessor.ts",
         ),
         ProfileRule("the settings of the system's defaults, the user, the project and the system", _GEMINI_CONFIG),
+        ProfileRule(
+            "skills in .gemini/skills and .agents/skills, yours and those of the working directory, only when they are"
+            " used",
+            "https://geminicli.com/docs/cli/using-agent-skills/",
+        ),
     ),
 )
 PROFILES = {"claude": _CLAUDE, "codex": _CODEX, "gemini": _GEMINI}

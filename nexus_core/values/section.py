@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Literal, get_args
 
-from nexus_core.values.checks import require_json, require_one_of, require_type, require_words
+from nexus_core.values.checks import require_absolute, require_json, require_one_of, require_type, require_words
 from nexus_core.values.fast_dataclass import dataclass
 from nexus_core.values.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from nexus_core.values.parts import JSON
 
@@ -51,6 +52,7 @@ class Section:
         priority: What is left out first when there is too little room for memories: the lowest.
         required: Whether it must not be left out at all.
         data: Facts beside the text, for programs, in groups: `{"persona": {"id": "atlas"}}`. No model reads them.
+        files: The files that a computed text has a part of, each with how the rest is read: `` `nexus skill use x` ``.
     """
 
     id: str
@@ -62,6 +64,7 @@ class Section:
     priority: int = 0
     required: bool = False
     data: JSON = field(default_factory=dict, hash=False)
+    files: Mapping[Path, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         require_words(self.id, "Section.id")
@@ -73,6 +76,10 @@ class Section:
         require_type(self.priority, "Section.priority", int)
         require_type(self.required, "Section.required", bool)
         require_json(self.data, "Section.data")
+        require_type(self.files, "Section.files", dict)
+        for path, how in self.files.items():
+            require_absolute(path, "Section.files")
+            require_type(how, "Section.files", str)
 
     @property
     def zone(self) -> Zone:

@@ -421,6 +421,89 @@ def test_a_sentence_is_not_found_inside_words(cli: Cli, work: Path) -> None:
     assert f"{work}/docs/rules.md:1" in cli("explain", "unscoped claude rule").out
 
 
+SKILL = "---\nname: {0}\ndescription: Does the {0} thing.\n---\nPush the {0} button.\n"
+
+
+@pytest.mark.parametrize(
+    ("place", "readers"),
+    [
+        (".nexus3", ("", "Claude Code, Codex and Gemini CLI do not read SKILL.md")),
+        (".claude", ("Claude Code loads", "Codex and Gemini CLI do not read SKILL.md")),
+        (".agents", ("Codex and Gemini CLI load", "Claude Code does not read SKILL.md")),
+        (".codex", ("Codex loads", "Claude Code and Gemini CLI do not read SKILL.md")),
+    ],
+)
+@pytest.mark.parametrize("part", ["description", "guide", "path"])
+def test_a_skill_is_described_in_the_prompt_and_read_on_demand(
+    cli: Cli, work: Path, place: str, readers: tuple[str, str], part: str
+) -> None:
+    on_demand, unread = readers
+    name = f"{place}/skills/x/SKILL.md"
+    write_files(work, {".git/HEAD": "", name: SKILL.format("x")})
+    query = {"description": "Does the x thing", "guide": "push the x button", "path": name}[part]
+
+    lines = cli("explain", query).out.splitlines()
+
+    described = "its description is in the prompt; the guide is read on demand (`nexus skill use x`)"
+    assert (
+        lines[0]
+        == {
+            "description": f"Nexus Environment  {work}/{name}:3  {described}",
+            "guide": f"{work}/{name}:5  loaded on demand, by `nexus skill use x`",
+            "path": f"{work}/{name}  loaded on demand, by `nexus skill use x`",
+        }[part]
+    )
+    known = "; it has the description from the start" if part == "description" else ""
+    loads = [f"  {on_demand} it on demand, when the skill is used{known}"] if on_demand else []
+    assert sorted(lines[1:]) == sorted([*loads, f"  {unread}"])
+
+
+def test_a_skill_of_the_user_is_found(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    write_files(tmp_path / "home", {".agents/skills/y/SKILL.md": SKILL.format("y")})
+
+    description, guide = (cli("explain", query).out for query in ("Does the y thing", "push the y button"))
+
+    path = f"{tmp_path}/home/.agents/skills/y/SKILL.md"
+    assert f"{path}:3  its description is in the prompt" in description
+    assert f"{path}:5  loaded on demand, by `nexus skill use y`\n" in guide
+    assert "  Codex and Gemini CLI load it on demand, when the skill is used\n" in guide
+
+
+def test_a_skill_that_is_turned_off_or_of_another_directory_is_said_to_be(
+    cli: Cli, work: Path, nexus_home: Path
+) -> None:
+    write_files(nexus_home, {"config.json": '{"skills": {"disabled": ["x"]}}'})
+    write_files(work, {".git/HEAD": "", ".agents/skills/x/SKILL.md": SKILL.format("x")})
+    write_files(work, {"pkg/.agents/skills/z/SKILL.md": SKILL.format("z")})
+
+    off, elsewhere = (cli("explain", f"push the {name} button").out for name in "xz")
+
+    assert "not in the prompt: it is not among the skills in the prompt\n" in off
+    assert f"not in the prompt here: read on demand, only in {work}/pkg and below\n" in elsewhere
+
+
+def test_a_section_names_the_skills_that_it_came_from(cli: Cli, work: Path) -> None:
+    write_files(work, {".git/HEAD": "", ".claude/skills/x/SKILL.md": SKILL.format("x")})
+
+    sections = {each["id"]: each for each in json.loads(cli("show", "--json").out)["sections"]}
+
+    assert sections["nexus-environment"]["files"] == [
+        {"path": f"{work}/.claude/skills/x/SKILL.md", "read_by": "`nexus skill use x`"}
+    ]
+
+
+def test_a_word_may_be_a_directory_and_a_word_of_a_sentence(cli: Cli, work: Path) -> None:
+    write_files(work, {".git/HEAD": "", "AGENTS.md": "# Hammers\n", "hammers/AGENTS.md": "Use a mallet.\n"})
+
+    lines = [line for line in cli("explain", "hammers").out.splitlines() if not line.startswith(" ")]
+
+    assert lines == [
+        f"{work}/hammers/AGENTS.md  not in the prompt here: read only in {work}/hammers and below",
+        f"Workspace Rules (work)  {work}/AGENTS.md:1  in the prompt",
+    ]
+
+
 def test_a_sentence_in_a_comment_is_not_read_by_claude(cli: Cli, work: Path) -> None:
     write_files(work, {".git/HEAD": "", "CLAUDE.md": "Visible.\n<!-- Only for people. -->\n"})
 
@@ -516,7 +599,7 @@ def test_a_file_that_could_not_be_searched_is_counted_as_missing(
         (".nexus3", ["nexus"]),
         (".claude", ["nexus", "claude"]),
         (".agents", ["nexus", "codex", "gemini"]),
-        (".codex", ["nexus"]),
+        (".codex", ["nexus", "codex"]),
         (".gemini", ["gemini"]),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from nexus_core import Section, Source
@@ -46,7 +47,11 @@ def environment_section(
         return empty_section()
     is_own = all(each.guide.layer.is_own for each in listed)
     # Names and descriptions are those of a project, if only one of the guides is.
-    return _section(_text(listed, unknown, with_tool=with_tool), listed, unknown, trust="user" if is_own else "project")
+    section = _section(
+        _text(listed, unknown, with_tool=with_tool), listed, unknown, trust="user" if is_own else "project"
+    )
+    read = "the tool `read_skill`" if with_tool else "`nexus skill use {name}`"
+    return replace(section, files={each.guide.path: read.format(name=each.guide.name) for each in listed})
 
 
 def empty_section() -> Section:
