@@ -73,7 +73,7 @@ def _ask(renderer: Renderer, name: str, function: Callable[..., object], *given:
         return function(*given)
     except NexusError:  # which is addressed to the user
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _broken(renderer, name, describe(error)) from error
 
 

@@ -39,7 +39,7 @@ class OfferedDialect:
         """Whether it says so; one that fails at it knows nothing, since what it was asked about may be anybody's."""
         try:
             return bool(self._speaking.recognises(item))
-        except Exception as error:  # noqa: BLE001 - a stranger's function may raise anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a stranger's function may raise anything
             self._note(f"recognises of its dialect {self.name!r} {describe(error)}")
             return False
 
@@ -88,7 +88,7 @@ class OfferedDialect:
             answer: object = getattr(self._speaking, name)(*given)
         except NexusError:  # which is addressed to the user
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._broken(name, describe(error)) from error
         return answer
 

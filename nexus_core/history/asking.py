@@ -24,7 +24,7 @@ def ask_truncation(truncation: Truncation, groups: GroupSizes, budget: int) -> l
         answer: object = truncation.choose(groups, budget)
     except NexusError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _broken(truncation, describe(error)) from error
     if not isinstance(answer, list | tuple) or not all(map(_is_plain, answer)):
         raise _broken(truncation, f"answered {answer!r}, expected a list of slices without steps")

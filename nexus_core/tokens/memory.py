@@ -115,7 +115,7 @@ class RememberingCounter(TextCounter):
             tokens = count(asked)
         except NexusError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._broken(describe(error)) from error
         if tokens is not None and (not isinstance(tokens, int) or tokens < 0):
             raise self._broken(f"answered {tokens!r}, expected a number of tokens")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -309,3 +312,35 @@ def test_an_error_names_the_plugin_whose_counter_failed(make_nexus: MakeNexus) -
         PluginError, match="plugin acme, nexus_token_counter: its counter 'bad' raised NotImplementedError"
     ):
         make_nexus(plugins=[plugin]).session("main").ask("Why?")
+
+
+def _leave(*_given: object) -> Any:
+    sys.exit(4)
+
+
+class _LeavingCounter(TextCounter):
+    name, exact = "mine", True
+
+    def count(self, _text: str) -> int:
+        return int(_leave())
+
+
+@pytest.mark.parametrize(
+    ("hook", "answer"),
+    [
+        ("nexus_truncations", [Truncation("oldest_first", _leave)]),
+        ("nexus_renderers", [Renderer(name="labelled", system=_leave, current=_leave)]),
+        ("nexus_token_counter", _LeavingCounter()),
+    ],
+)
+def test_what_a_plugin_offers_cannot_end_the_program(make_nexus: MakeNexus, hook: str, answer: object) -> None:
+    plugin = SimpleNamespace(**{hook: hookimpl(lambda: answer), "__name__": "acme"})
+    nexus = make_nexus(plugins=[plugin])
+    messages = [{"role": "user", "content": "word " * 300} for _ in range(5)]
+    session = nexus.session("main", model="gpt-4o")
+    use: Callable[[], object] = partial(nexus.fit, messages, budget=900)
+    if hook != "nexus_truncations":
+        use = partial(session.ask, "Why?")
+
+    with pytest.raises(PluginError, match=rf"plugin acme, {hook}: .* called sys\.exit\(4\)"):
+        use()
