@@ -112,7 +112,8 @@ def _read(
     if profile != OWN_PROFILE or loaded:
         context = nexus.context(mode=mode or "repl", profile=profile)  # type: ignore[arg-type] # others are refused
         return context.system_prompt, context.sections, context.loaded, context.agent_view
-    static = nexus.static_context(mode=mode, **given)  # type: ignore[arg-type] # as above
+    modes = {"mode": mode} if mode else {}
+    static = nexus.static_context(**modes, **given)  # type: ignore[arg-type] # as above
     return static.system, static.sections, static.loaded, None
 
 

@@ -120,12 +120,14 @@ def circumstances(dialects: Dialects, /, **given: Unpack[Saying]) -> dict[str, A
         UsageError: An argument is of another type than it must be.
         MessageError: One of the tools is not a definition of a tool.
     """
-    from nexus_core.assembly.tools import read_tools  # noqa: PLC0415 - a session reads them when its model is known
-
     chosen = options(dialects, **given)
     fields = chosen.over({})
     fields.pop("model", None)
-    return fields | {"tools": read_tools(chosen.tools or (), "", dialects)}
+    if not chosen.tools:
+        return fields
+    from nexus_core.assembly.tools import read_tools  # noqa: PLC0415 - only for those who give any
+
+    return fields | {"tools": read_tools(chosen.tools, "", dialects)}
 
 
 def read_skills(given: object, name: str = "skills") -> tuple[str, ...] | str:
