@@ -60,7 +60,7 @@ class Noting(TextCounter):
 def main(argv: Sequence[str] | None = None) -> int:
     """Count, print, and return the exit code."""
     script = Script("Count what a tokeniser is given in the life of a session.")
-    script.number("-t", "turns", 400, 100, "turns of the session")
+    script.number("-t", "turns", 300, 100, "turns of the session; in 400, earlier ones are summarised")
     return script.run(measure, argv)
 
 
@@ -110,8 +110,8 @@ def converse(scratch: Path, counter: Noting, turns: range) -> tuple[int, int]:
             context = session.ask(f"{number}: {QUESTION}")
             texts = [message.content for message in context.messages]
             answer = f"{number}: {ANSWER}"
-            if not said:
-                said += len(context.system_prompt.encode())
+            if not said:  # the system prompt, and the line that says when the session started
+                said += len(context.system_prompt.encode()) + sum(len(text.encode()) for text in texts[:-1])
             said += len(texts[-1].encode()) + len(answer.encode())
             sent += len(context.system_prompt.encode()) + sum(len(text.encode()) for text in texts)
             session.record(reply(number, answer))
