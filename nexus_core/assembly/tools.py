@@ -61,7 +61,7 @@ def _scoped(tool: Tool) -> Tool:
     scope = tool.extra.get(_SCOPE, outer.get(_SCOPE))
     needed = tool.extra.get(_PERMISSIONS, outer.get(_PERMISSIONS))
     names = {_SCOPE} if isinstance(scope, str) else set()
-    names |= set() if needed is None else {_PERMISSIONS}
+    names |= {_PERMISSIONS} & {*tool.extra, *outer}
     if not names or "_builtin" in tool.extra:
         return tool
     if not isinstance(scope, str):

@@ -272,7 +272,7 @@ def test_tokens_of_an_import_say_that_they_are_estimated(cli: Cli) -> None:
     assert (facts["counter"], facts["estimated"]) == ("estimate", True)
     assert f"~{facts['tokens']:,}" in outcome.out
     assert f"~{facts['tokens']:,}" in imported.out
-    assert "~ estimated, because an import does not count; `nexus context --session NAME` counts" in outcome.err
+    assert "~ estimated, because it was imported, or recorded without a tokenizer; " in outcome.err
 
 
 # ---- the largest messages -----------------------------------------------------------------------------------------

@@ -591,3 +591,12 @@ def test_a_session_that_names_no_model_says_so(open_session: OpenSession) -> Non
 
     assert [finding.code for finding in unnamed.findings] == ["no-model"]
     assert named.findings == ()
+
+
+def test_permissions_of_a_tool_that_are_null_are_none_and_are_not_sent(open_nexus: OpenNexus) -> None:
+    mail = {"type": "function", "function": {"name": "mail", "parameters": {"type": "object"}}, "permissions": None}
+
+    call = open_nexus().session("s", model="gpt-4o", tools=[mail], permissions=[]).ask("Why?")
+
+    [sent] = call.to("openai")["tools"]
+    assert sorted(sent) == ["function", "type"]

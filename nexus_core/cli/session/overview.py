@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 TOKEN_MARKS = {
-    "~": "estimated, because an import does not count; `nexus context --session NAME` counts",
+    "~": "estimated, because it was imported, or recorded without a tokenizer; `nexus context --session NAME` counts",
     "*": "with the messages that a summary stands for; `nexus context --session NAME` shows what is sent now",
 }
 """The signs at a number of tokens, and why another command shows another number."""
