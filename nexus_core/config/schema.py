@@ -254,3 +254,14 @@ class Config(Strict):
     plugins: dict[str, Any] = Field(
         default_factory=dict, description="Settings of plugins by name, and `disabled`: names not to load."
     )
+
+    @field_validator("models")
+    @classmethod
+    def _ends_aliases(cls, models: dict[str, ModelConfig]) -> dict[str, ModelConfig]:
+        for alias in models:
+            names = [alias]
+            while (model := models.get(names[-1])) and model.id and model.id != names[-1]:
+                names.append(model.id)
+                if model.id in names[:-1]:
+                    raise ValueError(f"these aliases stand for each other, and for no model: {' → '.join(names)}")
+        return models

@@ -138,14 +138,16 @@ def _has_window(name: str, settings: Settings) -> bool:
 
 
 def _said_of(name: str, settings: Settings) -> Mapping[str, Any]:
-    """What the user says of a model: under its name, else under the first alias of it."""
+    """What the user says of a model: under its name, else under its aliases, of which the first counts most."""
     table = settings.get("models")
     if not isinstance(table, dict):
         return {}
-    aliases = (each for each in table.values() if isinstance(each, dict) and each.get("id") == name)
     match = _match(name, table)
-    said: Mapping[str, Any] = next(aliases, {}) if match is None else table[match]
-    return said
+    if match is not None:
+        said: Mapping[str, Any] = table[match]
+        return said
+    aliases = [each for alias, each in table.items() if isinstance(each, dict) and settings.model_id(alias) == name]
+    return {key: value for each in reversed(aliases) for key, value in each.items() if value is not None}
 
 
 def _configured(model: Model, name: str, settings: Settings) -> Model:

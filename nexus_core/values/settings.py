@@ -51,6 +51,8 @@ class Settings:
     def model_id(self, name: str = "") -> str:
         """Return the id of a model, an alias (`models.<alias>.id`) replaced by the model that it stands for.
 
+        An alias may stand for another alias.
+
         Args:
             name: A model or an alias; `provider.model` where it is empty.
         """
@@ -60,6 +62,13 @@ class Settings:
         models = self.value.get("models")
         if not isinstance(given, str) or not isinstance(models, dict):
             return given if isinstance(given, str) else ""
-        model = models.get(given)
-        found = model.get("id") if isinstance(model, dict) else None
-        return found if isinstance(found, str) and found else given
+        # To the end, so that the answer stands for itself; aliases that stand for each other are a fault.
+        names = [given]
+        while isinstance(model := models.get(names[-1]), dict):
+            found = model.get("id")
+            if not isinstance(found, str) or found in ("", names[-1]):
+                break
+            if found in names:
+                return given
+            names.append(found)
+        return names[-1]

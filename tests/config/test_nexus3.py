@@ -261,6 +261,28 @@ def test_a_command_takes_an_alias_and_what_is_said_of_it(cli: Cli, work: Path, n
     assert (facts["model"], facts["window"]) == ("acme-large-7", 3000)
 
 
+def test_an_alias_of_an_alias_is_the_same_model_for_every_command(cli: Cli, work: Path, nexus_home: Path) -> None:
+    models = {"fast": {"id": "acme"}, "acme": {"id": "acme-large-7", "window": 3000}, "solo": {"id": "solo"}}
+    set_models(nexus_home, models, provider={"model": "fast"})
+    with Nexus(work, home=nexus_home) as nexus:
+        context = nexus.session("s").ask("Hello?")
+
+    facts = json.loads(cli("context", "--session", "s", "--json").out)
+
+    assert (context.model, context.token_budget.limit) == ("acme-large-7", 3000)
+    assert (facts["model"], facts["window"]) == ("acme-large-7", 3000)
+    assert "Model: acme-large-7" in cli("show", "--loaded").out
+
+
+def test_aliases_that_stand_for_each_other_are_refused(cli: Cli, nexus_home: Path) -> None:
+    set_models(nexus_home, {"a": {"id": "b"}, "b": {"id": "a"}})
+
+    outcome = cli("show")
+
+    assert outcome.code == 3
+    assert "these aliases stand for each other, and for no model: a → b → a" in outcome.err
+
+
 def test_a_project_cannot_say_what_a_name_stands_for(cli: Cli, work: Path) -> None:
     (work / ".nexus3").mkdir()
     settings = {"models": {"gpt-4o": {"id": "acme-large-7", "window": 3000}}}
