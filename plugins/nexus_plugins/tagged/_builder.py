@@ -59,8 +59,7 @@ class ContextBuilder:
             messages, tools = await self._build(run, profile)
             content: dict[str, object] = {"status": "success", "messages": messages, "tools": list(tools)}
         except Exception as error:  # noqa: BLE001 - whoever asked waits for an answer, whatever a service raises
-            reason = f"{type(error).__name__}: {error}"
-            content = {"status": "error", "error": reason, "messages": [], "tools": []}
+            content = {"status": "error", "error": _reason(error), "messages": [], "tools": []}
         await self.bus.publish(RESPONSE, BusMessage(content, _text(message, "run_id"), _text(message, "owner_key")))
 
     async def build_context(self, run: object, user_profile: Mapping[str, object] | None) -> list[dict[str, str]]:
@@ -95,7 +94,7 @@ class ContextBuilder:
         ]
         said = ["\n\n".join(blocks)] if options.single_message else blocks
         system = {"role": "system", "content": self.prompt_manager.get_core_identity()}
-        return [system, *({"role": "user", "content": text} for text in said)], tools
+        return [system, *({"role": "user", "content": _sendable(text)} for text in said)], tools
 
     async def _history(self, run: Run) -> Sequence[object]:
         limit = self._options.limit
@@ -104,6 +103,19 @@ class ContextBuilder:
         # One more than is shown, because the user message may be stored before its context is built.
         history = await self.persistence_service.get_history(run.owner_key, limit=limit + 1)
         return drop_current_run(history, run)
+
+
+def _sendable(text: str) -> str:
+    """Return a text that every API accepts: halves of characters joined or replaced, without NUL characters."""
+    return text.replace("\0", "").encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _reason(error: Exception) -> str:
+    kind = type(error).__name__
+    try:
+        return f"{kind}: {error}"
+    except Exception:  # noqa: BLE001 - the exception of a service may fail at this too
+        return kind
 
 
 def _read_request(content: object, run_id: str) -> tuple[Run, object]:

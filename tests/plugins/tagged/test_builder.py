@@ -259,6 +259,13 @@ def test_build_context_keeps_the_same_text_of_another_run() -> None:
     assert dialogue.memory[-1].text == "How are you?"
 
 
+class UnspeakableError(Exception):
+    """What cannot be shown as text."""
+
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
 @pytest.mark.acceptance("Z-14")
 @pytest.mark.parametrize(
     ("content", "options", "reason"),
@@ -266,6 +273,7 @@ def test_build_context_keeps_the_same_text_of_another_run() -> None:
         ({"run": RUN}, {"history": OSError("the database is gone")}, "OSError: the database is gone"),
         ({"run": RUN}, {"tools": RuntimeError("no tools")}, "RuntimeError: no tools"),
         ({"run": RUN}, {"tools": [{"nme": "x"}]}, "MessageError: "),
+        ({"run": RUN}, {"tools": UnspeakableError()}, "UnspeakableError"),
         ({"run": None}, {}, "UsageError: the run has no user message: NoneType"),
         ({}, {}, "UsageError: the run has no user message: dict"),
         (None, {}, "UsageError: the run has no user message: NoneType"),
@@ -277,6 +285,12 @@ def test_what_goes_wrong_is_answered_too(content: Any, options: dict[str, Any], 
 
     assert response.pop("error").startswith(reason)
     assert response == {"status": "error", "messages": [], "tools": []}
+
+
+def test_half_characters_and_nuls_of_a_user_are_not_sent() -> None:
+    response = answer({"run": Run("ada", "half \ud83d, whole \ud83d\ude00, nul\0")})
+
+    assert "half \ufffd, whole \U0001f600, nul\n" in response["messages"][-1]["content"]
 
 
 @pytest.mark.acceptance("Z-14")
