@@ -209,8 +209,9 @@ def _write(ledger: Ledger, given: Given, planned: Imported) -> None:
             ledger.append_many(growth.label, growth.steps, after=growth.after)
     record = ledger.session(first)
     if record is not None and not about_import(record).items() >= about.items():
-        # Nobody has said anything in it by that.
-        data = {**record.data, ABOUT: {**about_import(record), **about}}
+        # Nobody has said anything in it by that. Before the first reply, a file does not say which model it is.
+        model = record.data.get("model") or given.transcript.model
+        data = {**record.data, "model": model, ABOUT: {**about_import(record), **about}}
         ledger.update(first, data=data, updated=record.updated)
 
 

@@ -249,6 +249,15 @@ def test_an_answer_may_grow_behind_the_results_of_its_calls(ledger: MemoryLedger
     assert list(ledger.verify()) == []
 
 
+def test_a_file_that_grows_says_its_model_with_the_first_answer(ledger: MemoryLedger) -> None:
+    bring(ledger, ANSWER[:1])
+
+    bring(ledger, ANSWER)
+
+    (record,) = ledger.sessions()
+    assert record.data["model"] == "claude-opus-4-5"
+
+
 def test_an_answer_that_grew_is_paid_once(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
     lines = [user("u", None), block("a", "u", "One moment."), block("a2", "a", "Here.")]
     for line in lines[1:]:
