@@ -15,6 +15,7 @@ from nexus_core.dialects.transcripts.recognition import (
     UNSUPPORTED,
     FormatEvidence,
     TranscriptFormat,
+    outline_line,
 )
 from nexus_core.errors import MessageError, TranscriptError
 from nexus_core.values.parts import Opaque
@@ -110,7 +111,8 @@ def split_conversations(text: str) -> list[ConversationText]:
 
 def is_session_line(value: dict[str, Any]) -> bool:
     """True if a line is surely of a session that a program keeps, in which messages are inside of other things."""
-    return any(form.weigh(value) == OWN for form in FORMATS if form is not _MESSAGES)
+    outline = outline_line(value)
+    return any(form.weigh(outline) == OWN for form in FORMATS if form is not _MESSAGES)
 
 
 def _split(text: str) -> list[str]:

@@ -4,6 +4,11 @@ Every line (or element, or the one object of a document) is weighed for every fo
 a line that only its program writes; the candidate that explains most lines wins, the first one listed among equals.
 Only counts are kept, so a file of any size can be weighed while it is read.
 
+Formats do not weigh the line itself but its outline (`outline_line`): the same object with all content left out. Most
+lines of a file have the same few outlines, and each outline is weighed once. As a format sees nothing else, its weight
+cannot depend on anything that two lines with one outline differ in. A format that needs more of a line adds the key to
+`_TEXTS` or `_OBJECTS`.
+
 A format that has no reader is known by name and refused. Who adds a reader adds it to the formats in `reading.py`.
 """
 
@@ -14,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nexus_core.dialects.transcripts.lines import mapping_under, word_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from nexus_core.dialects.transcripts.account import Account
     from nexus_core.dialects.transcripts.lines import Record
@@ -27,13 +32,23 @@ NONE, SHARED, OWN = range(3)
 """Weights of a line: not of this program; of this program, or of another one; of this program only."""
 
 
+_TEXTS = ("type", "role")
+"""Keys whose texts are in an outline."""
+_OBJECTS = ("message", "time")
+"""Keys whose objects are in an outline with their own keys."""
+_LIST = "messages"
+"""The key whose list is in an outline with the keys of its objects."""
+_MOST_OUTLINES = 1000
+"""The outlines of a file whose weights are remembered; those of further ones are computed for every line."""
+
+
 class TranscriptFormat(NamedTuple):
     """A format in which a program writes conversations.
 
     Attributes:
         name: The name of the format, as `Transcript.format` has it.
         title: The name for a person, with an article: `a Copilot CLI event log`.
-        weigh: Weighs an object: NONE, SHARED or OWN.
+        weigh: Weighs the outline of an object: NONE, SHARED or OWN.
         read: Reads the lines of a file; None where there is no reader yet, or only one for documents.
     """
 
@@ -54,16 +69,26 @@ class FormatEvidence:
         self._formats = tuple(formats)
         self._own = [0] * len(self._formats)
         self._explained = [0] * len(self._formats)
+        self._remembered: dict[Hashable, list[tuple[int, bool]]] = {}
         self.lines = 0
 
     def add(self, value: dict[str, Any]) -> None:
         """Weigh one more object."""
         self.lines += 1
-        for index, form in enumerate(self._formats):
-            weight = form.weigh(value)
-            if weight:
-                self._explained[index] += 1
-                self._own[index] += weight == OWN
+        shape = _shape(value)
+        found = self._remembered.get(shape)
+        if found is None:
+            found = self._weigh(outline_line(value))
+            if len(self._remembered) < _MOST_OUTLINES:
+                self._remembered[shape] = found
+        for index, is_own in found:
+            self._explained[index] += 1
+            self._own[index] += is_own
+
+    def _weigh(self, outline: dict[str, Any]) -> list[tuple[int, bool]]:
+        """Return the index of each format that explains a line with this outline, and whether the line is its own."""
+        weights = [form.weigh(outline) for form in self._formats]
+        return [(index, weight == OWN) for index, weight in enumerate(weights) if weight]
 
     def best(self) -> TranscriptFormat | None:
         """Return the format that explains most lines and has one that only its program writes; None for none."""
@@ -74,6 +99,48 @@ class FormatEvidence:
         """Return the name of the format that explains most lines, and how many; `("", 0)` where none explains any."""
         index = max(range(len(self._formats)), key=lambda each: (self._explained[each], self._own[each]))
         return (self._formats[index].name, self._explained[index]) if self._explained[index] else ("", 0)
+
+
+def outline_line(value: dict[str, Any]) -> dict[str, Any]:
+    """Return an object with the keys of this one and empty values of the same types.
+
+    Kept are the texts of `type` and `role`, the keys of the objects `message` and `time`, and in the list `messages`
+    an object for each set of keys that its objects have.
+    """
+    outline = _emptied(value)
+    for key in _TEXTS:
+        if isinstance(value.get(key), str):
+            outline[key] = value[key]
+    for key in _OBJECTS:
+        if isinstance(value.get(key), dict):
+            outline[key] = _emptied(value[key])
+    if isinstance(value.get(_LIST), list):
+        outline[_LIST] = [dict.fromkeys(keys) for keys in _keys_in(value[_LIST])]
+    return outline
+
+
+def _emptied(value: dict[str, Any]) -> dict[str, Any]:
+    return {key: type(inner)() for key, inner in value.items()}
+
+
+def _keys_in(listed: list[Any]) -> tuple[tuple[str, ...], ...]:
+    return tuple(dict.fromkeys(tuple(each) for each in listed if isinstance(each, dict)))
+
+
+def _shape(value: dict[str, Any]) -> Hashable:
+    """Return a key that two objects share only if they have the same outline: all that `outline_line` takes of them."""
+    shape: list[Hashable] = [tuple(value), tuple(map(type, value.values()))]
+    for key in _TEXTS:
+        inner = value.get(key)
+        if isinstance(inner, str):
+            shape.append(inner)
+    for key in _OBJECTS:
+        inner = value.get(key)
+        if isinstance(inner, dict):
+            shape += tuple(inner), tuple(map(type, inner.values()))
+    if _LIST in value and isinstance(value[_LIST], list):
+        shape.append(_keys_in(value[_LIST]))
+    return tuple(shape)
 
 
 def _weigh_antigravity(value: dict[str, Any]) -> int:

@@ -6,10 +6,14 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from nexus_core.dialects.transcripts.reading import read_transcript
+from nexus_core.dialects.transcripts.reading import FORMATS, read_transcript
+from nexus_core.dialects.transcripts.recognition import NONE, OWN, FormatEvidence, TranscriptFormat, outline_line
 from nexus_core.errors import TranscriptError
-from tests.dialects.transcripts.support import read, said
+from tests.dialects.support import JSON
+from tests.dialects.transcripts.support import SAMPLES, read, said
 
 Lines = list[dict[str, Any]]
 
@@ -104,6 +108,38 @@ OPENCODE_EXPORT = {
     "messages": [{"info": {"role": "user"}, "parts": [{"type": "text", "text": "hi"}]}],
 }
 VSCODE = {"version": 3, "requesterUsername": "me", "responderUsername": "GitHub Copilot", "requests": []}
+
+SAMPLE_LINES: Lines = [
+    json.loads(line)
+    for path in sorted(SAMPLES.glob("*.jsonl"))
+    for line in path.read_text(encoding="utf-8").splitlines()
+]
+KNOWN_LINES: Lines = [
+    *(SNAPSHOT, ASKED, *COPILOT, *QWEN, *DROID, *DROID_STREAM, *KIMI, *KIMI_CONTEXT, *ANTIGRAVITY, *GROK, *GEMINI),
+    *(GEMINI_SESSION, OPENCODE, OPENCODE_PART, OPENCODE_EXPORT, VSCODE),
+    *SAMPLE_LINES,
+]
+FIELDS = sorted({(key, json.dumps(value)) for line in KNOWN_LINES for key, value in line.items()})
+
+
+@st.composite
+def mixed_lines(draw: st.DrawFn) -> dict[str, Any]:
+    """Return a line of some program with fields of others, left out, or with another value of any type."""
+    line = dict(draw(st.sampled_from(KNOWN_LINES)))
+    for key in draw(st.lists(st.sampled_from(sorted(line)), max_size=3)):
+        line.pop(key, None)
+    line |= {key: json.loads(text) for key, text in draw(st.lists(st.sampled_from(FIELDS), max_size=3))}
+    for key in draw(st.lists(st.sampled_from(sorted({"type", "role", "message", *line})), max_size=1)):
+        line[key] = draw(JSON)
+    return line
+
+
+@st.composite
+def similar_lines(draw: st.DrawFn) -> dict[str, Any]:
+    """Return one of few lines, so that two of them often differ in one thing only."""
+    inner = st.dictionaries(st.sampled_from("ab"), st.sampled_from([1, "x", {"c": 1}]), max_size=1)
+    values = st.sampled_from([None, 0, 1, 1.5, True, "", "x", "message"]) | inner | st.lists(inner, max_size=2)
+    return draw(st.dictionaries(st.sampled_from(["type", "role", "message", "time", "messages", "id"]), values))
 
 
 def lines(*values: dict[str, Any]) -> str:
@@ -229,3 +265,71 @@ def test_a_saved_session_of_nexus3_is_read() -> None:
     assert said(transcript.entries) == ["user: Bake.", "assistant:  oven()", "tool:  = hot", "assistant: Done."]
     assert transcript.entries[1].message.tool_calls[0].arguments == {"heat": 9}
     assert [message.content for message in transcript.system] == ["You bake."]
+
+
+@given(mixed_lines())
+def test_the_outline_of_a_line_weighs_as_much_as_the_line(line: dict[str, Any]) -> None:
+    outline = outline_line(line)
+
+    assert [form.weigh(outline) for form in FORMATS] == [form.weigh(line) for form in FORMATS]
+
+
+@given(st.lists(mixed_lines(), max_size=3).flatmap(lambda kinds: st.lists(st.sampled_from([ASKED, *kinds]))))
+def test_evidence_is_the_sum_of_the_weights_of_all_lines(values: Lines) -> None:
+    evidence = FormatEvidence(FORMATS)
+    for value in values:
+        evidence.add(value)
+
+    weights = {form: [form.weigh(value) for value in values] for form in FORMATS}
+    explained = {form: sum(weight > NONE for weight in weights[form]) for form in FORMATS}
+    candidates = [form for form in FORMATS if OWN in weights[form]]
+    assert evidence.best() == max(candidates, key=explained.__getitem__, default=None)
+    assert evidence.nearest()[1] == max(explained.values())
+
+
+@given(similar_lines(), similar_lines())
+@example({"message": {}, "time": {"a": 1}}, {"message": {"a": 1}, "time": {}})
+@example({"type": "x"}, {"type": "message"})
+@example({"role": "x"}, {"role": "message"})
+@example({"time": {"a": 1}}, {"time": {"b": 1}})
+@example({"message": {"a": 1}}, {"message": {"a": "x"}})
+@example({"messages": [{"a": 1}]}, {"messages": [{"b": 1}]})
+@example({"id": 1}, {"id": True})
+def test_lines_share_a_weight_only_if_their_outlines_are_equal(one: dict[str, Any], other: dict[str, Any]) -> None:
+    def weigh(outline: dict[str, Any]) -> int:
+        return OWN if _typed(outline) == wanted else NONE
+
+    wanted = _typed(outline_line(other))
+    evidence = FormatEvidence([TranscriptFormat("other", "the other line", weigh)])
+    evidence.add(one)
+    evidence.add(other)
+
+    assert evidence.nearest() == ("other", 1 + (_typed(outline_line(one)) == wanted))
+
+
+def _typed(outline: dict[str, Any]) -> str:
+    return json.dumps(outline)  # unlike `==`, it tells 0 from False, and one order of keys from another
+
+
+def test_an_outline_has_the_keys_and_types_of_a_line_without_its_content() -> None:
+    line = {"type": "user", "version": 3, "cwd": "/srv", "tags": ["a"], "message": {"role": "user", "content": ["hi"]}}
+
+    outline = outline_line(line | {"messages": [{"id": 1}, {"id": 2}, "x", {"text": "hi"}]})
+
+    assert outline == {
+        "type": "user",
+        "version": 0,
+        "cwd": "",
+        "tags": [],
+        "message": {"role": "", "content": []},
+        "messages": [{"id": None}, {"text": None}],
+    }
+
+
+def test_a_file_in_which_every_line_is_of_another_kind_is_recognised() -> None:
+    evidence = FormatEvidence(FORMATS)
+    for number in [*range(3000), *range(3000)]:
+        evidence.add(ASKED | {f"field{number}": number})
+
+    assert evidence.best() == next(form for form in FORMATS if form.name == "claude-code")
+    assert evidence.nearest() == ("claude-code", 6000)
