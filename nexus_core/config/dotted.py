@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.config.pointers import array_index
@@ -17,7 +18,13 @@ def copy_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def names_within(settings: Mapping[str, Any], names: Iterable[str]) -> list[str]:
     """Those names whose first word is among the settings: most have none of them."""
-    return [name for name in names if name.partition(".")[0] in settings]
+    return [name for name, first in _with_first_words(tuple(names)) if first in settings]
+
+
+@lru_cache(maxsize=16)
+def _with_first_words(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Return the names with the first word of each; the same few lists are asked for with every file."""
+    return tuple((name, name.partition(".")[0]) for name in names)
 
 
 def get_setting(settings: Any, name: str) -> Any:  # noqa: ANN401 - any JSON value
@@ -28,11 +35,13 @@ def get_setting(settings: Any, name: str) -> Any:  # noqa: ANN401 - any JSON val
 def follow_keys(settings: Any, keys: Iterable[str]) -> Any:  # noqa: ANN401 - as above
     """What some keys and indexes lead to; None where there is nothing, or null."""
     for key in keys:
-        if isinstance(settings, list):
+        if isinstance(settings, dict):
+            settings = settings.get(key)
+        elif isinstance(settings, list):
             index = array_index(key)
             settings = None if index is None or index >= len(settings) else settings[index]
         else:
-            settings = settings.get(key) if isinstance(settings, dict) else None
+            return None
     return settings
 
 
@@ -43,9 +52,11 @@ def has_setting(settings: dict[str, Any], name: str) -> bool:
 
 def take_setting(settings: dict[str, Any], name: str) -> bool:
     """Take a setting out, and say whether it was there."""
-    was_there = has_setting(settings, name)
-    _parent(settings, name).pop(name.rpartition(".")[2], None)
-    return was_there
+    parent, key = _parent(settings, name), name.rpartition(".")[2]
+    if key not in parent:
+        return False
+    del parent[key]
+    return True
 
 
 def _parent(settings: dict[str, Any], name: str) -> dict[str, Any]:

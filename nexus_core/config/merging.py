@@ -73,6 +73,10 @@ class Policy(NamedTuple):
         return f"{rule} ({self.origin})" if self.origin else rule
 
 
+_OWN_POLICIES = {key: Policy(rule) for key, rule in OWN_POLICIES.items()}
+_SERVERS_POLICY = {key: Policy(rule) for key, rule in SERVERS_POLICY.items()}
+
+
 def merge_configs(
     configs: Iterable[LayerConfig], policies: Mapping[str, ListPolicy | Policy] | None = None
 ) -> Settings:
@@ -84,7 +88,7 @@ def merge_configs(
             policy are merged as the last file says that has `merging.lists`.
     """
     configs = list(configs)
-    known = {**SERVERS_POLICY, **(policies or {}), **OWN_POLICIES}
+    known = {**_SERVERS_POLICY, **(policies or {}), **_OWN_POLICIES}
     lists = next((found for config in reversed(configs) if (found := _list_policy(config)) is not None), Policy("join"))
     merge = _Merge({key: each if isinstance(each, Policy) else Policy(each) for key, each in known.items()}, lists)
     for config in configs:
@@ -155,13 +159,14 @@ class _Merge:
             here = pointer_to(target, key)
             there = here if source == target else pointer_to(source, key)
             present = base.get(key)
-            if is_edit(value):
+            is_group = isinstance(value, dict)
+            if is_group and is_edit(value):
                 base[key] = self._edited(present, cast("dict[str, Value]", value), here, there)
-            elif key in base and self._rule(here) is not None and self._apply(base, key, value, here, there):
+            elif here in self._policies and key in base and self._apply(base, key, value, here, there):
                 continue
-            elif isinstance(present, dict) and isinstance(value, dict):
+            elif is_group and isinstance(present, dict):
                 self._note(here, there)
-                self._merge_objects(present, value, here, there)
+                self._merge_objects(present, cast("dict[str, Value]", value), here, there)
             elif isinstance(present, list) and isinstance(value, list):
                 base[key] = self._merged(present, value, here, there)
             else:
@@ -210,7 +215,7 @@ class _Merge:
 
         What has a name is data, not settings: `verbatim` keeps its keys whatever they begin with.
         """
-        verbatim = verbatim or self._rule(target) == "by-name"
+        verbatim = verbatim or (target in self._policies and self._rule(target) == "by-name")
         self._note(target, source)
         if not verbatim and is_edit(value):
             return self._edited(None, cast("dict[str, Value]", value), target, source)

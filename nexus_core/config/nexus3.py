@@ -87,8 +87,9 @@ def find_nexus3_settings(settings: Mapping[str, Any]) -> list[Keys]:
         (key,) for key, value in settings.items() if key in _TOP and _has_type(value, _TOP[key]) and _fits(key, value)
     ]
     for group, names in _GROUPS.items():
-        given = settings.get(group)
-        found += [(group, name) for name in names if isinstance(given, dict) and name in given]
+        # Every load asks, and most groups have none of these.
+        if group in settings and isinstance(given := settings[group], dict) and not given.keys().isdisjoint(names):
+            found += [(group, name) for name in names if name in given]
     models = settings.get("models")
     for alias, model in models.items() if isinstance(models, dict) else ():
         found += [("models", alias, name) for name in _MODEL if isinstance(model, dict) and name in model]

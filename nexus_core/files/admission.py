@@ -133,9 +133,10 @@ class Admission:
 def _is_private(names: Sequence[str]) -> bool:
     """Whether a file in a project is the user's own: git's, or one for the environment."""
     # Some file systems do not tell capital letters from small ones.
-    if any(name.lower() == ".git" for name in names):
+    small = [name.lower() for name in names]
+    if ".git" in small:
         return True
-    file = names[-1].lower()
+    file = small[-1]
     return file in {".env", ".envrc"} or (file.startswith(".env.") and not file.endswith(_EXAMPLES))
 
 

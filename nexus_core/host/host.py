@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pluggy
 
@@ -76,6 +76,8 @@ class Host:
             self._manager.add_hookspecs(stage)
         self._in_order: dict[str, list[Callable[..., Answer[Any] | None]]] = {}
         self._answers: dict[str, list[Answer[Any]]] = {}
+        self._declared: dict[str, tuple[str, ...]] = {}
+        self._policies: dict[tuple[str, ...], dict[str, Policy]] = {}
         self._replacements: dict[Replacement, None] = {}
         self._blame = Blame(strict=policy.strict, report=report)
         self.plugins: tuple[PluginInfo, ...] = Loader(self._manager, blame=self._blame, trace=trace).load(
@@ -125,40 +127,54 @@ class Host:
 
     def active_settings(self) -> tuple[str, ...]:
         """The settings of plugins that take effect in a project only after approval, as dotted names."""
-        return tuple(f"plugins.{name}.{key}" for name, declared in self.settings().items() for key in declared.active)
+        return self._settings_declared("active")
 
     def protected_settings(self) -> tuple[str, ...]:
         """The settings of plugins that no project decides, as dotted names."""
-        return tuple(
-            f"plugins.{name}.{key}" for name, declared in self.settings().items() for key in declared.protected
-        )
+        return self._settings_declared("protected")
 
     def off_only_settings(self) -> tuple[str, ...]:
         """Return the switches of plugins that a project may only turn off, as dotted names."""
-        return tuple(f"plugins.{name}.{key}" for name, declared in self.settings().items() for key in declared.off_only)
+        return self._settings_declared("off_only")
 
-    def merge_policies(self, guarded: Collection[str] = ()) -> dict[str, Policy]:
+    def _settings_declared(self, kind: Literal["active", "protected", "off_only"]) -> tuple[str, ...]:
+        """Return the dotted names of the settings that plugins declare as a kind; every load asks for all kinds."""
+        if kind not in self._declared:
+            declared = self.settings().items()
+            self._declared[kind] = tuple(
+                f"plugins.{name}.{key}" for name, each in declared for key in getattr(each, kind)
+            )
+        return self._declared[kind]
+
+    def merge_policies(self, guarded: tuple[str, ...] = ()) -> dict[str, Policy]:
         """Ask `nexus_merge_policies`: policies by JSON pointer.
 
         Args:
             guarded: The dotted names of settings for which only bundled plugins have a policy; so are the active and
                 protected settings of other plugins.
         """
+        if guarded not in self._policies:  # every load asks
+            self._policies[guarded] = self._ask_for_policies(guarded)
+        return dict(self._policies[guarded])
+
+    def _ask_for_policies(self, guarded: tuple[str, ...]) -> dict[str, Policy]:
         from nexus_core.config.merging import Policy  # noqa: PLC0415 - not everybody loads layers
 
-        kept = (*guarded, *self.active_settings(), *self.protected_settings(), *self.off_only_settings())
         policies: dict[str, Policy] = {}
         for answer in self._ask_once("nexus_merge_policies"):
             for item in answer.items:
-                own = f"plugins.{answer.plugin}."
-                of_others = [name for name in kept if not name.startswith(own)]
-                if not self._is_bundled(answer) and any(_overlap(item.key, name) for name in of_others):
+                if not self._is_bundled(answer) and self._is_kept(item.key, answer.plugin, guarded):
                     message = f"its policy for {item.key!r} is left out: no plugin decides how that is merged"
                     self._blame.note(answer.plugin, message, hook="nexus_merge_policies")
                     continue
                 rule = self._isolate_merge(answer.plugin, item) if callable(item.policy) else item.policy
                 policies.setdefault(pointer_of(item.key), Policy(rule, f"plugin {answer.plugin}"))
         return policies
+
+    def _is_kept(self, key: str, plugin: str, guarded: Collection[str]) -> bool:
+        """True if a setting is guarded, or is an active or protected one of another plugin; so is one around those."""
+        kept = (*guarded, *self.active_settings(), *self.protected_settings(), *self.off_only_settings())
+        return any(_overlap(key, name) for name in kept if not name.startswith(f"plugins.{plugin}."))
 
     def _isolate_merge(self, plugin: str, policy: MergePolicy) -> Callable[[object, object], object]:
         """Return a plugin's merge function with copies as arguments and a checked result, which reports failures."""
@@ -309,6 +325,7 @@ class Host:
     def _ask_about(self, layer: Layer, hook: str, **others: object) -> tuple[list[Any], list[Skipped]]:
         """What a hook finds in a layer, each stamped with where it comes from, and what it found wanting."""
         skip, source = _layer_values()
+        trust: Trust = "user" if layer.is_own else "project"
         found: list[Any] = []
         skipped: list[Skipped] = []
         for answer in self._ask(hook, layer=layer, **others):
@@ -319,7 +336,6 @@ class Host:
                     skipped.append(item)
                 else:
                     _stamp(item, "layer", layer)
-                    trust: Trust = "user" if layer.is_own else "project"
                     _stamp(
                         item, "source", source(uri=str(item.path), layer=layer.name, plugin=answer.plugin, trust=trust)
                     )
