@@ -71,7 +71,8 @@ def test_rules_of_your_own_for_another_agent_are_imported(
 
 
 def test_skills_of_another_agent_are_read_where_they_are(nexus_home: Path, work: Path) -> None:
-    places = re.findall(r"`(\.\w+/skills)`", ADOPT)
+    (row,) = (line for line in ADOPT.splitlines() if "`.codex/skills`" in line and "`.claude/skills`" in line)
+    places = re.findall(r"`(\.\w+/skills)`", row)
     for place in places:
         name = place[1:].partition("/")[0]
         write_files(work, {f"{place}/{name}/SKILL.md": "---\ndescription: Ships it.\n---\n\nRun it.\n"})

@@ -81,6 +81,7 @@ def test_halves_of_characters_in_an_option_are_mended_before_it_is_compared(
     open_nexus: OpenNexus, ledger: StoreLedger, name: str, half: str
 ) -> None:
     said: dict[str, Any] = {"model": "gpt-4o", name: [half] if name in ("skills", "permissions") else half}
+    said |= {"role": "worker"} if name == "task" else {}
 
     for number in range(2):
         session = open_nexus().session("s", **said)

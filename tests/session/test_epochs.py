@@ -180,7 +180,14 @@ def test_a_tighter_level_begins_another_epoch_at_once(
 
 
 @pytest.mark.parametrize(
-    "other", [{"role": "manager"}, {"permissions": ["write"]}, {"task": "Find it."}, {"skills": ["x"]}, {"tools": []}]
+    "other",
+    [
+        {"role": "manager"},
+        {"permissions": ["write"]},
+        {"role": "worker", "task": "Find it."},
+        {"skills": ["x"]},
+        {"tools": []},
+    ],
 )
 def test_other_circumstances_of_the_caller_begin_another_epoch(
     open_session: OpenSession, ledger: StoreLedger, other: dict[str, Any]
