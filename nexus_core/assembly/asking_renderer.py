@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from nexus_core.errors import NexusError, PluginError
 from nexus_core.host.candidates import OWN_DISTRIBUTION
 from nexus_core.host.implementation import describe
-from nexus_core.values.message import Message
 from nexus_core.values.rendering import Renderer
 
 if TYPE_CHECKING:
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
     from nexus_core.values.arrangement import Arranged, Arrangement
     from nexus_core.values.loaded import Loaded
+    from nexus_core.values.message import Message
     from nexus_core.values.request import Request
     from nexus_core.values.section import Section
 
@@ -47,7 +47,7 @@ def write_system(renderer: Renderer, sections: Sequence[Section]) -> str:
 def write_current(renderer: Renderer, request: Request, sections: Sequence[Section], now: int) -> Message:
     """What was said, in words; arguments as for `Renderer.current`."""
     answer = _ask(renderer, "current", renderer.current, request, sections, now)
-    if not isinstance(answer, Message) or answer.role != "user":
+    if not _is_message(answer) or answer.role != "user":
         raise _broken(renderer, "current", f"answered {_kind(answer)}, expected a message of the user")
     return answer
 
@@ -64,8 +64,14 @@ def arrange(renderer: Renderer, given: Arrangement) -> Arranged:
 
 
 def _are_messages(history: object, current: object) -> bool:
-    is_said = current is None or isinstance(current, Message)
-    return is_said and isinstance(history, tuple) and all(isinstance(each, Message) for each in history)
+    is_input = current is None or _is_message(current)
+    return is_input and isinstance(history, tuple) and all(map(_is_message, history))
+
+
+def _is_message(value: object) -> TypeGuard[Message]:
+    from nexus_core.values.message import Message  # noqa: PLC0415 - `nexus show` renders no message
+
+    return isinstance(value, Message)
 
 
 def _ask(renderer: Renderer, name: str, function: Callable[..., object], *given: object) -> Any:  # noqa: ANN401 - whatever it answers
@@ -78,7 +84,7 @@ def _ask(renderer: Renderer, name: str, function: Callable[..., object], *given:
 
 
 def _kind(answer: object) -> str:
-    return f"a message of the {answer.role}" if isinstance(answer, Message) else type(answer).__name__
+    return f"a message of the {answer.role}" if _is_message(answer) else type(answer).__name__
 
 
 def _broken(renderer: Renderer, name: str, what: str) -> PluginError:

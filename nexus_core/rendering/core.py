@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nexus_core.rendering.current import render_current
 from nexus_core.rendering.labelled import render_system
 from nexus_core.values.rendering import AgentRole, Renderer
 
 if TYPE_CHECKING:
-    from nexus_core.host.host import Host
+    from collections.abc import Sequence
 
-LABELLED = Renderer(name="labelled", system=render_system, current=render_current)
+    from nexus_core.host.host import Host
+    from nexus_core.values.message import Message
+    from nexus_core.values.request import Request
+    from nexus_core.values.section import Section
+
+
+def _render_current(request: Request, sections: Sequence[Section], now: int) -> Message:
+    from nexus_core.rendering.current import render_current  # noqa: PLC0415 - `nexus show` renders no message
+
+    return render_current(request, sections, now)
+
+
+LABELLED = Renderer(name="labelled", system=render_system, current=_render_current)
 """Sections under headings; what was said stays where it was said, so that each call begins with the one before."""
 
 UNIFIED = AgentRole(name="unified")
