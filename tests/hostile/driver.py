@@ -21,7 +21,6 @@ COMMANDS = (
     ("trust", "status"),
     ("doctor",),
     ("plugins", "list"),
-    (),
 )
 
 COUNTING = (("assemble", "Hello.", "--json"), ("assemble", "--dialect", "anthropic"), ("context", "--tree"))
@@ -229,9 +228,10 @@ def main() -> None:
     wanted = COUNTING if kind == "counting" else COMMANDS
     commands = [run_command(arguments, is_terminal=kind == "terminal") for arguments in wanted]
     commands.append(run_library())
+    memory = peak_memory()
+    commands.append(run_command((), is_terminal=kind == "terminal"))  # which counts tokens, too
     watch.note_modules()
     events = list(watch.events)
-    memory = peak_memory()
     import json  # noqa: PLC0415 - Nexus must have had the first chance to import a planted one
 
     # ASCII, so that not even half a character in a name is in the way.
