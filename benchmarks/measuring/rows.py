@@ -81,8 +81,13 @@ class Row(NamedTuple):
         return ", ".join(told) or "-"
 
     def loosened(self) -> Row:
-        """The row with the goals of a quick run; what was counted is as sure in a quick run as in a long one."""
-        return self._replace(goals=tuple(goal.loosened() for goal in self.goals)) if self.unit == "ratio" else self
+        """The row with the goals of a quick run.
+
+        What was counted is as sure in a quick run as in a long one: only a goal with a bound of its own for quick runs
+        is another one there.
+        """
+        loose = (goal.loosened() if self.unit == "ratio" or goal.quick else goal for goal in self.goals)
+        return self._replace(goals=tuple(loose))
 
 
 class Comparison(NamedTuple):

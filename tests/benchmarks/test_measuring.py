@@ -87,6 +87,7 @@ def test_what_was_counted_has_the_same_goal_in_a_quick_run() -> None:
 
 def test_a_goal_that_is_missed_today_has_its_own_bound_in_a_quick_run() -> None:
     assert Goal("<=", 5, quick=150).loosened().bound == 150
+    assert Row("kept", 0.84, (Goal(">=", 0.95, quick=0.8),), "share").loosened().verdict == "ok"
 
 
 # ---- reports --------------------------------------------------------------------------------------------------------
