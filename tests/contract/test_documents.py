@@ -209,15 +209,12 @@ def test_what_pages_say_was_counted_is_what_the_results_say() -> None:
 def test_what_the_readme_says_of_others_is_what_the_results_say() -> None:
     results = (ROOT / "benchmarks/RESULTS.md").read_text(encoding="utf-8")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (session,) = re.findall(r"^\| a session: tokens as in the call before \| ([\d.]+ %) ", results, re.MULTILINE)
-    (anew,) = re.findall(r"^\| the same messages, cut anew for each call: .*? \| ([\d.]+ %) ", results, re.MULTILINE)
     (parted,) = re.findall(r"^\| LangChain trim_messages: .*\| (\d+ of 200), ", results, re.MULTILINE)
     ((cut, cuts),) = re.findall(
         r"^\| fit\(\), .*: cuts that split a call from its result \| (\d+) .* ([\d,]+) cuts,", results, re.MULTILINE
     )
     ((whole, used),) = re.findall(r"^\| .*start_on=\"human\".* \| (\d+) of 200, (\d+) %", results, re.MULTILINE)
 
-    assert f"{session} of the tokens sent were the same as in the call before, against {anew} when" in readme
     assert f"without its call in {parted} random conversations" in readme
     assert f"Nexus in none of {cuts} cuts" in readme
     assert (cut, whole) == ("0", "0")
