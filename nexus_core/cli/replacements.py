@@ -50,7 +50,7 @@ def _questions(nexus: Nexus, loaded: Loaded | None) -> dict[str, Callable[[], ob
 
     return {
         "nexus_renderers": ask_renderers,
-        "nexus_dialects": nexus.dialects.replacing,
+        "nexus_dialects": lambda: nexus.dialects.replacing(),  # loads the dialects
         "nexus_roles": ask_roles,
         "nexus_models": host.models,
         "nexus_truncations": host.truncations,

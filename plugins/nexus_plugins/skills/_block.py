@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal
 
 from nexus_core import Section, Source
 from nexus_core.plugin import neutralise, strip_hidden, visible_line
-from nexus_plugins.skills._guide import LONGEST_DESCRIPTION, OTHER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,6 +16,9 @@ if TYPE_CHECKING:
 
 ORDER = 400
 """After who the agent is, before where it works."""
+OTHER = "Other"
+"""The category of a guide that names none."""
+LONGEST_DESCRIPTION = 1024
 MOST_MISSING = 3  # names of what a guide needs
 LONGEST_NAME = 64
 MAX_DESCRIPTIONS = 16_000

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_plugins.skills._block import LONGEST_DESCRIPTION, OTHER
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from nexus_core.plugin import FlowValue, Layer
 
-OTHER = "Other"
-"""The category of a guide that names none."""
-LONGEST_DESCRIPTION = 1024
 MAX_REQUIRED = 32  # variables or programs of one guide
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?")
