@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Unpack
 
-    from nexus_core.assembly.standing import Standing
+    from nexus_core.assembly.standing import StaticContext
     from nexus_core.dialects.finding import Dialects
     from nexus_core.history.fit import FitOptions, Fitted
     from nexus_core.layers.context import LoadedContext
@@ -195,17 +195,17 @@ class Nexus:
         """Return the sections of that prompt in their order, each with its source; arguments as above."""
         return self.static_context(**given).sections
 
-    def static_context(self, **given: Unpack[Saying]) -> Standing:
+    def static_context(self, **given: Unpack[Saying]) -> StaticContext:
         """Return all of that, loaded once: `system`, `sections`, `tools` and `loaded`; arguments as above."""
-        from nexus_core.assembly.surroundings import build_standing  # noqa: PLC0415 - not for what loads no prompt
+        from nexus_core.assembly.surroundings import build_static_context  # noqa: PLC0415 - not for what loads no prompt
 
         fields: dict[str, Any] = {"permissions": (), "tools": ()}
         if given:
-            from nexus_core.session.options import circumstances  # noqa: PLC0415 - most need no conversation
+            from nexus_core.session.options import build_request_fields  # noqa: PLC0415 - most need no conversation
 
-            fields |= circumstances(self.dialects, **given)
+            fields |= build_request_fields(self.dialects, **given)
         request = self.request(mode=fields.get("mode", DEFAULT_MODE))
-        return build_standing(self.host, [(request, self.load(request))], fields)
+        return build_static_context(self.host, [(request, self.load(request))], fields)
 
     def fit(self, messages: Sequence[T], *, model: str = "", **options: Unpack[FitOptions]) -> Fitted[T]:
         """The messages that fit, as `nexus_core.fit`, with the plugins of this Nexus and the settings of its directory.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nexus_core.config.pointers import pointer_to
     from nexus_core.config.schema import Strict
     from nexus_core.config.servers.normalising import normalise_servers
-    from nexus_core.config.servers.references import SecretReferences
+    from nexus_core.config.servers.references import SecretReplacer as SecretReferences
     from nexus_core.dialects.api_dialect import ApiDialect
     from nexus_core.dialects.arguments import as_object as call_arguments
     from nexus_core.dialects.arguments import parsed as parse_arguments
@@ -183,6 +183,7 @@ _HOMES = {
 }
 """By name, the module it is in."""
 _NAMES_THERE = {
+    "SecretReferences": "SecretReplacer",
     "call_arguments": "as_object",
     "error_inside": "joined",
     "escape_markers": "escape",

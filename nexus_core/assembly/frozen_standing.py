@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.assembly.epoch import OLD_MODE
-from nexus_core.assembly.standing import Standing
+from nexus_core.assembly.standing import StaticContext
 from nexus_core.assembly.tools import CALLER, Offered
 from nexus_core.dialects.neutral.json_form import encode
 from nexus_core.values.loaded import Loaded
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nexus_core.values.settings import Settings
 
 
-class FrozenStanding(Standing):
+class StoredStaticContext(StaticContext):
     """System prompt, tools and permissions of an epoch; nothing that a project wants to start is allowed here.
 
     Args:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.assembly.asking_renderer import configure, write_system
-from nexus_core.rendering.core import LABELLED, find_renderer, find_role, get_replacing_plugin
+from nexus_core.rendering.core import LABELLED, find_agent_role, find_renderer, get_replacing_plugin
 from nexus_core.rendering.labelled import in_order
 from nexus_core.values.section import Section
 from nexus_core.values.source import Source
@@ -29,12 +29,12 @@ REPLACING = "system_prompt"
 """The section of a system prompt that the caller gives in place of everything."""
 
 
-def replacing_section(text: str) -> Section:
+def build_override_section(text: str) -> Section:
     """Return the only section of a system prompt that takes the place of everything."""
     return Section(REPLACING, "System Prompt", text, source=Source(uri="caller:"))
 
 
-class Standing:
+class StaticContext:
     """What holds for a session in one place; each hook is asked once.
 
     Args:
@@ -51,13 +51,13 @@ class Standing:
         self.request = request
         self.loaded = loaded
         self._host = host
-        self.role: AgentRole = find_role(host, request.role)
+        self.role: AgentRole = find_agent_role(host, request.role)
         configured = loaded.settings.get("renderer")
         name = request.renderer or (configured if isinstance(configured, str) else LABELLED.name)
         self.renderer: Renderer = configure(find_renderer(host, name), loaded)
         self.sections = tuple(in_order((*sections, *self.renderer.sections)))
         if request.system_prompt:
-            self.sections = (replacing_section(request.system_prompt),)
+            self.sections = (build_override_section(request.system_prompt),)
 
     @property
     def is_current(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.assembly.standing import Standing
+from nexus_core.assembly.standing import StaticContext
 from nexus_core.layers.context import LoadedContext
 from nexus_core.layers.sections import layer_sections, permissions
 from nexus_core.values.request import DEFAULT_MODE
@@ -39,7 +39,7 @@ class Surroundings:
     def __init__(self, host: Host, loads: FreshLoads) -> None:
         self._host = host
         self._loads = loads
-        self._known: list[tuple[tuple[Loaded, ...], Standing]] = []
+        self._known: list[tuple[tuple[Loaded, ...], StaticContext]] = []
 
     def look(self, places: Sequence[Path], mode: Mode = DEFAULT_MODE) -> list[Seen]:
         """What lies on disk, read again only where something has changed.
@@ -57,7 +57,7 @@ class Surroundings:
         known = [each for each in seen if each is not None]
         return known if len(known) == len(seen) else None
 
-    def stand(self, found: Sequence[Seen], fields: Mapping[str, Any]) -> Standing:
+    def stand(self, found: Sequence[Seen], fields: Mapping[str, Any]) -> StaticContext:
         """What stands around a conversation now.
 
         Args:
@@ -73,12 +73,12 @@ class Surroundings:
             is_same = len(known_loads) == len(loads) and all(map(_is_same, known_loads, loads))
             if is_same and known.request == request and known.is_current:
                 return known
-        standing = build_standing(self._host, found, fields)
+        standing = build_static_context(self._host, found, fields)
         self._known = [(loads, standing), *self._known[: REMEMBERED - 1]]
         return standing
 
 
-def build_standing(host: Host, found: Sequence[Seen], fields: Mapping[str, Any]) -> Standing:
+def build_static_context(host: Host, found: Sequence[Seen], fields: Mapping[str, Any]) -> StaticContext:
     """Build the static zone: the one answer to what a session, `nexus show` and `Nexus.system_prompt` print.
 
     Args:
@@ -91,7 +91,7 @@ def build_standing(host: Host, found: Sequence[Seen], fields: Mapping[str, Any])
     """
     request, (_, loaded) = _call_request(found, fields), found[-1]
     if request.system_prompt:
-        return Standing(request, loaded, (), host)
+        return StaticContext(request, loaded, (), host)
     contexts = {
         one.cwd: LoadedContext(
             cwd=one.cwd,
@@ -108,7 +108,7 @@ def build_standing(host: Host, found: Sequence[Seen], fields: Mapping[str, Any])
             context = context.for_subagent(one.cwd)
     own = [replace(section, order=SUBAGENT_ORDER) for section in context.subagent_sections]
     may = permissions(loaded.settings, request.permissions or ())
-    return Standing(request, loaded, [*own, *context.layer_sections, may, *context.other_sections], host)
+    return StaticContext(request, loaded, [*own, *context.layer_sections, may, *context.other_sections], host)
 
 
 def _call_request(found: Sequence[Seen], fields: Mapping[str, Any]) -> Request:

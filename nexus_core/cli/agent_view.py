@@ -14,7 +14,7 @@ MAX_LISTED = 20
 """Files on demand that `nexus show` names; `nexus layers` and JSON have all."""
 
 
-def describe_view(view: ProfileView) -> dict[str, object]:
+def profile_view_to_json(view: ProfileView) -> dict[str, object]:
     """Return what JSON output has besides texts."""
     return {
         "agent": view.profile.name,

@@ -80,7 +80,7 @@ def print_bars(
     console.table([line[: len(head) + 1 + bool(columns[numbers:])] for line in lines], styles=["bold"])
 
 
-def largest_rows(rows: Iterable[Row], limit: int, noun: str) -> list[Row]:
+def limit_rows(rows: Iterable[Row], limit: int, noun: str) -> list[Row]:
     """Return the rows with the most tokens, of equal ones the earlier first, and the others in one row.
 
     Args:

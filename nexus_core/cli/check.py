@@ -18,7 +18,7 @@ from nexus_core.dialects.tools.validity import INVALID_TOOL
 from nexus_core.errors import MessageError, UsageError
 from nexus_core.files.writing import write_text_atomically
 from nexus_core.history.findings import UNREPAIRED
-from nexus_core.history.repair import invalid_tools_in, repair_in, rules_of, source_of
+from nexus_core.history.repair import check_tool_definitions, repair_in, rules_of, source_of
 from nexus_core.text.console import counted
 from nexus_core.text.visible import visible_line
 
@@ -108,7 +108,7 @@ def _repaired(file: str, found: MessageFile, api: str, dialects: Dialects) -> Re
             return repaired
         speaking = source_of(found.messages, api or None, found.dialect or None, dialects)
         return replace(
-            repaired, findings=(*repaired.findings, *invalid_tools_in(tools, api or None, speaking, dialects))
+            repaired, findings=(*repaired.findings, *check_tool_definitions(tools, api or None, speaking, dialects))
         )
     except MessageError as error:
         raise MessageError(error.what, path=f"{file}: {error.path}", hint=error.command or error.hint) from None

@@ -13,7 +13,7 @@ from nexus_core.cli.exits import FINDINGS
 from nexus_core.cli.ledger import LedgerUrl, find_session, open_session, session_option
 from nexus_core.cli.options import Json, Profile, RequireTrusted  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.errors import UsageError, did_you_mean
-from nexus_core.layers.explaining import MAX_PLACES, Answer, Explanation, answer_query
+from nexus_core.layers.explaining import MAX_PLACES, Explanation, QueryExplanations, answer_query
 from nexus_core.layers.loader import OWN_PROFILE
 from nexus_core.text.visible import shortened, visible_line
 from nexus_core.values.source import source_name
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typer._click import Context  # private, but it is what the method we override is typed with
 
     from nexus_core.cli.shell import CommandShell
-    from nexus_core.layers.agent_access import AgentAccess
+    from nexus_core.layers.agent_access import FileAccess
     from nexus_core.nexus import Nexus
     from nexus_core.values.loaded import Loaded
 
@@ -36,7 +36,7 @@ _LONGEST_QUERY = 100
 MIB = 1024 * 1024
 
 
-class SentenceCommand(TyperCommand):
+class FreeTextCommand(TyperCommand):
     """A command whose argument may be a sentence that begins with a hyphen, such as a bullet that was pasted."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
@@ -83,7 +83,7 @@ Examples:
 """
 
 
-@app.command(cls=SentenceCommand, epilog=_EXAMPLES)
+@app.command(cls=FreeTextCommand, epilog=_EXAMPLES)
 def explain(
     ctx: typer.Context,
     query: Query,
@@ -107,7 +107,7 @@ def explain(
     with open_session(ctx, session, ledger) as nexus:
         found = _look_into(nexus, session, query) if session else []
         context = nexus.static_context() if profile == OWN_PROFILE else nexus.context(profile=profile)
-        answer = Answer(found) if found else answer_query(context, query, load_in=partial(_load_in, nexus))
+        answer = QueryExplanations(found) if found else answer_query(context, query, load_in=partial(_load_in, nexus))
     shell.review(context.loaded, require_trusted=require_trusted, warn=False)
     found, searched = answer.explanations or _default(query), answer.searched
     if json:
@@ -156,7 +156,7 @@ def _describe_readers(explanation: Explanation) -> Iterator[str]:
     if all(each.status == "unread" and not each.reason for each in explanation.readers):
         return  # which the remark says, if there is anything to say
     own, *others = explanation.readers
-    groups: dict[tuple[str, str], list[AgentAccess]] = {}
+    groups: dict[tuple[str, str], list[FileAccess]] = {}
     for each in others:
         groups.setdefault((each.status, each.reason), []).append(each)
     file = explanation.place.rpartition("/")[2].partition(":")[0]

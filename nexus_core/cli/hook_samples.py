@@ -9,7 +9,7 @@ from nexus_core.values.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HookSample:
+class HookTemplate:
     """An implementation of one hook, and a test of it.
 
     Attributes:
@@ -27,8 +27,8 @@ class HookSample:
     files: tuple[tuple[str, str], ...] = ()
 
 
-SAMPLES: dict[str, HookSample] = {
-    "nexus_commands": HookSample(
+SAMPLES: dict[str, HookTemplate] = {
+    "nexus_commands": HookTemplate(
         does="adds the command `nexus {command}`",
         code="""
             from nexus_core import hookimpl
@@ -70,7 +70,7 @@ SAMPLES: dict[str, HookSample] = {
                 assert (outcome.exit_code, said) == (0, [f"{title}: {tmp_path.name}"])
         """,
     ),
-    "nexus_init_files": HookSample(
+    "nexus_init_files": HookTemplate(
         does="adds a file to what `nexus init` writes",
         code="""
             from nexus_core import hookimpl
@@ -89,7 +89,7 @@ SAMPLES: dict[str, HookSample] = {
                 assert {module}.nexus_init_files("global") == []
         """,
     ),
-    "nexus_settings": HookSample(
+    "nexus_settings": HookTemplate(
         does="has settings of its own, `plugins.{name}`",
         code="""
             from nexus_core import hookimpl
@@ -127,7 +127,7 @@ SAMPLES: dict[str, HookSample] = {
                     nexus.load()
         """,
     ),
-    "nexus_merge_policies": HookSample(
+    "nexus_merge_policies": HookTemplate(
         does="decides how values of several layers are merged",
         code="""
             from nexus_core import hookimpl
@@ -148,7 +148,7 @@ SAMPLES: dict[str, HookSample] = {
                 assert nexus.load().settings.get("plugins.{module}.depth") == 5
         """,
     ),
-    "nexus_layers": HookSample(
+    "nexus_layers": HookTemplate(
         does="finds another directory with instructions",
         code="""
             from nexus_core import Request, hookimpl
@@ -168,7 +168,7 @@ SAMPLES: dict[str, HookSample] = {
                 assert "Measure twice." in make_nexus(plugins=[{module}]).system_prompt()
         """,
     ),
-    "nexus_layer_config": HookSample(
+    "nexus_layer_config": HookTemplate(
         does="reads settings from `{name}.json`",
         code="""
             from nexus_core import hookimpl
@@ -193,7 +193,7 @@ SAMPLES: dict[str, HookSample] = {
                 assert nexus.load().settings.get("provider.model") == "gpt-4o"
         """,
     ),
-    "nexus_layer_texts": HookSample(
+    "nexus_layer_texts": HookTemplate(
         does="reads instructions from `{title}.md`",
         code="""
             from nexus_core import hookimpl
@@ -213,7 +213,7 @@ SAMPLES: dict[str, HookSample] = {
                 assert "Measure twice." in nexus.system_prompt()
         """,
     ),
-    "nexus_static_sections": HookSample(
+    "nexus_static_sections": HookTemplate(
         does="adds the section `{title}` to the prompt",
         code='''
             from nexus_core import Request, Section, hookimpl
@@ -233,7 +233,7 @@ SAMPLES: dict[str, HookSample] = {
                 assert "## {title}\\nThis directory is called demo." in nexus.system_prompt()
         """,
     ),
-    "nexus_current_sections": HookSample(
+    "nexus_current_sections": HookTemplate(
         does="adds the section `{title}` to every message of the user",
         code="""
             from nexus_core import Request, Section, hookimpl
@@ -250,7 +250,7 @@ SAMPLES: dict[str, HookSample] = {
                 assert "Files here: 1" in nexus.session("demo").ask("Why?").messages[-1].content
         """,
     ),
-    "nexus_tools": HookSample(
+    "nexus_tools": HookTemplate(
         does="offers a tool to the model",
         code="""
             from nexus_core import Tool, hookimpl
@@ -268,7 +268,7 @@ SAMPLES: dict[str, HookSample] = {
                 assert [tool.name for tool in call.tools] == ["{name}"]
         """,
     ),
-    "nexus_renderers": HookSample(
+    "nexus_renderers": HookTemplate(
         does="has a renderer, `renderer: {name}` in the settings",
         code="""
             from nexus_core import Message, hookimpl
@@ -298,7 +298,7 @@ SAMPLES: dict[str, HookSample] = {
                 assert "# System Configuration" not in call.system_prompt
         """,
     ),
-    "nexus_dialects": HookSample(
+    "nexus_dialects": HookTemplate(
         does="speaks the API `{name}`",
         code="""
             from nexus_core import Message, MessageError, Tool, hookimpl
@@ -416,7 +416,7 @@ SAMPLES: dict[str, HookSample] = {
                 assert call.to("{name}")["chat"][-1]["who"] == "user"
         """,
     ),
-    "nexus_roles": HookSample(
+    "nexus_roles": HookTemplate(
         does="defines the role `{name}`",
         code="""
             from nexus_core import hookimpl
@@ -437,7 +437,7 @@ SAMPLES: dict[str, HookSample] = {
                 assert [tool.name for tool in call.tools] == ["read"]
         """,
     ),
-    "nexus_models": HookSample(
+    "nexus_models": HookTemplate(
         does="describes the models `{command}-*`",
         code="""
             from nexus_core import hookimpl
@@ -455,7 +455,7 @@ SAMPLES: dict[str, HookSample] = {
                 assert call.token_budget.limit == 64_000
         """,
     ),
-    "nexus_token_counter": HookSample(
+    "nexus_token_counter": HookTemplate(
         does="counts tokens for the models `{command}-*`",
         code='''
             from nexus_core import hookimpl
@@ -482,7 +482,7 @@ SAMPLES: dict[str, HookSample] = {
                 assert {module}.nexus_token_counter("gpt-4o") is None
         """,
     ),
-    "nexus_truncations": HookSample(
+    "nexus_truncations": HookTemplate(
         does="has a truncation, `truncation.strategy: {name}` in the settings",
         code='''
             from nexus_core import hookimpl
@@ -509,7 +509,7 @@ SAMPLES: dict[str, HookSample] = {
                 assert 0 < len(kept) < len(messages)
         """,
     ),
-    "nexus_compaction_plan": HookSample(
+    "nexus_compaction_plan": HookTemplate(
         does="decides that the newest turn stays when a conversation is summarised",
         code="""
             from nexus_core import hookimpl
@@ -528,7 +528,7 @@ SAMPLES: dict[str, HookSample] = {
                 assert {module}.nexus_compaction_plan(thread).first_kept == thread.turns[-1].first
         """,
     ),
-    "nexus_summarisers": HookSample(
+    "nexus_summarisers": HookTemplate(
         does='has a summarizer, `compaction.summarisers: ["{name}"]` in the settings',
         code='''
             from nexus_core import hookimpl
@@ -559,7 +559,7 @@ SAMPLES: dict[str, HookSample] = {
                 assert "Question 0." in session.messages[0].content
         """,
     ),
-    "nexus_ledger": HookSample(
+    "nexus_ledger": HookTemplate(
         does="keeps conversations at `{command}:///path`",
         code='''
             from nexus_core import hookimpl
@@ -586,7 +586,7 @@ SAMPLES: dict[str, HookSample] = {
                     assert nexus.ledger.session("demo") is not None
         """,
     ),
-    "nexus_assembled": HookSample(
+    "nexus_assembled": HookTemplate(
         does="watches how large calls are",
         code="""
             from nexus_core import AssembledContext, hookimpl
@@ -606,7 +606,7 @@ SAMPLES: dict[str, HookSample] = {
                 assert {module}.LARGEST["demo"] > 0
         """,
     ),
-    "nexus_recorded": HookSample(
+    "nexus_recorded": HookTemplate(
         does="watches what replies cost",
         code="""
             from nexus_core import Usage, hookimpl
@@ -631,7 +631,7 @@ SAMPLES: dict[str, HookSample] = {
                 assert {module}.SPENT["demo"] == 7
         """,
     ),
-    "nexus_diagnose": HookSample(
+    "nexus_diagnose": HookTemplate(
         does="looks for texts in capitals",
         code="""
             from nexus_core import Finding, hookimpl

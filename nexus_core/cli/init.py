@@ -18,7 +18,7 @@ from nexus_core.config.editing import set_value
 from nexus_core.config.merging import is_comment
 from nexus_core.config.pointers import pointer_to
 from nexus_core.config.servers.normalising import normalise_servers
-from nexus_core.config.servers.references import SecretReferences
+from nexus_core.config.servers.references import SecretReplacer
 from nexus_core.config.servers.shapes import read_servers
 from nexus_core.errors import ConfigError, FileError, NexusError, UsageError
 from nexus_core.files.places import user_home
@@ -262,7 +262,7 @@ def _read_servers(path: Path) -> ServerFile | None:
 
 def _with_references(file: ServerFile, container: object, pointer: str) -> ServerFile:
     """Return a file of servers with references instead of secrets; everything else stays as it is written."""
-    references, text, remarks = SecretReferences(), file.text, []
+    references, text, remarks = SecretReplacer(), file.text, []
     for server in read_servers(container, pointer, lenient=True).servers:
         name = str(server.settings["name"])
         for secret in references.find(name, server.settings):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from nexus_core.cli.agent_view import describe_view
+from nexus_core.cli.agent_view import profile_view_to_json
 from nexus_core.cli.options import Json, Profile, RequireTrusted  # noqa: TC001 - Typer reads annotations at run time
 from nexus_core.layers.loader import OWN_PROFILE
 
@@ -35,7 +35,9 @@ def layers(
     if json:
         layers = [_describe(layer, texts, view) for layer, texts in found]
         skipped = [{**asdict(each), "path": str(each.path)} for each in loaded.skipped]
-        shell.console.json({"schema": 1, "layers": layers, "skipped": skipped, **(describe_view(view) if view else {})})
+        shell.console.json(
+            {"schema": 1, "layers": layers, "skipped": skipped, **(profile_view_to_json(view) if view else {})}
+        )
         return
     rows = [(layer.name, str(_place(layer)), _summary(texts, view), layer.plugin) for layer, texts in found]
     table = [("LAYER", "DIRECTORY", "TEXTS", "FOUND BY"), *rows]

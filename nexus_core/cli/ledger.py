@@ -84,7 +84,7 @@ def open_session(
 def where_it_works(shell: CommandShell, nexus: Nexus, label: str, *, exact: bool = False) -> Iterator[Nexus]:
     """The same for whoever has a Nexus with that ledger; `-C` names another directory than the session's own."""
     if label and not exact:
-        label = complete_label(nexus.ledger, label)
+        label = resolve_session_name(nexus.ledger, label)
     record = nexus.ledger.session(label) if label and not shell.is_directory_named else None
     kept = str(record.data.get("cwd") or "") if record else ""
     if not kept or kept == str(nexus.cwd):
@@ -141,7 +141,7 @@ def match_session(ledger: Ledger, label: str) -> SessionRecord | None:
         return None
 
 
-def complete_label(ledger: Ledger, label: str) -> str:
+def resolve_session_name(ledger: Ledger, label: str) -> str:
     """Return the name of the session that is meant by a name or the beginning of one; as it is otherwise."""
     try:
         return find_session(ledger, label).label

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from nexus_core.assembly.standing import Standing
+    from nexus_core.assembly.standing import StaticContext
     from nexus_core.nexus import Nexus
     from nexus_core.values.finding import Finding
     from nexus_core.values.layer import LayerText
@@ -49,7 +49,7 @@ class Picture:
     """
 
     def __init__(self, nexus: Nexus) -> None:
-        self._context: Standing = nexus.static_context()
+        self._context: StaticContext = nexus.static_context()
         self.loaded: Loaded = self._context.loaded
         self.findings: list[Finding] = sorted(
             (each for each in examine(nexus, self.loaded) if not each.is_note), key=_urgency

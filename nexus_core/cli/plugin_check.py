@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nexus_core.cli.shell import plugins_at_work
 from nexus_core.host.bundled import BUNDLED
-from nexus_core.host.candidates import find_plugin_name
+from nexus_core.host.candidates import resolve_plugin_name
 from nexus_core.host.implementation import describe
 from nexus_core.host.installed import installed_candidates
 from nexus_core.testing.check import check_plugin
@@ -34,7 +34,9 @@ def check_installed(cwd: Path, names: Sequence[str], model: str = "") -> dict[st
         if owner is not candidate:
             taken = f"{candidate.label} cannot load: the name is taken by {owner.label}"
             refused.setdefault(candidate.name, []).append(taken)
-    chosen = [find_plugin_name(name, owners) for name in names] or sorted({candidate.name for candidate in installed})
+    chosen = [resolve_plugin_name(name, owners) for name in names] or sorted(
+        {candidate.name for candidate in installed}
+    )
     return {name: [*_check(owners[name], model), *refused.get(name, [])] for name in chosen}
 
 

@@ -13,7 +13,7 @@ from nexus_core.cli.exits import CONFIGURATION, FINDINGS
 from nexus_core.cli.options import DryRun, Json  # noqa: TC001 - as Path
 from nexus_core.cli.replacements import find_replacements
 from nexus_core.errors import UnknownNameError
-from nexus_core.host.candidates import find_plugin_name
+from nexus_core.host.candidates import resolve_plugin_name
 from nexus_core.host.contract import Hook, hooks
 from nexus_core.host.policy import read_policy
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from nexus_core.cli.shell import CommandShell
-    from nexus_core.host.registry import Replacement
+    from nexus_core.host.registry import PluginReplacement
     from nexus_core.text.console import Style
     from nexus_core.values.plugin import PluginInfo, Status
 
@@ -68,7 +68,7 @@ def list_plugins(ctx: typer.Context, json: Json = False) -> None:
         raise typer.Exit(CONFIGURATION)
 
 
-def _describe_replaced(plugin: PluginInfo, replaced: Iterable[Replacement]) -> list[dict[str, str]]:
+def _describe_replaced(plugin: PluginInfo, replaced: Iterable[PluginReplacement]) -> list[dict[str, str]]:
     """Return what a plugin replaces, as JSON; of two plugins with one name, only the loaded one replaces anything."""
     if plugin.status != "active":
         return []
@@ -88,7 +88,7 @@ def info(ctx: typer.Context, name: PluginName, json: Json = False) -> None:
         # Of two plugins with one name the first is the one that loads; the list shows both.
         plugins = {plugin.name: plugin for plugin in reversed(nexus.plugins)}
         replaced = find_replacements(nexus)
-    plugin = plugins[name := find_plugin_name(name, plugins)]
+    plugin = plugins[name := resolve_plugin_name(name, plugins)]
     if json:
         facts_of_it = {**asdict(plugin), "replaces": _describe_replaced(plugin, replaced)}
         shell.console.json({"schema": 1, "plugin": facts_of_it})

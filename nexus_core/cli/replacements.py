@@ -10,12 +10,12 @@ from nexus_core.errors import NexusError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nexus_core.host.registry import Replacement
+    from nexus_core.host.registry import PluginReplacement
     from nexus_core.nexus import Nexus
     from nexus_core.values.loaded import Loaded
 
 
-def find_replacements(nexus: Nexus, loaded: Loaded | None = None) -> tuple[Replacement, ...]:
+def find_replacements(nexus: Nexus, loaded: Loaded | None = None) -> tuple[PluginReplacement, ...]:
     """Return what third-party plugins replace; bundled plugins are loaded only where there may be something.
 
     Args:
@@ -50,7 +50,7 @@ def _questions(nexus: Nexus, loaded: Loaded | None) -> dict[str, Callable[[], ob
 
     return {
         "nexus_renderers": ask_renderers,
-        "nexus_dialects": lambda: nexus.dialects.replacing(),  # loads the dialects
+        "nexus_dialects": lambda: nexus.dialects.replacing(),  # noqa: PLW0108 - loads the dialects
         "nexus_roles": ask_roles,
         "nexus_models": host.models,
         "nexus_truncations": host.truncations,

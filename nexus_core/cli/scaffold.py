@@ -16,7 +16,7 @@ from nexus_core.host.contract import hooks
 from nexus_core.values.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from nexus_core.cli.hook_samples import HookSample
+    from nexus_core.cli.hook_samples import HookTemplate
 
 DEFAULT_HOOK = "nexus_static_sections"
 
@@ -109,7 +109,7 @@ def scaffold(name: str, hook: str = DEFAULT_HOOK) -> PluginPackage:
     return PluginPackage(distribution, words["name"], files)
 
 
-def _write_tests(sample: HookSample) -> str:
+def _write_tests(sample: HookTemplate) -> str:
     """Return the test module of a sample: that it keeps the contract, and what it does."""
     imports = "\n".join(
         filter(None, [sample.imports, "from nexus_core.testing import check_plugin\n\nimport {module}"])

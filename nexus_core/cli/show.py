@@ -86,9 +86,9 @@ def show(
 def _describe_agent(view: ProfileView | None) -> dict[str, object]:
     if view is None:
         return {}
-    from nexus_core.cli.agent_view import describe_view  # noqa: PLC0415 - as above
+    from nexus_core.cli.agent_view import profile_view_to_json  # noqa: PLC0415 - as above
 
-    return describe_view(view)
+    return profile_view_to_json(view)
 
 
 def _require_sense(profile: str, given: Mapping[str, object], *, loaded: bool) -> None:

@@ -77,11 +77,11 @@ def build_summarize_prompt(
 
 def _is_redaction_wanted() -> bool:
     """Return `compaction.redact_secrets` of the user's own config.json; a project has no say in it."""
-    from nexus_core.config.early import read_own_setting  # noqa: PLC0415 - sessions have merged settings
+    from nexus_core.config.early import read_user_setting  # noqa: PLC0415 - sessions have merged settings
     from nexus_core.files.places import existing_directory, home_directory  # noqa: PLC0415 - as above
 
     home = home_directory(existing_directory("."))
-    return read_own_setting(home, "compaction", "redact_secrets") is not False
+    return read_user_setting(home, "compaction", "redact_secrets") is not False
 
 
 def build_instruction(*, has_previous: bool = False, focus: str = "", max_tokens: int = MOST_TOKENS) -> str:

@@ -55,7 +55,7 @@ def summary_in_session(
     return Message(role, f"{marker}\n{text}" if marker else text, extra={FLAG: compaction})
 
 
-def read_summary(data: Mapping[str, object], compaction: str) -> Message | None:
+def restore_summary_message(data: Mapping[str, object], compaction: str) -> Message | None:
     """Return the summary of a compaction's data as it was sent when it was written; None if it has none.
 
     Args:
@@ -69,8 +69,8 @@ def read_summary(data: Mapping[str, object], compaction: str) -> Message | None:
     return summary_in_session(str(summary), compaction, marker=str(marker), role=role)
 
 
-def summary_form(marker: str, role: SummaryRole) -> dict[str, str]:
-    """Return what a compaction's data must say so that `read_summary` gives the same message again."""
+def build_summary_fields(marker: str, role: SummaryRole) -> dict[str, str]:
+    """Return what a compaction's data must say so that `restore_summary_message` gives the same message again."""
     own = {"marker": marker} if marker != PREVIOUS else {}
     return own | ({"role": role} if role != SUMMARY_ROLE else {})
 

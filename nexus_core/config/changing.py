@@ -11,7 +11,7 @@ from nexus_core.config.editing import set_value
 from nexus_core.config.json_parser import JsonSyntaxError, parse_json
 from nexus_core.config.keys import keys_of, require_known
 from nexus_core.config.merging import merge_configs
-from nexus_core.config.nexus3 import find_kept_settings, find_nexus3_settings, migrate_text, set_aside
+from nexus_core.config.nexus3 import find_nexus3_settings, find_untouched_keys, migrate_text, strip_nexus3_settings
 from nexus_core.config.pointers import join_pointer
 from nexus_core.config.servers.normalising import normalise_servers
 from nexus_core.config.validation import find_faults
@@ -125,7 +125,7 @@ def _migrated(path: Path, allowed: Callable[[str], bool], find: FindFaults) -> C
     except ValueError as error:
         raise UsageError(f"cannot migrate: {error}", where=str(path)) from None
     _check(path, "", text, find)
-    return ConfigMigration(text, moved, find_kept_settings(document.value))
+    return ConfigMigration(text, moved, find_untouched_keys(document.value))
 
 
 def _changed(path: Path, key: str, word: str, find: FindFaults) -> str:
@@ -161,7 +161,7 @@ def _check(path: Path, key: str, text: str, find: FindFaults) -> None:
     """Refuse what is not valid; `key` is the setting that was set, "" for a migration."""
     failed = f"cannot set {key}" if key else "cannot migrate"
     config = LayerConfig(path, cast("dict[str, object]", parse_json(text.removeprefix("\ufeff")).value))
-    configs, _ = set_aside([config])
+    configs, _ = strip_nexus3_settings([config])
     try:
         settings = merge_configs(normalise_servers(configs, []))
     except ConfigError as error:

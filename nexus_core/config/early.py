@@ -50,7 +50,7 @@ def read_early_settings(home: Path, local: Path) -> EarlySettings:
     )
 
 
-def read_own_setting(home: Path, group: str, key: str) -> object:
+def read_user_setting(home: Path, group: str, key: str) -> object:
     """Return a setting of the user's own config.json as written, unchecked; None if it is not set.
 
     Raises:

@@ -57,7 +57,7 @@ def deep_merge(base: Mapping[str, object], override: Mapping[str, object]) -> di
     return result
 
 
-class Policy(NamedTuple):
+class KeyMergeRule(NamedTuple):
     """How the values of one key are merged.
 
     Attributes:
@@ -73,12 +73,12 @@ class Policy(NamedTuple):
         return f"{rule} ({self.origin})" if self.origin else rule
 
 
-_OWN_POLICIES = {key: Policy(rule) for key, rule in OWN_POLICIES.items()}
-_SERVERS_POLICY = {key: Policy(rule) for key, rule in SERVERS_POLICY.items()}
+_OWN_POLICIES = {key: KeyMergeRule(rule) for key, rule in OWN_POLICIES.items()}
+_SERVERS_POLICY = {key: KeyMergeRule(rule) for key, rule in SERVERS_POLICY.items()}
 
 
 def merge_configs(
-    configs: Iterable[LayerConfig], policies: Mapping[str, ListPolicy | Policy] | None = None
+    configs: Iterable[LayerConfig], policies: Mapping[str, ListPolicy | KeyMergeRule] | None = None
 ) -> Settings:
     """The settings of all files together, the later ones winning.
 
@@ -89,18 +89,22 @@ def merge_configs(
     """
     configs = list(configs)
     known = {**_SERVERS_POLICY, **(policies or {}), **_OWN_POLICIES}
-    lists = next((found for config in reversed(configs) if (found := _list_policy(config)) is not None), Policy("join"))
-    merge = _Merge({key: each if isinstance(each, Policy) else Policy(each) for key, each in known.items()}, lists)
+    lists = next(
+        (found for config in reversed(configs) if (found := _list_policy(config)) is not None), KeyMergeRule("join")
+    )
+    merge = _Merge(
+        {key: each if isinstance(each, KeyMergeRule) else KeyMergeRule(each) for key, each in known.items()}, lists
+    )
     for config in configs:
         merge.add(config)
     return Settings(merge.value, _Origins(merge.notes), merge.used)
 
 
-def _list_policy(config: LayerConfig) -> Policy | None:
+def _list_policy(config: LayerConfig) -> KeyMergeRule | None:
     """Return the policy that a file sets for all lists; wrong values are found when settings are checked."""
     group = config.settings.get("merging")
     name = group.get("lists") if isinstance(group, dict) else None
-    return Policy(name, LISTS) if name in ("join", "replace", "unique") else None
+    return KeyMergeRule(name, LISTS) if name in ("join", "replace", "unique") else None
 
 
 def is_comment(key: str) -> bool:
@@ -141,7 +145,7 @@ def is_edit(value: Value) -> bool:
 
 
 class _Merge:
-    def __init__(self, policies: Mapping[str, Policy], lists: Policy) -> None:
+    def __init__(self, policies: Mapping[str, KeyMergeRule], lists: KeyMergeRule) -> None:
         self._policies = policies
         self._lists = lists
         self.used: dict[str, str] = {}  # by the pointer of a result, the policy that made it

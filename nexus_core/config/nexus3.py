@@ -1,7 +1,7 @@
 """Settings of NEXUS3, which keeps its own in the same `config.json`.
 
 They have no effect here, and do not keep a command from running: a load sets them aside, with one finding per file.
-`translate_settings` returns what they become as settings of Nexus; `nexus config migrate` writes that.
+`plan_migration` returns what they become as settings of Nexus; `nexus config migrate` writes that.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def find_nexus3_settings(settings: Mapping[str, Any]) -> list[Keys]:
     return found
 
 
-def set_aside(configs: Iterable[LayerConfig]) -> tuple[list[LayerConfig], list[Finding]]:
+def strip_nexus3_settings(configs: Iterable[LayerConfig]) -> tuple[list[LayerConfig], list[Finding]]:
     """Return the configs without the settings of NEXUS3, and a finding for each file that has some."""
     kept: list[LayerConfig] = []
     findings: list[Finding] = []
@@ -107,7 +107,7 @@ def set_aside(configs: Iterable[LayerConfig]) -> tuple[list[LayerConfig], list[F
             continue
         from nexus_core.values.finding import Finding  # noqa: PLC0415 - most files have none of these
 
-        settings = without_keys(config.settings, found)
+        settings = remove_keys(config.settings, found)
         content = config.settings if config.content is None else config.content
         kept.append(replace(config, settings=settings, content=content))
         names = [".".join(keys) for keys in found]
@@ -120,7 +120,7 @@ def set_aside(configs: Iterable[LayerConfig]) -> tuple[list[LayerConfig], list[F
     return kept, findings
 
 
-def without_keys(settings: Mapping[str, Any], found: Iterable[Keys]) -> dict[str, Any]:
+def remove_keys(settings: Mapping[str, Any], found: Iterable[Keys]) -> dict[str, Any]:
     """Return a copy of the settings without some of them."""
     left = copy_settings(settings)
     for *path, last in found:
@@ -130,7 +130,7 @@ def without_keys(settings: Mapping[str, Any], found: Iterable[Keys]) -> dict[str
     return left
 
 
-def translate_settings(settings: Mapping[str, Any]) -> list[MigratedSetting]:
+def plan_migration(settings: Mapping[str, Any]) -> list[MigratedSetting]:
     """Return what becomes of every setting of NEXUS3 in a file, in the order of the file.
 
     A setting of Nexus that the file has already stays as it is. References to secrets stay references.
@@ -149,9 +149,9 @@ def translate_settings(settings: Mapping[str, Any]) -> list[MigratedSetting]:
     return result
 
 
-def find_kept_settings(settings: Mapping[str, Any]) -> list[Keys]:
+def find_untouched_keys(settings: Mapping[str, Any]) -> list[Keys]:
     """Return the keys of all settings that a migration leaves as they are; `mcp_servers` is one, whatever is in it."""
-    return list(_leaves(without_keys(settings, find_nexus3_settings(settings)), ()))
+    return list(_leaves(remove_keys(settings, find_nexus3_settings(settings)), ()))
 
 
 def migrate_text(text: str, allowed: Callable[[str], bool] = lambda _: True) -> tuple[str, list[MigratedSetting]]:
@@ -175,7 +175,7 @@ def migrate_text(text: str, allowed: Callable[[str], bool] = lambda _: True) -> 
         each
         if not each.target or allowed(".".join(each.target))
         else MigratedSetting(each.source, reason="only your own config may have it")
-        for each in translate_settings(settings)
+        for each in plan_migration(settings)
     ]
     for keys in find_nexus3_settings(settings):
         text = remove_value(text, join_pointer(keys))

@@ -276,9 +276,9 @@ def _default_host() -> Host:
 
 
 def _has_installed_plugins() -> bool:
-    from nexus_core.host.installed import has_installed_plugins  # noqa: PLC0415 - as above
+    from nexus_core.host.installed import has_third_party_plugins  # noqa: PLC0415 - as above
 
-    return has_installed_plugins()
+    return has_third_party_plugins()
 
 
 def _package_of(item: object) -> str:

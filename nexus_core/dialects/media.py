@@ -46,7 +46,7 @@ def is_base64(data: str) -> bool:
     return is_complete and not body.translate(None, _DIGITS)
 
 
-def standard_mime(mime: str) -> str:
+def normalize_mime(mime: str) -> str:
     """Return the registered media type for a common misspelling of it, or the same."""
     return _MIMES.get(mime, mime)
 

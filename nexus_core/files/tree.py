@@ -28,7 +28,7 @@ _MARKERS = frozenset({"pyvenv.cfg", "CACHEDIR.TAG"})
 
 
 @dataclass(frozen=True, slots=True)
-class FileTree:
+class FileListing:
     """The regular files below a directory.
 
     Attributes:
@@ -44,7 +44,7 @@ class FileTree:
     is_complete: bool
 
 
-def list_files(root: Path, *, max_files: int = MAX_FILES, max_directories: int = MAX_DIRECTORIES) -> FileTree:
+def list_files(root: Path, *, max_files: int = MAX_FILES, max_directories: int = MAX_DIRECTORIES) -> FileListing:
     """Return the regular files below a directory, the nearest first; links and other file systems are left out.
 
     Args:
@@ -61,14 +61,14 @@ def list_files(root: Path, *, max_files: int = MAX_FILES, max_directories: int =
         directory = waiting.popleft()
         seen += 1
         if seen > max_directories or len(files) > max_files:
-            return FileTree(root, tuple(files[:max_files]), tuple(links), is_complete=False)
+            return FileListing(root, tuple(files[:max_files]), tuple(links), is_complete=False)
         inner, found, linked = _entries(directory)
         if directory != root and _MARKERS.intersection(found):
             continue
         files += [directory / name for name in found]
         links += [directory / name for name in linked[:max_files]]
         waiting += [directory / name for name in inner if _device(directory / name) == device]
-    return FileTree(root, tuple(files[:max_files]), tuple(links), is_complete=len(files) <= max_files)
+    return FileListing(root, tuple(files[:max_files]), tuple(links), is_complete=len(files) <= max_files)
 
 
 def _entries(directory: Path) -> tuple[list[str], list[str], list[str]]:

@@ -72,7 +72,7 @@ def newest_groups(read: Callable[[int], Message], end: int, first: int = 0) -> I
         yield from _split(first, said[::-1], results[::-1])
 
 
-def session_start_message(started: datetime) -> Message:
+def build_session_start_message(started: datetime) -> Message:
     """Return the first message of a session: the line that says when it started, in local time."""
     text = f"[Session started: {started:%Y-%m-%d %H:%M} (local)]"
     return Message("user", text, extra={SESSION_START: started.isoformat(timespec="minutes")})

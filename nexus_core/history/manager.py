@@ -13,7 +13,7 @@ from nexus_core.dialects.sizes import measure_message, measure_options, measure_
 from nexus_core.errors import UsageError
 from nexus_core.history.allowance import read_definitions
 from nexus_core.history.asking import NEWEST, ask_truncation, smaller_room
-from nexus_core.history.groups import is_input, is_session_start, session_start_message
+from nexus_core.history.groups import build_session_start_message, is_input, is_session_start
 from nexus_core.history.growing import GrowingHistory
 from nexus_core.history.soundness import is_sound_alone
 from nexus_core.values.finding import Finding
@@ -122,7 +122,7 @@ class ContextManager:
         if self._history.messages:
             raise UsageError("the session has already begun", hint="call this before you add anything")
         self._started = self._started or self._now()
-        self._append(session_start_message(self._started))
+        self._append(build_session_start_message(self._started))
 
     def add_user_message(self, content: str | Iterable[Part]) -> None:
         """Add a message of the user; with `clock="message"`, it begins with the time."""

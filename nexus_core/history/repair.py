@@ -90,10 +90,10 @@ def findings_in(
     """Return what an API would refuse; arguments as those of `check`."""
     given, dialects = as_list(messages), default_dialects(host)
     speaking = source_of(given, api, source, dialects)
-    return (*_mended(given, speaking, api, dialects).findings, *invalid_tools_in(tools, api, speaking, dialects))
+    return (*_mended(given, speaking, api, dialects).findings, *check_tool_definitions(tools, api, speaking, dialects))
 
 
-def invalid_tools_in(
+def check_tool_definitions(
     tools: Iterable[object] | None, api: str | ApiRules | None, speaking: Dialect, dialects: Dialects
 ) -> tuple[Finding, ...]:
     """Return what an API would refuse in definitions of tools, written beside a list in a dialect."""

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from nexus_core.dialects.marks import marks_in
 from nexus_core.history.mending.naming import is_valid
-from nexus_core.history.mending.parts import has_wrong_type
+from nexus_core.history.mending.parts import has_wrong_text_type
 from nexus_core.history.mending.steps import mend
 from nexus_core.history.mending.texts import is_foul, is_sealed
-from nexus_core.history.mending.turns import has_empty_list
+from nexus_core.history.mending.turns import has_empty_list_field
 from nexus_core.values.message import Message
 from nexus_core.values.parts import Reasoning, Text, ToolCall, ToolResult
 
@@ -45,7 +45,7 @@ def is_plainly_sound(message: Message, rules: ApiRules) -> bool:
         return False
     if message.name and not _may_be_named(message.name, rules):
         return False
-    if message.extra and rules.filled_lists and has_empty_list(message.extra, message.parts, rules):
+    if message.extra and rules.filled_lists and has_empty_list_field(message.extra, message.parts, rules):
         return False
     return bool(message.parts) and all(_is_plain(part, message, rules) for part in message.parts)
 
@@ -54,7 +54,7 @@ def _is_plain(part: Part, message: Message, rules: ApiRules) -> bool:
     if is_foul(part, 0):
         return False
     if isinstance(part, Text):
-        is_typed = not (part.extra and rules.text_types and has_wrong_type(part, message.role))
+        is_typed = not (part.extra and rules.text_types and has_wrong_text_type(part, message.role))
         return message.role != "tool" and is_typed and bool(part.text.strip())
     if isinstance(part, ToolCall):
         is_named = bool(part.name.strip()) and is_valid(part.name, rules.name_pattern, rules.name_length)

@@ -127,7 +127,7 @@ def given_name(plugin: object) -> str:
     return str(getattr(plugin, "__name__", type(plugin).__name__)).rpartition(".")[2]
 
 
-def find_plugin_name(name: str, known: Collection[str]) -> str:
+def resolve_plugin_name(name: str, known: Collection[str]) -> str:
     """Return the name of a plugin as it is known; a hyphen and an underscore are the same.
 
     Raises:

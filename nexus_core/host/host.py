@@ -16,12 +16,12 @@ from nexus_core.host.candidates import OWN_DISTRIBUTION
 from nexus_core.host.contract import hooks
 from nexus_core.host.implementation import describe
 from nexus_core.host.loading import Loader
-from nexus_core.host.registry import Registry, Replacement
+from nexus_core.host.registry import PluginReplacement, Registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from nexus_core.config.merging import Policy
+    from nexus_core.config.merging import KeyMergeRule
     from nexus_core.host.answers import Answer
     from nexus_core.host.candidates import Candidate
     from nexus_core.host.policy import PluginPolicy
@@ -77,8 +77,8 @@ class Host:
         self._in_order: dict[str, list[Callable[..., Answer[Any] | None]]] = {}
         self._answers: dict[str, list[Answer[Any]]] = {}
         self._declared: dict[str, tuple[str, ...]] = {}
-        self._policies: dict[tuple[str, ...], dict[str, Policy]] = {}
-        self._replacements: dict[Replacement, None] = {}
+        self._policies: dict[tuple[str, ...], dict[str, KeyMergeRule]] = {}
+        self._replacements: dict[PluginReplacement, None] = {}
         self._blame = Blame(strict=policy.strict, report=report)
         self.plugins: tuple[PluginInfo, ...] = Loader(self._manager, blame=self._blame, trace=trace).load(
             candidates, disabled=policy.disabled
@@ -146,7 +146,7 @@ class Host:
             )
         return self._declared[kind]
 
-    def merge_policies(self, guarded: tuple[str, ...] = ()) -> dict[str, Policy]:
+    def merge_policies(self, guarded: tuple[str, ...] = ()) -> dict[str, KeyMergeRule]:
         """Ask `nexus_merge_policies`: policies by JSON pointer.
 
         Args:
@@ -157,10 +157,10 @@ class Host:
             self._policies[guarded] = self._ask_for_policies(guarded)
         return dict(self._policies[guarded])
 
-    def _ask_for_policies(self, guarded: tuple[str, ...]) -> dict[str, Policy]:
-        from nexus_core.config.merging import Policy  # noqa: PLC0415 - not everybody loads layers
+    def _ask_for_policies(self, guarded: tuple[str, ...]) -> dict[str, KeyMergeRule]:
+        from nexus_core.config.merging import KeyMergeRule  # noqa: PLC0415 - not everybody loads layers
 
-        policies: dict[str, Policy] = {}
+        policies: dict[str, KeyMergeRule] = {}
         for answer in self._ask_once("nexus_merge_policies"):
             for item in answer.items:
                 if not self._is_bundled(answer) and self._is_kept(item.key, answer.plugin, guarded):
@@ -168,7 +168,7 @@ class Host:
                     self._blame.note(answer.plugin, message, hook="nexus_merge_policies")
                     continue
                 rule = self._isolate_merge(answer.plugin, item) if callable(item.policy) else item.policy
-                policies.setdefault(pointer_of(item.key), Policy(rule, f"plugin {answer.plugin}"))
+                policies.setdefault(pointer_of(item.key), KeyMergeRule(rule, f"plugin {answer.plugin}"))
         return policies
 
     def _is_kept(self, key: str, plugin: str, guarded: Collection[str]) -> bool:
@@ -252,7 +252,9 @@ class Host:
         self._collect(registry, "nexus_dialects", reserved=reserved)
         for name in built_in:
             if name in registry:
-                self._replacements[Replacement(registry.owner(name), registry.kind, name, OWN_DISTRIBUTION)] = None
+                self._replacements[PluginReplacement(registry.owner(name), registry.kind, name, OWN_DISTRIBUTION)] = (
+                    None
+                )
         return registry
 
     def roles(self, core: Iterable[AgentRole] = ()) -> Registry[AgentRole]:
@@ -396,13 +398,13 @@ class Host:
     def _note_replacement(self, registry: Registry[Any], item: Any, owner: str) -> None:  # noqa: ANN401 - of any registry
         """Remember that a bundled item is not used, because a third-party plugin offers one of its name."""
         registry.replace(item.name, item)
-        self._replacements[Replacement(registry.owner(item.name), registry.kind, item.name, owner)] = None
+        self._replacements[PluginReplacement(registry.owner(item.name), registry.kind, item.name, owner)] = None
 
     def _is_bundled(self, answer: Answer[Any]) -> bool:
         return answer.plugin in self._bundled
 
     @property
-    def replacements(self) -> tuple[Replacement, ...]:
+    def replacements(self) -> tuple[PluginReplacement, ...]:
         """What third-party plugins replace by offering it under the same name, as far as it was asked for."""
         return tuple(sorted(self._replacements))
 

@@ -45,7 +45,7 @@ def installed_candidates(*, outside: Path, search_path: Iterable[str] | None = N
     return [found[key] for key in sorted(found)]
 
 
-def has_installed_plugins() -> bool:
+def has_third_party_plugins() -> bool:
     """True if a third-party distribution has a plugin; looks once per directory, reads no setting, imports none."""
     try:
         return _has_plugins(os.getcwd(), tuple(sys.path))  # noqa: PTH109 - a Path for every call is slow

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Replacement(NamedTuple):
+class PluginReplacement(NamedTuple):
     """A bundled thing in whose place a third-party plugin's is used, because it has the same name.
 
     Attributes:

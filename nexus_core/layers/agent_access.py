@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nexus_core.layers.profiles import ProfileView
-    from nexus_core.text.sentences import SentencePattern
+    from nexus_core.text.sentences import SentenceMatcher
     from nexus_core.values.finding import Finding
     from nexus_core.values.layer import LayerText, Skipped
     from nexus_core.values.loaded import Loaded
@@ -53,7 +53,7 @@ _ON_CALL: dict[str, dict[str, str]] = {
 }
 
 
-class AgentAccess(NamedTuple):
+class FileAccess(NamedTuple):
     """Whether one agent reads a file, or a sentence in it.
 
     Attributes:
@@ -78,7 +78,7 @@ class _View(NamedTuple):
     on_demand: Sequence[OnDemandFile] = ()
 
 
-class AgentIndex:
+class AgentFileIndex:
     """Answers for one agent, started in one directory, which files it reads.
 
     Args:
@@ -114,7 +114,7 @@ class AgentIndex:
         view = self._view(self._cwd)
         return view.texts if view else ()
 
-    def find_access(self, path: Path, sentence: SentencePattern | None = None, content: str = "") -> AgentAccess:
+    def find_access(self, path: Path, sentence: SentenceMatcher | None = None, content: str = "") -> FileAccess:
         """Return whether the agent reads a file, or a sentence that the file has.
 
         Args:
@@ -126,11 +126,11 @@ class AgentIndex:
         if status == "cut" and not reason:
             is_comment = self.agent == "claude" and sentence and sentence.find(strip_comments(content)) is None
             reason = "this is inside an HTML comment" if is_comment else "left out when the file is read"
-        if reason == _SKILL and sentence and path.name == SKILL_FILE and is_in_head(sentence, content):
+        if reason == _SKILL and sentence and path.name == SKILL_FILE and is_in_front_matter(sentence, content):
             reason = f"{_SKILL}; it has the description from the start"
-        return AgentAccess(self.agent, self.name, status, reason)
+        return FileAccess(self.agent, self.name, status, reason)
 
-    def _judge(self, path: Path, sentence: SentencePattern | None) -> tuple[AccessStatus, str]:
+    def _judge(self, path: Path, sentence: SentenceMatcher | None) -> tuple[AccessStatus, str]:
         view, real = self._view(self._cwd), real_path(path)
         if view is None:
             return "unread", "what it reads cannot be loaded"
@@ -150,7 +150,7 @@ class AgentIndex:
         return ("unread", reason) if reason else self._judge_elsewhere(path, real)
 
     def _judge_elsewhere(self, path: Path, real: Path) -> tuple[AccessStatus, str]:
-        home = find_instructed_directory(path, self._root)
+        home = find_scope_directory(path, self._root)
         is_inside = path.is_relative_to(self._root) and not self._cwd.is_relative_to(home)
         if is_inside and path.suffix.lower() in _SUFFIXES:
             other = self._view(home)
@@ -186,7 +186,7 @@ class AgentIndex:
         return self._views[directory]
 
 
-def build_indexes(
+def build_agent_indexes(
     cwd: Path,
     loaded: Loaded,
     view: ProfileView | None,
@@ -194,7 +194,7 @@ def build_indexes(
     root: Path,
     files: Mapping[Path, str],
     load_in: Callable[[Path], Loaded] | None,
-) -> list[AgentIndex]:
+) -> list[AgentFileIndex]:
     """Return the agents to ask about files: Nexus first, then the others.
 
     Args:
@@ -226,15 +226,15 @@ def build_indexes(
         "codex": dict.fromkeys((homes.codex / "skills", shared), _SKILL),
         "gemini": dict.fromkeys((homes.gemini / "skills", shared), _SKILL),
     }
-    nexus = AgentIndex(OWN_PROFILE, "Nexus", cwd=cwd, root=root, view_in=read_as_nexus, own={})
+    nexus = AgentFileIndex(OWN_PROFILE, "Nexus", cwd=cwd, root=root, view_in=read_as_nexus, own={})
     others = [
-        AgentIndex(agent, PROFILES[agent].name, cwd=cwd, root=root, view_in=partial(read_in, agent), own=own[agent])
+        AgentFileIndex(agent, PROFILES[agent].name, cwd=cwd, root=root, view_in=partial(read_in, agent), own=own[agent])
         for agent in ([view.agent] if view else PROFILES)
     ]
     return others if view else [nexus, *others]
 
 
-def is_in_head(sentence: SentencePattern, content: str) -> bool:
+def is_in_front_matter(sentence: SentenceMatcher, content: str) -> bool:
     """Return True if a sentence is in the front matter of a file."""
     try:
         body = read_front_matter(content).body
@@ -243,7 +243,7 @@ def is_in_head(sentence: SentencePattern, content: str) -> bool:
     return sentence.find(content.removesuffix(body)) is not None
 
 
-def find_instructed_directory(path: Path, root: Path) -> Path:
+def find_scope_directory(path: Path, root: Path) -> Path:
     """Return the directory that a file of instructions is about: above `.claude`, `.nexus3` and the like."""
     if not path.is_relative_to(root):
         return path.parent
@@ -252,7 +252,7 @@ def find_instructed_directory(path: Path, root: Path) -> Path:
     return root.joinpath(*parts[:hidden])
 
 
-def name_file_kind(path: Path, root: Path) -> str:
+def describe_unread_file(path: Path, root: Path) -> str:
     """Say in a few words what a file is that no agent reads."""
     name = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
     for start, agent in _OTHER_AGENTS.items():

@@ -49,14 +49,14 @@ class AgentHomes:
     system: Path = Path("/")
 
 
-def homes_below(user: Path, *, system: Path = Path("/")) -> AgentHomes:
+def build_default_homes(user: Path, *, system: Path = Path("/")) -> AgentHomes:
     """Return the homes that agents have without environment variables of their own."""
     return AgentHomes(user, user / ".claude", user / ".codex", user / ".gemini", system)
 
 
 def find_agent_homes(cwd: Path) -> AgentHomes:
     """Return the homes by the process environment; Nexus's own home (`--home`, NEXUS_HOME) has no part in it."""
-    usual = homes_below(cwd / user_home())
+    usual = build_default_homes(cwd / user_home())
     claude, codex, gemini = map(os.environ.get, ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"))
     return AgentHomes(
         usual.user,
@@ -66,7 +66,7 @@ def find_agent_homes(cwd: Path) -> AgentHomes:
     )
 
 
-def own_layer(directory: Path, cwd: Path) -> Layer:
+def build_agent_home_layer(directory: Path, cwd: Path) -> Layer:
     """Return the layer for an agent's home: the user's own, unless a variable puts it into the project itself."""
     workspace = workspace_of(cwd)
     if workspace is not None and directory.is_relative_to(workspace):
@@ -104,7 +104,10 @@ class AgentSettings:
 def read_claude_settings(cwd: Path, homes: AgentHomes) -> AgentSettings:
     """Return Claude Code's settings: the user's, the project's, the local ones, then the administrator's."""
     files = _SettingsFiles("Claude Code")
-    own, project = Admission(own_layer(homes.claude, cwd)), Admission(Layer("local", cwd, "local", root=cwd))
+    own, project = (
+        Admission(build_agent_home_layer(homes.claude, cwd)),
+        Admission(Layer("local", cwd, "local", root=cwd)),
+    )
     place = claude_policy_directory(homes) / "managed-settings.json"
     admissions = {
         homes.claude / "settings.json": own,
@@ -148,20 +151,20 @@ def read_codex_settings(cwd: Path, homes: AgentHomes) -> AgentSettings:
     """Return Codex's settings: the system's, the user's, then those of a project that the user trusts."""
     files = _SettingsFiles("Codex")
     etc = homes.system / "etc/codex"
-    own = Admission(own_layer(homes.codex, cwd))
+    own = Admission(build_agent_home_layer(homes.codex, cwd))
     system = files.read_toml(etc / "config.toml", Admission(Layer("global", etc, "global")))
     user = files.read_toml(homes.codex / "config.toml", own)
     markers = MARKERS
     layers = [(system, etc / "config.toml"), (user, homes.codex / "config.toml")]
     for settings, path in layers:  # where a project begins is not for the project to say
         markers = files.texts(settings, path, "project_root_markers", markers)
-    root = find_marked(cwd, markers) or cwd
+    root = find_marked_directory(cwd, markers) or cwd
     projects = user.get("projects")
     for directory in reversed([each for each in (cwd, *cwd.parents) if each.is_relative_to(root)]):
         path = directory / ".codex/config.toml"
         if path.parent == homes.codex or not os.path.lexists(path):
             continue
-        if _is_trusted(projects, (directory, root, find_marked(cwd, MARKERS))):
+        if _is_trusted(projects, (directory, root, find_marked_directory(cwd, MARKERS))):
             layers.append((files.read_toml(path, Admission(Layer("local", cwd, "local", root=cwd))), path))
         else:
             files.skipped.append(Skipped(path, "Codex does not trust this project", "local"))
@@ -200,7 +203,7 @@ def read_gemini_settings(cwd: Path, homes: AgentHomes) -> AgentSettings:
     markers = MARKERS
     for path, admission in (
         (etc / "system-defaults.json", system),
-        (homes.gemini / "settings.json", Admission(own_layer(homes.gemini, cwd))),
+        (homes.gemini / "settings.json", Admission(build_agent_home_layer(homes.gemini, cwd))),
         (cwd / ".gemini/settings.json", Admission(Layer("local", cwd, "local", root=cwd))),
         (etc / "settings.json", system),
     ):
@@ -213,15 +216,15 @@ def read_gemini_settings(cwd: Path, homes: AgentHomes) -> AgentSettings:
     return AgentSettings(tuple(dict.fromkeys((*names, GEMINI_FILE))), markers, findings=tuple(files.findings))
 
 
-def find_marked(cwd: Path, markers: Sequence[str]) -> Path | None:
+def find_marked_directory(cwd: Path, markers: Sequence[str]) -> Path | None:
     """Return the nearest directory at or above `cwd` that has one of some names in it."""
     for directory in (cwd, *cwd.parents):
-        if any(os.path.lexists(directory / marker) for marker in markers if is_inside_name(marker)):
+        if any(os.path.lexists(directory / marker) for marker in markers if is_contained_name(marker)):
             return directory
     return None
 
 
-def is_inside_name(name: str) -> bool:
+def is_contained_name(name: str) -> bool:
     """True if a name from a settings file cannot lead out of the directory it is looked for in."""
     return bool(name) and "\0" not in name and not os.path.isabs(name) and ".." not in Path(name).parts  # noqa: PTH117
 
@@ -311,7 +314,7 @@ _MAX_PATTERNS = 1_000  # of one pattern with braces, as Claude Code has it
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 
 
-def matches_glob(path: Path, patterns: Sequence[str]) -> bool:
+def matches_any_glob(path: Path, patterns: Sequence[str]) -> bool:
     """True if an absolute path matches one of some globs: `*`, `**`, `?`, `[…]` and `{a,b}`."""
     names = path.as_posix().split("/")
     return any(_matches(names, each.split("/")) for pattern in patterns for each in _expand_braces(pattern))

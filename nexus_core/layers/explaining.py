@@ -17,17 +17,17 @@ from nexus_core.errors import NexusError
 from nexus_core.files.admission import Admission, real_path
 from nexus_core.files.places import workspace_of
 from nexus_core.files.tree import list_files
-from nexus_core.layers.agent_access import AgentAccess, build_indexes, is_in_head, name_file_kind
-from nexus_core.layers.agent_settings import own_layer
-from nexus_core.text.sentences import SentencePattern
+from nexus_core.layers.agent_access import FileAccess, build_agent_indexes, describe_unread_file, is_in_front_matter
+from nexus_core.layers.agent_settings import build_agent_home_layer
+from nexus_core.text.sentences import SentenceMatcher
 from nexus_core.values.layer import Layer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from nexus_core.files.tree import FileTree
-    from nexus_core.layers.agent_access import AgentIndex
+    from nexus_core.files.tree import FileListing
+    from nexus_core.layers.agent_access import AgentFileIndex
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.section import Section
     from nexus_core.values.settings import Settings
@@ -44,7 +44,7 @@ _BINARY = re.compile(
 )
 
 
-class ReadContext(Protocol):
+class ExplainedContext(Protocol):
     """A directory and the sections of its prompt: that of a session, of `ContextLoader` or of another agent."""
 
     @property
@@ -73,7 +73,7 @@ class Explanation(NamedTuple):
     subject: str
     place: str
     remark: str
-    readers: tuple[AgentAccess, ...] = ()
+    readers: tuple[FileAccess, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """Return the explanation as JSON."""
@@ -101,19 +101,23 @@ class SearchExtent(NamedTuple):
         return {"root": str(self.root), "files": self.files, "bytes": self.size, "complete": self.is_complete}
 
 
-class Answer(NamedTuple):
+class QueryExplanations(NamedTuple):
     """Everything that was found, and how far the search went; None where no file was searched."""
 
     explanations: list[Explanation]
     searched: SearchExtent | None = None
 
 
-def explain(context: ReadContext, query: str, *, load_in: Callable[[Path], Loaded] | None = None) -> list[Explanation]:
+def explain(
+    context: ExplainedContext, query: str, *, load_in: Callable[[Path], Loaded] | None = None
+) -> list[Explanation]:
     """Return everything that is known about a setting's dotted name, a path, or a sentence; as `answer_query`."""
     return answer_query(context, query, load_in=load_in).explanations
 
 
-def answer_query(context: ReadContext, query: str, *, load_in: Callable[[Path], Loaded] | None = None) -> Answer:
+def answer_query(
+    context: ExplainedContext, query: str, *, load_in: Callable[[Path], Loaded] | None = None
+) -> QueryExplanations:
     """Explain a setting, an MCP server, a path or a sentence, in this order.
 
     A sentence is looked for in the prompt and in every file of the project, whatever its case, line breaks and
@@ -130,12 +134,12 @@ def answer_query(context: ReadContext, query: str, *, load_in: Callable[[Path], 
     # A word may be the name of a file or directory and a word of a sentence.
     is_path = query.startswith(".") or os.sep in query or os.path.splitext(query)[1] != ""  # noqa: PTH122 - any text
     if named or (found and is_path):
-        return Answer([*named, *found])
+        return QueryExplanations([*named, *found])
     answer = project.explain_sentence(query)
     return answer._replace(explanations=[*found, *answer.explanations])
 
 
-def _settings(context: ReadContext, query: str) -> Iterator[Explanation]:
+def _settings(context: ExplainedContext, query: str) -> Iterator[Explanation]:
     settings, keys = context.loaded.settings, keys_of(query)
     pointer, value = join_pointer(keys), follow_keys(withhold_secrets(settings.value), keys)
     is_group = isinstance(value, dict | list)
@@ -154,7 +158,7 @@ def _settings(context: ReadContext, query: str) -> Iterator[Explanation]:
             yield Explanation(query, finding.place, finding.message)
 
 
-def _servers(context: ReadContext, query: str) -> Iterator[Explanation]:
+def _servers(context: ExplainedContext, query: str) -> Iterator[Explanation]:
     for server in context.loaded.servers:
         name = f"{SERVERS}.{server.config.name}"
         if query in {server.config.name, name}:
@@ -178,7 +182,7 @@ def _speakers(settings: Settings, pointer: str) -> set[Path]:
 class _Project:
     """The files of a project, and the agents that may read them."""
 
-    def __init__(self, context: ReadContext, load_in: Callable[[Path], Loaded] | None) -> None:
+    def __init__(self, context: ExplainedContext, load_in: Callable[[Path], Loaded] | None) -> None:
         self._context = context
         self._load_in = load_in
         self._admission = Admission(Layer("local", context.cwd, "local", root=context.cwd))
@@ -188,14 +192,14 @@ class _Project:
         self._size = 0
 
     @cached_property
-    def _indexes(self) -> list[AgentIndex]:
+    def _indexes(self) -> list[AgentFileIndex]:
         """The agents; questions about settings need none."""
         from nexus_core.layers.context import LoadedContext  # noqa: PLC0415 - questions about settings need none
 
         context = self._context
         view = context.agent_view if isinstance(context, LoadedContext) else None
         root, files = self._admission.root, self._files
-        return build_indexes(context.cwd, context.loaded, view, root=root, files=files, load_in=self._load_in)
+        return build_agent_indexes(context.cwd, context.loaded, view, root=root, files=files, load_in=self._load_in)
 
     @cached_property
     def _files(self) -> dict[Path, str]:
@@ -228,9 +232,9 @@ class _Project:
                 return [self._explain_file(each) for each in list_files(path, max_files=MAX_PLACES).files]
         return []
 
-    def explain_sentence(self, query: str) -> Answer:
+    def explain_sentence(self, query: str) -> QueryExplanations:
         """Find a sentence in the prompt, in what other agents read, and in the files of the project."""
-        sentence = SentencePattern(query)
+        sentence = SentenceMatcher(query)
         found = list(self._explain_sections(sentence))
         known = {real_path(self._context.cwd / each.place.rpartition(":")[0]) for each in found if each.readers}
         root = self._workspace and self._admission.root
@@ -247,11 +251,11 @@ class _Project:
             if line is not None:
                 found.append(self._explain_file(path, line, sentence))
         if root is None:
-            return Answer(found)
+            return QueryExplanations(found)
         files = len(self._read) - len(self._unread)
-        return Answer(found, SearchExtent(root, files, self._size, is_complete and not self._unread))
+        return QueryExplanations(found, SearchExtent(root, files, self._size, is_complete and not self._unread))
 
-    def _explain_sections(self, sentence: SentencePattern) -> Iterator[Explanation]:
+    def _explain_sections(self, sentence: SentenceMatcher) -> Iterator[Explanation]:
         imported = {
             text.path: (*(piece.path for piece in text.pieces), *text.imports) for text in self._context.loaded.texts
         }
@@ -277,18 +281,18 @@ class _Project:
             else:
                 yield Explanation(section.title, "", "in the prompt")
 
-    def _explain_parts(self, section: Section, sentence: SentencePattern) -> Iterator[Explanation]:
+    def _explain_parts(self, section: Section, sentence: SentenceMatcher) -> Iterator[Explanation]:
         """Explain a sentence that a computed section has from the heads of some files."""
         for path, how in section.files.items():
             content = self._text(path)
-            if not is_in_head(sentence, content):
+            if not is_in_front_matter(sentence, content):
                 continue
             own, *others = self._find_readers(path, sentence)
             reason = f"its description is in the prompt; the guide is read on demand ({how})"
             place = f"{path}:{sentence.find_line(content)}"
             yield Explanation(section.title, place, reason, (own._replace(status="read", reason=reason), *others))
 
-    def _candidates(self, tree: FileTree | None) -> Iterator[Path]:
+    def _candidates(self, tree: FileListing | None) -> Iterator[Path]:
         """The files to search, each by its real path: those that an agent reads or might read, then all others."""
         read = (path for index in self._indexes for text in index.texts for path in (text.path, *text.imports))
         skipped = (each.path for each in self._context.loaded.skipped if each.line is None)
@@ -332,7 +336,7 @@ class _Project:
         for path in self._files:
             if not path.is_relative_to(self._admission.root):
                 around = (each for each in loaded.layers if not each.is_own and path.is_relative_to(each.project))
-                owners[real_path(path)] = next(around, own_layer(path.parent, self._context.cwd))
+                owners[real_path(path)] = next(around, build_agent_home_layer(path.parent, self._context.cwd))
         return owners
 
     def _explain_loaded(self, path: Path) -> Iterator[Explanation]:
@@ -357,16 +361,16 @@ class _Project:
                 reads = self._find_readers(path) if is_there else ()
                 yield Explanation(str(skipped.path), skipped.place, f"{fate}: {skipped.reason}", reads)
 
-    def _explain_file(self, path: Path, line: int = 0, sentence: SentencePattern | None = None) -> Explanation:
+    def _explain_file(self, path: Path, line: int = 0, sentence: SentenceMatcher | None = None) -> Explanation:
         readers = self._find_readers(path, sentence)
         place = f"{path}:{line}" if line else str(path)
         return Explanation(str(path), place, self._remark(path, readers), readers)
 
-    def _find_readers(self, path: Path, sentence: SentencePattern | None = None) -> tuple[AgentAccess, ...]:
+    def _find_readers(self, path: Path, sentence: SentenceMatcher | None = None) -> tuple[FileAccess, ...]:
         content = self._text(path) if sentence else ""
         return tuple(index.find_access(path, sentence, content) for index in self._indexes)
 
-    def _remark(self, path: Path, readers: Sequence[AgentAccess]) -> str:
+    def _remark(self, path: Path, readers: Sequence[FileAccess]) -> str:
         own = readers[0]
         if own.status == "read":
             return f"in the prompt, {own.reason}" if own.reason else "in the prompt"
@@ -375,5 +379,7 @@ class _Project:
         if own.status == "elsewhere":
             return f"not in the prompt here: read {own.reason}"
         is_unread = len(readers) > 1 and all(each.status == "unread" and not each.reason for each in readers)
-        kind = name_file_kind(path, self._admission.root) if is_unread else f"{own.name} does not read {path.name}"
+        kind = (
+            describe_unread_file(path, self._admission.root) if is_unread else f"{own.name} does not read {path.name}"
+        )
         return f"not in the prompt: {own.reason or kind}"

@@ -8,7 +8,7 @@ from nexus_core.config.pointers import pointer_of, pointer_to
 from nexus_core.config.servers.normalising import normalise_servers
 from nexus_core.config.validation import DISABLED, find_faults, import_models, list_faults
 from nexus_core.errors import did_you_mean
-from nexus_core.layers.guarding import guard_configs, guarded_settings
+from nexus_core.layers.guarding import guard_configs, list_plugin_guarded_settings
 from nexus_core.layers.names import find_unknown_names
 from nexus_core.values.finding import Finding
 from nexus_core.values.layer import Layer, LayerConfig
@@ -75,7 +75,7 @@ def find_ignored_settings(path: Path, settings: dict[str, object], loaded: Loade
     layer = Layer("local", path.parent, "local", root=path.parent.parent)
     own = [config for config in loaded.configs if config.layer is not None and config.layer.is_own]
     project = normalise_servers([LayerConfig(path, settings, layer=layer)], [])
-    return guard_configs([*own, *project], lambda _: "allowed", *guarded_settings(host)).findings
+    return guard_configs([*own, *project], lambda _: "allowed", *list_plugin_guarded_settings(host)).findings
 
 
 def locate_finding(finding: Finding, settings: Settings, pointer: str) -> Finding:

@@ -85,7 +85,7 @@ class Guarded(NamedTuple):
     active: list[ActivePart]
 
 
-def guarded_settings(host: Host) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+def list_plugin_guarded_settings(host: Host) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """Return the settings of plugins that the guard watches: active, protected, and those to switch off only."""
     return host.active_settings(), host.protected_settings(), host.off_only_settings()
 

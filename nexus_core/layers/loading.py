@@ -6,8 +6,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from nexus_core.config.merging import merge_configs
-from nexus_core.config.nexus3 import set_aside
-from nexus_core.layers.guarding import ONLY_BUNDLED_POLICIES, guard_configs, guarded_settings
+from nexus_core.config.nexus3 import strip_nexus3_settings
+from nexus_core.layers.guarding import ONLY_BUNDLED_POLICIES, guard_configs, list_plugin_guarded_settings
 from nexus_core.layers.servers import find_servers, in_one_form
 from nexus_core.layers.texts import choose_texts
 from nexus_core.values.loaded import Loaded
@@ -29,10 +29,10 @@ def load_layers(host: Host, request: Request) -> Loaded:
     """What the plugins find for a request; nothing is cached, so a second call sees changed files."""
     layers, skipped = host.layers(request)
     found = _gather(partial(host.layer_config, request=request), layers, skipped)
-    found, foreign = set_aside(found)
+    found, foreign = strip_nexus3_settings(found)
     configs = in_one_form(found, skipped, lenient=request.lenient)
     decisions = _Decisions(request)
-    guarded = guard_configs(configs, decisions.decide, *guarded_settings(host))
+    guarded = guard_configs(configs, decisions.decide, *list_plugin_guarded_settings(host))
     settings = merge_configs(guarded.configs, host.merge_policies(ONLY_BUNDLED_POLICIES))
     chosen = choose_texts(_gather(partial(host.layer_texts, settings=settings), layers, skipped), settings)
     return Loaded(

@@ -18,11 +18,11 @@ from nexus_core.files.tree import list_files
 from nexus_core.layers.agent_settings import (
     AgentHomes,
     AgentSettings,
+    build_agent_home_layer,
     claude_policy_directory,
-    find_marked,
-    is_inside_name,
-    matches_glob,
-    own_layer,
+    find_marked_directory,
+    is_contained_name,
+    matches_any_glob,
     read_claude_settings,
     read_codex_settings,
     read_gemini_settings,
@@ -52,7 +52,7 @@ _GEMINI_CONFIG = "https://github.com/google-gemini/gemini-cli/blob/main/docs/ref
 _GEMINI_SOURCE = "https://github.com/google-gemini/gemini-cli/blob/main/packages/core/src"
 
 
-class ProfileRule(NamedTuple):
+class CitedRule(NamedTuple):
     """One rule by which an agent reads instructions, and the documentation or source it rests on."""
 
     rule: str
@@ -77,7 +77,7 @@ class AgentProfile:
     import_depth: int
     imports_from_home: bool
     unknown: str
-    rules: tuple[ProfileRule, ...]
+    rules: tuple[CitedRule, ...]
 
 
 _CLAUDE = AgentProfile(
@@ -88,31 +88,31 @@ _CLAUDE = AgentProfile(
     unknown="its version (AGENTS.md needs 2.1.277), its options (--add-dir, --setting-sources), its auto memory and"
     " plugins, and whether you approved imports from outside the working directory",
     rules=(
-        ProfileRule(
+        CitedRule(
             "the administrator's CLAUDE.md, then ~/.claude/CLAUDE.md and ~/.claude/rules",
             f"{_CLAUDE_DOCS}#choose-where-to-put-claude-md-files",
         ),
-        ProfileRule(
+        CitedRule(
             "CLAUDE.md, .claude/CLAUDE.md and CLAUDE.local.md of every directory from / down; those below on demand",
             f"{_CLAUDE_DOCS}#how-claude-md-files-load",
         ),
-        ProfileRule(
+        CitedRule(
             "AGENTS.md only where no CLAUDE.md or CLAUDE.local.md is there or above (setting instructionFiles)",
             f"{_CLAUDE_DOCS}#agents-md",
         ),
-        ProfileRule(
+        CitedRule(
             ".claude/rules/**/*.md; with `paths` in the front matter only for files that match",
             f"{_CLAUDE_DOCS}#organize-rules-with-claude/rules/",
         ),
-        ProfileRule(
+        CitedRule(
             "skills, subagents and commands below .claude only when they are used",
             "https://code.claude.com/docs/en/skills",
         ),
-        ProfileRule(
+        CitedRule(
             "nothing that claudeMdExcludes matches, except the administrator's file",
             f"{_CLAUDE_DOCS}#exclude-specific-claude-md-files",
         ),
-        ProfileRule(
+        CitedRule(
             "@path imports outside code, four deep; HTML comments are left out",
             f"{_CLAUDE_DOCS}#import-additional-files",
         ),
@@ -126,20 +126,20 @@ _CODEX = AgentProfile(
     unknown="its options (--config, --profile), settings from an organization, and whether its version reads a project"
     " that you do not trust",
     rules=(
-        ProfileRule("the first of ~/.codex/AGENTS.override.md and AGENTS.md that is not blank", _CODEX_DOCS),
-        ProfileRule(
+        CitedRule("the first of ~/.codex/AGENTS.override.md and AGENTS.md that is not blank", _CODEX_DOCS),
+        CitedRule(
             "one file in each directory from the project root down: AGENTS.override.md, AGENTS.md, then"
             " project_doc_fallback_filenames",
             _CODEX_SOURCE,
         ),
-        ProfileRule(
+        CitedRule(
             "project_doc_max_bytes (32 KiB) of them together, the root's first; what comes later is cut", _CODEX_SOURCE
         ),
-        ProfileRule(
+        CitedRule(
             ".codex/config.toml of a project only if you trust the project; project_root_markers only from your own",
             _CODEX_CONFIG,
         ),
-        ProfileRule(
+        CitedRule(
             "skills in .agents/skills and .codex/skills, yours and the project's, only when they are used",
             "https://developers.openai.com/codex/skills",
         ),
@@ -153,24 +153,22 @@ _GEMINI = AgentProfile(
     unknown="whether it trusts this folder, its extensions, its memory of the project, its options, and its version"
     " (older ones read only the names in context.fileName)",
     rules=(
-        ProfileRule(
-            "~/.gemini/GEMINI.md, then those from the project root down to the working directory", _GEMINI_DOCS
-        ),
-        ProfileRule(
+        CitedRule("~/.gemini/GEMINI.md, then those from the project root down to the working directory", _GEMINI_DOCS),
+        CitedRule(
             "the names in context.fileName besides GEMINI.md, all of them in each directory",
             f"{_GEMINI_SOURCE}/tools/memoryTool.ts",
         ),
-        ProfileRule(
+        CitedRule(
             "the project root has one of context.memoryBoundaryMarkers (.git); files in the order of their paths; those"
             " below on demand",
             f"{_GEMINI_SOURCE}/utils/memoryDiscovery.ts",
         ),
-        ProfileRule(
+        CitedRule(
             "@path imports outside code, five deep, inside the project",
             f"{_GEMINI_SOURCE}/utils/memoryImportProcessor.ts",
         ),
-        ProfileRule("the settings of the system's defaults, the user, the project and the system", _GEMINI_CONFIG),
-        ProfileRule(
+        CitedRule("the settings of the system's defaults, the user, the project and the system", _GEMINI_CONFIG),
+        CitedRule(
             "skills in .gemini/skills and .agents/skills, yours and those of the working directory, only when they are"
             " used",
             "https://geminicli.com/docs/cli/using-agent-skills/",
@@ -289,7 +287,7 @@ class _Reader:
 
     def own_place(self, directory: Path, label: str) -> _Place:
         """Return an agent's home, or an administrator's directory."""
-        layer = own_layer(directory, self.cwd)
+        layer = build_agent_home_layer(directory, self.cwd)
         admission = Admission(layer)
         return _Place(directory, label, layer, admission, real_path(directory) if layer.is_own else admission.root)
 
@@ -352,7 +350,7 @@ class _Reader:
     def is_excluded(self, path: Path) -> bool:
         """True if the agent's settings exclude a file, by its name or by what it links to."""
         excludes = self.settings.excludes
-        return bool(excludes) and (matches_glob(path, excludes) or matches_glob(real_path(path), excludes))
+        return bool(excludes) and (matches_any_glob(path, excludes) or matches_any_glob(real_path(path), excludes))
 
     def skip(self, place: _Place, path: Path, reason: str) -> Literal[False]:
         """Note that a file is not read."""
@@ -607,21 +605,21 @@ def _is_claude_file(name: str) -> bool:
 def _read_codex(reader: _Reader) -> None:
     settings, homes = reader.settings, reader.homes
     reader.read_first(reader.own_place(homes.codex, "user"), ("AGENTS.override.md", "AGENTS.md"))
-    for place in reader.places(find_marked(reader.cwd, settings.markers) or reader.cwd):
+    for place in reader.places(find_marked_directory(reader.cwd, settings.markers) or reader.cwd):
         if settings.cap == 0:
             for path in filter(os.path.lexists, (place.directory / name for name in settings.names)):
                 reader.skip(place, path, f"project_doc_max_bytes is 0 in {settings.cap_origin}")
             continue
-        reader.read_first(place, tuple(filter(is_inside_name, settings.names)))
+        reader.read_first(place, tuple(filter(is_contained_name, settings.names)))
 
 
 def _read_gemini(reader: _Reader) -> None:
     settings, homes = reader.settings, reader.homes
-    names = tuple(filter(is_inside_name, settings.names))
+    names = tuple(filter(is_contained_name, settings.names))
     user = reader.own_place(homes.gemini, "user")
     for name in names:
         reader.read(user, homes.gemini / name)
-    places = reader.places(find_marked(reader.cwd, settings.markers) or reader.cwd)
+    places = reader.places(find_marked_directory(reader.cwd, settings.markers) or reader.cwd)
     found = [(place, place.directory / name) for place in places if place.directory != homes.gemini for name in names]
     # By their paths as texts, whatever directory comes before which.
     for place, path in sorted(found, key=lambda each: str(each[1])):

@@ -29,7 +29,7 @@ UNIFIED = AgentRole(name="unified")
 """An agent that does everything by itself and talks to nobody but its user."""
 
 
-def find_role(host: Host, name: str) -> AgentRole:
+def find_agent_role(host: Host, name: str) -> AgentRole:
     """Return the role of that name; a plugin's `unified` takes the place of Nexus's own.
 
     Raises:
@@ -51,7 +51,7 @@ def find_renderer(host: Host, name: str) -> Renderer:
     return host.renderers([LABELLED]).get(name)
 
 
-def find_former_renderer(host: Host, name: str, plugin: str) -> Renderer:
+def find_epoch_renderer(host: Host, name: str, plugin: str) -> Renderer:
     """Return the renderer that an epoch was made with, also where a plugin installed since then has its name.
 
     Args:

@@ -13,7 +13,7 @@ from nexus_core.session.compacting.covering import is_covered
 from nexus_core.session.steps.naming import find_similar
 from nexus_core.session.steps.numbering import SILENT
 from nexus_core.session.steps.walking import is_in_thread
-from nexus_core.text.sentences import SentencePattern
+from nexus_core.text.sentences import SentenceMatcher
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,13 +45,13 @@ def explain_in_session(
     step = _step_meant(ledger, query, tip)
     if step is not None:
         return [Explanation(f"step {step.id}", _kind(step), look.fate(step))]
-    sentence = SentencePattern(query)
+    sentence = SentenceMatcher(query)
     found = ledger.scan(tip.id, query, limit=2 * MOST) or _compare_steps(ledger, tip, sentence)
     told = [each for each in found if not _is_repeated(each, found)][:MOST]
     return [*look.sections(sentence), *(look.explain(each, found, sentence) for each in told)]
 
 
-def _compare_steps(ledger: Ledger, tip: Step, sentence: SentencePattern) -> list[Step]:
+def _compare_steps(ledger: Ledger, tip: Step, sentence: SentenceMatcher) -> list[Step]:
     """The newest steps that have a sentence, whatever its case, line breaks and decoration, newest first."""
     found: list[Step] = []
     for step in reversed(ledger.thread(tip.id, limit=MAX_COMPARED)):
@@ -84,7 +84,7 @@ class _Look(NamedTuple):
     tip: Step
     context: AssembledContext
 
-    def sections(self, sentence: SentencePattern) -> Iterator[Explanation]:
+    def sections(self, sentence: SentenceMatcher) -> Iterator[Explanation]:
         """The sections of the system prompt, as the session sends it, that some words stand in."""
         address = self.tip.data.get("epoch")
         content = self.ledger.blob(address) if isinstance(address, str) else None
@@ -94,7 +94,7 @@ class _Look(NamedTuple):
                 uri = section.source.uri if section.source else ""
                 yield Explanation(section.title, uri, "in the system prompt of the session")
 
-    def explain(self, step: Step, found: Sequence[Step], sentence: SentencePattern) -> Explanation:
+    def explain(self, step: Step, found: Sequence[Step], sentence: SentenceMatcher) -> Explanation:
         """A step that some words stand in; where nobody said them, the section they are of."""
         subject, place = _kind(step), f"step {step.id}"
         if step.kind == "sealed" and not any(each.kind == "input" and each.turn == step.turn for each in found):
@@ -129,7 +129,7 @@ class _Look(NamedTuple):
         return next((each for each in since if each.kind == "sealed" and each.turn == step.turn), None)
 
 
-def _mentioned(step: Step, sentence: SentencePattern) -> tuple[str, str] | None:
+def _mentioned(step: Step, sentence: SentenceMatcher) -> tuple[str, str] | None:
     """The section in a message that some words stand in, by the last heading before them."""
     mentions = {each.title: each for each in read_mentions(step.data.get("told")) if not each.refusal}
     for message in step.messages:

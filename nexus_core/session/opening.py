@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.errors import UsageError
-from nexus_core.rendering.core import find_role
+from nexus_core.rendering.core import find_agent_role
 from nexus_core.session.announcing import announce_call
 from nexus_core.session.arguments import read_flag, read_label
 from nexus_core.session.asking.requesting import event_of, options_of
@@ -77,7 +77,7 @@ def open_pipeline(place: Place, label: str, *, any_directory: bool = False, **sa
 
     told = options(place.dialects, **said)
     if told.role:
-        find_role(place.host, told.role)
+        find_agent_role(place.host, told.role)
     thread = Thread(place, read_label(label), told)
     thread.any_directory = read_flag(any_directory, "any_directory")
     return Pipeline(thread)

@@ -113,7 +113,7 @@ def options(dialects: Dialects, /, **said: Unpack[Saying]) -> Options:
     return Options(**read)
 
 
-def circumstances(dialects: Dialects, /, **given: Unpack[Saying]) -> dict[str, Any]:
+def build_request_fields(dialects: Dialects, /, **given: Unpack[Saying]) -> dict[str, Any]:
     """Return the fields of a request that a new session with these arguments would have, without its model.
 
     Raises:

@@ -16,7 +16,7 @@ from nexus_core.assembly.call import assemble
 from nexus_core.errors import BudgetError, ConflictError, PendingCalls, TurnError, UsageError
 from nexus_core.session.announcing import announce_call, announce_step
 from nexus_core.session.arguments import read_flag, read_label, read_text
-from nexus_core.session.asking.inputs import read_input, with_profile
+from nexus_core.session.asking.inputs import inherit_user_profile, read_input
 from nexus_core.session.asking.large_pieces import name_large_pieces
 from nexus_core.session.asking.occasion import with_event
 from nexus_core.session.drivers import wait
@@ -78,7 +78,7 @@ class Pipeline:
             ensure_in_use(state)
             if state.open_turn is None:
                 standing, now = self._thread.standing(state), self._thread.place.now()
-                told = with_profile(said, state.kept)
+                told = inherit_user_profile(said, state.kept)
                 # What nobody could send must not open a turn: a renderer may refuse some of it, such as a time zone.
                 write_current(standing.renderer, with_event(standing.request, told.message, told.event), (), now)
                 return input_step(told, self._thread.model(state, standing.settings), now)

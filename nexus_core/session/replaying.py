@@ -10,14 +10,14 @@ from nexus_core.assembly.epoch import OLD_MODE
 from nexus_core.assembly.placements import read_mentions
 from nexus_core.assembly.tools import CALLER, Offered
 from nexus_core.errors import LedgerError, TurnError, UsageError
-from nexus_core.rendering.core import LABELLED, find_former_renderer
+from nexus_core.rendering.core import LABELLED, find_epoch_renderer
 from nexus_core.session.asking.making import Ingredients, make_call
 from nexus_core.session.asking.occasion import with_event
 from nexus_core.session.asking.window import Window
 from nexus_core.session.options import mode_in
 from nexus_core.session.steps.epochs import Epochs
 from nexus_core.session.steps.naming import find_named, steps_of_turn
-from nexus_core.session.steps.numbering import SILENT, turn_before
+from nexus_core.session.steps.numbering import SILENT, get_parent_turn
 from nexus_core.session.steps.reading import Bounds, left_out, read_cut_thread, read_thread, told_in_words
 from nexus_core.session.steps.state import State
 from nexus_core.session.steps.turns import Turn
@@ -117,14 +117,14 @@ def replay(place: Place, tail: Tail, tip: Step, settings: Settings, label: str) 
     made_of = Ingredients(
         request=_request(place, state, epoch, model, str(turn.sealed("session") or label)),
         epoch=epoch,
-        renderer=find_former_renderer(
+        renderer=find_epoch_renderer(
             place.host,
             str(epoch.basis.get("renderer") or LABELLED.name),
             str(epoch.basis.get("renderer_plugin") or ""),
         ),
         sent=sent,
         turn=tip.turn,
-        parent_turn=turn_before(tail, before),
+        parent_turn=get_parent_turn(tail, before),
         permissions=tuple(map(str, permissions)) if isinstance(permissions, list) else (),
         mentions=read_mentions(turn.sealed("told")),
         dropped=tuple(left_out(tail, state.cut, tip, window.scales.name)),

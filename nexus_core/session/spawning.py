@@ -10,12 +10,12 @@ from nexus_core.errors import ExistsError, TurnError, UsageError
 from nexus_core.files.places import existing_directory
 from nexus_core.history.ledger.ids import new_id
 from nexus_core.history.ledger.texts import LONGEST_LABEL
-from nexus_core.rendering.core import find_role
+from nexus_core.rendering.core import find_agent_role
 from nexus_core.session.arguments import read_label, read_path, read_text
 from nexus_core.session.options import ALL, options, read_skills
 from nexus_core.session.recording.new_steps import GIVEN_UP, result_step
 from nexus_core.session.recording.results import Brought
-from nexus_core.session.steps.numbering import starts_session
+from nexus_core.session.steps.numbering import is_session_start_step
 from nexus_core.session.steps.recorded import CallKey, RecordedCall
 from nexus_core.values.message import Message
 from nexus_core.values.parts import ToolResult
@@ -87,7 +87,7 @@ def hire(place: Place, label: str, state: State, orders: Orders, made: dict[str,
         TurnError: Nobody waits for the result of that call.
         ExistsError: Another session has that name.
     """
-    find_role(place.host, WORKER)
+    find_agent_role(place.host, WORKER)
     task = read_text(orders.task, "a task", hint=_EXAMPLE)
     if not task.strip():
         raise UsageError("a worker needs a task", hint=_EXAMPLE)
@@ -125,7 +125,7 @@ def report_of(state: State) -> Report | None:
     if not isinstance(parent, str) or not isinstance(call, list) or turn is None or turn.is_open:
         return None
     last = turn.steps[-1]
-    if starts_session(last):
+    if is_session_start_step(last):
         return None
     failed = last.kind == "interrupted" or bool(last.data.get("error")) or last.data.get("interrupted") is True
     text = turn.recorded(last).text or str(last.data.get("error") or "") or (GIVEN_UP if failed else "")

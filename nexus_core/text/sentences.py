@@ -32,7 +32,7 @@ MAX_SENTENCE = 2_000
 """Characters of a sentence that are compared; the time to compare grows with them at every place of a text."""
 
 
-class SentencePattern:
+class SentenceMatcher:
     """A sentence as it is looked for.
 
     Args:

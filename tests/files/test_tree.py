@@ -2,14 +2,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nexus_core.files.tree import FileTree, list_files
+from nexus_core.files.tree import FileListing, list_files
 from nexus_core.testing import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def names(tree: FileTree) -> list[str]:
+def names(tree: FileListing) -> list[str]:
     return [path.relative_to(tree.root).as_posix() for path in tree.files]
 
 
@@ -52,4 +52,4 @@ def test_list_files_says_when_a_limit_ended_it(tmp_path: Path) -> None:
 
 
 def test_list_files_of_a_directory_that_is_not_there_is_empty(tmp_path: Path) -> None:
-    assert list_files(tmp_path / "none") == FileTree(tmp_path / "none", (), (), is_complete=True)
+    assert list_files(tmp_path / "none") == FileListing(tmp_path / "none", (), (), is_complete=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nexus_core.errors import UnknownNameError
-from nexus_core.layers.agent_settings import AgentHomes, homes_below
+from nexus_core.layers.agent_settings import AgentHomes, build_default_homes
 from nexus_core.layers.profiles import PROFILES, ProfileView
 from nexus_core.layers.profiles import read_as as read_profile
 from nexus_core.testing import write_files
@@ -32,7 +32,7 @@ def repository(tmp_path: Path) -> Path:
 
 def read_as(agent: str, cwd: Path, home: Path) -> ProfileView:
     """The view of a user whose home is `home`, on a machine without an administrator."""
-    return read_profile(agent, cwd, homes_below(home, system=home / "system"))
+    return read_profile(agent, cwd, build_default_homes(home, system=home / "system"))
 
 
 def bodies(view: ProfileView) -> list[str]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_core.text.sentences import SentencePattern
+from nexus_core.text.sentences import SentenceMatcher
 
 TEXT = """# Rules
 
@@ -42,7 +42,7 @@ Wait\u2026 what?
     ],
 )
 def test_sentence_is_found_in_its_line(sentence: str, line: int | None) -> None:
-    assert SentencePattern(sentence).find_line(TEXT) == line
+    assert SentenceMatcher(sentence).find_line(TEXT) == line
 
 
 @pytest.mark.parametrize(
@@ -61,13 +61,13 @@ def test_sentence_is_found_in_its_line(sentence: str, line: int | None) -> None:
     ],
 )
 def test_sentence_begins_and_ends_where_a_word_does(sentence: str, text: str, is_found: bool) -> None:
-    assert (SentencePattern(sentence).find(text) is not None) == is_found
+    assert (SentenceMatcher(sentence).find(text) is not None) == is_found
 
 
 @given(st.text(alphabet="ab*_`~[]()>#-+1. \n\u2026", max_size=60), st.text(alphabet="ab*_`[]()>#- \n", max_size=20))
 def test_sentence_is_found_wherever_it_is_as_it_is(text: str, sentence: str) -> None:
     if sentence.strip():
-        assert SentencePattern(sentence).find(f"{text} {sentence.strip()} {text}") is not None
+        assert SentenceMatcher(sentence).find(f"{text} {sentence.strip()} {text}") is not None
 
 
 @pytest.mark.parametrize(
@@ -81,4 +81,4 @@ def test_sentence_is_found_wherever_it_is_as_it_is(text: str, sentence: str) -> 
     ],
 )
 def test_no_text_takes_long(sentence: str, text: str) -> None:
-    SentencePattern(sentence).find(text)
+    SentenceMatcher(sentence).find(text)

@@ -34,7 +34,7 @@ def excerpt(message: Message) -> str:
     return " ".join("; ".join(filter(None, parts)).split())
 
 
-def find_original_messages(context: AssembledContext, session: Session) -> Sequence[Message]:
+def restore_user_inputs(context: AssembledContext, session: Session) -> Sequence[Message]:
     """Return the messages of a call, user messages as passed to `ask`, without what the renderer put before them."""
     originals = {
         sent.content: said

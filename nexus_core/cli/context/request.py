@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from nexus_core.cli.bars import Row, largest_rows, print_bars
-from nexus_core.cli.context.excerpts import excerpt, find_original_messages
+from nexus_core.cli.bars import Row, limit_rows, print_bars
+from nexus_core.cli.context.excerpts import excerpt, restore_user_inputs
 from nexus_core.cli.context.shares import FRAMING, shares_of, shares_of_prompt
 from nexus_core.cli.exits import FINDINGS
 from nexus_core.cli.ledger import find_session, open_session
@@ -96,7 +96,7 @@ def _look(nexus: Nexus, settings: Settings, wanted: Wanted) -> Looked:
     name = f"session {wanted.session}" if wanted.session else str(nexus.cwd)
     original: Sequence[Message] = context.messages
     if wanted.session and wanted.top and not wanted.json:
-        original = find_original_messages(context, nexus.session(wanted.session))
+        original = restore_user_inputs(context, nexus.session(wanted.session))
     return Looked(name, shares_of(context), measure, messages, original, str(nexus.cwd), wanted.session)
 
 
@@ -152,12 +152,12 @@ def _print_tables(shell: CommandShell, found: Looked, top: int) -> None:
         sections.append(Row(FRAMING, shares.framing, remark="headings and separators"))
     print_bars(console, ("SECTION", "SOURCE"), sections, total, sum_name="system prompt")
     rows = [Row(each.name, each.tokens, remark=source_name(each.uri)) for each in shares.tools]
-    print_bars(console, ("TOOL", "SOURCE"), largest_rows(rows, top, "tool"), total, sum_name="all tools")
+    print_bars(console, ("TOOL", "SOURCE"), limit_rows(rows, top, "tool"), total, sum_name="all tools")
     rows = [
         Row(f"message {place}", tokens, remark=f"{message.role}: {excerpt(message)}")
         for place, (message, (_, tokens)) in enumerate(zip(found.original, found.messages, strict=True))
     ]
-    print_bars(console, ("LARGEST", "SAYS"), largest_rows(rows, top, "message"), total, sum_name="all messages")
+    print_bars(console, ("LARGEST", "SAYS"), limit_rows(rows, top, "message"), total, sum_name="all messages")
 
 
 def _window(shares: Shares) -> dict[str, int]:

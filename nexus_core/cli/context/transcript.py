@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from nexus_core.cli.bars import Row, largest_rows, print_bars
+from nexus_core.cli.bars import Row, limit_rows, print_bars
 from nexus_core.cli.context.excerpts import excerpt
 from nexus_core.cli.exits import FINDINGS
 from nexus_core.cli.given_file import decode_with_gaps, read_given
@@ -142,14 +142,14 @@ def _print(shell: CommandShell, found: Counted, top: int) -> None:
         Row(tool.name, tool.tokens, (f"{tool.calls:,}", f"{tool.results:,}", f"{tool.times:,}"))
         for tool in breakdown.tools
     ]
-    listed = largest_rows(tools, top, "tool")
+    listed = limit_rows(tools, top, "tool")
     print_bars(console, ("TOOL", "CALLS", "RESULTS", "TIMES"), listed, total, sum_name="all tools")
     rows = []
     for each in breakdown.messages:
         entry = found.entries[each.place]
         remark = f"{each.role}: {excerpt(entry.said or entry.message)}"
         rows.append(Row(f"message {each.place}", each.tokens, (str(entry.lines[0]),), remark))
-    listed = largest_rows(rows, top, "message")
+    listed = limit_rows(rows, top, "message")
     print_bars(console, ("LARGEST", "LINE", "SAYS"), listed, total, sum_name="all messages")
     _print_notes(shell, found)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nexus_core.cli.ledger import LedgerUrl, complete_label, find_session, open_session, session_option
+from nexus_core.cli.ledger import LedgerUrl, find_session, open_session, resolve_session_name, session_option
 from nexus_core.cli.options import (
     Dialect,
     Json,
@@ -96,7 +96,9 @@ def assemble(
     asked = Asked(message, tools, {**said, **lists}, {**occasion, "hook_data": read_pairs(data or ())})
     with open_session(ctx, session, ledger) as nexus:
         if session:  # a message may begin a new one
-            label = complete_label(nexus.ledger, session) if message else find_session(nexus.ledger, session).label
+            label = (
+                resolve_session_name(nexus.ledger, session) if message else find_session(nexus.ledger, session).label
+            )
             asked = asked._replace(circumstances={**asked.circumstances, "session": label})
         loaded = nexus.load()
         shell.review(loaded, require_trusted=require_trusted)

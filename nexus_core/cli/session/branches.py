@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_core.cli.session.damage import Damaged, noting
 from nexus_core.cli.session.overview import maker_of
 from nexus_core.history.ledger.reading import no_step
-from nexus_core.session.steps.numbering import SILENT, continues, opens_turn, starts_session
+from nexus_core.session.steps.numbering import SILENT, continues, is_session_start_step, opens_turn
 from nexus_core.session.steps.walking import AT_ONCE, walk_back
 
 if TYPE_CHECKING:
@@ -200,7 +200,9 @@ def _read_line(
             is_compacted = any(step.kind in ("compaction", "revert") for step in steps)
             named, left = (tuple(chain(*(each.get(step.id, ()) for step in steps))) for each in (sessions, forks))
             is_turn = first.kind not in SILENT
-            begins = first.id == branch.first.id or (first.parent == branch.first.id and starts_session(branch.first))
+            begins = first.id == branch.first.id or (
+                first.parent == branch.first.id and is_session_start_step(branch.first)
+            )
             if is_turn and not (is_compacted or named or left or begins or not end.closes):
                 plain += 1
                 if plain <= longest:
@@ -238,7 +240,7 @@ def _turns_back(ledger: Ledger, branch: Branch) -> Iterator[list[Step]]:
 
 def _noted(steps: Sequence[Step], *, is_compacted: bool) -> Noted:
     first = steps[-1]
-    kind: str = START if starts_session(first) else first.kind if first.kind in SILENT else "turn"
+    kind: str = START if is_session_start_step(first) else first.kind if first.kind in SILENT else "turn"
     said = ""
     damage: list[Damaged] = []
     with noting(damage, ""):

@@ -31,7 +31,7 @@ class WrittenSecret(NamedTuple):
     variables: tuple[str, ...]
 
 
-class SecretReferences:
+class SecretReplacer:
     """Finds secrets in servers and chooses variables for them, one for each value.
 
     Servers of one file are given to the same object, so that two secrets never share a variable.

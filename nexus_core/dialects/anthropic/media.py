@@ -6,7 +6,7 @@ from base64 import b64decode, b64encode
 from typing import Any
 
 from nexus_core.dialects.fields import at, mapping_in, take_text, take_words
-from nexus_core.dialects.media import absent, inline, is_base64, standard_mime
+from nexus_core.dialects.media import absent, inline, is_base64, normalize_mime
 from nexus_core.dialects.notes import filled, noted
 from nexus_core.dialects.rules import ANTHROPIC
 from nexus_core.values.parts import File, Image, Opaque
@@ -65,9 +65,9 @@ def _said_by(source: Block, kind: str) -> dict[str, str]:
     if kind == "base64" and source.get("data") != "":
         return {"mime": take_text(source, "media_type"), "data": take_text(source, "data")}
     if kind == "text" and source.get("data") != "":
-        return {"mime": take_text(source, "media_type"), "data": pack_words(take_text(source, "data"))}
+        return {"mime": take_text(source, "media_type"), "data": encode_text_base64(take_text(source, "data"))}
     if kind == "content" and isinstance(source.get("content"), str) and source["content"]:
-        return {"mime": "text/plain", "data": pack_words(take_text(source, "content"))}
+        return {"mime": "text/plain", "data": encode_text_base64(take_text(source, "content"))}
     return {}
 
 
@@ -92,7 +92,7 @@ def _own_source(part: Image | File) -> Block:
 
 def _image_source(image: Image, api: str) -> Block | None:
     mime, data = inline(image.url) or (image.mime, image.data)
-    mime = standard_mime(mime)
+    mime = normalize_mime(mime)
     if data:
         is_shown = mime in ANTHROPIC.image_types and is_base64(data)
         return {"type": "base64", "media_type": mime, "data": data} if is_shown else None
@@ -126,7 +126,7 @@ def words_of(part: Image | File) -> str | None:
     return _unpacked(part.data) if "_source" in part.extra and part.data else None
 
 
-def pack_words(words: str) -> str:
+def encode_text_base64(words: str) -> str:
     """Return words as the data of a part."""
     # Half a surrogate pair is no text, but a JSON file may hold one, and it must come out as it went in.
     return b64encode(words.encode("utf-8", "surrogatepass")).decode("ascii")

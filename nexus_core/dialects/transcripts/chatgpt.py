@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 FORMAT = "chatgpt"
 
 
-def weigh(value: dict[str, Any]) -> int:
-    """Weigh an object: a conversation has its messages in a mapping."""
+def score_line(value: dict[str, Any]) -> int:
+    """Score an object: a conversation has its messages in a mapping."""
     return OWN if isinstance(value.get("mapping"), dict) else NONE
 
 

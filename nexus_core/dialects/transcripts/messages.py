@@ -50,17 +50,17 @@ _ITEMS = frozenset(
 """Types of items of Responses without a role, those that Nexus has a word for and those that it keeps whole."""
 
 
-def weigh(value: dict[str, Any]) -> int:
-    """Weigh an object: a message says who speaks, an item of Responses what it is, a request has a list of them."""
+def score_line(value: dict[str, Any]) -> int:
+    """Score an object: a message says who speaks, an item of Responses what it is, a request has a list of them."""
     return OWN if is_message(value) or is_request(value) else NONE
 
 
 def is_message(value: Mapping[str, Any]) -> bool:
     """True if the object is a message of an API, or an item of Responses."""
-    return isinstance(value.get("role"), str) or is_item(value)
+    return isinstance(value.get("role"), str) or is_responses_item(value)
 
 
-def is_item(value: Mapping[str, Any]) -> bool:
+def is_responses_item(value: Mapping[str, Any]) -> bool:
     """True if the object is an item of Responses of a known type."""
     kind = value.get("type")
     return isinstance(kind, str) and (kind in _ITEMS or (kind == "message" and "content" in value))
@@ -76,7 +76,7 @@ def is_request(value: Mapping[str, Any]) -> bool:
 def read_lines(records: Sequence[Record], account: Account) -> Transcript:
     """A message on each line; lines that are none are kept as they are."""
     # An item of a new type is kept at its place among other items; elsewhere such a line says nothing to a model.
-    has_items = any(is_item(record.value) for record in records)
+    has_items = any(is_responses_item(record.value) for record in records)
     offering = account.dialects.offering
     spoken = [
         record

@@ -30,8 +30,8 @@ MARK = "nexus_session"
 """The first key of the first line."""
 
 
-def weigh(value: dict[str, Any]) -> int:
-    """Weigh a line: the first of an export, or a step."""
+def score_line(value: dict[str, Any]) -> int:
+    """Score a line: the first of an export, or a step."""
     if _is_header(value):
         return OWN
     return SHARED if isinstance(value.get("step"), str) else NONE

@@ -28,12 +28,12 @@ FORMAT = "nexus3"
 _FIELDS = {"agent_id", "messages", "system_prompt", "working_directory"}
 
 
-def weigh(value: dict[str, Any]) -> int:
-    """Weigh a document."""
+def score_line(value: dict[str, Any]) -> int:
+    """Score a document."""
     return OWN if value.keys() >= _FIELDS and isinstance(value["messages"], list) else NONE
 
 
-def read_saved(text: str, found: Mapping[str, Piece], account: Account) -> Transcript:
+def read_saved_session(text: str, found: Mapping[str, Piece], account: Account) -> Transcript:
     """Read a saved session; its other fields are kept as they are.
 
     It has no id of its own: agents are called alike, and the file has the name that the user gave the session.

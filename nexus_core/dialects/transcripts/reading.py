@@ -13,9 +13,9 @@ from nexus_core.dialects.transcripts.lines import read_records
 from nexus_core.dialects.transcripts.recognition import (
     OWN,
     UNSUPPORTED,
-    FormatEvidence,
+    FormatDetector,
     TranscriptFormat,
-    outline_line,
+    extract_line_shape,
 )
 from nexus_core.errors import MessageError, TranscriptError
 from nexus_core.values.parts import Opaque
@@ -34,22 +34,22 @@ _KNOWN = (
     "sessions of Claude Code, Codex, pi, NEXUS3 and Nexus, exports of ChatGPT, "
     "messages and requests of any API are known"
 )
-_MESSAGES = TranscriptFormat(messages.FORMAT, "a list of messages", messages.weigh, messages.read_lines)
+_MESSAGES = TranscriptFormat(messages.FORMAT, "a list of messages", messages.score_line, messages.read_lines)
 FORMATS = (
-    TranscriptFormat(nexus.FORMAT, "an export of Nexus", nexus.weigh, nexus.read_session),
-    TranscriptFormat("codex", "a Codex rollout", codex.weigh, codex.read_session),
-    TranscriptFormat("claude-code", "a session of Claude Code", claude.weigh, claude.read_session),
-    TranscriptFormat(chatgpt.FORMAT, "a conversation of ChatGPT", chatgpt.weigh),
-    TranscriptFormat(nexus3.FORMAT, "a saved session of NEXUS3", nexus3.weigh),
+    TranscriptFormat(nexus.FORMAT, "an export of Nexus", nexus.score_line, nexus.read_session),
+    TranscriptFormat("codex", "a Codex rollout", codex.score_line, codex.read_session),
+    TranscriptFormat("claude-code", "a session of Claude Code", claude.score_line, claude.read_session),
+    TranscriptFormat(chatgpt.FORMAT, "a conversation of ChatGPT", chatgpt.score_line),
+    TranscriptFormat(nexus3.FORMAT, "a saved session of NEXUS3", nexus3.score_line),
     *UNSUPPORTED,
     # Of formats with the same lines the one with a line of its own comes first: Droid's messages look like pi's.
-    TranscriptFormat("pi", "a session of pi", pi.weigh, pi.read_session),
+    TranscriptFormat("pi", "a session of pi", pi.score_line, pi.read_session),
     _MESSAGES,
 )
 """The formats there are, the most specific first."""
 _DOCUMENTS: Mapping[str, ReadDocument] = {
     chatgpt.FORMAT: chatgpt.read_conversation,
-    nexus3.FORMAT: nexus3.read_saved,
+    nexus3.FORMAT: nexus3.read_saved_session,
     messages.FORMAT: messages.read_request,
 }
 """Readers of formats that are one JSON document."""
@@ -111,8 +111,8 @@ def split_conversations(text: str) -> list[ConversationText]:
 
 def is_session_line(value: dict[str, Any]) -> bool:
     """True if a line is surely of a session that a program keeps, in which messages are inside of other things."""
-    outline = outline_line(value)
-    return any(form.weigh(outline) == OWN for form in FORMATS if form is not _MESSAGES)
+    outline = extract_line_shape(value)
+    return any(form.score_line(outline) == OWN for form in FORMATS if form is not _MESSAGES)
 
 
 def _split(text: str) -> list[str]:
@@ -121,8 +121,8 @@ def _split(text: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
-def _weigh(values: Iterable[dict[str, Any]]) -> FormatEvidence:
-    evidence = FormatEvidence(FORMATS)
+def _score_values(values: Iterable[dict[str, Any]]) -> FormatDetector:
+    evidence = FormatDetector(FORMATS)
     for value in values:
         evidence.add(value)
     return evidence
@@ -130,7 +130,7 @@ def _weigh(values: Iterable[dict[str, Any]]) -> FormatEvidence:
 
 def _read_lines(lines: Sequence[str], account: Account) -> Transcript:
     records = read_records(lines, account)
-    evidence = _weigh(record.value for record in records)
+    evidence = _score_values(record.value for record in records)
     found = evidence.best()
     first = records[0].number if records else 1
     if found is None and any(account.dialects.offering(record.value) for record in records):
@@ -161,7 +161,7 @@ def _read_document(lines: Sequence[str], written: Sequence[str], account: Accoun
 
 def _read_object(text: str, value: dict[str, Any], account: Account, start: Piece | None) -> Transcript | None:
     """Read one object; None where it can only be the one line of a file."""
-    evidence = _weigh([value])
+    evidence = _score_values([value])
     found = evidence.best()
     read = _DOCUMENTS.get(found.name) if found else None
     if found is not None and read is None and found.read is None:
@@ -184,14 +184,14 @@ def _read_listed(text: str, values: list[Any], account: Account) -> Transcript:
         if found is None:
             raise _unknown(place(account.name, 1))
         return found
-    evidence = _weigh(value for value in values if isinstance(value, dict))
+    evidence = _score_values(value for value in values if isinstance(value, dict))
     form = evidence.best()
     if form is not None and form.read is None:
         raise _unsupported(form, place(account.name, 1))
     return _readable(messages.read_list(text, account), account.name, evidence)
 
 
-def _readable(transcript: Transcript, name: str, evidence: FormatEvidence) -> Transcript:
+def _readable(transcript: Transcript, name: str, evidence: FormatDetector) -> Transcript:
     """Return the transcript if most of its messages were understood.
 
     Raises:
@@ -213,12 +213,12 @@ def _readable(transcript: Transcript, name: str, evidence: FormatEvidence) -> Tr
 def _is_opaque(message: Message) -> bool:
     """True if nothing in the message was understood; an item of Responses that is kept whole is known by its type."""
     return bool(message.parts) and all(
-        isinstance(part, Opaque) and not (part.api == "responses" and messages.is_item(part.block))
+        isinstance(part, Opaque) and not (part.api == "responses" and messages.is_responses_item(part.block))
         for part in message.parts
     )
 
 
-def _unknown(path: str, evidence: FormatEvidence | None = None) -> TranscriptError:
+def _unknown(path: str, evidence: FormatDetector | None = None) -> TranscriptError:
     name = evidence.nearest()[0] if evidence else ""
     hint = f"{_near(evidence)}; {_KNOWN}" if name and evidence else _KNOWN
     return TranscriptError(
@@ -236,7 +236,7 @@ def _unsupported(form: TranscriptFormat, path: str) -> TranscriptError:
     )
 
 
-def _near(evidence: FormatEvidence) -> str:
+def _near(evidence: FormatDetector) -> str:
     name, lines = evidence.nearest()
     return f"the nearest format is {name}, which explains {lines:,} of {evidence.lines:,} entries" if name else _KNOWN
 
@@ -244,7 +244,7 @@ def _near(evidence: FormatEvidence) -> str:
 def _is_conversation(value: object) -> bool:
     if not isinstance(value, dict) or "role" in value:
         return False
-    return chatgpt.weigh(value) == OWN or "messages" in value
+    return chatgpt.score_line(value) == OWN or "messages" in value
 
 
 def _is_whole(line: str) -> bool:

@@ -1,13 +1,13 @@
 """Recognition of the program that wrote a transcript, by the evidence of the whole file.
 
-Every line (or element, or the one object of a document) is weighed for every format. A format is a candidate if it has
-a line that only its program writes; the candidate that explains most lines wins, the first one listed among equals.
-Only counts are kept, so a file of any size can be weighed while it is read.
+Every line (or element, or the one object of a document) gets a score for every format. A format is a candidate if it
+has a line that only its program writes; the candidate that explains most lines wins, the first one listed among equals.
+Only counts are kept, so the lines of a file of any size can be scored while it is read.
 
-Formats do not weigh the line itself but its outline (`outline_line`): the same object with all content left out. Most
-lines of a file have the same few outlines, and each outline is weighed once. As a format sees nothing else, its weight
-cannot depend on anything that two lines with one outline differ in. A format that needs more of a line adds the key to
-`_TEXTS` or `_OBJECTS`.
+Formats do not score the line itself but its outline (`extract_line_shape`): the same object with all content left out.
+Most lines of a file have the same few outlines, and each outline is scored once. As a format sees nothing else, its
+score cannot depend on anything that two lines with one outline differ in. A format that needs more of a line adds the
+key to `_TEXTS` or `_OBJECTS`.
 
 A format that has no reader is known by name and refused. Who adds a reader adds it to the formats in `reading.py`.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nexus_core.dialects.transcripts.lines import Record
     from nexus_core.dialects.transcripts.transcript import Transcript
 
-    WeighLine = Callable[[dict[str, Any]], int]
+    LineScorer = Callable[[dict[str, Any]], int]
     ReadLines = Callable[[Sequence[Record], Account], Transcript]
 
 NONE, SHARED, OWN = range(3)
@@ -48,17 +48,17 @@ class TranscriptFormat(NamedTuple):
     Attributes:
         name: The name of the format, as `Transcript.format` has it.
         title: The name for a person, with an article: `a Copilot CLI event log`.
-        weigh: Weighs the outline of an object: NONE, SHARED or OWN.
+        score_line: Scores the outline of an object: NONE, SHARED or OWN.
         read: Reads the lines of a file; None where there is no reader yet, or only one for documents.
     """
 
     name: str
     title: str
-    weigh: WeighLine
+    score_line: LineScorer
     read: ReadLines | None = None
 
 
-class FormatEvidence:
+class FormatDetector:
     """Counts, for each format, the lines that it explains.
 
     Args:
@@ -73,21 +73,21 @@ class FormatEvidence:
         self.lines = 0
 
     def add(self, value: dict[str, Any]) -> None:
-        """Weigh one more object."""
+        """Score one more object."""
         self.lines += 1
         shape = _shape(value)
         found = self._remembered.get(shape)
         if found is None:
-            found = self._weigh(outline_line(value))
+            found = self._score(extract_line_shape(value))
             if len(self._remembered) < _MOST_OUTLINES:
                 self._remembered[shape] = found
         for index, is_own in found:
             self._explained[index] += 1
             self._own[index] += is_own
 
-    def _weigh(self, outline: dict[str, Any]) -> list[tuple[int, bool]]:
+    def _score(self, outline: dict[str, Any]) -> list[tuple[int, bool]]:
         """Return the index of each format that explains a line with this outline, and whether the line is its own."""
-        weights = [form.weigh(outline) for form in self._formats]
+        weights = [form.score_line(outline) for form in self._formats]
         return [(index, weight == OWN) for index, weight in enumerate(weights) if weight]
 
     def best(self) -> TranscriptFormat | None:
@@ -101,7 +101,7 @@ class FormatEvidence:
         return (self._formats[index].name, self._explained[index]) if self._explained[index] else ("", 0)
 
 
-def outline_line(value: dict[str, Any]) -> dict[str, Any]:
+def extract_line_shape(value: dict[str, Any]) -> dict[str, Any]:
     """Return an object with the keys of this one and empty values of the same types.
 
     Kept are the texts of `type` and `role`, the keys of the objects `message` and `time`, and in the list `messages`
@@ -128,7 +128,7 @@ def _keys_in(listed: list[Any]) -> tuple[tuple[str, ...], ...]:
 
 
 def _shape(value: dict[str, Any]) -> Hashable:
-    """Return a key that two objects share only if they have the same outline: all that `outline_line` takes of them."""
+    """Return a key that two objects share only if they have the same outline: all that `extract_line_shape` has."""
     shape: list[Hashable] = [tuple(value), tuple(map(type, value.values()))]
     for key in _TEXTS:
         inner = value.get(key)
@@ -143,18 +143,18 @@ def _shape(value: dict[str, Any]) -> Hashable:
     return tuple(shape)
 
 
-def _weigh_antigravity(value: dict[str, Any]) -> int:
+def _score_antigravity(value: dict[str, Any]) -> int:
     return OWN if {"step_index", "source", "type", "status"} <= value.keys() else NONE
 
 
-def _weigh_copilot(value: dict[str, Any]) -> int:
+def _score_copilot(value: dict[str, Any]) -> int:
     if "chatMessages" in value and "timeline" in value:  # before events: one document
         return OWN
     is_event = "." in word_in(value, "type") and isinstance(value.get("data"), dict)
     return OWN if is_event and {"id", "timestamp"} <= value.keys() else NONE
 
 
-def _weigh_cursor(value: dict[str, Any]) -> int:
+def _score_cursor(value: dict[str, Any]) -> int:
     if value.get("type") == "turn_ended":
         return SHARED
     is_nested = isinstance(value.get("role"), str) and isinstance(value.get("message"), dict)
@@ -164,7 +164,7 @@ def _weigh_cursor(value: dict[str, Any]) -> int:
 _DROID_STREAM = ("toolCallId", "finalText", "text")
 
 
-def _weigh_droid(value: dict[str, Any]) -> int:
+def _score_droid(value: dict[str, Any]) -> int:
     kind = value.get("type")
     if kind == "session_start":
         return OWN if "id" in value else NONE
@@ -176,7 +176,7 @@ def _weigh_droid(value: dict[str, Any]) -> int:
 _GEMINI_NOTICES = ("user", "info", "error", "warning")
 
 
-def _weigh_gemini(value: dict[str, Any]) -> int:
+def _score_gemini(value: dict[str, Any]) -> int:
     kind = value.get("type")
     if "projectHash" in value and "sessionId" in value:
         return OWN
@@ -193,7 +193,7 @@ def _weigh_gemini(value: dict[str, Any]) -> int:
 _GROK_FIELDS = ("synthetic_reason", "prompt_index", "model_fingerprint", "prior_turn_interrupt")
 
 
-def _weigh_grok(value: dict[str, Any]) -> int:
+def _score_grok(value: dict[str, Any]) -> int:
     kind = value.get("type")
     if "role" in value or "message" in value or "uuid" in value or "timestamp" in value:
         return NONE
@@ -208,7 +208,7 @@ _KIMI_EVENTS = ("config.", "context.", "llm.", "permission.", "tools.", "turn.",
 _KIMI_ROLES = ("_checkpoint", "_system_prompt", "_usage")
 
 
-def _weigh_kimi(value: dict[str, Any]) -> int:
+def _score_kimi(value: dict[str, Any]) -> int:
     kind, role = word_in(value, "type"), word_in(value, "role")
     if kind == "metadata" and "protocol_version" in value:
         return OWN
@@ -220,7 +220,7 @@ def _weigh_kimi(value: dict[str, Any]) -> int:
     return OWN if "timestamp" in value and "payload" in inner and isinstance(inner.get("type"), str) else NONE
 
 
-def _weigh_opencode(value: dict[str, Any]) -> int:
+def _score_opencode(value: dict[str, Any]) -> int:
     time = mapping_under(value, "time")
     if "sessionID" in value and ("role" in value or "messageID" in value):
         return OWN
@@ -234,7 +234,7 @@ def _weigh_opencode(value: dict[str, Any]) -> int:
     return NONE
 
 
-def _weigh_qwen(value: dict[str, Any]) -> int:
+def _score_qwen(value: dict[str, Any]) -> int:
     if "uuid" not in value or "sessionId" not in value:
         return NONE
     message = mapping_under(value, "message")
@@ -243,20 +243,20 @@ def _weigh_qwen(value: dict[str, Any]) -> int:
     return NONE if message else SHARED
 
 
-def _weigh_vscode(value: dict[str, Any]) -> int:
+def _score_vscode(value: dict[str, Any]) -> int:
     return OWN if isinstance(value.get("requests"), list) and "responderUsername" in value else NONE
 
 
 UNSUPPORTED = (
-    TranscriptFormat("antigravity", "an Antigravity trajectory", _weigh_antigravity),
-    TranscriptFormat("copilot", "a Copilot CLI event log", _weigh_copilot),
-    TranscriptFormat("cursor", "a Cursor agent transcript", _weigh_cursor),
-    TranscriptFormat("droid", "a session of Droid", _weigh_droid),
-    TranscriptFormat("gemini-cli", "a session of Gemini CLI", _weigh_gemini),
-    TranscriptFormat("grok", "a session of Grok CLI", _weigh_grok),
-    TranscriptFormat("kimi", "a session of Kimi CLI", _weigh_kimi),
-    TranscriptFormat("opencode", "a part of an OpenCode session", _weigh_opencode),
-    TranscriptFormat("qwen", "a session of Qwen Code", _weigh_qwen),
-    TranscriptFormat("vscode-chat", "a chat session of VS Code", _weigh_vscode),
+    TranscriptFormat("antigravity", "an Antigravity trajectory", _score_antigravity),
+    TranscriptFormat("copilot", "a Copilot CLI event log", _score_copilot),
+    TranscriptFormat("cursor", "a Cursor agent transcript", _score_cursor),
+    TranscriptFormat("droid", "a session of Droid", _score_droid),
+    TranscriptFormat("gemini-cli", "a session of Gemini CLI", _score_gemini),
+    TranscriptFormat("grok", "a session of Grok CLI", _score_grok),
+    TranscriptFormat("kimi", "a session of Kimi CLI", _score_kimi),
+    TranscriptFormat("opencode", "a part of an OpenCode session", _score_opencode),
+    TranscriptFormat("qwen", "a session of Qwen Code", _score_qwen),
+    TranscriptFormat("vscode-chat", "a chat session of VS Code", _score_vscode),
 )
 """Formats that are recognised, so that they are refused by name and not taken for another one."""

@@ -40,7 +40,7 @@ def drop_unpaired_blocks(work: Work) -> None:
             draft.parts = kept
 
 
-def unmark_thoughts(work: Work) -> None:
+def drop_reasoning_cache_markers(work: Work) -> None:
     """Take marks for the cache away from reasoning, which takes none."""
     mark = work.rules.cache_mark
 

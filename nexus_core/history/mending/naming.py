@@ -42,9 +42,9 @@ def _name(work: Work, spot: Spot) -> None:
     if not name.strip():
         name = (spot.partner.result.name.strip() if spot.partner else "") or UNKNOWN_TOOL
         work.note("blank-tool-name", spot.draft, "a call names no tool")
-        name = fitted(name, rules.name_pattern, rules.name_length)
+        name = sanitize_name(name, rules.name_pattern, rules.name_length)
     elif not is_valid(name, rules.name_pattern, rules.name_length):
-        name = fitted(name, rules.name_pattern, rules.name_length)
+        name = sanitize_name(name, rules.name_pattern, rules.name_length)
         work.note(
             "invalid-tool-name", spot.draft, f"the {rules.name} API does not allow the tool name {shown(call.name)}"
         )
@@ -119,10 +119,10 @@ class _Ids:
             return
         if not given:
             self._work.note("missing-id", spot.draft, f"a call of {shown(spot.call.name)} has no id")
-            new = self._free(fitted(answered or _ID, rules.id_pattern, rules.id_length))
+            new = self._free(sanitize_name(answered or _ID, rules.id_pattern, rules.id_length))
         elif rules.call_ids and not is_valid(given, rules.id_pattern, rules.id_length):
             self._work.note("invalid-id", spot.draft, f"the {rules.name} API does not allow the id {shown(given)}")
-            new = self._free(fitted(given, rules.id_pattern, rules.id_length))
+            new = self._free(sanitize_name(given, rules.id_pattern, rules.id_length))
         elif given in (self._taken if self._is_unique(spot) else self._batch):
             self._work.note("duplicate-id", spot.draft, f"an earlier call already has the id {shown(given)}")
             new = self._free(given)
@@ -161,7 +161,7 @@ def is_valid(name: str, pattern: str, length: int) -> bool:
     return (not length or len(name) <= length) and (not pattern or bool(re.fullmatch(pattern, name)))
 
 
-def fitted(name: str, pattern: str, length: int) -> str:
+def sanitize_name(name: str, pattern: str, length: int) -> str:
     """Return a name with `_` for every character that is not allowed, and no longer than allowed."""
     if pattern:
         name = "".join(letter if re.fullmatch(pattern, f"_{letter}") else "_" for letter in name)

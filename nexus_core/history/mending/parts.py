@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nexus_core.dialects.arguments import INVALID_JSON, parsed
 from nexus_core.dialects.fields import shown
-from nexus_core.dialects.media import absent, is_base64, standard_mime
+from nexus_core.dialects.media import absent, is_base64, normalize_mime
 from nexus_core.dialects.rules import SILENT_ERROR
 from nexus_core.values.parts import File, Image, Opaque, Text, ToolCall, ToolResult
 
@@ -61,7 +61,7 @@ def retype_texts(work: Work) -> None:
             work.note("wrong-text-type", draft, f"a text has a type that does not go with the role {draft.role!r}")
 
 
-def has_wrong_type(part: Part, role: Role) -> bool:
+def has_wrong_text_type(part: Part, role: Role) -> bool:
     """True if a text has another type than its role has, which the dialect has noted, or the user refuses."""
     return isinstance(part, Text) and ("_type" in part.extra or ("_refusal" in part.extra and role != "assistant"))
 
@@ -101,14 +101,14 @@ def _usable(part: Part, work: Work) -> Part:
     if not isinstance(part, Image | File) or not part.data:
         return part
     types = work.rules.image_types if isinstance(part, Image) else work.rules.file_types
-    mime = standard_mime(part.mime)
+    mime = normalize_mime(part.mime)
     if types and not (mime in types and is_base64(part.data)):
         return absent(part)
     return part if mime == part.mime else replace(part, mime=mime)
 
 
 def _retyped(part: Part, role: Role) -> Part:
-    if not isinstance(part, Text) or not has_wrong_type(part, role):
+    if not isinstance(part, Text) or not has_wrong_text_type(part, role):
         return part
     notes = ("_type",) if role == "assistant" else ("_type", "_refusal")
     return replace(part, extra={key: value for key, value in part.extra.items() if key not in notes})

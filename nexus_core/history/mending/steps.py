@@ -76,10 +76,10 @@ STEPS = (
     Step(turns.begin_with_user, ("wrong-first-role",)),
     Step(turns.end_with_user, ("wrong-last-role",)),
     Step(turns.cut_final_blanks, ("final-blanks",)),
-    Step(turns.drop_empty_fields, ("empty-field",)),
+    Step(turns.drop_empty_list_fields, ("empty-field",)),
     Step(turns.rename_speakers, ("invalid-speaker-name",)),
-    Step(turns.find_empty_list, ("empty-list",)),
-    Step(blocks.unmark_thoughts, ("misplaced-cache-mark",)),
+    Step(turns.report_missing_messages, ("empty-list",)),
+    Step(blocks.drop_reasoning_cache_markers, ("misplaced-cache-mark",)),
     Step(blocks.limit_cache_marks, ("too-many-cache-marks", "cache-mark-order")),
 )
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.dialects.anthropic.media import pack_words, words_of
+from nexus_core.dialects.anthropic.media import encode_text_base64, words_of
 from nexus_core.dialects.plain import DEEPEST
 from nexus_core.errors import MessageError
 from nexus_core.text.surrogates import join_halves
@@ -119,7 +119,7 @@ def _cleaned(part: Any, clean: Callable[[str], str]) -> Any:  # noqa: ANN401 - a
         if cleaned is not value:
             changes[field] = cleaned
     if isinstance(part, File) and (words := words_of(part)) and (cleaned_words := clean(words)) is not words:
-        changes["data"] = pack_words(cleaned_words)
+        changes["data"] = encode_text_base64(cleaned_words)
     if "arguments" in changes and part.raw is not None:
         changes["raw"] = None  # in that text the same characters may be escaped
     return replace(part, **changes) if changes else part

@@ -8,7 +8,7 @@ from operator import is_
 from typing import TYPE_CHECKING
 
 from nexus_core.dialects.fields import shown
-from nexus_core.history.mending.naming import fitted, is_valid
+from nexus_core.history.mending.naming import is_valid, sanitize_name
 from nexus_core.history.mending.texts import is_blank
 from nexus_core.history.mending.work import Draft
 from nexus_core.values.finding import Finding
@@ -37,7 +37,7 @@ def drop_empty_messages(work: Work) -> None:
     work.drafts = drafts
 
 
-def drop_empty_fields(work: Work) -> None:
+def drop_empty_list_fields(work: Work) -> None:
     """Leave fields out that are an empty list, where the API takes none; conversion writes no such fields."""
     for draft in filter(work.owns, work.drafts):
         if not draft.message.extra and not draft.holds(ToolResult):
@@ -50,7 +50,7 @@ def drop_empty_fields(work: Work) -> None:
         draft.message, draft.parts = replace(draft.message, extra=extra), parts
 
 
-def has_empty_list(extra: JSON, parts: Sequence[Part], rules: ApiRules) -> bool:
+def has_empty_list_field(extra: JSON, parts: Sequence[Part], rules: ApiRules) -> bool:
     """True if a message, or a result, has an empty list in a field that must have none."""
     return _filled(extra, parts, rules) is not extra
 
@@ -62,12 +62,12 @@ def rename_speakers(work: Work) -> None:
         name = draft.message.name
         if name and not is_valid(name, rules.name_pattern, rules.name_length):
             work.note("invalid-speaker-name", draft, f"the {rules.name} API does not allow the name {shown(name)}")
-            new = fitted(name, rules.name_pattern, rules.name_length)
+            new = sanitize_name(name, rules.name_pattern, rules.name_length)
             # Two names without a single valid character would look like one speaker.
             draft.message = replace(draft.message, name=new if new.strip("_") else "")
 
 
-def find_empty_list(work: Work) -> None:
+def report_missing_messages(work: Work) -> None:
     """Report a list without messages; none is made up."""
     is_field = work.rules.system == "field"
     if not any(not is_field or draft.role != "system" or work.listed for draft in work.drafts):

@@ -11,7 +11,7 @@ from nexus_core.dialects.fields import at, named
 from nexus_core.dialects.neutral.json_form import decode, encode
 from nexus_core.dialects.plain import plain
 from nexus_core.errors import MessageError, UnknownNameError, UsageError
-from nexus_core.history.groups import session_start_message
+from nexus_core.history.groups import build_session_start_message
 from nexus_core.history.ledger.texts import write_json
 from nexus_core.session.arguments import read_path, read_text, read_texts
 from nexus_core.session.asking.occasion import EVENT, PROFILE
@@ -83,7 +83,7 @@ def read_event(event: Mapping[str, Any]) -> dict[str, Any]:
     return read
 
 
-def with_profile(said: Said, kept: JSON) -> Said:
+def inherit_user_profile(said: Said, kept: JSON) -> Said:
     """Return the input with the profile that the session remembers, unless it comes with one of its own."""
     profile = kept.get(PROFILE)
     if PROFILE in said.event or not profile:
@@ -96,9 +96,9 @@ def as_kept(message: Message) -> Message:
     return decode(Message, json.loads(write_json(encode(message), "a message")))
 
 
-def start_message(now: int) -> Message:
+def build_session_start_message_at(now: int) -> Message:
     """Return the line that says when a session started, in local time."""
-    return session_start_message(datetime.fromtimestamp(now // 1000))  # noqa: DTZ006 - the line has the local time
+    return build_session_start_message(datetime.fromtimestamp(now // 1000))  # noqa: DTZ006 - the line has the local time
 
 
 def message_context(event: JSON, *, hooks: int, now: int) -> JSON:

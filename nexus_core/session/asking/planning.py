@@ -14,7 +14,7 @@ from nexus_core.compaction.options import compaction_options
 from nexus_core.session.asking.making import Ingredients, make_call
 from nexus_core.session.asking.occasion import with_event
 from nexus_core.session.asking.window import Window
-from nexus_core.session.steps.numbering import turn_before
+from nexus_core.session.steps.numbering import get_parent_turn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nexus_core.assembly.cutting import Kept
     from nexus_core.assembly.fitting import Fitting
     from nexus_core.assembly.placements import Mention
-    from nexus_core.assembly.standing import Standing
+    from nexus_core.assembly.standing import StaticContext
     from nexus_core.session.asking.inputs import Said
     from nexus_core.session.asking.wording import Worded
     from nexus_core.session.place import Place
@@ -72,7 +72,7 @@ class Plan(NamedTuple):
     due: Trigger | None
     event: Sent | None
     window: Window
-    standing: Standing
+    standing: StaticContext
     overflows: bool
 
 
@@ -111,7 +111,7 @@ class Planner:
     """
 
     def __init__(
-        self, place: Place, tail: Tail | None, state: State, standing: Standing, model: str, *, start: bool = False
+        self, place: Place, tail: Tail | None, state: State, standing: StaticContext, model: str, *, start: bool = False
     ) -> None:
         self._place = place
         self._tail = tail
@@ -224,9 +224,9 @@ class Planner:
 
     def _started(self) -> Sent:
         """Return the first message of a session that is not stored yet."""
-        from nexus_core.session.asking.inputs import start_message  # noqa: PLC0415 - only for a first call
+        from nexus_core.session.asking.inputs import build_session_start_message_at  # noqa: PLC0415 - only for a first call
 
-        message, scales = start_message(self._place.now()), self._window.scales
+        message, scales = build_session_start_message_at(self._place.now()), self._window.scales
         return Sent(message, scales.weigh(message), STARTED, is_input=True, size=scales.measure(message))
 
     def _said(self, said: Said | None, history: Sequence[Sent], turn: str) -> Sent:
@@ -306,7 +306,7 @@ class Planner:
     def _parent_turn(self) -> str | None:
         opened, tip = self._state.open_turn, self._state.tip
         before = opened.steps[0].parent if opened else tip.id if tip else None
-        return None if self._tail is None else turn_before(self._tail, before)
+        return None if self._tail is None else get_parent_turn(self._tail, before)
 
     def _seal(self, turn: Turn, draft: Draft, cut: Cut | None, worded: Worded | None) -> Seal | None:
         """The step that says what is sent from now on; None where the steps there are say it already."""

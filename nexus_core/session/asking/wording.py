@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from nexus_core.assembly.memories import Told
     from nexus_core.assembly.placements import Mention
     from nexus_core.assembly.sent import Sent
-    from nexus_core.assembly.standing import Standing
+    from nexus_core.assembly.standing import StaticContext
     from nexus_core.session.asking.window import Window
     from nexus_core.values.message import Message
     from nexus_core.values.parts import JSON
@@ -63,7 +63,7 @@ class Wording:
     """
 
     def __init__(
-        self, request: Request, standing: Standing, sections: Sequence[Section], window: Window, now: int
+        self, request: Request, standing: StaticContext, sections: Sequence[Section], window: Window, now: int
     ) -> None:
         self._request = request
         self._standing = standing

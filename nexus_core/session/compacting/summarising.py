@@ -11,7 +11,7 @@ from nexus_core.compaction.composing import compose_summary, share_out
 from nexus_core.compaction.extractive import NAME as EXTRACTIVE
 from nexus_core.compaction.fidelity import fidelity_to_json
 from nexus_core.compaction.summarisers import find_summarisers
-from nexus_core.compaction.summary import summary_form, summary_in_session, trust_of
+from nexus_core.compaction.summary import build_summary_fields, summary_in_session, trust_of
 from nexus_core.session.drivers import wait
 from nexus_core.session.steps.clamping import SOME_STEP
 
@@ -55,7 +55,7 @@ class Summarised(NamedTuple):
         steps = [each.step for each in sorted(covered, key=lambda each: each.position)]
         return {
             "summary": self.composed.text,
-            **summary_form(chosen.options.summary_marker, chosen.options.summary_role),
+            **build_summary_fields(chosen.options.summary_marker, chosen.options.summary_role),
             "prose": self.composed.prose,
             **self.composed.evidence.to_json(),
             "fidelity": fidelity_to_json(self.composed.fidelity),

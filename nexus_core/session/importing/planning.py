@@ -8,8 +8,8 @@ from nexus_core.session.importing.labels import name_path
 from nexus_core.session.importing.marks import START, compaction_mark, message_mark
 from nexus_core.session.importing.paths import Summed, backwards, in_order
 from nexus_core.session.importing.tallies import Tally, tally_until
-from nexus_core.session.importing.threads import Fork, Thread, count_taken_back
-from nexus_core.session.importing.weaving import Standing, Sums, Weaver, replacements
+from nexus_core.session.importing.threads import Fork, Thread, count_reverted_messages
+from nexus_core.session.importing.weaving import ImportResumePoint, Sums, Weaver, replacements
 from nexus_core.session.importing.weights import Weights
 from nexus_core.session.steps.turns import Turn, read_usage
 from nexus_core.values.conversation import Usage
@@ -127,12 +127,12 @@ class Planner:
             keys.append(key)
         label = self._name(path, number)
         after = fork.step if fork else None
-        steps = self._weave(keys[::-1], Standing(sums=self._sums_at(after)), Thread(label, fork))
+        steps = self._weave(keys[::-1], ImportResumePoint(sums=self._sums_at(after)), Thread(label, fork))
         note = self._why(before) if there or number == 0 else ""
         return Growth(path, label, True, after, steps, note, self._tallies[label])  # noqa: FBT003 - named
 
     def _weave(
-        self, keys: Sequence[Key], standing: Standing, thread: Thread, *, replaced: Sequence[Mark] = ()
+        self, keys: Sequence[Key], standing: ImportResumePoint, thread: Thread, *, replaced: Sequence[Mark] = ()
     ) -> tuple[NewStep, ...]:
         def kept(key: Key) -> str | None:
             place = thread.find(self._marks[key[0]][key[1]])
@@ -151,7 +151,7 @@ class Planner:
     def _note(self, woven: Woven, thread: Thread) -> None:
         marks = [self._marks[path][place] for path, place in woven.keys]
         if woven.step.kind == "revert":
-            thread.take_back(woven.step.id, count_taken_back(woven.step))
+            thread.take_back(woven.step.id, count_reverted_messages(woven.step))
         else:
             thread.add(woven.step.id, marks, closes=woven.step.closes)
         for mark in marks:
@@ -210,16 +210,16 @@ class Planner:
             return None
         return Fork(thread, place.number + 1, mark, place.last)
 
-    def _standing(self, tip: str | None) -> Standing:
+    def _standing(self, tip: str | None) -> ImportResumePoint:
         step = None if tip is None else self._ledger.step(tip)
         if step is None or tip is None:
-            return Standing()
+            return ImportResumePoint()
         sums = self._sums_at(tip)
         if step.closes:
-            return Standing(sums=sums)
+            return ImportResumePoint(sums=sums)
         turn = Turn(self._ledger.thread(tip, first=step.turn))
         has_begun = any(each.kind in ("reply", "result") for each in turn.steps)
-        return Standing(is_open=True, has_begun=has_begun, pending=turn.pending, sums=sums)
+        return ImportResumePoint(is_open=True, has_begun=has_begun, pending=turn.pending, sums=sums)
 
     def _sums_at(self, name: str | None) -> Sums:
         """The sums up to a step; every step that something is put behind has them."""

@@ -136,7 +136,7 @@ class Threads:
                 thread.is_untouched = False
                 break
             if step.kind == "revert":
-                thread.take_back(step.id, count_taken_back(step))
+                thread.take_back(step.id, count_reverted_messages(step))
             else:
                 thread.add(step.id, _marks(step, thread.end), closes=step.closes)
             self._forks[step.id] = Fork(thread, thread.items, thread.end, step.id)
@@ -153,7 +153,7 @@ class Threads:
             count *= 2
 
 
-def count_taken_back(step: Step | NewStep) -> int:
+def count_reverted_messages(step: Step | NewStep) -> int:
     """Return how many messages a `revert` of an import takes back."""
     popped = step.data.get("popped")
     return popped if isinstance(popped, int) else 1

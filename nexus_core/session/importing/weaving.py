@@ -20,7 +20,7 @@ from nexus_core.session.importing.tallies import MESSAGES, Tally, messages_of
 from nexus_core.session.importing.times import read_moment
 from nexus_core.session.importing.weights import ESTIMATE
 from nexus_core.session.steps.numbering import CONTINUES, TOKENS, continues, is_counted
-from nexus_core.session.steps.spending import added, subtract, written
+from nexus_core.session.steps.spending import added, subtract_usage, written
 from nexus_core.session.steps.turns import read_usage
 from nexus_core.values.conversation import Usage
 from nexus_core.values.ledger import NewStep
@@ -51,7 +51,7 @@ class Woven(NamedTuple):
     sums: Sums | None
 
 
-class Standing(NamedTuple):
+class ImportResumePoint(NamedTuple):
     """Where a thread stands to which something is added.
 
     Attributes:
@@ -78,7 +78,7 @@ class Weaver:
     """
 
     def __init__(
-        self, standing: Standing, api: str, weigh: Callable[[Key], int], kept: Callable[[Key], str | None]
+        self, standing: ImportResumePoint, api: str, weigh: Callable[[Key], int], kept: Callable[[Key], str | None]
     ) -> None:
         self._is_open, self._has_begun = standing.is_open, standing.has_begun
         self._calls = OpenCalls(standing.pending)
@@ -100,7 +100,7 @@ class Weaver:
             count: Number of messages from the reply on.
             compaction: The compaction that holds where the thread ends.
         """
-        self._spent = subtract(self._spent, read_usage(reply.data.get("usage")) or Usage())
+        self._spent = subtract_usage(self._spent, read_usage(reply.data.get("usage")) or Usage())
         if self._is_open:  # the calls of a reply that counts no more wait for nothing
             self._append("interrupted", (), {"answers": [], "imported": []}, (), closes=True)
         data: dict[str, Any] = {"restores": compaction, "popped": count, "imported": []}

@@ -33,7 +33,7 @@ from nexus_core.dialects.plain import plain
 from nexus_core.errors import MessageError, TurnError
 from nexus_core.history.ledger.texts import canonical
 from nexus_core.session.arguments import read_text
-from nexus_core.session.asking.inputs import message_context, start_message
+from nexus_core.session.asking.inputs import build_session_start_message_at, message_context
 from nexus_core.session.recording.results import match
 from nexus_core.session.steps.turns import client_calls, read_usage
 from nexus_core.values.conversation import Reply, Usage
@@ -70,12 +70,12 @@ def input_step(said: Said, model: str, now: int) -> NewStep:
     return NewStep(kind="input", messages=(said.message,), data=data)
 
 
-def start_step(now: int) -> NewStep:
+def build_session_start_step(now: int) -> NewStep:
     """Return the step that a new session begins with, at a time in milliseconds since 1970.
 
     It is a closed turn of its own, so that the first question stays what its turn is about.
     """
-    return NewStep(kind="input", closes=True, messages=(start_message(now),), data={"context": [None]})
+    return NewStep(kind="input", closes=True, messages=(build_session_start_message_at(now),), data={"context": [None]})
 
 
 def reply_step(turn: Turn | None, reply: Reply, *, interrupted: bool) -> NewStep | Known:

@@ -12,7 +12,7 @@ from nexus_core.errors import LedgerError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nexus_core.assembly.standing import Standing
+    from nexus_core.assembly.standing import StaticContext
     from nexus_core.values.ledger import Ledger
     from nexus_core.values.section import Section
     from nexus_core.values.settings import Settings
@@ -40,9 +40,9 @@ class Epochs:
         self._known: dict[str, Epoch] = {}
         self._views: dict[str, tuple[Section, ...]] = {}
         self._setups: dict[str, Settings] = {}
-        self._draft: tuple[Standing, str, int, Draft] | None = None
+        self._draft: tuple[StaticContext, str, int, Draft] | None = None
 
-    def current(self, before: Epoch | None, standing: Standing, reloads: int, now: int) -> Draft:
+    def current(self, before: Epoch | None, standing: StaticContext, reloads: int, now: int) -> Draft:
         """The epoch that goes on, or a new one: the first, or because something counts at once.
 
         Args:
@@ -56,7 +56,7 @@ class Epochs:
             return Draft(before)
         return self.begin(before, standing, reloads, now)
 
-    def begin(self, before: Epoch | None, standing: Standing, reloads: int, now: int) -> Draft:
+    def begin(self, before: Epoch | None, standing: StaticContext, reloads: int, now: int) -> Draft:
         """A new epoch, with everything as it is now; arguments as above."""
         basis = {**standing.basis, "reloads": reloads}
         name = before.digest if before else ""

@@ -79,15 +79,15 @@ def is_counted(step: Step | NewStep) -> bool:
     return not (is_told and all(message.role == "system" or is_session_start(message) for message in step.messages))
 
 
-def starts_session(step: Step) -> bool:
+def is_session_start_step(step: Step) -> bool:
     """True for the step that holds nothing but the time at which the session started."""
     return step.closes and step.parent is None and any(map(is_session_start, step.messages))
 
 
-def turn_before(tail: Tail, parent: str | None) -> str | None:
+def get_parent_turn(tail: Tail, parent: str | None) -> str | None:
     """Return the turn of a step's parent; None for the first turn, also behind the start of the session."""
     before = None if parent is None else tail.step(parent)
-    return None if before is None or starts_session(before) else before.turn
+    return None if before is None or is_session_start_step(before) else before.turn
 
 
 def continues(step: Step | NewStep) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.assembly.sent import Sent
-from nexus_core.compaction.summary import read_summary
+from nexus_core.compaction.summary import restore_summary_message
 from nexus_core.errors import LedgerError
 from nexus_core.session.steps.clamping import sent_messages
 from nexus_core.session.steps.numbering import SILENT
@@ -100,7 +100,7 @@ def summary_messages(compaction: Step, scales: Weighs) -> list[Sent]:
             Sent(message, tokens, step=name, place=place, told_by=trust, size=scales.measure(message))
             for place, (message, tokens) in enumerate(weighed)
         ]
-    message = read_summary(compaction.data, name)
+    message = restore_summary_message(compaction.data, name)
     if message is None:
         return []
     return [Sent(message, scales.weigh(message), step=name, told_by=trust, size=scales.measure(message))]

@@ -26,7 +26,7 @@ def added(usages: Iterable[Usage]) -> Usage:
     return Usage(**dict(zip(_NAMES, map(sum, columns), strict=False)))
 
 
-def subtract(spent: Usage, usage: Usage) -> Usage:
+def subtract_usage(spent: Usage, usage: Usage) -> Usage:
     """Return a sum without one of the calls in it."""
     numbers = (max(all_ - one, 0) for all_, one in zip(_numbers(spent), _numbers(usage), strict=True))
     return Usage(**dict(zip(_NAMES, numbers, strict=True)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_core.assembly.tools import read_tools
 from nexus_core.errors import ConfigError, FileError
-from nexus_core.session.asking.inputs import with_profile
+from nexus_core.session.asking.inputs import inherit_user_profile
 from nexus_core.session.asking.planning import Planner
 from nexus_core.session.options import mode_in
 from nexus_core.session.steps.state import State
@@ -18,7 +18,7 @@ from nexus_core.values.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nexus_core.assembly.standing import Standing
+    from nexus_core.assembly.standing import StaticContext
     from nexus_core.assembly.surroundings import Seen
     from nexus_core.errors import NexusError
     from nexus_core.session.asking.inputs import Said
@@ -81,7 +81,7 @@ class ThreadReader:
         """The names of all sessions."""
         return [record.label for record in self._ledger.sessions(status=None)]
 
-    def standing(self, state: State) -> Standing:
+    def standing(self, state: State) -> StaticContext:
         """What stands around it now.
 
         Raises:
@@ -97,7 +97,7 @@ class ThreadReader:
     def plan(self, state: State, said: Said | None = None) -> Plan:
         """What goes into a call of the open turn, or of one that is only tried out with something said."""
         standing, findings = self._stand(state)
-        said = None if said is None else with_profile(said, state.kept)
+        said = None if said is None else inherit_user_profile(said, state.kept)
         tail = self.tail if state.tip is not None else None
         model = self.model(state, standing.settings)
         start = said is not None and self._starts(state, standing.settings)
@@ -139,14 +139,14 @@ class ThreadReader:
         is_new = bool(self.label) and state.tip is None and not is_fork
         return is_new and settings.get("context.session_start", True) is not False
 
-    def _stand(self, state: State) -> tuple[Standing, tuple[Finding, ...]]:
+    def _stand(self, state: State) -> tuple[StaticContext, tuple[Finding, ...]]:
         try:
             found = self._look(state)
         except (FileError, ConfigError) as error:
             return self._stand_still(state, error), (_unread(error),)
         return self.place.surroundings.stand(found, self._fields(state, found[-1][1].settings)), ()
 
-    def _stand_still(self, state: State, error: NexusError) -> Standing:
+    def _stand_still(self, state: State, error: NexusError) -> StaticContext:
         """What stood around it when files could last be read; a conversation goes on, whatever became of them.
 
         Raises:
@@ -163,13 +163,13 @@ class ThreadReader:
         self._settings = epochs.setup(state.setup) if state.setup else Settings()
         request = Request(cwd=self._places(state)[-1], home=self.place.home, mode=self._mode(state))
         request = replace(request, **self._fields(state, self._settings)).standing
-        from nexus_core.assembly.frozen_standing import FrozenStanding, agrees  # noqa: PLC0415 - seldom needed
+        from nexus_core.assembly.frozen_standing import StoredStaticContext, agrees  # noqa: PLC0415 - seldom needed
 
         if not agrees(epoch, request):
             raise error
         request = replace(request, renderer=str(epoch.basis.get("renderer")))
         told = epochs.view(state.view or epoch.view)
-        return FrozenStanding(request, self._settings, epoch, told, self.place.host)
+        return StoredStaticContext(request, self._settings, epoch, told, self.place.host)
 
     def _fields(self, state: State, settings: Settings) -> dict[str, Any]:
         """The circumstances that the caller decides."""

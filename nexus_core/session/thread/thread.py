@@ -11,7 +11,7 @@ from nexus_core.session.asking.occasion import PROFILE
 from nexus_core.session.caching import cache_of
 from nexus_core.session.options import mode_in
 from nexus_core.session.place import RESULT_TOKENS, number
-from nexus_core.session.recording.new_steps import start_step
+from nexus_core.session.recording.new_steps import build_session_start_step
 from nexus_core.session.replaying import find_step, replay, sent_before
 from nexus_core.session.spawning import hire, worker_options
 from nexus_core.session.steps.clamping import SOME_STEP, apply_clamps, find_clamps
@@ -117,7 +117,7 @@ class Thread(ThreadReader):
             record = self._create(said)
         new: list[NewStep] = []
         if step.kind == "input" and self._starts(state, self._settings_known(state)):
-            new.append(self._following(None, start_step(self.place.now()), state))
+            new.append(self._following(None, build_session_start_step(self.place.now()), state))
         new.append(self._following(new[-1] if new else state.tip, step, state))
         after = None if state.tip is None else state.tip.id
         ledger, label = self._ledger, record.label

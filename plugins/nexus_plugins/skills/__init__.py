@@ -45,7 +45,7 @@ def nexus_static_sections(request: Request, loaded: Loaded) -> list[Section]:
 
     A session's prompt always has it. The form of `ContextLoader` has it only where there are skills.
     """
-    if not request.skills and (request.skills is not None or not find_directories(loaded.layers)):
+    if not request.skills and (request.skills is not None or not find_skill_directories(loaded.layers)):
         if not request.is_call:
             return []
         from nexus_plugins.skills._block import empty_section  # noqa: PLC0415 - only sessions need it
@@ -54,12 +54,14 @@ def nexus_static_sections(request: Request, loaded: Loaded) -> list[Section]:
     from nexus_plugins.skills._block import environment_section  # noqa: PLC0415 - most directories have no guides
     from nexus_plugins.skills._capabilities import capabilities_of  # noqa: PLC0415 - as above
     from nexus_plugins.skills._guides import find_guides  # noqa: PLC0415 - as above
-    from nexus_plugins.skills.call import is_offered  # noqa: PLC0415 - as above
+    from nexus_plugins.skills.call import is_skill_tool_offered  # noqa: PLC0415 - as above
 
     capabilities = capabilities_of(find_guides(loaded).guides, request.home, loaded.settings)
     if not capabilities and not request.skills and not request.is_call:
         return []
-    return [environment_section(capabilities, request.skills, with_tool=is_offered(request, loaded.settings))]
+    return [
+        environment_section(capabilities, request.skills, with_tool=is_skill_tool_offered(request, loaded.settings))
+    ]
 
 
 @hookimpl
@@ -78,14 +80,14 @@ def nexus_tools(request: Request, loaded: Loaded) -> list[Tool]:
 @hookimpl
 def nexus_diagnose(loaded: Loaded) -> list[Finding]:
     """Guides that cannot be offered, what is odd about others, and settings that name one that is not there."""
-    if not loaded.settings.get(DIRECTORY) and not find_directories(loaded.layers):
+    if not loaded.settings.get(DIRECTORY) and not find_skill_directories(loaded.layers):
         return []
     from nexus_plugins.skills._diagnosis import diagnose  # noqa: PLC0415 - only `nexus doctor` asks
 
     return diagnose(loaded)
 
 
-def find_directories(layers: Sequence[Layer]) -> list[tuple[Layer, Path]]:
+def find_skill_directories(layers: Sequence[Layer]) -> list[tuple[Layer, Path]]:
     """Return the directories that may hold skills and exist, with the layer each is read for, by precedence.
 
     Asked for every prompt: it only looks whether they are there.

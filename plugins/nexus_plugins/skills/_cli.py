@@ -12,7 +12,7 @@ from nexus_plugins.skills._block import credentials, needs
 from nexus_plugins.skills._capabilities import Capability, capabilities_of
 from nexus_plugins.skills._guides import find_guides, read_words
 from nexus_plugins.skills._used import mark_used
-from nexus_plugins.skills.call import find_capability, write_guide
+from nexus_plugins.skills.call import find_skill, format_guide
 
 if TYPE_CHECKING:
     from nexus_core.plugin import Shell
@@ -67,8 +67,8 @@ def use(ctx: typer.Context, name: Name, json: Json = False) -> None:
     """
     shell: Shell = ctx.obj
     with shell.nexus() as nexus:
-        capability = find_capability(name, nexus.load(), nexus)
-        text = write_guide(capability)
+        capability = find_skill(name, nexus.load(), nexus)
+        text = format_guide(capability)
         try:
             mark_used(nexus.home, capability.guide.path)
         except FileError as error:  # whoever wanted to read it can

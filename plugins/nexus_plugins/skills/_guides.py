@@ -17,7 +17,7 @@ from nexus_core.plugin import (
     strip_hidden,
     visible_line,
 )
-from nexus_plugins.skills import find_directories
+from nexus_plugins.skills import find_skill_directories
 from nexus_plugins.skills._guide import UnusableError, describe
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def find_guides(loaded: Loaded) -> Found:
     and `.codex`; in a directory, the one whose own directory sorts first.
     """
     search = _Search()
-    ranked = list(enumerate(find_directories(loaded.layers)))
+    ranked = list(enumerate(find_skill_directories(loaded.layers)))
     # The user's own are read first: the many guides of a project cannot use up what may be read in all.
     ranked.sort(key=lambda each: (not each[1][0].is_own, each[0]))
     candidates = [

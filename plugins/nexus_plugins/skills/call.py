@@ -1,8 +1,8 @@
 """Runs the tool `read_skill`, by which a model without a shell reads the guide of a skill.
 
-    from nexus_plugins.skills.call import SkillGuides
+    from nexus_plugins.skills.call import SkillGuideTool
 
-    guides = SkillGuides(nexus)
+    guides = SkillGuideTool(nexus)
     session = nexus.session("support", tools=[*tools, guides.tool])
     ...
     for call in step.tool_calls:
@@ -42,7 +42,7 @@ READ_SKILL = Tool(
 )
 
 
-class SkillGuides:
+class SkillGuideTool:
     """The guides of the skills in a directory, behind one tool.
 
     Args:
@@ -71,8 +71,8 @@ class SkillGuides:
             FileError: It cannot be read any more.
         """
         loaded = self._nexus.load()
-        capability = find_capability(name, loaded, self._nexus, self._names)
-        text = write_guide(capability)
+        capability = find_skill(name, loaded, self._nexus, self._names)
+        text = format_guide(capability)
         with suppress(FileError):  # reading matters more than a memory of it
             mark_used(self._nexus.home, capability.guide.path)
         return text
@@ -88,13 +88,17 @@ class SkillGuides:
             return call.result(str(error), is_error=True)
 
 
-def is_offered(request: Request, settings: Settings) -> bool:
+SkillGuides = SkillGuideTool
+"""The former name of `SkillGuideTool`."""
+
+
+def is_skill_tool_offered(request: Request, settings: Settings) -> bool:
     """True if the model has the tool: the caller passes it, or the user's settings ask for it."""
     given = any(tool.name == NAME for tool in request.tools or ())
     return given or settings.get("plugins.skills.tool") is True
 
 
-def find_capability(name: str, loaded: Loaded, nexus: Nexus, names: frozenset[str] | None = None) -> Capability:
+def find_skill(name: str, loaded: Loaded, nexus: Nexus, names: frozenset[str] | None = None) -> Capability:
     """Return a skill that the settings, and `names`, let an agent use.
 
     Raises:
@@ -113,7 +117,7 @@ def find_capability(name: str, loaded: Loaded, nexus: Nexus, names: frozenset[st
     raise UnknownNameError("skill", name, found)
 
 
-def write_guide(capability: Capability) -> str:
+def format_guide(capability: Capability) -> str:
     """Return the guide of a skill below its name, its path, and what it lacks.
 
     Raises:

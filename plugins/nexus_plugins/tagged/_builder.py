@@ -10,7 +10,7 @@ from nexus_core import UsageError
 from nexus_plugins.tagged._bus import REQUEST, RESPONSE, BusMessage, Run
 from nexus_plugins.tagged._clock import zone_of
 from nexus_plugins.tagged._friends import friends_block
-from nexus_plugins.tagged._memory import MemoryFormatter, drop_current_run, field_of, first_user_text
+from nexus_plugins.tagged._memory import MemoryFormatter, drop_current_run, first_user_text, get_field
 from nexus_plugins.tagged._moment import MomentFormatter
 from nexus_plugins.tagged._options import read_options
 from nexus_plugins.tagged._prompts import PromptManager
@@ -121,7 +121,7 @@ def _reason(error: Exception) -> str:
 def _read_request(content: object, run_id: str) -> tuple[Run, object]:
     """Return run and user profile of a request: `{"run": …, "user_profile": …}`, or the run itself."""
     run = content["run"] if isinstance(content, Mapping) and "run" in content else content
-    profile = field_of(content, "user_profile") or field_of(field_of(run, "metadata"), "user_profile")
+    profile = get_field(content, "user_profile") or get_field(get_field(run, "metadata"), "user_profile")
     return _read_run(run, run_id), profile
 
 
@@ -135,24 +135,24 @@ def _read_run(given: object, run_id: str = "") -> Run:
     Raises:
         UsageError: It has no user message.
     """
-    metadata = field_of(given, "metadata")
-    text = field_of(given, "current_input")
+    metadata = get_field(given, "metadata")
+    text = get_field(given, "current_input")
     if text is None:
-        text = first_user_text(field_of(given, "history"))
+        text = first_user_text(get_field(given, "history"))
     if not isinstance(text, str):
         raise UsageError(
             f"the run has no user message: {type(given).__name__}",
             hint="give a Run, or an object with owner_key and history",
         )
-    moment, zone = field_of(given, "timestamp_utc"), field_of(given, "timezone_offset")
+    moment, zone = get_field(given, "timestamp_utc"), get_field(given, "timezone_offset")
     if zone is None:
-        zone = _usable_zone(field_of(metadata, "client_timezone_offset"))
+        zone = _usable_zone(get_field(metadata, "client_timezone_offset"))
     return Run(
-        owner_key=str(field_of(given, "owner_key") or ""),
+        owner_key=str(get_field(given, "owner_key") or ""),
         current_input=text,
-        timestamp_utc=field_of(metadata, "client_timestamp_utc") if moment is None else moment,
+        timestamp_utc=get_field(metadata, "client_timestamp_utc") if moment is None else moment,
         timezone_offset=zone,  # type: ignore[arg-type] # checked where it is used
-        id=str(field_of(given, "id") or run_id),
+        id=str(get_field(given, "id") or run_id),
     )
 
 

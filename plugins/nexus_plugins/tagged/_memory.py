@@ -89,13 +89,13 @@ def drop_current_run(history: Iterable[object], run: Run) -> list[object]:
     They are recognised by their `run_id`. A newest message of the user that has none and the same text is the current
     one too.
     """
-    others = [message for message in history if not run.id or str(field_of(message, "run_id")) != run.id]
+    others = [message for message in history if not run.id or str(get_field(message, "run_id")) != run.id]
     dialogue = [(each, at) for at, message in enumerate(others) if (each := _remembered(message, tool_calls=False))]
     if dialogue:
         newest = _oldest_first([each for each, _ in dialogue])[-1]
         at = next(at for each, at in dialogue if each is newest)
         is_same = newest.speaker == HUMAN and newest.text.strip() == run.current_input.strip()
-        if is_same and not field_of(others[at], "run_id"):
+        if is_same and not get_field(others[at], "run_id"):
             del others[at]
     return others
 
@@ -109,7 +109,7 @@ def first_user_text(history: object) -> str | None:
     return None
 
 
-def field_of(value: object, name: str) -> object:
+def get_field(value: object, name: str) -> object:
     """Return a field of a dict or an attribute of an object, None if it has none."""
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
 
@@ -143,12 +143,12 @@ def _line(said: Remembered, zone: tzinfo | None) -> str:
 
 
 def _remembered(message: object, *, tool_calls: bool) -> Remembered | None:
-    role = field_of(message, "role")
+    role = get_field(message, "role")
     speaker = SPEAKERS.get(str(getattr(role, "value", role)).lower())
     if speaker is None:
         return None
-    used = tuple(_called(field_of(message, "tool_calls"))) if tool_calls else ()
-    return Remembered(moment_of(field_of(message, "timestamp")), speaker, _words(field_of(message, "content")), used)
+    used = tuple(_called(get_field(message, "tool_calls"))) if tool_calls else ()
+    return Remembered(moment_of(get_field(message, "timestamp")), speaker, _words(get_field(message, "content")), used)
 
 
 def _words(content: object) -> str:

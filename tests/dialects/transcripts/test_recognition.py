@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nexus_core.dialects.transcripts.reading import FORMATS, read_transcript
-from nexus_core.dialects.transcripts.recognition import NONE, OWN, FormatEvidence, TranscriptFormat, outline_line
+from nexus_core.dialects.transcripts.recognition import NONE, OWN, FormatDetector, TranscriptFormat, extract_line_shape
 from nexus_core.errors import TranscriptError
 from tests.dialects.support import JSON
 from tests.dialects.transcripts.support import SAMPLES, read, said
@@ -269,18 +269,18 @@ def test_a_saved_session_of_nexus3_is_read() -> None:
 
 @given(mixed_lines())
 def test_the_outline_of_a_line_weighs_as_much_as_the_line(line: dict[str, Any]) -> None:
-    outline = outline_line(line)
+    outline = extract_line_shape(line)
 
-    assert [form.weigh(outline) for form in FORMATS] == [form.weigh(line) for form in FORMATS]
+    assert [form.score_line(outline) for form in FORMATS] == [form.score_line(line) for form in FORMATS]
 
 
 @given(st.lists(mixed_lines(), max_size=3).flatmap(lambda kinds: st.lists(st.sampled_from([ASKED, *kinds]))))
 def test_evidence_is_the_sum_of_the_weights_of_all_lines(values: Lines) -> None:
-    evidence = FormatEvidence(FORMATS)
+    evidence = FormatDetector(FORMATS)
     for value in values:
         evidence.add(value)
 
-    weights = {form: [form.weigh(value) for value in values] for form in FORMATS}
+    weights = {form: [form.score_line(value) for value in values] for form in FORMATS}
     explained = {form: sum(weight > NONE for weight in weights[form]) for form in FORMATS}
     candidates = [form for form in FORMATS if OWN in weights[form]]
     assert evidence.best() == max(candidates, key=explained.__getitem__, default=None)
@@ -296,15 +296,15 @@ def test_evidence_is_the_sum_of_the_weights_of_all_lines(values: Lines) -> None:
 @example({"messages": [{"a": 1}]}, {"messages": [{"b": 1}]})
 @example({"id": 1}, {"id": True})
 def test_lines_share_a_weight_only_if_their_outlines_are_equal(one: dict[str, Any], other: dict[str, Any]) -> None:
-    def weigh(outline: dict[str, Any]) -> int:
+    def score_line(outline: dict[str, Any]) -> int:
         return OWN if _typed(outline) == wanted else NONE
 
-    wanted = _typed(outline_line(other))
-    evidence = FormatEvidence([TranscriptFormat("other", "the other line", weigh)])
+    wanted = _typed(extract_line_shape(other))
+    evidence = FormatDetector([TranscriptFormat("other", "the other line", score_line)])
     evidence.add(one)
     evidence.add(other)
 
-    assert evidence.nearest() == ("other", 1 + (_typed(outline_line(one)) == wanted))
+    assert evidence.nearest() == ("other", 1 + (_typed(extract_line_shape(one)) == wanted))
 
 
 def _typed(outline: dict[str, Any]) -> str:
@@ -314,7 +314,7 @@ def _typed(outline: dict[str, Any]) -> str:
 def test_an_outline_has_the_keys_and_types_of_a_line_without_its_content() -> None:
     line = {"type": "user", "version": 3, "cwd": "/srv", "tags": ["a"], "message": {"role": "user", "content": ["hi"]}}
 
-    outline = outline_line(line | {"messages": [{"id": 1}, {"id": 2}, "x", {"text": "hi"}]})
+    outline = extract_line_shape(line | {"messages": [{"id": 1}, {"id": 2}, "x", {"text": "hi"}]})
 
     assert outline == {
         "type": "user",
@@ -327,7 +327,7 @@ def test_an_outline_has_the_keys_and_types_of_a_line_without_its_content() -> No
 
 
 def test_a_file_in_which_every_line_is_of_another_kind_is_recognised() -> None:
-    evidence = FormatEvidence(FORMATS)
+    evidence = FormatDetector(FORMATS)
     for number in [*range(3000), *range(3000)]:
         evidence.add(ASKED | {f"field{number}": number})
 

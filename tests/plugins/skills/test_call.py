@@ -11,7 +11,7 @@ from nexus_core.plugin import Text, ToolResult
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.skills._used import read_used
-from nexus_plugins.skills.call import SkillGuides
+from nexus_plugins.skills.call import SkillGuideTool
 
 FILES = {
     f".agents/skills/{name}/SKILL.md": f"---\ndescription: About {name}.\n---\n# How to {name}\n"
@@ -22,7 +22,7 @@ ON = '{"plugins": {"skills": {"tool": true}}}'
 
 def record_call(nexus: Nexus, name: str = "read_skill", arguments: str = '{"name": "deploy"}') -> ToolResult:
     """Let a model call a tool in a session, and return what the guides answer."""
-    guides = SkillGuides(nexus)
+    guides = SkillGuideTool(nexus)
     session = nexus.session("s", model="gpt-4o", tools=[guides.tool])
     session.ask("Ship it.")
     function = {"name": name, "arguments": arguments}
@@ -40,7 +40,7 @@ def record_call(nexus: Nexus, name: str = "read_skill", arguments: str = '{"name
 def test_a_session_offers_the_tool_that_it_is_given(make_nexus: MakeNexus) -> None:
     nexus = make_nexus(files=FILES)
 
-    context = nexus.session("s", model="gpt-4o", tools=[SkillGuides(nexus).tool]).ask("Ship it.")
+    context = nexus.session("s", model="gpt-4o", tools=[SkillGuideTool(nexus).tool]).ask("Ship it.")
 
     assert [tool.name for tool in context.tools] == ["read_skill"]
     assert "\nCall the tool `read_skill` with a name to get the whole guide to a capability.\n" in context.system_prompt
@@ -100,7 +100,7 @@ def test_run_tells_the_model_what_is_wrong(make_nexus: MakeNexus, name: str, arg
 
 
 def test_read_gives_only_the_skills_that_it_is_limited_to(make_nexus: MakeNexus) -> None:
-    guides = SkillGuides(make_nexus(files=FILES), names=["mail"])
+    guides = SkillGuideTool(make_nexus(files=FILES), names=["mail"])
 
     assert guides.read("mail").endswith("# How to mail")
     with pytest.raises(UnknownNameError, match="unknown skill 'deploy'"):
@@ -111,4 +111,4 @@ def test_read_refuses_a_skill_that_is_switched_off(make_nexus: MakeNexus, nexus_
     write_files(nexus_home, {"config.json": '{"skills": {"disabled": ["deploy"]}}'})
 
     with pytest.raises(UsageError, match="skill 'deploy' is switched off"):
-        SkillGuides(make_nexus(files=FILES)).read("deploy")
+        SkillGuideTool(make_nexus(files=FILES)).read("deploy")

@@ -30,8 +30,8 @@ _PLACED = ("parentUuid", "isSidechain", "leafUuid")
 _KINDS = ("attachment", "file-history-snapshot", "progress", "queue-operation", "result", "summary", "system")
 
 
-def weigh(value: dict[str, Any]) -> int:
-    """Weigh a line: one of a tree, one in which somebody speaks, or one of the kinds that only Claude Code writes."""
+def score_line(value: dict[str, Any]) -> int:
+    """Score a line: one of a tree, one in which somebody speaks, or one of the kinds that only Claude Code writes."""
     kind = value.get("type")
     if not isinstance(kind, str) or "payload" in value:
         return NONE

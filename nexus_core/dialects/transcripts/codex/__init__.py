@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _HEADER = ("instructions", "git", "cwd")
 
 
-def weigh(value: dict[str, Any]) -> int:
-    """Weigh a line: one in its envelope, or the first, an item or a state line of a file without envelopes."""
+def score_line(value: dict[str, Any]) -> int:
+    """Score a line: one in its envelope, or the first, an item or a state line of a file without envelopes."""
     if isinstance(value.get("payload"), dict):
         return OWN if "timestamp" in value or isinstance(value.get("type"), str) else NONE
     if "type" in value or "role" in value:

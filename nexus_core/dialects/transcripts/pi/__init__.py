@@ -31,8 +31,8 @@ _KINDS = (
 )
 
 
-def weigh(value: dict[str, Any]) -> int:
-    """Weigh a line: the first of a file, an entry with a place in the tree, or a message."""
+def score_line(value: dict[str, Any]) -> int:
+    """Score a line: the first of a file, an entry with a place in the tree, or a message."""
     kind = value.get("type")
     if kind == "session":
         return OWN if "id" in value and "timestamp" in value else NONE
