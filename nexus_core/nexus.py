@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Unpack
 
-    from nexus_core.assembly.standing import StaticContext
+    from nexus_core.assembly.static_context import StaticContext
     from nexus_core.dialects.finding import Dialects
     from nexus_core.history.fit import FitOptions, Fitted
     from nexus_core.layers.context import LoadedContext

@@ -1,7 +1,8 @@
 """What one call of a model is put together from; nothing here writes or waits.
 
-freshness.py       whether files have changed; surroundings.py, standing.py: what holds around a conversation until then
-frozen_standing.py what held when something was last sent; setup.py: what of the settings is kept for that
+freshness.py       whether files have changed; surroundings.py: the static contexts that are kept until then
+static_context.py  role, renderer, tools and static sections of a session; stored_static_context.py: those of the last
+                   call, if the disk cannot be read; setup.py: what of the settings is kept for that
 tools.py           the caller's and the plugins', without what role and settings forbid
 epoch.py           what is frozen, as it is stored; system_context.py: what it was put together from
 notices.py         what has changed since the model was told; memories.py: what is told while there is room

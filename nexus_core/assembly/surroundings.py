@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.assembly.standing import StaticContext
+from nexus_core.assembly.static_context import StaticContext
 from nexus_core.layers.context import LoadedContext
 from nexus_core.layers.sections import layer_sections, permissions
 from nexus_core.values.request import DEFAULT_MODE

@@ -11,11 +11,9 @@ ledger.py     which ledger a command is about, and which session
 given_file.py what a command is given to read; given_json.py: JSON in it; message_file.py: messages in it
 request/      assemble, diff; context/, session/: the commands of that name
 status.py     status; picture.py: what there is to say about a directory
-plugins.py    plugins; plugin_check.py, scaffold.py: what `check` and `new` do; hook_samples.py: what `new` writes;
-              replacements.py: what plugins replace
+plugins.py    plugins; plugin_check.py, scaffold.py: what `check` and `new` do; hook_samples.py: what `new` writes
 
-check.py, config.py, doctor.py, explain.py, init.py, layers.py, show.py, tokens.py, trust.py: one command each;
-agent_view.py: what they say of another agent (`--as`)
+check.py, config.py, doctor.py, explain.py, init.py, layers.py, show.py, tokens.py, trust.py: one command each
 """
 
 import os  # and not `__future__`, which is a module like any other: nothing may be imported before the path is clean

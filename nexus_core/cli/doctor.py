@@ -12,7 +12,7 @@ import typer
 
 from nexus_core.cli.exits import FINDINGS
 from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
-from nexus_core.cli.replacements import find_replacements
+from nexus_core.cli.plugins import find_replacements
 from nexus_core.errors import ConfigError
 from nexus_core.host.candidates import OWN_DISTRIBUTION
 from nexus_core.layers.diagnosis import CHECKS, diagnose

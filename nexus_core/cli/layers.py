@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from nexus_core.cli.agent_view import profile_view_to_json
 from nexus_core.cli.options import Json, Profile, RequireTrusted  # noqa: TC001 - Typer reads annotations at run time
+from nexus_core.cli.show import profile_view_to_json
 from nexus_core.layers.loader import OWN_PROFILE
 
 if TYPE_CHECKING:

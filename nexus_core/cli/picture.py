@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from nexus_core.assembly.standing import StaticContext
+    from nexus_core.assembly.static_context import StaticContext
     from nexus_core.nexus import Nexus
     from nexus_core.values.finding import Finding
     from nexus_core.values.layer import LayerText

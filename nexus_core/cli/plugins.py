@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path  # noqa: TC003 - Typer reads annotations at run time
 from shlex import quote
@@ -11,18 +12,19 @@ import typer
 
 from nexus_core.cli.exits import CONFIGURATION, FINDINGS
 from nexus_core.cli.options import DryRun, Json  # noqa: TC001 - as Path
-from nexus_core.cli.replacements import find_replacements
-from nexus_core.errors import UnknownNameError
+from nexus_core.errors import NexusError, UnknownNameError
 from nexus_core.host.candidates import resolve_plugin_name
 from nexus_core.host.contract import Hook, hooks
 from nexus_core.host.policy import read_policy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from nexus_core.cli.shell import CommandShell
     from nexus_core.host.registry import PluginReplacement
+    from nexus_core.nexus import Nexus
     from nexus_core.text.console import Style
+    from nexus_core.values.loaded import Loaded
     from nexus_core.values.plugin import PluginInfo, Status
 
 app = typer.Typer(
@@ -184,3 +186,46 @@ def new(
         place = quote(str(root))
         look = "nexus show" if hook == DEFAULT_HOOK else f"nexus plugins check {package.plugin}"
         shell.console.message(f"Next: pip install -e {place}'[test]' && pytest {place} && {look}")
+
+
+def find_replacements(nexus: Nexus, loaded: Loaded | None = None) -> tuple[PluginReplacement, ...]:
+    """Return what third-party plugins replace; bundled plugins are loaded only where there may be something.
+
+    Args:
+        nexus: The plugins.
+        loaded: The layers and settings that summarizers depend on; read from disk if None.
+    """
+    for hook, ask in _questions(nexus, loaded).items():
+        if nexus.host.has_third_party(hook):
+            with suppress(NexusError):  # settings that cannot be read are reported by those who need them
+                ask()
+    return nexus.host.replacements
+
+
+def _questions(nexus: Nexus, loaded: Loaded | None) -> dict[str, Callable[[], object]]:
+    """Return, by hook, a function that asks all plugins for what they offer under a name."""
+    host = nexus.host
+
+    def ask_renderers() -> object:
+        from nexus_core.rendering.core import LABELLED  # noqa: PLC0415 - few plugins offer one
+
+        return host.renderers([LABELLED])
+
+    def ask_roles() -> object:
+        from nexus_core.rendering.core import UNIFIED  # noqa: PLC0415 - as above
+
+        return host.roles([UNIFIED])
+
+    def ask_summarizers() -> object:
+        from nexus_core.compaction.extractive import extractive_summariser  # noqa: PLC0415 - as above
+
+        return host.summarisers(nexus.load() if loaded is None else loaded, [extractive_summariser(len)])
+
+    return {
+        "nexus_renderers": ask_renderers,
+        "nexus_dialects": lambda: nexus.dialects.replacing(),  # noqa: PLW0108 - loads the dialects
+        "nexus_roles": ask_roles,
+        "nexus_models": host.models,
+        "nexus_truncations": host.truncations,
+        "nexus_summarisers": ask_summarizers,
+    }

@@ -19,6 +19,7 @@ from nexus_core.cli.options import (  # noqa: TC001 - Typer reads annotations at
 )
 from nexus_core.errors import UsageError
 from nexus_core.layers.loader import OWN_PROFILE
+from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
     from nexus_core.layers.profiles import ProfileView
     from nexus_core.nexus import Nexus
+    from nexus_core.text.console import Console
     from nexus_core.values.loaded import Loaded
     from nexus_core.values.section import Section
 
@@ -39,6 +41,10 @@ Examples:
   nexus show --role manager --mode server
   nexus -C services/auth show --json
 """
+
+
+MAX_LISTED = 20
+"""Files on demand that `nexus show` names; `nexus layers` and JSON have all."""
 
 
 @app.command(epilog=EXAMPLES)
@@ -78,17 +84,11 @@ def show(
         name = view.profile.name if view else profile
         shell.console.message(f"{name} reads nothing here; `nexus layers --as {profile}` says where it looks")
     if view is not None:
-        from nexus_core.cli.agent_view import print_view_notes  # noqa: PLC0415 - only with --as
-
         print_view_notes(shell.console, view)
 
 
 def _describe_agent(view: ProfileView | None) -> dict[str, object]:
-    if view is None:
-        return {}
-    from nexus_core.cli.agent_view import profile_view_to_json  # noqa: PLC0415 - as above
-
-    return profile_view_to_json(view)
+    return {} if view is None else profile_view_to_json(view)
 
 
 def _require_sense(profile: str, given: Mapping[str, object], *, loaded: bool) -> None:
@@ -135,3 +135,28 @@ def _describe(section: Section) -> dict[str, object]:
         "digest": section.digest,
         "text": section.text,
     }
+
+
+def profile_view_to_json(view: ProfileView) -> dict[str, object]:
+    """Return what JSON output has besides texts."""
+    return {
+        "agent": view.profile.name,
+        "on_demand": [
+            {"path": str(each.path), "when": each.when, "paths": list(each.paths)} for each in view.on_demand
+        ],
+        "on_demand_complete": view.is_complete,
+        "unknown": view.profile.unknown,
+        "rules": [rule._asdict() for rule in view.profile.rules],
+    }
+
+
+def print_view_notes(console: Console, view: ProfileView) -> None:
+    """Print what comes beside a prompt on standard error."""
+    for each in view.on_demand[:MAX_LISTED]:
+        console.message(visible_line(f"On demand: {each.path}, {each.when}"), style="dim")
+    if len(view.on_demand) > MAX_LISTED:
+        rest = f"On demand: {len(view.on_demand) - MAX_LISTED:,} more files; `nexus layers --as {view.agent}` has all"
+        console.message(rest, style="dim")
+    if not view.is_complete:
+        console.message("On demand: not all directories were searched; there are too many", style="dim")
+    console.message(f"Not known: {view.profile.unknown}.", style="dim")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nexus_core.assembly.cutting import Kept
     from nexus_core.assembly.fitting import Fitting
     from nexus_core.assembly.placements import Mention
-    from nexus_core.assembly.standing import StaticContext
+    from nexus_core.assembly.static_context import StaticContext
     from nexus_core.session.asking.inputs import Said
     from nexus_core.session.asking.wording import Worded
     from nexus_core.session.place import Place

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from nexus_core.assembly.memories import Told
     from nexus_core.assembly.placements import Mention
     from nexus_core.assembly.sent import Sent
-    from nexus_core.assembly.standing import StaticContext
+    from nexus_core.assembly.static_context import StaticContext
     from nexus_core.session.asking.window import Window
     from nexus_core.values.message import Message
     from nexus_core.values.parts import JSON

@@ -12,7 +12,7 @@ from nexus_core.errors import LedgerError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nexus_core.assembly.standing import StaticContext
+    from nexus_core.assembly.static_context import StaticContext
     from nexus_core.values.ledger import Ledger
     from nexus_core.values.section import Section
     from nexus_core.values.settings import Settings

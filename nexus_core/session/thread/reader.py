@@ -18,7 +18,7 @@ from nexus_core.values.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nexus_core.assembly.standing import StaticContext
+    from nexus_core.assembly.static_context import StaticContext
     from nexus_core.assembly.surroundings import Seen
     from nexus_core.errors import NexusError
     from nexus_core.session.asking.inputs import Said
@@ -163,7 +163,7 @@ class ThreadReader:
         self._settings = epochs.setup(state.setup) if state.setup else Settings()
         request = Request(cwd=self._places(state)[-1], home=self.place.home, mode=self._mode(state))
         request = replace(request, **self._fields(state, self._settings)).standing
-        from nexus_core.assembly.frozen_standing import StoredStaticContext, agrees  # noqa: PLC0415 - seldom needed
+        from nexus_core.assembly.stored_static_context import StoredStaticContext, agrees  # noqa: PLC0415 - seldom needed
 
         if not agrees(epoch, request):
             raise error

@@ -1,4 +1,4 @@
-"""What stands around a conversation until something on disk changes: files, sections, role, renderer, tools."""
+"""Inputs of the static zone: files, sections, role, renderer and tools, valid until something on disk changes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def build_override_section(text: str) -> Section:
 
 
 class StaticContext:
-    """What holds for a session in one place; each hook is asked once.
+    """Everything the static zone of a session is built from. Calls each plugin hook at most once.
 
     Args:
         request: The circumstances, without what changes from turn to turn.

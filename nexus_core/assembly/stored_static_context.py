@@ -1,11 +1,11 @@
-"""What stood around a session when something was last sent, for when nothing can be read from disk any more."""
+"""Static context of the last call, restored from the ledger when its files cannot be read."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from nexus_core.assembly.epoch import OLD_MODE
-from nexus_core.assembly.standing import StaticContext
+from nexus_core.assembly.static_context import StaticContext
 from nexus_core.assembly.tools import CALLER, Offered
 from nexus_core.dialects.neutral.json_form import encode
 from nexus_core.values.loaded import Loaded
