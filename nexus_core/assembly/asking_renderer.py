@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from nexus_core.errors import NexusError, PluginError
 from nexus_core.host.candidates import OWN_DISTRIBUTION
 from nexus_core.host.implementation import describe
+from nexus_core.text.surrogates import join_halves
 from nexus_core.values.rendering import Renderer
 
 if TYPE_CHECKING:
@@ -37,11 +38,11 @@ def configure(renderer: Renderer, loaded: Loaded) -> Renderer:
 
 
 def write_system(renderer: Renderer, sections: Sequence[Section]) -> str:
-    """The static zone in words."""
+    """The static zone in words, with surrogates joined, as every request needs it."""
     answer = _ask(renderer, "system", renderer.system, sections)
     if not isinstance(answer, str):
         raise _broken(renderer, "system", f"answered {_kind(answer)}, expected a text")
-    return answer
+    return answer if answer.isascii() else join_halves(answer)
 
 
 def write_current(renderer: Renderer, request: Request, sections: Sequence[Section], now: int) -> Message:

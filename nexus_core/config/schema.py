@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from nexus_core.text.visible import visible_line
 from nexus_core.values.request import DEFAULT_ANCESTOR_DEPTH
 
 Ratio = Annotated[float, Field(gt=0, le=1)]
@@ -99,6 +100,8 @@ class ContextConfig(Strict):
         for name in names or ():
             if not name.lower().endswith(".md") or ".." in name or "/" in name or "\\" in name:
                 raise ValueError(f"{name!r} must be the name of a .md file, without a directory")
+            if visible_line(name) != name:
+                raise ValueError(f"'{visible_line(name)}' must be a name without invisible characters")
         return names
 
     @model_validator(mode="after")

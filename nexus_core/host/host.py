@@ -345,13 +345,21 @@ class Host:
         return found, skipped
 
     def _sections(self, hook: str, zone: Zone, request: Request, loaded: Loaded) -> tuple[Section, ...]:
-        """The sections that a hook brings, each stamped with where it comes from and in a kind of that zone."""
+        """Return the sections of a hook, each with its source, in a kind of that zone, and with a safe text.
+
+        A plugin may pass on anything: names of files, notes of a program. Its text forges no line of Nexus, holds no
+        characters that a reader does not see, and no surrogates, which no request can hold.
+        """
+        from nexus_core.text.hidden import strip_hidden  # noqa: PLC0415 - as above
+        from nexus_core.text.markers import neutralise  # noqa: PLC0415 - as above
+        from nexus_core.text.surrogates import join_halves  # noqa: PLC0415 - as above
         from nexus_core.values.section import ZONES  # noqa: PLC0415 - as above
 
         answers: list[Answer[Section]] = self._ask(hook, request=request, loaded=loaded)
         for answer in answers:
             for section in answer.items:
                 _stamp(section, "source", _source(section, answer.plugin))
+                _stamp(section, "text", neutralise(strip_hidden(join_halves(section.text))))
                 if ZONES[section.kind] != zone:
                     if section.kind == "memory":
                         self._blame.note(answer.plugin, f"the section {section.id!r} {_MEMORY_IN_PROMPT}", hook=hook)

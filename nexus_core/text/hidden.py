@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 class Hidden(NamedTuple):
@@ -123,10 +123,15 @@ def find_hidden(text: str) -> list[Hidden]:
 
 def strip_hidden(text: str) -> str:
     """`text` without its hidden characters; the same object if it has none."""
+    return replace_hidden(text, lambda _: "")
+
+
+def replace_hidden(text: str, write: Callable[[str], str]) -> str:
+    """`text` with `write` of each run of hidden characters in its place; the same object if it has none."""
     kept: list[str] = []
     position = 0
     for start, end in _hidden_runs(text):
-        kept.append(text[position:start])
+        kept += [text[position:start], write(text[start:end])]
         position = end
     return "".join(kept) + text[position:] if position else text
 

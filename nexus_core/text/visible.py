@@ -1,12 +1,15 @@
 r"""Text as a person is shown it: nothing in it steers the terminal or hides, and it is no longer than it should be.
 
-A file may hold escape sequences that move the cursor, set the window title or reorder what is shown.
-Everything Nexus prints passes through here, so that such characters appear as `\x1b` or `\u202e`.
+A file may hold escape sequences that move the cursor, set the window title or reorder what is shown, and characters
+without a glyph. Everything Nexus prints passes through here, and every name that a prompt tells: such characters appear
+as `\x1b`, `\u202e` or `\u200b`. Joiners, marks and selectors that a script or an emoji needs stay.
 """
 
 from __future__ import annotations
 
 import re
+
+from nexus_core.text.hidden import replace_hidden
 
 # C0 except tab and newline, DEL, C1, line and paragraph separators, bidi controls, surrogates that
 # stand for undecodable bytes, a byte order mark inside text, interlinear marks, and the Tags block.
@@ -17,8 +20,8 @@ _STEERING = re.compile(
 
 
 def visible(text: str) -> str:
-    r"""`text` with every steering character written as an escape; newlines and tabs stay."""
-    return _STEERING.sub(_python_escape, text)
+    r"""`text` with every steering or hidden character written as an escape; newlines and tabs stay."""
+    return _STEERING.sub(_python_escape, replace_hidden(text, _python_escapes))
 
 
 def visible_line(text: str) -> str:
@@ -32,17 +35,29 @@ def shortened(text: str, longest: int) -> str:
 
 
 def visible_json(document: str) -> str:
-    r"""A JSON document with every steering character as a `\u` escape; it parses to the same value."""
-    return _STEERING.sub(_json_escape, document)
+    r"""A JSON document with every steering or hidden character as a `\u` escape; it parses to the same value."""
+    return _STEERING.sub(_json_escape, replace_hidden(document, _json_escapes))
+
+
+def _python_escapes(run: str) -> str:
+    return "".join(map(_write_code, run))
 
 
 def _python_escape(match: re.Match[str]) -> str:
-    code = ord(match[0])
+    return _write_code(match[0])
+
+
+def _write_code(character: str) -> str:
+    code = ord(character)
     if code <= 0xFF:  # noqa: PLR2004 - what two hexadecimal digits can say
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004 - as above, four
 
 
 def _json_escape(match: re.Match[str]) -> str:
-    units = match[0].encode("utf-16-be", "surrogatepass")
+    return _json_escapes(match[0])
+
+
+def _json_escapes(run: str) -> str:
+    units = run.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))

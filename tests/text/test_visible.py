@@ -20,6 +20,12 @@ from nexus_core.text.visible import shortened, visible_json
         ("\ufeff", "\\ufeff"),
         ("\udc80", "\\udc80"),
         ("\U000e0041", "\\U000e0041"),
+        ("\u200b", "\\u200b"),
+        ("\u200d", "\\u200d"),
+        ("\xad", "\\xad"),
+        ("\u3164", "\\u3164"),
+        ("\ufe0f", "\\ufe0f"),
+        ("\U000e0100", "\\U000e0100"),
     ],
 )
 def test_a_steering_character_is_written_out(character: str, shown: str) -> None:
@@ -42,9 +48,9 @@ def test_a_text_is_shortened_to_what_there_is_room_for_and_says_so() -> None:
 
 
 def test_a_json_document_loses_nothing_and_steers_nothing() -> None:
-    value = {"text": "\x1b[31m \x9b \u202e \U000e0041 \udc80 é"}
+    value = {"text": "\x1b[31m \x9b \u202e \U000e0041 \udc80 \u200b é"}
 
     document = visible_json(json.dumps(value, ensure_ascii=False))
 
     assert json.loads(document) == value
-    assert not set("\x1b\x9b\u202e\U000e0041\udc80").intersection(document)
+    assert not set("\x1b\x9b\u202e\U000e0041\udc80\u200b").intersection(document)

@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nexus_core.plugin import Admission, LayerText, Skipped, file_in
+from nexus_core.plugin import Admission, LayerText, Skipped, file_in, visible_line
 from nexus_plugins.file_layers._discovery import RULES, TEXT, is_replaced
 
 if TYPE_CHECKING:
@@ -68,8 +68,10 @@ def _listed_files(layer: Layer, names: list[str], admission: Admission) -> Itera
 
 
 def _is_bare(name: object) -> bool:
-    """True for a name that leads nowhere else; what is wrong with others is found when settings are checked."""
-    return isinstance(name, str) and name.lower().endswith(".md") and not {"/", "\\", "\0"} & set(name)
+    """True for a visible name that leads nowhere else; checking the settings reports what is wrong with others."""
+    if not isinstance(name, str) or visible_line(name) != name:
+        return False
+    return name.lower().endswith(".md") and not {"/", "\\"} & set(name)
 
 
 def _own_files(layer: Layer) -> list[tuple[Path, str]]:
