@@ -62,6 +62,7 @@ BENCHMARKS = (
     Benchmark("tokens", "Counting tokens", peers=True),
     Benchmark("engines", "Counting tokens with splintr", peers=True, quick=False),
     Benchmark("once", "Counting once"),
+    Benchmark("memory_use", "Memory of long processes"),
     Benchmark("history", "Choosing history", peers=True),
     Benchmark("pairs", "Calls and their results", peers=True),
     Benchmark("transcripts", "Transcripts"),

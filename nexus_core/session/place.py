@@ -94,7 +94,7 @@ class Place:
         return self.host.truncations().get(str(settings.get("truncation.strategy", "oldest_first")))
 
     def scales(self, model: str, settings: Settings) -> Scales:
-        """Who weighs for a model; the same for all models with one counter."""
+        """Who weighs for a model; the same for all models with one counter, and for all sessions."""
         asked = self._asked.get(model)
         if asked is None or asked[0] is not settings:
             counter = open_counter(model, host=self.host, settings=settings)

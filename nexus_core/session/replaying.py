@@ -111,7 +111,7 @@ def replay(place: Place, tail: Tail, tip: Step, settings: Settings, label: str) 
     epoch = place.epochs.read(state.epoch)
     settings = place.epochs.setup(state.setup) if state.setup else settings
     model = str(turn.sealed("model") or "")
-    window = Window(place, settings, model, state)
+    window = Window(place, settings, model, state, tail)
     sent = window.with_margin(_sent(tail, state, window), tip.turn)
     permissions, before = epoch.basis.get("permissions"), turn.steps[0].parent
     made_of = Ingredients(

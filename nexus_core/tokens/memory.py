@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sys import getsizeof
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
 
 Asked = TypeVar("Asked")
 
-MEMORY = 16_000_000
-"""How many characters of texts are remembered with their counts; the oldest are forgotten first."""
+MAX_TEXT_BYTES = 8_000_000
+"""How many bytes of texts a counter keeps with their counts, the oldest are dropped first: twice as much as a window of
+a million tokens holds in English. What was dropped is still in the cache on disk, if the counter has one."""
 _ENTRY = 100
-"""What remembering a text costs besides its characters."""
+"""What remembering a text costs besides the text."""
 
 
 class RememberingCounter(TextCounter):
@@ -32,7 +34,7 @@ class RememberingCounter(TextCounter):
     Args:
         counter: Who counts.
         cache: What other processes have counted.
-        memory: How many characters of texts to remember.
+        memory: How many bytes of texts to remember.
         guessed: Whether the model that is counted for may have another tokeniser; then all counts are estimates.
         plugin: The plugin that offers the counter, for errors.
     """
@@ -42,7 +44,7 @@ class RememberingCounter(TextCounter):
         counter: ModelCounter,
         cache: CountCache | None = None,
         *,
-        memory: int = MEMORY,
+        memory: int = MAX_TEXT_BYTES,
         guessed: bool = False,
         plugin: str = OWN_DISTRIBUTION,
     ) -> None:
@@ -125,7 +127,7 @@ class RememberingCounter(TextCounter):
         return PluginError(f"its counter {self.name!r} {what}", plugin=self._plugin, hook="nexus_token_counter")
 
     def _remember(self, text: str, counted: Count) -> None:
-        size = len(text) + _ENTRY
+        size = getsizeof(text) + _ENTRY
         if size > self._limit // 8:  # one such text would make all others forgotten
             return
         with self._lock:
@@ -135,4 +137,4 @@ class RememberingCounter(TextCounter):
             while self._size > self._limit:
                 oldest = next(iter(self._known))
                 del self._known[oldest]
-                self._size -= len(oldest) + _ENTRY
+                self._size -= getsizeof(oldest) + _ENTRY

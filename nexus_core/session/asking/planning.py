@@ -119,7 +119,7 @@ class Planner:
         self._standing = standing
         self._model = model
         self._start = start
-        self._window = Window(place, standing.settings, model, state)
+        self._window = Window(place, standing.settings, model, state, tail)
 
     def plan(self, said: Said | None = None) -> Plan:
         """Routing, system prompt, history, event, tools, budget: in this order.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nexus_core.assembly.sent import Sent
     from nexus_core.session.place import Place
     from nexus_core.session.steps.state import State
+    from nexus_core.session.steps.tail import Tail
     from nexus_core.values.finding import Finding
     from nexus_core.values.ledger import Step
     from nexus_core.values.parts import JSON
@@ -37,11 +38,13 @@ class Window:
         settings: What the user and the project set.
         model: Whom to ask.
         state: Where the session stands: how providers have counted in it, and which windows they named.
+        tail: Its thread, which remembers what its steps weigh; None for a conversation that is not kept.
     """
 
-    def __init__(self, place: Place, settings: Settings, model: str, state: State) -> None:
+    def __init__(self, place: Place, settings: Settings, model: str, state: State, tail: Tail | None) -> None:
         self.model = place.model(model, settings)
-        self.scales = place.scales(model, settings)
+        shared = place.scales(model, settings)
+        self.scales = shared if tail is None else tail.scales(shared)
         self.truncation = place.truncation(settings)
         calibration, limit = calibration_of(state.ratios, model), window_of(state.windows, model, self.model.window)
         largest = place.dialects.request_limit(self.model)

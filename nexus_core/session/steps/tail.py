@@ -1,4 +1,4 @@
-"""The newest steps of a session's thread; each is read once, and none before it is needed."""
+"""The newest steps of a session's thread, read when they are needed and kept as long as they are used."""
 
 from __future__ import annotations
 
@@ -12,18 +12,25 @@ from nexus_core.history.ledger.stored import StoredStep
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from nexus_core.session.steps.weighing import Scales
     from nexus_core.values.ledger import Ledger, Step
 
 CHUNK = 32
 """So many steps are read at first; twice as many each time that is not enough."""
 SPANS = 32
 """So many pieces of the thread that lie farther back are remembered, and so many single steps."""
+STEPS_BETWEEN_TRIMS = 128
+"""After so many new steps, those that were not asked for meanwhile are dropped: often enough to keep memory flat,
+seldom enough that a call pays nothing for it. The ledger still has them."""
+MAX_SCALES = 4
+"""A session that changes its model may change its counter; few know more than two."""
 
 
 class Tail:
     """What is known of a thread, from some step up to the newest that was seen.
 
-    Safe for several threads: what it returns is a copy, and steps never change.
+    Holds what the last calls have asked for, however long the thread grows. Safe for several threads: what it returns
+    is a copy, and steps never change.
     """
 
     def __init__(self, ledger: Ledger) -> None:
@@ -34,13 +41,29 @@ class Tail:
         self._single: dict[str, Step] = {}
         self._unchecked: list[Step] = []
         self._changed: dict[str, None] = {}
+        self._scales: dict[str, Scales] = {}
+        self._used: int | None = None  # the lowest position asked for since the last trim
+        self._since_trim = 0
         self._lock = Lock()
 
     def add(self, step: Step) -> None:
-        """Remember a step that was just appended."""
+        """Remember a step that was just appended; it has the content that was recorded."""
         with self._lock:
             if self._steps and step.parent == self._steps[-1].id:
-                self._keep([step])
+                self._keep([step], is_own=True)
+
+    def scales(self, shared: Scales) -> Scales:
+        """Return scales with the same counter that remember the steps of this thread, as long as it does.
+
+        Args:
+            shared: Those of all sessions with that counter.
+        """
+        known = self._scales.get(shared.name)
+        if known is None or known.counter is not shared.counter:
+            if len(self._scales) >= MAX_SCALES:
+                self._scales.clear()
+            self._scales[shared.name] = known = shared.for_thread()
+        return known
 
     def step(self, name: str) -> Step:
         """The step of that id, known or not."""
@@ -110,9 +133,12 @@ class Tail:
     def changed(self) -> tuple[str, ...]:
         """Of the steps that were read, those whose content is not what was recorded; each is looked at once."""
         with self._lock:
-            new, self._unchecked = self._unchecked, []
-            self._changed |= {step.id: None for step in new if isinstance(step, StoredStep) and not step.is_as_recorded}
+            self._check()
             return tuple(self._changed)
+
+    def _check(self) -> None:
+        new, self._unchecked = self._unchecked, []
+        self._changed |= {step.id: None for step in new if isinstance(step, StoredStep) and not step.is_as_recorded}
 
     def _follow(self, tip: str) -> None:
         """Read on until a step is known."""
@@ -138,14 +164,32 @@ class Tail:
             self._positions.update((step.id, step.position) for step in earlier)
             self._unchecked += earlier
 
-    def _keep(self, steps: Sequence[Step]) -> None:
+    def _keep(self, steps: Sequence[Step], *, is_own: bool = False) -> None:
+        self._since_trim += len(steps)
+        if self._since_trim >= STEPS_BETWEEN_TRIMS:
+            self._trim()
         self._steps += steps
-        self._unchecked += steps
+        if not is_own:
+            self._unchecked += steps
         self._positions.update((step.id, step.position) for step in steps)
+
+    def _trim(self) -> None:
+        """Drop the steps before all that were asked for since the last time; the newest stays."""
+        self._check()
+        if self._steps:
+            newest = self._steps[-1].position
+            count = (newest if self._used is None else min(self._used, newest)) - self._steps[0].position
+            for step in self._steps[:count]:
+                del self._positions[step.id]
+            del self._steps[:count]
+        self._used, self._since_trim = None, 0
+        for scales in self._scales.values():
+            scales.forget_all_but(self._positions)
 
     def _at(self, name: str) -> Step:
         return self._steps[self._positions[name] - self._steps[0].position]
 
     def _between(self, first: int, tip: str) -> list[Step]:
         start = self._steps[0].position
+        self._used = first if self._used is None else min(self._used, first)
         return self._steps[first - start : self._positions[tip] - start + 1]

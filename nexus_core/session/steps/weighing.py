@@ -13,7 +13,7 @@ from nexus_core.tokens.messages import count_tools
 from nexus_core.values.message import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from nexus_core.assembly.epoch import Epoch
     from nexus_core.assembly.fitting import Grouped
@@ -24,12 +24,8 @@ if TYPE_CHECKING:
     from nexus_core.values.placement import Placement
     from nexus_core.values.section import Section
 
-MOST_STEPS = 100_000
-"""So many steps are remembered with what they take."""
-MOST_PROJECTED = 20_000
-"""The same of steps with their messages; more than fit into the largest window."""
 MOST_EPOCHS = 64
-"""The same of epochs."""
+"""So many epochs are remembered with what they take."""
 
 
 class Weighs(Protocol):
@@ -81,6 +77,9 @@ class Weightless:
 class Scales:
     """Weighs with one counter; what others weighed is weighed again, once.
 
+    Epochs are remembered for all sessions, steps for one thread only (`for_thread`): a tail that drops steps has them
+    dropped here too.
+
     Args:
         counter: Who counts.
     """
@@ -101,6 +100,20 @@ class Scales:
         """The counter."""
         return self.counter.name
 
+    def for_thread(self) -> Scales:
+        """Return scales with the same counter and epochs that remember no steps yet."""
+        scales = Scales(self.counter)
+        scales._epochs, scales._placed, scales._measured = self._epochs, self._placed, self._measured
+        return scales
+
+    def forget_all_but(self, steps: Collection[str]) -> None:
+        """Drop what is remembered of all steps but some; several threads may weigh meanwhile."""
+        keyed: tuple[dict[Any, Any], ...] = (self.projected, self._known, self.placed, self._hidden)
+        for known in keyed:
+            for key in list(known):
+                if (key if isinstance(key, str) else key[0]) not in steps:
+                    known.pop(key, None)
+
     def weigh(self, message: Message) -> int:
         """What a message takes."""
         return self.counter.count_messages([message])
@@ -114,14 +127,12 @@ class Scales:
         key = sent.step, sent.place
         known = self._hidden.get(key)
         if known is None:
-            _make_room(self._hidden, MOST_PROJECTED)
             self._hidden[key] = known = hide_media(sent, self.weigh)
         # What was said before it was put into words is not known wherever it is read.
         return known._replace(said=told_as_said(sent)) if known.hidden > sent.hidden else sent
 
     def remember(self, step: str, sent: tuple[Sent, ...]) -> None:
         """Remember the messages of a step."""
-        _make_room(self.projected, MOST_PROJECTED)
         self.projected[step] = sent
 
     def weigh_epoch(self, epoch: Epoch) -> dict[str, int]:
@@ -163,7 +174,6 @@ class Scales:
                 return [step.tokens]
         known = self._known.get(step.id)
         if known is None:
-            _make_room(self._known, MOST_STEPS)
             self._known[step.id] = known = [self.weigh(message) for message in sent_messages(step)]
         return known
 
