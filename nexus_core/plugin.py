@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from nexus_core.history.ledger.rows import AliasRow, BranchRow, HistoryRow, Place, Salvaged, SessionRow, StepRow
     from nexus_core.history.ledger.searching import cut_around, search_session, words_said
     from nexus_core.layers.explaining import explain
-    from nexus_core.layers.rechecking import decide_again
+    from nexus_core.layers.rechecking import clear_for_start, decide_again
     from nexus_core.nexus import Nexus
     from nexus_core.rendering.labelled import render_system
     from nexus_core.session.replaying import tools_offered
@@ -135,7 +135,7 @@ _HOMES = {
         "history.ledger.rows": "AliasRow BranchRow HistoryRow Place Salvaged SessionRow StepRow",
         "history.ledger.searching": "cut_around search_session words_said",
         "layers.explaining": "explain",
-        "layers.rechecking": "decide_again",
+        "layers.rechecking": "clear_for_start decide_again",
         "rendering.labelled": "render_system",
         "session.replaying": "tools_offered",
         "session.steps.naming": "find_named",
@@ -272,6 +272,7 @@ __all__ = [
     "UnreachableError",
     "call_arguments",
     "canonical",
+    "clear_for_start",
     "count_messages",
     "cut_around",
     "cut_pieces",

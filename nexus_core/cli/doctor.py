@@ -110,6 +110,10 @@ def examine(nexus: Nexus, loaded: Loaded) -> list[Finding]:
     """All that is wrong with what was loaded, and with the plugins, sorted by place, notes last."""
     request = nexus.request()
     found = [*diagnose(loaded), *nexus.host.diagnose(request, loaded)]
+    if loaded.active:
+        from nexus_core.layers.rechecking import find_code_faults  # noqa: PLC0415 - most projects need no approval
+
+        found += find_code_faults(loaded, request)
     found += find_volatile_sections(*(nexus.host.static_sections(request, loaded) for _ in range(2)))
     if loaded.settings.value:
         found += find_odd_settings(nexus, loaded)

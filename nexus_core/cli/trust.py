@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,7 @@ from nexus_core.config.servers import SETTING as SERVERS
 from nexus_core.errors import ConfigError, UnknownNameError, UsageError
 from nexus_core.files.places import workspace_of
 from nexus_core.trust.comparison import compare
+from nexus_core.trust.coverage import compare_code, describe_covered, describe_uncovered, is_outdated, measure
 from nexus_core.trust.fingerprint import effect, one_line
 from nexus_core.trust.mentioning import OPEN, describe, is_off, is_waiting, mention
 from nexus_core.trust.store import TrustStore
@@ -59,20 +61,23 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; without SETTING, a
 def status(ctx: typer.Context, json: Json = False) -> None:
     """List what the project would start, connect to or set.
 
-    Each with where it stands, and what you decided about it.
+    Each with where it stands, what you decided about it, and what your approval does not cover.
     """
     shell: CommandShell = ctx.obj
     parts, store = _load(shell)
     if store.problem:
         shell.console.warning(one_line(store.problem))
     if json:
-        shell.console.json({"schema": 1, "parts": [describe(part) for part in parts]})
+        shell.console.json({"schema": 1, "parts": [{**describe(part), **_coverage(part, store)} for part in parts]})
     elif parts:
         rows = [(_state(part), one_line(part.pointer), _where(part), _what(part)) for part in parts]
         heading = ("DECISION", "SETTING", "WHERE", "WOULD")
         shell.console.table([heading, *rows], styles=["bold", *(_STYLES[_state(part)] for part in parts)])
     else:
         shell.console.message("No setting here needs your approval.")
+    for part in () if json else parts:
+        if part.decision == "allowed" and (text := describe_uncovered(store.approved_content(part) or "")):
+            shell.console.warning(one_line(f"your approval of {part.pointer} does not cover everything: {text}"))
     if any(map(is_waiting, parts)):
         shell.console.message("Decide with: nexus trust allow, nexus trust deny")
 
@@ -98,13 +103,15 @@ def allow(
     if not chosen:
         shell.console.message("Nothing to allow." if not wanted else "Already allowed.")
         return
+    # What is shown is what is allowed, even if files change while somebody thinks about it.
+    chosen = [replace(part, content=measure(part.content, is_fresh=True)) for part in chosen]
     if dry_run:
-        _show(shell, chosen)
+        _show(shell, store, chosen)
         shell.console.message("Nothing was allowed.")
         return
     store.check()  # before somebody answers in vain
     if yes:
-        _show(shell, chosen)
+        _show(shell, store, chosen)
         _allow(shell, store, chosen)
         return
     if not shell.can_ask:
@@ -113,7 +120,7 @@ def allow(
             hint="check `nexus trust status`, then pass --yes, with the settings to allow or without for all of them",
         )
     for part in chosen:
-        _show(shell, [part])
+        _show(shell, store, [part])
         if shell.agrees("Allow it?"):
             _allow(shell, store, [part])
         else:
@@ -174,12 +181,33 @@ def _changes(part: ActivePart, store: TrustStore) -> list[str]:
     if part.decision != "changed" or approved is None:
         return []
     name = f"{one_line(part.pointer)} in {_where(part)}"
-    return compare(approved, part.content, approved_name=f"allowed {name}", present_name=f"present {name}")
+    present = measure(part.content)
+    lines = compare(approved, present, approved_name=f"allowed {name}", present_name=f"present {name}")
+    return [*lines, *_changed_files(approved, present)]
+
+
+def _changed_files(approved: str, present: str) -> list[str]:
+    """The files of a program that differ, one in a line."""
+    if is_outdated(approved, present):
+        return ["approved before approvals covered the code of programs: " + describe_covered(present)]
+    differences = compare_code(approved, present)
+    words = zip(("changed", "added", "removed"), differences, strict=True)
+    return [one_line(f"file {word}: {name}") for word, names in words for name in names]
+
+
+def _coverage(part: ActivePart, store: TrustStore) -> dict[str, str]:
+    """The code that an approval covers and does not cover, for programs."""
+    content = store.approved_content(part) or "" if part.decision == "allowed" else ""
+    found = {"covered": describe_covered(content), "uncovered": describe_uncovered(content)}
+    return {key: text for key, text in found.items() if text}
 
 
 def _load(shell: CommandShell) -> tuple[tuple[ActivePart, ...], TrustStore]:
+    """The parts of a project, each with what was decided about all of its code."""
     with shell.nexus() as nexus:
-        return nexus.load().active, TrustStore(nexus.home, workspace=workspace_of(nexus.cwd))
+        store = TrustStore(nexus.home, workspace=workspace_of(nexus.cwd))
+        parts = nexus.load().active
+        return tuple(replace(part, decision=store.decide(part)) for part in parts), store
 
 
 def _choose(
@@ -211,11 +239,17 @@ def _short_name(part: ActivePart) -> str:
     return keys[0] if setting == SERVERS and len(keys) == 1 else part.pointer
 
 
-def _show(shell: CommandShell, parts: Sequence[ActivePart]) -> None:
+def _show(shell: CommandShell, store: TrustStore, parts: Sequence[ActivePart]) -> None:
     for part in parts:
         shell.console.message(f"{one_line(part.pointer)} in {_where(part)}", style="bold")
         shell.console.message(f"  This would {effect(part.content)}: {one_line(part.summary)}")
-        if part.decision == "changed":
+        if covered := describe_covered(part.content):
+            shell.console.message(f"  It runs code of the project, which you approve as it is: {one_line(covered)}")
+        if uncovered := describe_uncovered(part.content):
+            shell.console.warning(f"  Your approval would not cover everything: {one_line(uncovered)}")
+        if part.decision == "changed" and is_outdated(store.approved_content(part) or "", part.content):
+            shell.console.message("  You allowed it before approvals covered this code, so you are asked once more.")
+        elif part.decision == "changed":
             shell.console.message("  You allowed something else here before; `nexus trust diff` shows what changed.")
         if part.decision == "denied":
             shell.console.message("  You denied it before.")

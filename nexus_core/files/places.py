@@ -12,6 +12,8 @@ from nexus_core.errors import ConfigError, FileError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_MARKERS = (".git", ".hg", ".jj", ".svn")
+
 
 def existing_directory(path: str | os.PathLike[str]) -> Path:
     """The directory without links and `..`, so that one place has one name, however it is reached.
@@ -45,8 +47,9 @@ def home_directory(cwd: Path) -> Path:
         cwd: The directory one works in, without links.
 
     Raises:
-        ConfigError: There is none, or `NEXUS_HOME` lies inside the project of `cwd`. Tools like direnv let a project
-            set variables, and with this one it would pass for the user.
+        ConfigError: There is none, or it lies inside the project of `cwd`. Tools like direnv let a project set
+            variables, and containers may have the project where they look for the user's home; so it would pass for
+            the user.
     """
     configured = os.environ.get("NEXUS_HOME")
     try:
@@ -58,7 +61,25 @@ def home_directory(cwd: Path) -> Path:
         raise FileError("the current directory no longer exists", hint="cd to one that does") from None
     if configured:
         _refuse_inside(workspace_of(cwd), home)
+    else:
+        _refuse_user_home_inside(workspace_of(cwd))
     return home
+
+
+def home_repository(home: Path) -> Path | None:
+    """The repository that the user's home directory is or lies in, if `home` lies in it; None for most users.
+
+    What is in such a home may have come with the repository: many keep the settings of their programs in git, and
+    containers have a project where programs look for the user's home.
+    """
+    user = os.path.realpath(user_home())
+    device = _device(user)
+    place, above = user, ""
+    while place != above and _device(place) == device:
+        if any(os.path.lexists(os.path.join(place, marker)) for marker in _MARKERS):  # noqa: PTH118 - names
+            return Path(place) if any(Path(each).is_relative_to(place) for each in _way_to(home)) else None
+        place, above = os.path.dirname(place), place  # noqa: PTH120 - a name
+    return None
 
 
 def workspace_of(cwd: Path) -> Path | None:
@@ -84,6 +105,24 @@ def _refuse_inside(workspace: Path | None, home: Path) -> None:
             where=str(home),
             hint=f"set it to a directory outside {workspace} or unset it; if you mean it, say --home DIR",
         )
+
+
+def _refuse_user_home_inside(workspace: Path | None) -> None:
+    """Raise if the user's home directory is a part of a project, which then could have put everything there."""
+    user = os.path.realpath(user_home())
+    if workspace is not None and Path(user) != workspace and Path(user).is_relative_to(workspace):
+        raise ConfigError(
+            "your home directory lies inside the project, which could speak and decide for you there",
+            where=user,
+            hint=f"set NEXUS_HOME to a directory outside {workspace}; if you mean it, say --home DIR",
+        )
+
+
+def _device(directory: str) -> int:
+    try:
+        return os.stat(directory).st_dev  # noqa: PTH116 - faster
+    except OSError:
+        return -1
 
 
 def _way_to(path: Path) -> Iterator[str]:

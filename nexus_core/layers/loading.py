@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from nexus_core.config.merging import merge_configs
 from nexus_core.config.nexus3 import strip_nexus3_settings
+from nexus_core.config.servers import SETTING as SERVERS
 from nexus_core.layers.guarding import ONLY_BUNDLED_POLICIES, guard_configs, list_plugin_guarded_settings
 from nexus_core.layers.servers import find_servers, in_one_form
 from nexus_core.layers.texts import choose_texts
@@ -77,7 +78,24 @@ class _Decisions:
         return store
 
     def decide(self, part: ActivePart) -> Decision:
-        return self._store.decide(part)
+        """What the user has decided; of servers without their directories, which are looked at before a start."""
+        decision = self._store.decide(part, is_quick=part.pointer.startswith(f"/{SERVERS}/"))
+        if decision == "changed":
+            self._find_outdated(part)
+        return decision
+
+    def _find_outdated(self, part: ActivePart) -> None:
+        """Add a finding for an approval that was made before approvals covered code."""
+        from nexus_core.trust.coverage import is_outdated  # noqa: PLC0415 - as above
+        from nexus_core.trust.fingerprint import one_line  # noqa: PLC0415 - as above
+        from nexus_core.values.finding import Finding  # noqa: PLC0415 - as above
+
+        if is_outdated(self._store.approved_content(part) or "", part.content):
+            message = (
+                f"you approved {one_line(part.pointer)} before approvals covered all the code that a program of the "
+                "project runs, so you are asked once more; `nexus trust allow` shows what is covered, and decides"
+            )
+            self.findings.append(Finding("outdated-approval", message, part.path, part.line))
 
 
 def _gather(

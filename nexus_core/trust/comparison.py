@@ -7,7 +7,7 @@ import re
 from difflib import unified_diff
 
 # Here every text of this form is a digest of ours. Elsewhere it is a word of a command, of which nothing may be hidden.
-_WITH_DIGESTS = frozenset({"env", "files", "headers", "other", "value"})
+_WITH_DIGESTS = frozenset({"code", "env", "files", "headers", "other", "value"})
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _SHOWN = len("sha256:") + 16
 

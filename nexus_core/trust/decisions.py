@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-MAX_BYTES = 4 * 1024 * 1024
-"""The largest file of decisions: thousands of approvals."""
+MAX_BYTES = 16 * 1024 * 1024
+"""The largest file of decisions: thousands of approvals, or dozens that cover 2,000 files each."""
 
-_VERSION = 1
+_VERSION = 2
+# Version 1 has no anchor, and its approvals do not cover code: they are kept, and asked about once more.
+_READABLE = frozenset({1, _VERSION})
 _START_ANEW = "move it away, then allow again what you still want"
 
 
@@ -51,10 +53,12 @@ class Decisions:
     Attributes:
         approvals: What was allowed, by key.
         denials: What was denied, whatever its content.
+        anchor: What only the machine on which they were made knows, where the file could have come from elsewhere.
     """
 
     approvals: Mapping[str, Approval] = field(default_factory=dict)
     denials: frozenset[Place] = frozenset()
+    anchor: str = ""
 
     def approval_of(self, place: Place) -> Approval | None:
         """What was allowed at a place, however it looks now."""
@@ -63,7 +67,7 @@ class Decisions:
     def without(self, places: set[Place]) -> Decisions:
         """The same, with nothing decided about `places`."""
         kept = {key: approval for key, approval in self.approvals.items() if approval.place not in places}
-        return Decisions(kept, self.denials - places)
+        return Decisions(kept, self.denials - places, self.anchor)
 
 
 def read_decisions(path: Path) -> Decisions:
@@ -91,7 +95,7 @@ def read_decisions(path: Path) -> Decisions:
     finally:
         os.close(descriptor)
     if len(data) > MAX_BYTES:
-        raise _fault(path, "the trust store is larger than 4 MiB", _START_ANEW)
+        raise _fault(path, f"the trust store is larger than {MAX_BYTES >> 20} MiB", _START_ANEW)
     return _parse(path, data)
 
 
@@ -101,10 +105,13 @@ def encode_decisions(path: Path, decisions: Decisions) -> str:
         "version": _VERSION,
         "allowed": {key: {**place._asdict(), "content": text} for key, (place, text) in decisions.approvals.items()},
         "denied": [place._asdict() for place in sorted(decisions.denials)],
+        **({"anchor": decisions.anchor} if decisions.anchor else {}),
     }
     text = json.dumps(document, indent=2, sort_keys=True) + "\n"
     if len(text) > MAX_BYTES:
-        raise _fault(path, "the trust store would grow beyond 4 MiB", "remove from it what you no longer need")
+        raise _fault(
+            path, f"the trust store would grow beyond {MAX_BYTES >> 20} MiB", "remove from it what you no longer need"
+        )
     return text
 
 
@@ -125,16 +132,17 @@ def _parse(path: Path, data: bytes) -> Decisions:
         version = document["version"]
     except (ValueError, RecursionError, TypeError, KeyError):
         raise _fault(path, "the trust store is damaged", _START_ANEW) from None
-    if version != _VERSION:
+    if version not in _READABLE:
         raise _fault(path, "the trust store was written by another version of Nexus", "update Nexus")
     try:
         approvals = {key: Approval(_place(each), _text(each, "content")) for key, each in document["allowed"].items()}
         denials = frozenset(map(_place, document["denied"]))
+        anchor = _text({"anchor": "", **document}, "anchor")
     except (TypeError, KeyError, AttributeError):
         raise _fault(path, "the trust store is damaged", _START_ANEW) from None
     if any(approval.key != key for key, approval in approvals.items()):
         raise _fault(path, "the trust store is damaged: an approval has the name of another", _START_ANEW)
-    return Decisions(approvals, denials)
+    return Decisions(approvals, denials, anchor)
 
 
 def _place(record: Mapping[str, object]) -> Place:

@@ -10,12 +10,12 @@ import json
 import re
 import shlex
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, TypeGuard
+from typing import TYPE_CHECKING, Literal
 
 from nexus_core.config.merging import is_comment
 from nexus_core.text.hidden import bare
 from nexus_core.text.visible import visible_line
-from nexus_core.trust.scripts import Place, find_executable, named_files
+from nexus_core.trust.scripts import Code, Place, find_code, find_executable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,17 +28,6 @@ _TOLD = ("enabled", "env_passthrough", "transport", "type")
 _KNOWN = frozenset({"name", "command", "args", "env", "env_file", "cwd", "url", "headers", *_TOLD})
 # What names a program, an address or who reads a conversation is shown whole, as whoever approves it must see it.
 _OPEN = frozenset({"args", "command", "summarisers", "url"})
-# Their values name code that is loaded into the program, which makes it part of the program.
-_CODE_VARIABLES = (
-    "BASH_ENV",
-    "DYLD_INSERT_LIBRARIES",
-    "JAVA_TOOL_OPTIONS",
-    "LD_PRELOAD",
-    "NODE_OPTIONS",
-    "PERL5OPT",
-    "PYTHONSTARTUP",
-    "RUBYOPT",
-)
 # Only what every reader of addresses takes for a password: hiding more could hide where a connection goes.
 _PASSWORD = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://[^/?#\\@:\s]*:)([^/?#\\@\s]+)@")
 
@@ -54,20 +43,26 @@ def secret_digest(text: str) -> str:
 
 
 def server_content(server: Mapping[str, object], root: Path) -> str:
-    """Everything that an approval of an MCP server covers.
+    """Everything that an approval of an MCP server covers, but for the bytes of its code.
 
     That is its definition, with the values of environment and headers as digests; the program that its command starts;
-    and the bytes of the files inside `root` that the command names, or that variables are read from.
+    and the names of the files and directories of the project that it runs, whose bytes `coverage.measure` adds.
     """
     environment = server.get("env")
     variables = environment if isinstance(environment, Mapping) else {}
     place = Place.of(root, server.get("cwd"))
     command = words_of(server)
     executable = _executable(command[0], place, variables.get("PATH")) if command else None
-    code = [variables[name] for name in _CODE_VARIABLES if isinstance(variables.get(name), str)]
-    named = [*command, *([executable] if executable else []), *code, *filter(None, [server.get("env_file")])]
     known = {key: server[key] for key in ("name", "cwd", "env_file", *_TOLD) if server.get(key) is not None}
     url = server.get("url")
+    env_file = server.get("env_file")
+    code = find_code(
+        command,
+        place,
+        executable=executable,
+        variables={str(name): value for name, value in variables.items() if isinstance(value, str)},
+        env_file=env_file if isinstance(env_file, str) else "",
+    )
     return canonical(
         {
             **known,
@@ -78,22 +73,39 @@ def server_content(server: Mapping[str, object], root: Path) -> str:
             "url": _PASSWORD.sub(_digest_password, url) if isinstance(url, str) else url,
             "headers": _digests(server.get("headers")),
             "executable": executable,
-            "files": named_files(filter(_is_text, named), place),
+            **_code_content(code, place),
             "other": _digests({key: server[key] for key in server if key not in _KNOWN and not is_comment(key)}),
         }
     )
 
 
 def setting_content(pointer: str, value: object, *, root: Path | None = None) -> str:
-    """Everything that an approval of another active setting covers.
+    """Everything that an approval of another active setting covers, but for the bytes of its code.
 
     Args:
         pointer: Which setting it is.
         value: What it is set to; texts in it are kept as digests, unless they are a command or an address.
-        root: If given, the bytes of the files inside it that the value names are covered too.
+        root: If given, the code inside it that the value runs or names is covered too.
     """
-    files = named_files(_texts(value), Place.of(root, None)) if root is not None else {}
-    return canonical({"kind": "setting", "pointer": pointer, "value": _guarded(value, _last(pointer)), "files": files})
+    code: dict[str, object] = {"files": {}}
+    if root is not None:
+        place, command = Place.of(root, None), list(_texts(value))
+        executable = find_executable(command[0], place) if command and _last(pointer) == "command" else None
+        code = _code_content(find_code(command, place, executable=executable), place)
+    return canonical({"kind": "setting", "pointer": pointer, "value": _guarded(value, _last(pointer)), **code})
+
+
+def runs_own_code(content: str) -> bool:
+    """Whether what has this content runs code of the project, rather than what is installed elsewhere."""
+    try:
+        return bool(json.loads(content)["code"]["trees"])
+    except (ValueError, TypeError, KeyError):
+        return False
+
+
+def _code_content(code: Code, place: Place) -> dict[str, object]:
+    """The code as a part of a content; where there is none, in the words of approvals that were made before."""
+    return {"code": {**code._asdict(), "root": str(place.limit)}} if code.files or code.trees else {"files": {}}
 
 
 def describe_server(server: Mapping[str, object]) -> str:
@@ -197,10 +209,6 @@ def _texts(value: object) -> Iterator[str]:
     elif isinstance(value, Mapping | list | tuple):
         for each in value.values() if isinstance(value, Mapping) else value:
             yield from _texts(each)
-
-
-def _is_text(value: object) -> TypeGuard[str]:
-    return isinstance(value, str)
 
 
 def _text(value: object) -> str:

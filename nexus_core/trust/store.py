@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nexus_core.errors import ConfigError
 from nexus_core.files.lock import locked
+from nexus_core.files.places import home_repository
 from nexus_core.files.writing import make_directories, write_text_atomically
+from nexus_core.trust.coverage import is_alike, measure
 from nexus_core.trust.decisions import Approval, Decisions, Place, encode_decisions, read_decisions
 
 if TYPE_CHECKING:
@@ -44,19 +47,31 @@ class TrustStore:
         """Raise the ConfigError that allowing, denying or forgetting anything would raise now."""
         self._read_again()
 
-    def decide(self, part: ActivePart) -> Decision:
-        """What the user has decided about a part with exactly this content."""
+    def decide(self, part: ActivePart, *, is_quick: bool = False, is_fresh: bool = False) -> Decision:
+        """What the user has decided about a part with exactly this content.
+
+        Args:
+            part: The part; the bytes of its code are looked at only if everything else is as approved.
+            is_quick: Whether the directories of its code are left out: for those who only list parts.
+            is_fresh: Whether every byte is read again: for those who are about to start something.
+        """
         decisions = self._read()
-        approval = _approval(part)
-        if approval.place in decisions.denials:
+        place = _place(part)
+        if place in decisions.denials:
             return "denied"
-        if decisions.approvals.get(approval.key) == approval:
-            return "allowed"
-        return "pending" if decisions.approval_of(approval.place) is None else "changed"
+        approval = decisions.approval_of(place)
+        if approval is None:
+            return "pending"
+        if approval.content != part.content:
+            if not is_alike(approval.content, part.content):
+                return "changed"
+            if not is_quick and approval.content != measure(part.content, is_fresh=is_fresh):
+                return "changed"
+        return "allowed"
 
     def approved_content(self, part: ActivePart) -> str | None:
         """The content that was allowed at the place of a part, or None; secret values are in it as digests."""
-        approval = self._read().approval_of(_approval(part).place)
+        approval = self._read().approval_of(_place(part))
         return approval and approval.content
 
     def allow(self, parts: Iterable[ActivePart]) -> None:
@@ -65,23 +80,23 @@ class TrustStore:
 
         def change(decisions: Decisions) -> Decisions:
             rest = decisions.without({approval.place for approval in approvals.values()})
-            return Decisions({**rest.approvals, **approvals}, rest.denials)
+            return Decisions({**rest.approvals, **approvals}, rest.denials, rest.anchor)
 
         self._update(change, approvals)
 
     def deny(self, parts: Iterable[ActivePart]) -> None:
         """Deny parts whatever their content, until they are allowed."""
-        places = {_approval(part).place for part in parts}
+        places = set(map(_place, parts))
 
         def change(decisions: Decisions) -> Decisions:
             rest = decisions.without(places)
-            return Decisions(rest.approvals, rest.denials | places)
+            return Decisions(rest.approvals, rest.denials | places, rest.anchor)
 
         self._update(change, places)
 
     def forget(self, parts: Iterable[ActivePart]) -> None:
         """Undo every decision about parts."""
-        places = {_approval(part).place for part in parts}
+        places = set(map(_place, parts))
         self._update(lambda decisions: decisions.without(places), places)
 
     def _read(self) -> Decisions:
@@ -100,22 +115,51 @@ class TrustStore:
                 where=str(self.path),
                 hint="set NEXUS_HOME to a directory outside it",
             )
-        return read_decisions(self.path)
+        decisions = read_decisions(self.path)
+        self._problem = None
+        repository = home_repository(self.path.parent)
+        if repository is None or decisions == Decisions():
+            return decisions
+        if decisions.anchor and decisions.anchor == self._anchor():
+            return decisions
+        self._problem = (
+            f"nothing that the trust store allows counts ({self.path}): your home directory lies in the repository "
+            f"{repository}, so the file may have come with it; allow again what you still want"
+        )
+        return Decisions()
+
+    def _anchor(self) -> str:
+        """What nobody who puts files into a repository can know: when the lock file was made on this machine."""
+        try:
+            facts = os.lstat(self._lock)
+        except OSError:
+            return ""
+        return f"{facts.st_ino}:{facts.st_ctime_ns}"
+
+    @property
+    def _lock(self) -> Path:
+        return self.path.with_name("trust.lock")
 
     def _update(self, change: Callable[[Decisions], Decisions], subjects: Collection[object]) -> None:
         self.check()  # before anything is made on disk
         if not subjects:
             return
         make_directories(self.path.parent, mode=0o700)
-        with locked(self.path.with_name("trust.lock")):
+        with locked(self._lock):
             # Again, because somebody else may have decided something in the meantime.
             decisions = change(self._read_again())
+            if home_repository(self.path.parent) is not None:
+                decisions = replace(decisions, anchor=self._anchor())
             write_text_atomically(self.path, encode_decisions(self.path, decisions), mode=0o600)
         self._decisions, self._problem = decisions, None
 
 
 def _approval(part: ActivePart) -> Approval:
-    return Approval(Place(os.path.realpath(part.path), part.pointer), part.content)
+    return Approval(_place(part), measure(part.content, is_fresh=True))
+
+
+def _place(part: ActivePart) -> Place:
+    return Place(os.path.realpath(part.path), part.pointer)
 
 
 def _is_inside(directory: Path, workspace: Path) -> bool:

@@ -38,6 +38,10 @@ FILES = {
     "tools/server.js": "start();\n",
     "tools/conf/app.ini": "[app]\n",
     "tools/unrelated.js": "unrelated();\n",
+    "tools/sibling.js": "sibling();\n",
+    "tools/.git/HEAD": "ref\n",
+    "tools/__pycache__/x.cpython-313.pyc": "bytecode\n",
+    "docs/unrelated.js": "unrelated();\n",
     "bin/serve": "#!/bin/sh\n",
 }
 

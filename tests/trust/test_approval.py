@@ -76,6 +76,9 @@ STDIO_MUTATIONS: dict[str, Change] = {
     "program changed": lambda _, root: _append(root, "tools/bin/serve", "evil\n"),
     "program no longer a program": lambda _, root: (root / "tools/bin/serve").chmod(0o644),
     "script of that name in the root": lambda _, root: _appear(root, "server.js"),
+    "file beside the script changed": lambda _, root: _append(root, "tools/sibling.js", "evil();\n"),
+    "file beside the script deleted": lambda _, root: (root / "tools/sibling.js").unlink(),
+    "file beside the script added": lambda _, root: _appear(root, "tools/new.js"),
     "file that an argument happened to name": lambda _, root: _appear(root, "tools/8080"),
 }
 HTTP_MUTATIONS: dict[str, Change] = {
@@ -119,7 +122,9 @@ REFORMATTINGS: dict[str, Change] = {
     "comment as a key": lambda server, _: server.update(_comment="why", url=None, headers={}),
     "characters as escapes": lambda server, _: _reparsed(server, json.dumps(server).replace("s", "\\u0073")),
     "times of its files": lambda _, root: _touch(root, "tools/bin/serve", "tools/server.js", "tools/conf/app.ini"),
-    "another file": lambda _, root: _append(root, "tools/unrelated.js", "more();\n"),
+    "file elsewhere": lambda _, root: _append(root, "docs/unrelated.js", "more();\n"),
+    "record of version control": lambda _, root: _append(root, "tools/.git/HEAD", "more\n"),
+    "bytecode beside a module": lambda _, root: _append(root, "tools/__pycache__/x.cpython-313.pyc", "more\n"),
 }
 
 

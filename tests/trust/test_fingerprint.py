@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from nexus_core.testing import write_files
+from nexus_core.trust.coverage import MAX_NAMED_BYTES, measure
 from nexus_core.trust.fingerprint import (
     canonical,
     describe_server,
@@ -17,12 +18,13 @@ from nexus_core.trust.fingerprint import (
     server_content,
     setting_content,
 )
-from nexus_core.trust.scripts import MAX_BYTES
 from tests.trust.conftest import BEARER, HTTP, STDIO, TOKEN
 
 
 def files_of(server: dict[str, Any], root: Path) -> dict[str, Any]:
-    files: dict[str, Any] = json.loads(server_content(server, root))["files"]
+    """What is covered of the code, by name."""
+    content = json.loads(measure(server_content(server, root)))
+    files: dict[str, Any] = content.get("code", {}).get("digests", {})
     return files
 
 
@@ -85,7 +87,7 @@ def test_an_address_that_could_be_read_in_two_ways_is_shown_whole(url: str) -> N
 def test_a_script_in_a_command_for_a_shell_is_covered(project: Path) -> None:
     server = {"name": "x", "command": ["bash", "-c", "cd . && exec node tools/server.js;./bin/serve"]}
 
-    assert set(files_of(server, project)) == {"tools/server.js", "bin/serve"}
+    assert {"tools/server.js", "bin/serve"} <= set(files_of(server, project))
 
 
 def test_an_open_quotation_does_not_hide_a_script(project: Path) -> None:
@@ -104,7 +106,7 @@ def test_a_path_within_a_word_is_covered(project: Path, word: str) -> None:
 def test_an_absolute_path_inside_the_root_is_covered(project: Path) -> None:
     server = {"name": "x", "command": ["node", str(project / "tools/server.js")]}
 
-    assert set(files_of(server, project)) == {"tools/server.js"}
+    assert "tools/server.js" in files_of(server, project)
 
 
 def test_code_that_a_variable_loads_into_the_program_is_covered(project: Path) -> None:
@@ -136,7 +138,7 @@ def test_a_program_found_in_a_path_of_its_own_is_the_one_that_counts(project: Pa
     content = json.loads(server_content(server, project))
 
     assert content["executable"] == str(project / "tools/bin/serve")
-    assert "tools/bin/serve" in content["files"]
+    assert "tools/bin/serve" in content["code"]["files"]
 
 
 def test_nothing_outside_the_root_is_read(project: Path, tmp_path: Path) -> None:
@@ -157,28 +159,21 @@ def test_a_link_to_the_outside_is_covered_by_its_target_alone(project: Path, tmp
     assert files == {"run.sh": {"outside": str(tmp_path / "secret.txt")}}
 
 
-def test_a_file_that_is_too_large_to_read_still_asks_again_when_it_changes(project: Path) -> None:
+def test_a_file_beyond_all_limits_is_recognised_by_facts_that_cannot_be_set_back(project: Path) -> None:
     path = project / "large.bin"
     with path.open("wb") as file:
-        file.truncate(MAX_BYTES + 1)
+        file.truncate(MAX_NAMED_BYTES + 1)
     server = {"name": "x", "command": ["run", "large.bin"]}
-    before = files_of(server, project)["large.bin"]
+    before, times = files_of(server, project)["large.bin"], path.stat()
 
     with path.open("r+b") as file:
         file.write(b"x")
-    os.utime(path, ns=(1, before["modified"] + 1))
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
-    assert before["unread"] == "too large"
-    assert files_of(server, project)["large.bin"] != before
-
-
-def test_a_file_of_just_the_limit_is_read(project: Path) -> None:
-    with (project / "large.bin").open("wb") as file:
-        file.truncate(MAX_BYTES)
-
-    digest = files_of({"name": "x", "command": ["run", "large.bin"]}, project)["large.bin"]
-
-    assert isinstance(digest, str)
+    after = files_of(server, project)["large.bin"]
+    assert before["unread"]
+    assert (after["size"], after["modified"]) == (before["size"], before["modified"])
+    assert after["changed"] != before["changed"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root can read everything")
@@ -187,7 +182,7 @@ def test_a_file_that_cannot_be_read_is_recorded_as_such(project: Path) -> None:
 
     files = files_of({"name": "x", "command": ["node", "tools/server.js"]}, project)
 
-    assert files["tools/server.js"]["unread"] == "unreadable"
+    assert files["tools/server.js"]["unread"]
 
 
 def test_what_is_not_a_regular_file_is_not_waited_for(project: Path) -> None:
@@ -202,7 +197,7 @@ def test_what_is_not_a_regular_file_is_not_waited_for(project: Path) -> None:
 def test_a_word_that_cannot_be_a_path_is_no_trouble(project: Path, word: str) -> None:
     server = {"name": "x", "command": [word, word], "cwd": word, "env": {"PATH": word}}
 
-    assert json.loads(server_content(server, project))["files"] == {}
+    assert files_of(server, project) == {}
 
 
 @pytest.mark.parametrize("value", [None, 1, [], {}, "text", [None], {"a": {"b": 1}}])
@@ -271,10 +266,10 @@ def test_a_setting_with_another_value_has_another_content(value: object) -> None
 
 
 def test_a_setting_with_a_root_covers_the_scripts_it_names(project: Path) -> None:
-    before = setting_content("compaction.command", ["node", "tools/server.js"], root=project)
+    before = measure(setting_content("compaction.command", ["node", "tools/server.js"], root=project))
     (project / "tools/server.js").write_text("evil();\n")
 
-    after = setting_content("compaction.command", ["node", "tools/server.js"], root=project)
+    after = measure(setting_content("compaction.command", ["node", "tools/server.js"], root=project))
 
     assert before != after
 
@@ -299,20 +294,20 @@ def test_a_file_that_is_named_in_a_roundabout_way_is_covered_too(
 ) -> None:
     server = {"name": "x", "type": "stdio", "command": ["run", *arguments]}
     write_files(project, {file: "good"})
-    before = server_content(server, project)
+    before = measure(server_content(server, project))
 
     write_files(project, {file: "evil"})
 
-    assert server_content(server, project) != before
+    assert measure(server_content(server, project)) != before
 
 
 def test_a_directory_that_is_named_does_not_make_its_other_files_part_of_an_approval(project: Path) -> None:
     server = {"name": "x", "type": "stdio", "command": ["serve", "--root=", "."]}
-    before = server_content(server, project)
+    before = measure(server_content(server, project))
 
     write_files(project, {"package.json": "{}", "src/new.py": "new"})
 
-    assert server_content(server, project) == before
+    assert measure(server_content(server, project)) == before
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_an_approval_is_named_by_path_pointer_and_content(home: Path, project: P
     path = project / ".nexus3/mcp.json"
     key = sha256(f"{path}\n/mcp_servers/files\nC".encode()).hexdigest()
     assert document == {
-        "version": 1,
+        "version": 2,
         "allowed": {key: {"path": str(path), "pointer": "/mcp_servers/files", "content": "C"}},
         "denied": [],
     }
@@ -226,9 +226,9 @@ FAULTS = {
         "damaged",
     ),
     "nested without end": (lambda path: _damage(path, b"[" * 500_000), "damaged"),
-    "of another version": (lambda path: _edit(path, '"version": 1', '"version": 2'), "another version"),
+    "of another version": (lambda path: _edit(path, '"version": 2', '"version": 3'), "another version"),
     "with other content under a key": (lambda path: _edit(path, '"content": "{}"', '"content": "x"'), "damaged"),
-    "too large": (lambda path: _damage(path, b" " * MAX_BYTES + path.read_bytes()), "larger than 4 MiB"),
+    "too large": (lambda path: _damage(path, b" " * MAX_BYTES + path.read_bytes()), "larger than 16 MiB"),
     "a link": (_link, "is a link"),
     "a FIFO": (_fifo, "not a regular file"),
     "a directory": (_directory, "not a regular file"),
@@ -310,7 +310,7 @@ def test_a_store_does_not_grow_beyond_what_can_be_read(home: Path, project: Path
     store = TrustStore(home)
     store.allow([plain_part(project, "small")])
 
-    with pytest.raises(ConfigError, match="would grow beyond 4 MiB"):
+    with pytest.raises(ConfigError, match="would grow beyond 16 MiB"):
         store.allow([plain_part(project, "big", "x" * MAX_BYTES)])
 
     assert TrustStore(home).decide(plain_part(project, "small")) == "allowed"

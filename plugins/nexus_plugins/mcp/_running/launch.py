@@ -6,14 +6,14 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.plugin import decide_again, secrets_in
+from nexus_core.plugin import clear_for_start, secrets_in
 from nexus_plugins.mcp._errors import RefusedError
 from nexus_plugins.mcp._files.references import resolve
 from nexus_plugins.mcp._running.addresses import fault_of
 from nexus_plugins.mcp._running.env_file import read_variables
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from nexus_core import Request
     from nexus_core.plugin import Loaded, MCPServerConfig, MCPServerWithOrigin
@@ -41,6 +41,7 @@ class Launch(NamedTuple):
         is_own: Whether the user wrote it down, rather than a project.
         is_stream: Whether the address speaks the older protocol of two channels (SSE).
         secrets: The values that must not be repeated.
+        still_holds: Tells whether all that was approved is as it was when this was prepared.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Launch(NamedTuple):
     is_own: bool
     is_stream: bool
     secrets: frozenset[str]
+    still_holds: Callable[[], bool]
 
     def __repr__(self) -> str:
         return f"Launch({self.name!r})"
@@ -71,7 +73,8 @@ def prepare(server: MCPServerWithOrigin, loaded: Loaded, request: Request) -> La
         ConfigError: It refers to something that is not there.
     """
     config = server.config
-    _require_allowed(server, loaded, request)
+    clearance = clear_for_start(server, loaded, request)
+    _require_allowed(server, clearance.decision)
     layer = next((layer for layer in loaded.layers if layer.name == server.origin), None)
     is_own = layer is not None and layer.is_own
     folder = request.cwd if layer is None or is_own else layer.project
@@ -91,13 +94,14 @@ def prepare(server: MCPServerWithOrigin, loaded: Loaded, request: Request) -> La
     return Launch(
         name=config.name,
         command=command,
-        env={name: os.environ[name] for name in USUAL if name in os.environ} | own,
+        env={name: os.environ[name] for name in USUAL if name in os.environ} | clearance.variables | own,
         cwd=folder / found(config.cwd, "the directory") if config.cwd else folder,
         url=url,
         headers=headers,
         is_own=is_own,
         is_stream=config.type == "sse",
         secrets=_secrets(config, (*own.values(), *headers.values()), (*command, url)),
+        still_holds=clearance.still_holds,
     )
 
 
@@ -106,11 +110,10 @@ def _is_unset(name: str, value: str) -> bool:
     return value == f"${{{name}:-}}" and name not in os.environ
 
 
-def _require_allowed(server: MCPServerWithOrigin, loaded: Loaded, request: Request) -> None:
+def _require_allowed(server: MCPServerWithOrigin, decision: str) -> None:
     name = server.config.name
     if not server.config.enabled:
         raise RefusedError(name, "is switched off", hint=f"nexus mcp enable {name}")
-    decision = decide_again(server, loaded, request)
     if decision == "changed":
         hint = "`nexus trust diff` shows how, `nexus trust allow` decides"
         raise RefusedError(name, "has changed since you allowed it", hint=hint)

@@ -17,7 +17,8 @@ import mcp_types
 from mcp.shared.message import SessionMessage
 
 from nexus_core.plugin import visible_line
-from nexus_plugins.mcp._errors import ServerError
+from nexus_plugins.mcp._aside import run_aside
+from nexus_plugins.mcp._errors import RefusedError, ServerError
 from nexus_plugins.mcp._running.line import LARGEST_MESSAGE
 from nexus_plugins.mcp._running.lines import Lines
 from nexus_plugins.mcp._running.processes import MARK, ask_to_end, family, kill_all, new_mark
@@ -49,11 +50,12 @@ async def stdio_transport(line: Line) -> AsyncIterator[TransportStreams]:
     """Start a program, and end it.
 
     Raises:
-        ServerError: It cannot be started.
+        ServerError: It cannot be started, or its code was exchanged meanwhile.
     """
     mark = new_mark()
     process = await _start(line.launch, mark)
     line.cut = partial(_cut, process, mark)
+    await _require_same_code(process, mark, line.launch)
     incoming_in, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, outgoing_out = anyio.create_memory_object_stream[SessionMessage](0)
     try:
@@ -85,6 +87,26 @@ async def _start(launch: Launch, mark: str) -> Process:
         )
     except (OSError, ValueError) as error:
         raise _not_started(launch, error) from None
+
+
+async def _require_same_code(process: Process, mark: str, launch: Launch) -> None:
+    """End a program again, before anything is said to it, if its code is no longer what was approved.
+
+    Between the look at its code and its start, the code may have been exchanged, and put back since.
+    """
+    still_holds = False
+    try:
+        still_holds = await run_aside(launch.still_holds)
+    finally:
+        if not still_holds:
+            with anyio.CancelScope(shield=True):
+                await _end(process, mark, grace=0)
+    if not still_holds:
+        hint = (
+            "`nexus trust diff` shows what differs; if the server itself writes to the directory of its program, "
+            "let it write elsewhere"
+        )
+        raise RefusedError(launch.name, "is ended: its code changed while it was started", hint=hint)
 
 
 def _not_started(launch: Launch, error: Exception) -> ServerError:
@@ -183,15 +205,17 @@ def _kill(process: Process, mark: str, known: frozenset[Known]) -> None:
             process.kill()
 
 
-async def _end(process: Process, mark: str) -> None:
+async def _end(process: Process, mark: str, grace: float = GRACE) -> None:
     """Close its input, then tell it to end, then end it, with everything that it started."""
     known = family(process.pid, mark)
+    if not grace:
+        _kill(process, mark, known)
     if process.stdin is not None:
         with anyio.move_on_after(GRACE), suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             await process.stdin.aclose()
-    if not await _has_ended(process, GRACE):
+    if not await _has_ended(process, grace):
         ask_to_end(process.pid)
-        await _has_ended(process, GRACE)
+        await _has_ended(process, grace)
     _kill(process, mark, known)
     await _has_ended(process, FAREWELL)
     for stream in (process.stdout, process.stderr):
