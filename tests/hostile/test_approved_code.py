@@ -103,7 +103,7 @@ def test_work_on_other_files_does_not_ask_again(
 
 # ---- while a server is started ------------------------------------------------------------------------------
 
-_armed: list[Callable[[], None]] = []
+_armed: list[Callable[[], object]] = []
 
 
 def _watch(event: str, _arguments: tuple[object, ...]) -> None:
@@ -112,7 +112,7 @@ def _watch(event: str, _arguments: tuple[object, ...]) -> None:
 
 
 @pytest.fixture
-def at_start() -> Iterator[list[Callable[[], None]]]:
+def at_start() -> Iterator[list[Callable[[], object]]]:
     """What is put in here happens once, after the last look at the code and before the program is there."""
     if not getattr(_watch, "is_there", False):
         sys.addaudithook(_watch)
@@ -131,7 +131,7 @@ os.replace({script!r} + ".new", {script!r})
 
 @pytest.mark.parametrize("is_put_back", [False, True], ids=["exchanged", "exchanged and put back"])
 def test_code_that_is_exchanged_during_the_start_is_ended(
-    cli: Cli, work: Path, at_start: list[Callable[[], None]], *, is_put_back: bool
+    cli: Cli, work: Path, at_start: list[Callable[[], object]], *, is_put_back: bool
 ) -> None:
     server = SERVER.replace("@EVIL@", "")
     make(work, Way({"command": [PYTHON, "-S", "tools/s.py"]}, {"tools/s.py": server}))
@@ -141,7 +141,7 @@ def test_code_that_is_exchanged_during_the_start_is_ended(
     good.write_text(server)
     back = BACK.format(mark=str(mark_of(work)), good=str(good), script=str(script)) if is_put_back else ""
     evil.write_text(back + server)
-    at_start.append(lambda: evil.replace(script) and None)
+    at_start.append(lambda: evil.replace(script))
 
     outcome = cli("mcp", "test", "x")
 
