@@ -42,7 +42,17 @@ if TYPE_CHECKING:
     from nexus_core.files.repository import levels_above, repository_of, repository_root
     from nexus_core.files.writing import make_directories, write_text_atomically
     from nexus_core.history.ledger.ledger import StoreLedger
-    from nexus_core.history.ledger.rows import AliasRow, BranchRow, HistoryRow, Place, Salvaged, SessionRow, StepRow
+    from nexus_core.history.ledger.rows import (
+        AliasRow,
+        BranchRow,
+        DeletionRow,
+        ErasedRow,
+        HistoryRow,
+        Place,
+        Salvaged,
+        SessionRow,
+        StepRow,
+    )
     from nexus_core.history.ledger.searching import cut_around, search_session, words_said
     from nexus_core.layers.explaining import explain
     from nexus_core.layers.rechecking import clear_for_start, decide_again
@@ -132,7 +142,7 @@ _HOMES = {
         "files.repository": "levels_above repository_of repository_root",
         "files.writing": "make_directories write_text_atomically",
         "history.ledger.ledger": "StoreLedger",
-        "history.ledger.rows": "AliasRow BranchRow HistoryRow Place Salvaged SessionRow StepRow",
+        "history.ledger.rows": "AliasRow BranchRow DeletionRow ErasedRow HistoryRow Place Salvaged SessionRow StepRow",
         "history.ledger.searching": "cut_around search_session words_said",
         "layers.explaining": "explain",
         "layers.rechecking": "clear_for_start decide_again",
@@ -212,7 +222,9 @@ __all__ = [
     "ConflictError",
     "Console",
     "Conversation",
+    "DeletionRow",
     "Dialect",
+    "ErasedRow",
     "ExistsError",
     "Extra",
     "File",

@@ -414,9 +414,15 @@ def _come_later(url: str) -> None:
 
 def become_later() -> None:
     """Be a Nexus that knows one schema more."""
-    _sqlite.VERSION = _postgres.VERSION = 2
-    _sqlite.MIGRATIONS[1] = LATER
-    _postgres.MIGRATIONS[1] = ("create table nexus.moods (mood text)", "alter table nexus.steps add mood text")
+    if LATER in _sqlite.MIGRATIONS.values():
+        return
+    _sqlite.MIGRATIONS[_sqlite.VERSION] = LATER
+    _postgres.MIGRATIONS[_postgres.VERSION] = (
+        "create table nexus.moods (mood text)",
+        "alter table nexus.steps add mood text",
+    )
+    _sqlite.VERSION += 1
+    _postgres.VERSION += 1
 
 
 if __name__ == "__main__":

@@ -42,9 +42,12 @@ def steps(sqlite: SqliteLedger) -> list[Step]:
 def tamper(path: Path, change: Callable[[sqlite3.Connection], object]) -> None:
     """Change a file with plain SQL, as somebody would who knows nothing of ledgers but how to get around triggers."""
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("drop trigger if exists steps_never_change")
-        connection.execute("drop trigger if exists steps_are_never_deleted")
+        triggers = connection.execute("select name, sql from sqlite_master where type = 'trigger'").fetchall()
+        for name, _ in triggers:
+            connection.execute(f"drop trigger {name}")
         change(connection)
+        for _, text in triggers:
+            connection.execute(text)
 
 
 def found(sqlite: SqliteLedger) -> str:

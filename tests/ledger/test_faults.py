@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from nexus_plugins.ledger.sqlite import open_sqlite
+from nexus_plugins.ledger.sqlite import open_sqlite, schema
 from tests.conftest import ROOT
 from tests.effort import LONG
 from tests.effort import rounds as repeated
@@ -133,7 +133,9 @@ def test_processes_that_write_when_a_later_nexus_comes_stop_and_lose_nothing(bac
 
     assert result["acknowledged"] >= 25
     assert (result["failed"], result["missing"], result["more"], result["found"]) == (0, 0, 0, [])
-    assert result["refusals"] == ["the ledger was written by a newer Nexus: it has schema 2, this one knows 1"] * 4
+    known = schema.VERSION
+    refusal = f"the ledger was written by a newer Nexus: it has schema {known + 1}, this one knows {known}"
+    assert result["refusals"] == [refusal] * 4
 
 
 # ---- bit rot ----------------------------------------------------------------------------------------------

@@ -126,8 +126,9 @@ def test_a_migration_that_is_killed_anywhere_leaves_the_old_or_the_new_file(
     with closing(open_sqlite(f"sqlite:///{pristine}")) as ledger:
         ledger.create("work")
         tell(ledger, "work", *map(str, range(5)))
-    monkeypatch.setattr(schema, "VERSION", 2)
-    monkeypatch.setitem(schema.MIGRATIONS, 1, LATER)
+    known = schema.VERSION
+    monkeypatch.setattr(schema, "VERSION", known + 1)
+    monkeypatch.setitem(schema.MIGRATIONS, known, LATER)
     killer = Killer(("tests.ledger.disks", "migration", f"sqlite:///{path}", "0"), ROOT)
 
     def begin() -> None:
@@ -144,7 +145,9 @@ def test_a_migration_that_is_killed_anywhere_leaves_the_old_or_the_new_file(
         with closing(open_sqlite(f"sqlite:///{path}")) as ledger:
             ledger.create("next")
             assert (len(list(ledger.steps())), list(ledger.verify())) == (5, []), call
-        copy = shutil.copy(path.with_name("ledger.db.v1"), tmp_path / "copy.db")  # to open it would make it new as well
+        copy = shutil.copy(
+            path.with_name(f"ledger.db.v{known}"), tmp_path / "copy.db"
+        )  # to open it would make it new as well
         with closing(open_sqlite(f"sqlite:///{copy}")) as ledger:
             assert (len(list(ledger.steps())), list(ledger.verify())) == (5, []), call
 

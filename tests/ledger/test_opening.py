@@ -106,6 +106,8 @@ def test_every_code_is_on_the_page() -> None:
         "blob-missing",
         "step-unreadable",
         "session-changed",
+        "session-missing",
+        "deletion-changed",
         "turn-lost",
         "steps-lost",
         "session-moved",

@@ -36,6 +36,8 @@ from tests.tables import count
 
 pytestmark = pytest.mark.slow
 
+TABLES = ("about", "branches", "steps", "sessions", "aliases", "history", "blobs", "names", "deletions", "erased")
+
 
 @pytest.mark.acceptance("A-05", "H-07")
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
@@ -99,7 +101,7 @@ def next_schema(monkeypatch: pytest.MonkeyPatch) -> None:
 def rows(database: str, place: str) -> list[list[tuple[Any, ...]]]:
     """Everything in the tables of a schema of the server."""
     with psycopg.connect(database) as connection:
-        return [connection.execute(f"select * from {place}.{table} order by 1").fetchall() for table in schema.TABLES]  # noqa: S608 - our own names
+        return [connection.execute(f"select * from {place}.{table} order by 1").fetchall() for table in TABLES]  # noqa: S608 - our own names
 
 
 def filled(database: str) -> list[list[tuple[Any, ...]]]:
@@ -117,9 +119,9 @@ def test_older_tables_are_brought_up_to_date_with_a_copy_beside(database: str, r
         tell(ledger, "work", "again")
         assert list(ledger.verify()) == []
 
-    assert rows(database, "nexus_v1") == before
+    assert rows(database, f"nexus_v{schema.VERSION - 1}") == before
     with psycopg.connect(database) as connection:
-        assert connection.execute("select version from nexus.about").fetchall() == [(2,)]
+        assert connection.execute("select version from nexus.about").fetchall() == [(schema.VERSION,)]
         assert connection.execute("select count(*) from nexus.moods").fetchall() == [(0,)]
 
 
@@ -134,7 +136,7 @@ def test_a_copy_can_be_put_in_the_place_of_what_came_after(
 
     with psycopg.connect(database) as connection:
         connection.execute("drop schema nexus cascade")
-        connection.execute("alter schema nexus_v1 rename to nexus")
+        connection.execute(f"alter schema nexus_v{schema.VERSION} rename to nexus")
 
     assert rows(database, "nexus") == before
     with closing(open_postgres(database)) as ledger:
@@ -147,7 +149,9 @@ def test_a_migration_that_fails_leaves_the_server_as_it_was(
 ) -> None:
     before = filled(database)
     request.getfixturevalue("next_schema")
-    monkeypatch.setitem(schema.MIGRATIONS, 1, ("create table nexus.moods (mood text)", "this is no statement"))
+    monkeypatch.setitem(
+        schema.MIGRATIONS, schema.VERSION - 1, ("create table nexus.moods (mood text)", "this is no statement")
+    )
 
     with closing(open_postgres(database)) as ledger, pytest.raises(LedgerError, match="syntax error"):
         ledger.session("work")
@@ -167,7 +171,7 @@ def test_eight_processes_bring_a_server_up_to_date_at_once(database: str, tmp_pa
     result = experiment("migration", database, appends, tmp_path)
 
     assert result == {"failed": 0, "steps": 1 + 8 * appends, "found": 0}
-    assert [len(table) for table in rows(database, "nexus_v1")][2] == 1
+    assert [len(table) for table in rows(database, f"nexus_v{schema.VERSION}")][2] == 1
 
 
 def test_steps_cannot_be_changed_by_accident(database: str) -> None:

@@ -241,11 +241,11 @@ def test_an_older_file_is_brought_up_to_date_with_a_copy_beside(path: Path, requ
         assert texts(ledger.thread(str(ledger.session("work").tip))) == ["hello"]  # type: ignore[union-attr]
         tell(ledger, "work", "again")
 
-    copy = path.with_name("ledger.db.v1")
+    copy = path.with_name(f"ledger.db.v{schema.VERSION - 1}")
     with closing(sqlite3.connect(path)) as new, closing(sqlite3.connect(copy)) as old:
-        assert new.execute("pragma user_version").fetchone() == (2,)
+        assert new.execute("pragma user_version").fetchone() == (schema.VERSION,)
         assert new.execute("select count(*) from moods").fetchone() == (0,)
-        assert old.execute("pragma user_version").fetchone() == (1,)
+        assert old.execute("pragma user_version").fetchone() == (schema.VERSION - 1,)
         assert old.execute("select count(*) from steps").fetchone() == (1,)
     assert mode(copy) == 0o600
 
@@ -256,7 +256,9 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(
     with closing(opened(path)) as ledger:
         ledger.create("work")
     request.getfixturevalue("next_schema")
-    monkeypatch.setitem(schema.MIGRATIONS, 1, ("create table moods (mood text)", "this is no statement"))
+    monkeypatch.setitem(
+        schema.MIGRATIONS, schema.VERSION - 1, ("create table moods (mood text)", "this is no statement")
+    )
 
     with pytest.raises(LedgerError, match="syntax error"):
         opened(path).session("work")

@@ -57,14 +57,16 @@ Examples:
 def verify(ctx: typer.Context, label: OptionalLabel = None, *, ledger: LedgerUrl = "", json: Json = False) -> None:
     """Say what in a ledger is not as it was recorded: changed, deleted, moved, damaged; exits with 1 if anything is.
 
-    With LABEL, only what concerns that session: its record, its steps, those before a fork included, and what they
-    refer to. The whole ledger is read all the same.
+    With LABEL, only what concerns that session: its record, its names, its steps, those before a fork included, and
+    what they refer to. Nothing else is read, so that damage of the file itself is found without LABEL only.
     """
+    from nexus_core.history.ledger.ledger import StoreLedger  # noqa: PLC0415 - other commands do not need it
+
     shell: CommandShell = ctx.obj
     with open_nexus(ctx, ledger) as nexus:
         url = without_secret(nexus.ledger.url)
         record = None if label is None else find_session(nexus.ledger, label)
-        with shell.console.progress(_about_steps(nexus.ledger)) as progress:
+        with shell.console.progress(_about_steps(nexus.ledger, record)) as progress:
             looked_at = 0
 
             def advance(steps: int) -> None:
@@ -72,10 +74,14 @@ def verify(ctx: typer.Context, label: OptionalLabel = None, *, ledger: LedgerUrl
                 looked_at += steps
                 progress.advance(steps)
 
-            findings = list(nexus.ledger.verify(advance=advance))
-        sessions = _sessions_in(nexus.ledger)
-        if record is not None:
-            findings, looked_at, sessions = *_concerning(nexus.ledger, record, findings), 1
+            sessions: int | None = 1
+            if record is None:
+                findings = list(nexus.ledger.verify(advance=advance))
+                sessions = _sessions_in(nexus.ledger)
+            elif isinstance(nexus.ledger, StoreLedger):
+                findings = list(nexus.ledger.verify(advance=advance, label=record.label))
+            else:  # a plugin's own ledger checks all of it
+                findings, looked_at = _concerning(nexus.ledger, record, nexus.ledger.verify(advance=progress.advance))
     if json:
         about = {"schema": 1, "ledger": url, "steps": looked_at, "sessions": sessions}
         about |= {} if record is None else {"session": record.label}
@@ -192,11 +198,12 @@ def _sessions_in(ledger: Ledger) -> int | None:
         return None
 
 
-def _about_steps(ledger: Ledger) -> int:
+def _about_steps(ledger: Ledger, only: SessionRecord | None) -> int:
     from nexus_core.cli.session.reading import steps_up_to  # noqa: PLC0415 - other commands do not need it
 
     try:
-        return steps_up_to(ledger, [record.tip for record in ledger.sessions(status=None)])
+        records = ledger.sessions(status=None) if only is None else [only]
+        return steps_up_to(ledger, [record.tip for record in records])
     except UnreachableError:
         raise
     except LedgerError:  # whatever it is, it will be found

@@ -3,6 +3,7 @@
 ids.py           names that sort by the time they were made
 texts.py         text and JSON as they are stored: which characters are replaced; one form for equal content
 media.py         pictures and documents inside messages, taken out into blobs and put back
+blob_references.py  the blobs that steps, sessions and other blobs refer to, and what each is
 rows.py          the records a store keeps, their digests, and the chain
 stored.py        a Step that is decoded when it is looked at
 store.py         what a place to keep rows must be able to do

@@ -174,11 +174,21 @@ class StoreLedger:
         """Every step there is, branch by branch, in order of position."""
         return (StoredStep(row, self.blob) for row in self.store.step_rows())
 
-    def verify(self, *, advance: Callable[[int], None] = _unwatched) -> Iterable[Finding]:
-        """What was changed, deleted, reordered or damaged; `advance(1)` is called for every step looked at."""
+    def verify(self, *, advance: Callable[[int], None] = _unwatched, label: str | None = None) -> Iterable[Finding]:
+        """What was changed, deleted, reordered or damaged; `advance(1)` is called for every step looked at.
+
+        Args:
+            advance: Called with the number of steps that were looked at since it was last called.
+            label: Look at that session only: its record, names and steps, and what these refer to.
+
+        Raises:
+            UnknownNameError: There is no such session.
+        """
         from nexus_core.history.ledger.verifying import verify  # noqa: PLC0415 - seldom asked for
 
-        return verify(self.store, advance)
+        if label is not None:
+            self.store.read(partial(self._known, clean(label)))
+        return verify(self.store, advance, None if label is None else clean(label))
 
     def repair(
         self, target: StoreLedger, *, advance: Callable[[float], None] = _unwatched, without: Collection[str] = ()

@@ -10,12 +10,21 @@ from typing import TYPE_CHECKING, TypeVar
 from nexus_core.history.ledger.ids import new_id
 from nexus_core.history.ledger.ids import now as time_now
 from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.history.ledger.rows import Salvaged
+from nexus_core.history.ledger.rows import Salvaged, erase_content
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from nexus_core.history.ledger.rows import AliasRow, BranchRow, HistoryRow, Place, SessionRow, StepRow
+    from nexus_core.history.ledger.rows import (
+        AliasRow,
+        BranchRow,
+        DeletionRow,
+        ErasedRow,
+        HistoryRow,
+        Place,
+        SessionRow,
+        StepRow,
+    )
     from nexus_core.history.ledger.store import Record, Store
     from nexus_core.values.finding import Finding
 
@@ -46,6 +55,8 @@ class MemoryStore:
         self._lines: dict[str, list[StepRow]] = {}
         self._steps: dict[str, StepRow] = {}
         self._blobs: dict[str, bytes] = {}
+        self._deletions: list[DeletionRow] = []
+        self._erased: list[ErasedRow] = []
 
     def read(self, work: Callable[[], T]) -> T:
         """Do something that only looks."""
@@ -156,9 +167,9 @@ class MemoryStore:
         """Every alias."""
         return list(self._aliases.values())
 
-    def history_rows(self) -> Iterator[HistoryRow]:
-        """Every note on a head."""
-        return iter(tuple(self._history))
+    def history_rows(self, session: str | None = None) -> Iterator[HistoryRow]:
+        """Every note on a head, or those of one session by its lasting name."""
+        return iter(tuple(row for row in self._history if session in (None, row.session)))
 
     def branch_rows(self) -> list[BranchRow]:
         """Every branch."""
@@ -173,14 +184,58 @@ class MemoryStore:
         """Every blob."""
         yield from sorted(self._blobs.items())
 
-    def damage(self) -> list[Finding]:
+    def damage(self, _session: str | None = None) -> list[Finding]:
         """Memory has none that could be found."""
         return []
 
     def salvage(self) -> Salvaged:
         """Everything there is."""
         steps, history = tuple(self.step_rows()), tuple(self.history_rows())
-        return Salvaged(steps, self.session_rows(), self.alias_rows(), history, tuple(self.blob_rows()))
+        blobs = tuple(self.blob_rows())
+        erased = tuple(self._erased)
+        return Salvaged(steps, self.session_rows(), self.alias_rows(), history, blobs, self.deletion_rows(), erased)
+
+    def wait_for_writers(self) -> None:
+        """There is one lock for all."""
+
+    def add_deletion(self, row: DeletionRow, erased: Sequence[ErasedRow]) -> None:
+        """Record a deletion, and everything it erases."""
+        self._deletions.append(row)
+        self._erased += erased
+
+    def erase_steps(self, names: Sequence[str]) -> None:
+        """Replace messages and data of steps by nothing."""
+        for name in names:
+            row = self._steps[name] = erase_content(self._steps[name])
+            self._lines[row.branch][row.position - self._branches[row.branch].position - 1] = row
+
+    def drop_blobs(self, digests: Sequence[str]) -> None:
+        """Remove blobs."""
+        for digest in digests:
+            self._blobs.pop(digest, None)
+
+    def drop_session(self, name: str) -> None:
+        """Remove a session by its lasting name, with its label, its aliases and the notes on its heads."""
+        del self._labels[self._sessions.pop(name).label]
+        self._aliases = {alias: row for alias, row in self._aliases.items() if row.session != name}
+        self._history = [row for row in self._history if row.session != name]
+
+    def purge(self) -> bool:
+        """Nothing is left in memory."""
+        self._deletions = [row._replace(purged=1) for row in self._deletions]
+        return True
+
+    def deletion_rows(self) -> list[DeletionRow]:
+        """Every deletion, in the order of their numbers."""
+        return sorted(self._deletions, key=lambda row: row.number)
+
+    def erased_rows(self) -> Iterator[ErasedRow]:
+        """Everything that was erased, deletion by deletion."""
+        return iter(sorted(self._erased))
+
+    def erased(self, kind: str, name: str) -> list[ErasedRow]:
+        """The records of one thing that was erased."""
+        return [row for row in self._erased if (row.kind, row.name) == (kind, name)]
 
     def _end(self, branch: str) -> int:
         return self._branches[branch].position + 1 + len(self._lines[branch])

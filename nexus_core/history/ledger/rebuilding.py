@@ -13,9 +13,10 @@ from nexus_core.history.ledger.rows import BranchRow, is_sealed
 from nexus_core.history.ledger.sessions_kept import keep_sessions, newest_versions
 from nexus_core.history.ledger.steps_joined import join_steps
 from nexus_core.history.ledger.turns_kept import find_ends, keep_whole_turns, sort_out
+from nexus_core.history.ledger.verifying import SeenSteps, blob_missing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
 
     from nexus_core.history.ledger.rows import Salvaged, StepRow
     from nexus_core.history.ledger.store import Store
@@ -79,10 +80,41 @@ def rebuild(found: Salvaged, target: Store, advance: Callable[[float], None], wi
             hint = "`nexus session repair NEW` saves what is whole; leave them out of a copy of that"
             raise LedgerError("the ledger is damaged, so nobody can tell what belongs to these sessions", hint=hint)
         rest = leave_out(without, rows, sessions, blobs)
+    lost += _missing_blobs(rest)
     target.write(partial(_fill, target, rest, advance))
     turns = sum(row.id == row.turn and not _is_start(row) for row in rest.rows)
     numbers = turns, len(rest.rows), len(rest.kept.sessions), len(rest.blobs)
     return Rebuilt(*numbers, tuple(lost), rest.left_out, rest.sharing)
+
+
+def _missing_blobs(rest: Rest) -> list[Finding]:
+    """The blobs that what is kept refers to, and that are not there; no copy brings them back."""
+    seen = SeenSteps()
+    for row in rest.rows:
+        seen.note_blobs(row)
+    for session in rest.kept.sessions:
+        seen.note_source(session)
+    for digest, content in rest.blobs.items():
+        seen.note_nested(digest, content)
+    gone = {digest: use for digest, use in seen.blobs.items() if digest not in rest.blobs}
+    if not gone:
+        return []
+    steps = {row.id: row for row in rest.rows}
+    labels: dict[str, list[str]] = {digest: [] for digest in gone}
+    for session in rest.kept.sessions:
+        thread = _thread_ids(session.tip, steps)
+        for digest, use in gone.items():
+            if session.id == use.session or (use.step is not None and use.step.id in thread):
+                labels[digest].append(session.label)
+    return [blob_missing(digest, use, labels[digest]) for digest, use in sorted(gone.items())]
+
+
+def _thread_ids(tip: str | None, steps: Mapping[str, StepRow]) -> set[str]:
+    found: set[str] = set()
+    while tip is not None:
+        found.add(tip)
+        tip = steps[tip].parent
+    return found
 
 
 def _is_start(row: StepRow) -> bool:

@@ -125,6 +125,64 @@ class HistoryRow(NamedTuple):
         return HistoryRow(*self[:-1], seal_of(*self[:-1]))
 
 
+class DeletionRow(NamedTuple):
+    """The record of a deletion: what is not there any more, and is not missing.
+
+    Attributes:
+        id: Its name.
+        number: Its place among all deletions of the ledger, from 1.
+        session: The session that was deleted, by its lasting name; "" where only a part of one was.
+        reason: Why, in the words of the person who deleted it.
+        created: When, in milliseconds since 1970.
+        steps, blobs: How many of each were erased.
+        digest: The address of all of that, and of everything that was erased.
+        chain: The digest of this deletion and all before it.
+        purged: 0 until the store has overwritten the bytes that were erased, then 1; not part of the digest.
+    """
+
+    id: str
+    number: int
+    session: str
+    reason: str
+    created: int
+    steps: int
+    blobs: int
+    digest: str = ""
+    chain: str = ""
+    purged: int = 0
+
+    def chained(self, before: DeletionRow | None, erased: Iterable[ErasedRow]) -> DeletionRow:
+        """The same with its digest and its place in the chain.
+
+        Args:
+            before: The deletion before it, None for the first.
+            erased: Everything it erased.
+        """
+        facts = canonical(self[:_DELETION_FACTS])
+        lines = "\n".join(sorted(canonical(row[1:]) for row in erased))
+        digest = blake2b(f"{facts}\n{lines}".encode(), digest_size=32).hexdigest()
+        return self._replace(digest=digest, chain=chain_of(before.chain if before else "", digest))
+
+
+_DELETION_FACTS = DeletionRow._fields.index("digest")
+
+
+class ErasedRow(NamedTuple):
+    """Something that a deletion erased.
+
+    Attributes:
+        deletion: The deletion, by its name.
+        kind: `session`, `step` or `blob`.
+        name: The lasting name of the session, the id of the step or the address of the blob.
+        rest: Of a step, the digest of what is left of it: everything but messages and data.
+    """
+
+    deletion: str
+    kind: str
+    name: str
+    rest: str = ""
+
+
 class Salvaged(NamedTuple):
     """What was found in a damaged store, whole or not, in any order, some of it more than once."""
 
@@ -133,6 +191,32 @@ class Salvaged(NamedTuple):
     aliases: Iterable[AliasRow]
     history: Iterable[HistoryRow]
     blobs: Iterable[tuple[str, bytes]]
+    deletions: Iterable[DeletionRow] = ()
+    erased: Iterable[ErasedRow] = ()
+
+
+NO_MESSAGES, NO_DATA = "[]", "{}"
+"""What a step has in place of its messages and data when they were erased."""
+
+
+def erase_content(row: StepRow) -> StepRow:
+    """A step without its messages and data; its digest and chain stay as they are."""
+    return row._replace(messages=NO_MESSAGES, data=NO_DATA)
+
+
+def is_erased(row: StepRow) -> bool:
+    """True if nothing is left of a step's content, though there was some; `verify` says whether that is recorded."""
+    if row.messages != NO_MESSAGES or row.data != NO_DATA:
+        return False
+    try:
+        return digest_of(row) != row.digest
+    except (LedgerError, UnicodeError):  # a value of a kind that is never stored
+        return False
+
+
+def rest_of(row: StepRow) -> str:
+    """The digest of everything that is left of an erased step."""
+    return blake2b(canonical(row).encode(), digest_size=32).hexdigest()
 
 
 def is_sealed(row: SessionRow | AliasRow | HistoryRow) -> bool:

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
+_BEGINNINGS = ("create", "repair")
+"""Why a session has a first head that is not the first of its thread."""
+
+
 class Kept(NamedTuple):
     """Sessions, and what belongs to them."""
 
@@ -72,15 +76,25 @@ def keep_sessions(
 
 
 def _on_its_way(row: SessionRow, steps: Mapping[str, StepRow], notes: Mapping[str, HistoryRow]) -> Iterator[HistoryRow]:
-    """The notes on heads that a session had on its way to where it stands now; others do not lead there any more."""
-    if row.head is not None and row.head not in notes:
-        yield HistoryRow(row.id, row.head, "repair", row.updated).sealed()
-    name, left = row.head, len(notes)
-    while name is not None and left:
-        if name in notes:
-            yield notes[name]
-            left -= 1
+    """The notes on heads that a session had on its way to where it stands now; others do not lead there any more.
+
+    Notes that are gone are written anew: each end of a turn has one, from the step at which the session began.
+    """
+    closed: list[str] = []
+    name, left, is_begun = row.head, len(notes), False
+    while name is not None and not (is_begun and left <= 0):
+        if steps[name].closes:
+            closed.append(name)
+            left -= name in notes
+            is_begun = name in notes and notes[name].reason in _BEGINNINGS
         name = steps[name].parent
+    noted = [index for index, each in enumerate(closed) if each in notes]
+    oldest = noted[-1] if noted else 0
+    if noted and notes[closed[oldest]].reason not in _BEGINNINGS:
+        oldest += 1  # where it began is not known any more: at the end of the turn before, if there is one
+    del closed[oldest + 1 :]
+    for each in closed:
+        yield notes[each] if each in notes else HistoryRow(row.id, each, "repair", row.updated).sealed()
 
 
 def _standing(row: SessionRow, steps: Mapping[str, StepRow], heads: Sequence[str]) -> SessionRow:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from typing import Any
 
-    from nexus_core.history.ledger.rows import AliasRow, BranchRow, HistoryRow, Place, Salvaged, SessionRow, StepRow
+    from nexus_core.history.ledger.rows import (
+        AliasRow,
+        BranchRow,
+        DeletionRow,
+        ErasedRow,
+        HistoryRow,
+        Place,
+        Salvaged,
+        SessionRow,
+        StepRow,
+    )
     from nexus_core.values.finding import Finding
 
     Record = tuple[Any, ...]
@@ -98,8 +108,8 @@ class Store(Protocol):
     def alias_rows(self) -> list[AliasRow]:
         """Every alias."""
 
-    def history_rows(self) -> Iterator[HistoryRow]:
-        """Every note on a head."""
+    def history_rows(self, session: str | None = None) -> Iterator[HistoryRow]:
+        """Every note on a head, or those of one session by its lasting name."""
 
     def branch_rows(self) -> list[BranchRow]:
         """Every branch."""
@@ -110,8 +120,40 @@ class Store(Protocol):
     def blob_rows(self) -> Iterator[tuple[str, bytes]]:
         """Every blob."""
 
-    def damage(self) -> Iterable[Finding]:
-        """What is wrong with the file or database itself."""
+    def damage(self, session: str | None = None) -> Iterable[Finding]:
+        """What is wrong with the file or database itself; with a session's lasting name, only what concerns that."""
 
     def salvage(self) -> Salvaged:
         """Everything that can still be read, whole or not."""
+
+
+@runtime_checkable
+class ErasableStore(Store, Protocol):
+    """A store from which a session can be deleted. A store without these methods is a whole store all the same."""
+
+    def wait_for_writers(self) -> None:
+        """Inside `write`: let no other writer in until the transaction ends, and wait for those that have begun."""
+
+    def add_deletion(self, row: DeletionRow, erased: Sequence[ErasedRow]) -> None:
+        """Record a deletion, and everything it erases."""
+
+    def erase_steps(self, names: Sequence[str]) -> None:
+        """Replace messages and data of steps by `NO_MESSAGES` and `NO_DATA`; all else stays."""
+
+    def drop_blobs(self, digests: Sequence[str]) -> None:
+        """Remove blobs."""
+
+    def drop_session(self, name: str) -> None:
+        """Remove a session by its lasting name, with its label, its aliases and the notes on its heads."""
+
+    def purge(self) -> bool:
+        """After a deletion: overwrite what was erased, as far as the store can; True when that is done."""
+
+    def deletion_rows(self) -> list[DeletionRow]:
+        """Every deletion, in the order of their numbers."""
+
+    def erased_rows(self) -> Iterator[ErasedRow]:
+        """Everything that was erased, deletion by deletion."""
+
+    def erased(self, kind: str, name: str) -> list[ErasedRow]:
+        """The records of one thing that was erased."""

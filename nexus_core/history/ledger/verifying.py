@@ -3,57 +3,116 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.errors import LedgerError, UnreachableError
+from nexus_core.history.ledger.blob_references import nested_blobs, session_blobs, step_blobs
 from nexus_core.history.ledger.growing import compaction_of, total_of
-from nexus_core.history.ledger.media import address_of, references, refers_to_media
-from nexus_core.history.ledger.rows import SessionRow, StepRow, chain_of, digest_of, is_sealed
+from nexus_core.history.ledger.media import address_of
+from nexus_core.history.ledger.rows import (
+    ErasedRow,
+    HistoryRow,
+    SessionRow,
+    StepRow,
+    chain_of,
+    digest_of,
+    is_erased,
+    is_sealed,
+    rest_of,
+)
+from nexus_core.history.ledger.store import ErasableStore
 from nexus_core.history.ledger.stored import why_unreadable
 from nexus_core.values.finding import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from nexus_core.history.ledger.rows import AliasRow, BranchRow, DeletionRow, Place
     from nexus_core.history.ledger.store import Store
 
 
 _ANOTHER = "misplaced: its branch begins with another"
+_BEGINNINGS = ("create", "repair")
+"""Why a session has a first head that is not the first of its thread."""
+_AT_ONCE = 500
+"""Steps that are read at a time where one session is looked at."""
+_MAX_NAMED = 3
+"""Sessions that a finding names; the others are counted."""
 
 
-class Seen(NamedTuple):
+class BlobUse(NamedTuple):
+    """A blob that is referred to.
+
+    Attributes:
+        kind: What it is.
+        step: The first step that refers to it; None where the record of a session does.
+        session: That session, by its lasting name.
+        number: How many steps refer to it.
+    """
+
+    kind: str
+    step: StepRow | None
+    session: str = ""
+    number: int = 1
+
+
+class SeenSteps:
     """What the steps that were looked at leave to be compared.
 
     Attributes:
         ends: The last step of each branch.
         forked: Steps that other branches begin behind.
-        begins: Where each branch begins: that it leaves, and its position there.
-        blobs: What messages refer to, and one step that does.
+        begins: Where each branch begins: the branch it leaves, and its position there.
+        closers: The positions of steps that end a turn, by their branch, in order.
+        blobs: What is referred to, by its address.
     """
 
-    ends: dict[str, StepRow]
-    forked: set[str]
-    begins: dict[str, tuple[str | None, int]]
-    blobs: dict[str, str]
+    def __init__(self) -> None:
+        self.ends: dict[str, StepRow] = {}
+        self.forked: set[str] = set()
+        self.begins: dict[str, tuple[str | None, int]] = {}
+        self.closers: dict[str, list[int]] = defaultdict(list)
+        self.blobs: dict[str, BlobUse] = {}
+
+    def note_blobs(self, row: StepRow) -> None:
+        """Note what a step refers to."""
+        for digest, kind in step_blobs(row):
+            known = self.blobs.get(digest)
+            self.blobs[digest] = BlobUse(kind, row) if known is None else known._replace(number=known.number + 1)
+
+    def note_source(self, row: SessionRow) -> None:
+        """Note what the record of a session refers to."""
+        for digest, kind in session_blobs(row):
+            self.blobs.setdefault(digest, BlobUse(kind, None, row.id))
+
+    def note_nested(self, digest: str, content: bytes) -> None:
+        """Note what a blob refers to."""
+        use = self.blobs.get(digest)
+        for nested, kind in nested_blobs(use.kind, content) if use else ():
+            assert use is not None  # noqa: S101 - a blob that is not referred to has nothing nested
+            self.blobs.setdefault(nested, use._replace(kind=kind))
 
 
-def verify(store: Store, advance: Callable[[int], None]) -> Iterator[Finding]:
+def verify(store: Store, advance: Callable[[int], None], label: str | None = None) -> Iterator[Finding]:
     """Everything that is not as it was recorded; each finding names the step, session or blob.
 
     Args:
         store: Where the rows are.
         advance: Called with 1 for every step that was looked at.
+        label: The session to look at: its record, its names, its steps and what they refer to; None for everything.
 
     Raises:
         UnreachableError: It cannot be looked at.
     """
-    seen = Seen({}, set(), {}, {})
     try:
         with store.snapshot() as still:
-            yield from still.damage()
-            yield from _check_steps(still, seen, advance)
-            yield from _check_blobs(still, seen)
-            yield from _check_sessions(still, seen)
+            if label is None:
+                yield from _check_everything(still, advance)
+            elif (session := still.session(label)) is not None:
+                yield from _check_one(still, session, advance)
     except UnreachableError:  # nothing is known to be damaged
         raise
     except LedgerError as error:
@@ -62,45 +121,92 @@ def verify(store: Store, advance: Callable[[int], None]) -> Iterator[Finding]:
         yield Finding("ledger-unreadable", "the rest cannot be compared: something is of a kind that is never stored")
 
 
-def _check_steps(store: Store, seen: Seen, advance: Callable[[int], None]) -> Iterator[Finding]:
+def _check_everything(store: Store, advance: Callable[[int], None]) -> Iterator[Finding]:
+    seen = SeenSteps()
+    yield from store.damage()
+    yield from _check_steps(store, seen, advance)
+    known = {row.id: row for row in sorted(store.session_rows(), key=repr)}
+    branches = {row.id: row for row in store.branch_rows()}
+    for row in known.values():
+        if is_sealed(row):
+            seen.note_source(row)
+    yield from _check_blobs(store, seen, known, branches)
+    yield from _check_notes(store, seen, known, branches)
+    for alias in sorted(store.alias_rows(), key=repr):
+        if not is_sealed(alias) or alias.session not in known:
+            yield _alias_changed(alias)
+    yield from _check_branches(branches, seen)
+    tips = {row.tip for row in known.values()} | seen.forked
+    for end in seen.ends.values():
+        if end.id not in tips and not is_erased(end):
+            yield Finding("step-stray", f"step {end.id} of turn {end.turn}: no session leads to it", step=end.id)
+    yield from _check_deletions(store)
+
+
+# ---- steps --------------------------------------------------------------------------------------------------
+
+
+def _check_steps(store: Store, seen: SeenSteps, advance: Callable[[int], None]) -> Iterator[Finding]:
     before: StepRow | None = None
     for row in store.step_rows():
-        if before is None or before.branch != row.branch:
-            parent = None if row.parent is None else store.step(row.parent)
-            seen.begins[row.branch] = (parent.branch, parent.position) if parent else (None, -1)
-            if parent is not None:
-                seen.forked.add(parent.id)
-            fault = _fault_of(row, parent) or _ANOTHER * (row.branch != row.id)
-        else:
-            fault = _fault_of(row, before)
-        if not fault and (why := why_unreadable(row.messages)):
-            fault = f"unreadable: its messages cannot be read: {why}"
-        if fault:
-            yield _about_step(row, fault)
-        elif refers_to_media(row.messages):
-            seen.blobs.update((digest, row.id) for digest in references(json.loads(row.messages)))
-        seen.ends[row.branch] = before = row
+        begins = before is None or before.branch != row.branch
+        if begins:
+            before = None if row.parent is None else store.step(row.parent)
+            if before is not None:
+                seen.forked.add(before.id)
+        yield from _check_step(store, row, before, seen, begins=begins)
+        before = row
         advance(1)
 
 
-def _fault_of(row: StepRow, before: StepRow | None) -> str:
+def _check_step(
+    store: Store, row: StepRow, before: StepRow | None, seen: SeenSteps, *, begins: bool
+) -> Iterator[Finding]:
+    """Compare a step with the one before it, and note what it leaves to be compared."""
+    if begins:
+        seen.begins[row.branch] = (before.branch, before.position) if before else (None, -1)
+    erased = store.erased("step", row.id) if is_erased(row) and isinstance(store, ErasableStore) else []
+    fault = _fault_of(row, before, erased) or _ANOTHER * (begins and row.branch != row.id)
+    if not fault and (why := why_unreadable(row.messages)):
+        fault = f"unreadable: its messages cannot be read: {why}"
+    if fault:
+        yield _about_step(row, fault)
+    else:
+        seen.note_blobs(row)
+    seen.ends[row.branch] = row
+    if row.closes:
+        seen.closers[row.branch].append(row.position)
+
+
+def _fault_of(row: StepRow, before: StepRow | None, erased: list[ErasedRow]) -> str:
     """What is wrong with a step that stands behind another, "" for nothing."""
     try:
-        return _fault(row, before)
+        return _fault(row, before, erased)
     except TypeError:  # one of them has a value of a kind that is never stored
         return "changed: it, or the step before it, is not what was recorded"
 
 
-def _fault(row: StepRow, before: StepRow | None) -> str:
+def _fault(row: StepRow, before: StepRow | None, erased: list[ErasedRow]) -> str:
     try:
         digest = digest_of(row)
     except (LedgerError, UnicodeError):  # a value of a kind that is never stored
         digest = ""
-    if digest != row.digest:
+    if erased and rest_of(row) not in {each.rest for each in erased}:
+        return "changed: what a deletion left of it is not what was recorded"
+    if digest != row.digest and not erased:
         return "changed: its content is not what was recorded"
+    fault = _place_fault(row, before)
+    if fault or erased:  # of an erased step, all else is part of what the deletion has recorded
+        return fault
+    parent = before.place if before else None
+    restores = json.loads(row.data).get("restores") if row.kind == "revert" else None
+    derived = total_of(row.tokens, row.counter, parent), compaction_of(row.id, row.kind, restores, parent)
+    return "" if derived == (row.total, row.compaction) else "changed: what was derived from it does not fit it"
+
+
+def _place_fault(row: StepRow, before: StepRow | None) -> str:
     if row.parent != (before.id if before else None):
         return "missing: the step before it is gone, or another stands there"
-    parent = before.place if before else None
     if chain_of(before.chain if before else "", row.digest) != row.chain:
         return "changed: the chain of digests breaks here"
     if row.position != (before.position + 1 if before else 0):
@@ -108,9 +214,7 @@ def _fault(row: StepRow, before: StepRow | None) -> str:
     opens = before is None or bool(before.closes)
     if row.turn != (row.id if opens or before is None else before.turn):
         return "misplaced: it is not of the turn that was open"
-    restores = json.loads(row.data).get("restores") if row.kind == "revert" else None
-    derived = total_of(row.tokens, row.counter, parent), compaction_of(row.id, row.kind, restores, parent)
-    return "" if derived == (row.total, row.compaction) else "changed: what was derived from it does not fit it"
+    return ""
 
 
 def _about_step(row: StepRow, fault: str) -> Finding:
@@ -119,39 +223,163 @@ def _about_step(row: StepRow, fault: str) -> Finding:
     return Finding(f"step-{kind}", f"{where}: {what}", step=str(row.id))
 
 
-def _check_blobs(store: Store, seen: Seen) -> Iterator[Finding]:
-    missing = dict(seen.blobs)
+def _check_branches(branches: Mapping[str, BranchRow], seen: SeenSteps) -> Iterator[Finding]:
+    recorded = {row.id: (row.parent, row.position) for row in branches.values()}
+    for name in sorted(recorded.keys() | seen.begins.keys(), key=repr):
+        if name not in seen.begins:
+            yield Finding("step-missing", f"step {name} is gone, with its whole branch", step=name)
+        elif recorded.get(name) != seen.begins[name]:
+            what = f"step {name}: the record of the branch that begins with it was changed"
+            yield Finding("step-misplaced", what, step=name)
+
+
+# ---- blobs --------------------------------------------------------------------------------------------------
+
+
+def _check_blobs(
+    store: Store, seen: SeenSteps, known: Mapping[str, SessionRow], branches: Mapping[str, BranchRow]
+) -> Iterator[Finding]:
+    there: set[str] = set()
     for digest, content in store.blob_rows():
-        missing.pop(digest, None)
+        there.add(digest)
         if address_of(content) != digest:
-            yield Finding("blob-changed", f"blob {digest}: its content is not what was recorded")
-    for digest, name in sorted(missing.items()):
-        yield Finding("blob-missing", f"blob {digest} is gone; step {name} refers to it", step=name)
+            yield _blob_changed(digest)
+        else:
+            seen.note_nested(digest, content)
+    for digest in sorted(seen.blobs.keys() - there):
+        if not (isinstance(store, ErasableStore) and store.erased("blob", digest)):
+            use = seen.blobs[digest]
+            yield blob_missing(digest, use, _labels_at(store, use, known, branches))
 
 
-def _check_sessions(store: Store, seen: Seen) -> Iterator[Finding]:
-    known = {row.id: row for row in sorted(store.session_rows(), key=repr)}
-    heads: dict[str, tuple[int, str]] = {}
+def _blob_changed(digest: str) -> Finding:
+    return Finding("blob-changed", f"blob {digest}: its content is not what was recorded")
+
+
+def blob_missing(digest: str, use: BlobUse, labels: list[str]) -> Finding:
+    """The finding about a blob that is referred to and not there.
+
+    Args:
+        digest: Its address.
+        use: What it is, and what refers to it.
+        labels: The sessions that need it.
+    """
+    named = ", ".join(map(repr, labels[:_MAX_NAMED])) + f" and {len(labels) - _MAX_NAMED} more" * (
+        len(labels) > _MAX_NAMED
+    )
+    whose = f" of session {named}" if labels else ""
+    what = f"blob {digest} is gone: the {use.kind}{whose}"
+    if use.step is None:
+        return Finding("blob-missing", what)
+    others = f" and {use.number - 1} other step{'s' * (use.number != 2)}" * (use.number > 1)  # noqa: PLR2004 - plural
+    return Finding("blob-missing", f"{what}; step {use.step.id}{others} refer to it", step=use.step.id)
+
+
+def _labels_at(
+    store: Store, use: BlobUse, known: Mapping[str, SessionRow], branches: Mapping[str, BranchRow]
+) -> list[str]:
+    """The names of the sessions whose threads have a step."""
+    if use.step is None:
+        return [known[use.session].label] if use.session in known else []
+    place = use.step.place
+    return [row.label for row in known.values() if _is_on_the_way(place, _tip_of(store, row), branches)]
+
+
+def _tip_of(store: Store, row: SessionRow) -> Place | None:
+    return None if row.tip is None else store.place(row.tip)
+
+
+def _is_on_the_way(place: Place, tip: Place | None, branches: Mapping[str, BranchRow]) -> bool:
+    """True if a step is among those up to a tip, as their branches say."""
+    return tip is not None and any(
+        branch == place.branch and place.position <= last for branch, last in _segments(tip, branches)
+    )
+
+
+def _segments(tip: Place, branches: Mapping[str, BranchRow]) -> Iterator[tuple[str, int]]:
+    """The branches that a thread crosses, newest first, each with its last position in the thread."""
+    branch, last = tip.branch, tip.position
+    for _ in range(len(branches) + 1):  # damaged ones may lead in a circle
+        yield branch, last
+        row = branches.get(branch)
+        if row is None or row.parent is None:
+            return
+        branch, last = row.parent, row.position
+
+
+# ---- sessions -----------------------------------------------------------------------------------------------
+
+
+def _check_notes(
+    store: Store, seen: SeenSteps, known: Mapping[str, SessionRow], branches: Mapping[str, BranchRow]
+) -> Iterator[Finding]:
+    noted = {row.id: NotedHeads(row) for row in known.values()}
     for note in store.history_rows():
         place = store.place(note.step)
         if not is_sealed(note) or note.session not in known:
-            yield Finding("session-changed", f"the note that session {note.session} was put on {note.step} was changed")
+            yield _note_changed(note)
         elif place is None:
             label = known[note.session].label
             yield Finding("step-missing", f"step {note.step} is gone; session {label!r} stood there", step=note.step)
         else:
-            heads[note.session] = max(heads.get(note.session, (-1, "")), (place.position, note.step))
-    for row in known.values():
-        for fault in _session_faults(store, row, heads.get(row.id, (-1, None))[1]):
-            yield Finding("session-changed", f"session {row.label!r}: {fault}")
-    for alias in sorted(store.alias_rows(), key=repr):
-        if not is_sealed(alias) or alias.session not in known:
-            yield Finding("session-changed", f"the alias {alias.alias!r} was changed")
-    yield from _check_branches(store, seen)
-    tips = {row.tip for row in known.values()} | seen.forked
-    for end in seen.ends.values():
-        if end.id not in tips:
-            yield Finding("step-stray", f"step {end.id} of turn {end.turn}: no session leads to it", step=end.id)
+            noted[note.session].add(note, place)
+    for heads in noted.values():
+        yield from _check_session(store, heads, seen, branches)
+
+
+class NotedHeads:
+    """Where a session stood, as its notes say.
+
+    Attributes:
+        session: The session.
+        number: How many notes there are.
+        first: The oldest head, and why it was one.
+        last: The newest.
+    """
+
+    def __init__(self, session: SessionRow) -> None:
+        self.session = session
+        self.number = 0
+        self.first: tuple[Place, str] | None = None
+        self.last: Place | None = None
+
+    def add(self, note: HistoryRow, place: Place) -> None:
+        """Count a note that is as it was written."""
+        self.number += 1
+        if self.first is None or place.position < self.first[0].position:
+            self.first = place, note.reason
+        if self.last is None or (place.position, place.id) > (self.last.position, self.last.id):
+            self.last = place
+
+    def missing(self, seen: SeenSteps, branches: Mapping[str, BranchRow]) -> int:
+        """How many notes are gone: each end of a turn since the session began has one."""
+        if self.first is None or self.last is None:
+            return 0
+        first, reason = self.first
+        closed = _closed_between(0, self.last, seen, branches)
+        before = _closed_between(0, first, seen, branches) - 1
+        return closed - self.number - (before if reason in _BEGINNINGS else 0)
+
+
+def _closed_between(floor: int, last: Place, seen: SeenSteps, branches: Mapping[str, BranchRow]) -> int:
+    """How many steps of a thread end a turn, from a position on."""
+    closed = 0
+    for branch, end in _segments(last, branches):
+        positions = seen.closers.get(branch, [])
+        closed += bisect_right(positions, end) - bisect_left(positions, floor)
+    return closed
+
+
+def _check_session(
+    store: Store, heads: NotedHeads, seen: SeenSteps, branches: Mapping[str, BranchRow]
+) -> Iterator[Finding]:
+    row = heads.session
+    for fault in _session_faults(store, row, heads.last.id if heads.last else None):
+        yield Finding("session-changed", f"session {row.label!r}: {fault}")
+    missing = heads.missing(seen, branches)
+    if missing:
+        what = f"{abs(missing)} of the notes on where it stood {'are gone' if missing > 0 else 'are too many'}"
+        yield Finding("session-changed", f"session {row.label!r}: {what}")
 
 
 def _session_faults(store: Store, row: SessionRow, head: str | None) -> Iterator[str]:
@@ -160,18 +388,129 @@ def _session_faults(store: Store, row: SessionRow, head: str | None) -> Iterator
         return
     if head != row.head:
         yield f"its head is {row.head}, but it was put on {head}"
-    tip = None if row.tip is None else store.place(row.tip)
+    tip = _tip_of(store, row)
     if (tip is None) != (row.tip is None):
         yield f"step {row.tip} is gone, which is its newest"
     elif tip is not None and (row.open_turn, row.head) != ((None, tip.id) if tip.closes else (tip.turn, row.head)):
         yield f"its newest step is {row.tip}, which does not fit its turn"
 
 
-def _check_branches(store: Store, seen: Seen) -> Iterator[Finding]:
-    recorded = {row.id: (row.parent, row.position) for row in store.branch_rows()}
-    for name in sorted(recorded.keys() | seen.begins.keys(), key=repr):
-        if name not in seen.begins:
-            yield Finding("step-missing", f"step {name} is gone, with its whole branch", step=name)
-        elif recorded.get(name) != seen.begins[name]:
-            what = f"step {name}: the record of the branch that begins with it was changed"
-            yield Finding("step-misplaced", what, step=name)
+def _note_changed(note: HistoryRow) -> Finding:
+    return Finding("session-changed", f"the note that session {note.session} was put on {note.step} was changed")
+
+
+def _alias_changed(alias: AliasRow) -> Finding:
+    return Finding("session-changed", f"the alias {alias.alias!r} was changed")
+
+
+# ---- deletions ----------------------------------------------------------------------------------------------
+
+
+def _check_deletions(store: Store) -> Iterator[Finding]:
+    if not isinstance(store, ErasableStore):
+        return
+    recorded = {row.id: row for row in store.deletion_rows()}
+    erased = {name: list(rows) for name, rows in groupby(store.erased_rows(), key=lambda each: each.deletion)}
+    before: DeletionRow | None = None
+    for number, row in enumerate(recorded.values(), 1):
+        fault = _deletion_fault(row, number, before, erased.get(row.id, []))
+        if fault:
+            yield Finding("deletion-changed", f"deletion {row.id}: {fault}")
+        before = row
+    for name in sorted(erased.keys() - recorded.keys()):
+        yield Finding("deletion-changed", f"the record of deletion {name} is gone, which erased {len(erased[name])}")
+    for rows in erased.values():
+        yield from _check_erased(store, rows)
+
+
+def _deletion_fault(row: DeletionRow, number: int, before: DeletionRow | None, erased: list[ErasedRow]) -> str:
+    try:
+        again = row.chained(before, erased)
+    except (LedgerError, UnicodeError):  # a value of a kind that is never stored
+        return "its record was changed"
+    if row.number != number:
+        return "one before it is gone"
+    if again.digest != row.digest:
+        return "its record was changed, or something that it erased is not on its list"
+    if again.chain != row.chain:
+        return "the chain of deletions breaks here"
+    if row.purged != 1:
+        return "what it erased may still lie in the file; the next program that writes to the ledger overwrites it"
+    return ""
+
+
+def _check_erased(store: Store, rows: Iterable[ErasedRow]) -> Iterator[Finding]:
+    for row in rows:
+        if row.kind != "step":
+            continue
+        step = store.step(row.name)
+        if step is None:
+            yield Finding("step-missing", f"step {row.name} is gone, which was erased by deletion {row.deletion}")
+        elif not is_erased(step):
+            what = f"step {row.name} has content again, which was erased by deletion {row.deletion}"
+            yield Finding("step-changed", what, step=row.name)
+
+
+# ---- one session --------------------------------------------------------------------------------------------
+
+
+def _check_one(store: Store, session: SessionRow, advance: Callable[[int], None]) -> Iterator[Finding]:
+    """Check one session and what it leads to; no other step is read."""
+    seen = SeenSteps()
+    yield from store.damage(session.id)
+    yield from _check_thread(store, session, seen, advance)
+    for positions in seen.closers.values():
+        positions.reverse()  # they were read from the newest to the oldest
+    if is_sealed(session):
+        seen.note_source(session)
+    yield from _check_blobs_of(store, session, seen)
+    branches = {name: row for name in seen.begins if (row := store.branch(name)) is not None}
+    heads = NotedHeads(session)
+    for note in store.history_rows(session.id):
+        place = store.place(note.step)
+        if not is_sealed(note):
+            yield _note_changed(note)
+        elif place is None:
+            what = f"step {note.step} is gone; session {session.label!r} stood there"
+            yield Finding("step-missing", what, step=note.step)
+        else:
+            heads.add(note, place)
+    yield from _check_session(store, heads, seen, branches)
+    for alias in store.alias_rows():
+        if alias.session == session.id and not is_sealed(alias):
+            yield _alias_changed(alias)
+    yield from _check_branches(branches, seen)
+
+
+def _check_thread(
+    store: Store, session: SessionRow, seen: SeenSteps, advance: Callable[[int], None]
+) -> Iterator[Finding]:
+    after: StepRow | None = None
+    name = session.tip
+    while name is not None:
+        rows = [StepRow(*row) for row in store.tail(name, floor=0, limit=_AT_ONCE)]
+        for row in rows:
+            if after is not None:
+                yield from _check_step(store, after, row, seen, begins=after.branch != row.branch)
+                if row.position >= after.position:  # it would go round in a circle
+                    return
+            advance(1)
+            after = row
+        name = rows[-1].parent if rows else None
+    if after is not None:
+        yield from _check_step(store, after, None, seen, begins=True)
+
+
+def _check_blobs_of(store: Store, session: SessionRow, seen: SeenSteps) -> Iterator[Finding]:
+    looked_at: set[str] = set()
+    while left := sorted(seen.blobs.keys() - looked_at):
+        for digest in left:
+            looked_at.add(digest)
+            content = store.blob(digest)
+            if content is None:
+                if not (isinstance(store, ErasableStore) and store.erased("blob", digest)):
+                    yield blob_missing(digest, seen.blobs[digest], [session.label])
+            elif address_of(content) != digest:
+                yield _blob_changed(digest)
+            else:
+                seen.note_nested(digest, content)

@@ -56,7 +56,7 @@ class ConnectedRows(Rows, Generic[C]):
         """Forget the connection of the process that this one was forked from; it is not this one's to close."""
         self._connection = None
 
-    def damage(self) -> list[Finding]:
+    def damage(self, _session: str | None = None) -> list[Finding]:
         """What is wrong with the database itself is seen on a snapshot."""
         return []
 

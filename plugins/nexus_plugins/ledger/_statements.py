@@ -30,6 +30,20 @@ ALIASES = "select alias, session, created, seal from aliases order by alias"
 
 ADD_HISTORY = "insert into history (session, step, reason, changed, seal) values (?, ?, ?, ?, ?)"
 HISTORY = "select session, step, reason, changed, seal from history order by session, step"
+HISTORY_OF = "select session, step, reason, changed, seal from history where session = ? order by step"
+
+# Every name that a session has or had, once more: of a session or an alias whose row is gone, the name is left here.
+ADD_NAME = "insert into names (name, session) values (?, ?) on conflict (name) do nothing"
+_NAMES = "select name, session from names"
+_NAMES_USED = (
+    "select name, session from"
+    " (select label as name, id as session from sessions union all select alias, session from aliases) u"
+)
+NAMES_LOST = (
+    "select n.name, n.session, s.label from (" + _NAMES + " except " + _NAMES_USED + ") n"  # noqa: S608 - constants
+    " left join sessions s on s.id = n.session order by 1"
+)
+NAMES_ADDED = _NAMES_USED + " except " + _NAMES + " order by 1"
 
 ADD_BRANCH = "insert into branches (id, parent, position) values (?, ?, ?)"
 BRANCH = "select id, parent, position from branches where id = ?"
@@ -55,5 +69,25 @@ STEPS_AFTER = _STEP + "where branch = ? and position > ? order by position limit
 NEXT_BRANCH = "select min(branch) from steps where branch > ?"
 
 ADD_BLOB = "insert into blobs (digest, content) values (?, ?) on conflict (digest) do nothing"
+DROP_BLOB = "delete from blobs where digest = ?"
 BLOB = "select content from blobs where digest = ?"
 NEXT_BLOB = "select digest, content from blobs where digest > ? order by digest limit 1"
+
+_DELETION = "select id, number, session, reason, created, steps, blobs, digest, chain, purged from deletions "
+ADD_DELETION = (
+    "insert into deletions (id, number, session, reason, created, steps, blobs, digest, chain, purged)"
+    " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+DELETIONS = _DELETION + "order by number, id"
+NOTE_PURGED = "update deletions set purged = 1 where purged = 0"
+UNPURGED = "select 1 from deletions where purged = 0 limit 1"
+ADD_ERASED = "insert into erased (deletion, kind, name, rest) values (?, ?, ?, ?)"
+ERASED = "select deletion, kind, name, rest from erased where kind = ? and name = ?"
+ALL_ERASED = "select deletion, kind, name, rest from erased order by deletion, kind, name"
+ERASE_STEP = "update steps set messages = '[]', data = '{}' where id = ?"
+DROP_SESSION = (
+    "delete from history where session = ?",
+    "delete from aliases where session = ?",
+    "delete from names where session = ?",
+    "delete from sessions where id = ?",
+)

@@ -6,7 +6,19 @@ from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from nexus_core.plugin import AliasRow, BranchRow, HistoryRow, LedgerError, Place, Salvaged, SessionRow, StepRow
+from nexus_core import Finding
+from nexus_core.plugin import (
+    AliasRow,
+    BranchRow,
+    DeletionRow,
+    ErasedRow,
+    HistoryRow,
+    LedgerError,
+    Place,
+    Salvaged,
+    SessionRow,
+    StepRow,
+)
 from nexus_plugins.ledger import _statements as sql
 
 if TYPE_CHECKING:
@@ -41,6 +53,7 @@ class Rows(ABC):
     def save_session(self, row: SessionRow) -> None:
         """Add it, or put it in the place of the one with its id."""
         self.run(sql.SAVE_SESSION, *row)
+        self.run(sql.ADD_NAME, row.label, row.id)
 
     def move_session(self, row: SessionRow) -> None:
         """Put a session that is there on another step."""
@@ -49,6 +62,7 @@ class Rows(ABC):
     def add_alias(self, row: AliasRow) -> None:
         """Add another name."""
         self.run(sql.ADD_ALIAS, *row)
+        self.run(sql.ADD_NAME, row.alias, row.session)
 
     def drop_alias(self, alias: str) -> None:
         """Take a name away."""
@@ -111,9 +125,9 @@ class Rows(ABC):
         """Every alias."""
         return [AliasRow(*row) for row in self.fetch(sql.ALIASES)]
 
-    def history_rows(self) -> Iterator[HistoryRow]:
-        """Every note on a head."""
-        for row in self.fetch(sql.HISTORY):
+    def history_rows(self, session: str | None = None) -> Iterator[HistoryRow]:
+        """Every note on a head, or those of one session by its lasting name."""
+        for row in self.fetch(sql.HISTORY) if session is None else self.fetch(sql.HISTORY_OF, session):
             yield HistoryRow(*row)
 
     def branch_rows(self) -> list[BranchRow]:
@@ -140,6 +154,37 @@ class Rows(ABC):
             digest = _farther(digest, following)
             yield digest, content if isinstance(content, bytes) else b""  # where it is damaged
 
+    def add_deletion(self, row: DeletionRow, erased: Sequence[ErasedRow]) -> None:
+        """Record a deletion, and everything it erases."""
+        self.run(sql.ADD_DELETION, *row)
+        self.run_many(sql.ADD_ERASED, erased)
+
+    def erase_steps(self, names: Sequence[str]) -> None:
+        """Replace messages and data of steps by nothing; a trigger refuses those that no deletion records."""
+        self.run_many(sql.ERASE_STEP, [(name,) for name in names])
+
+    def drop_blobs(self, digests: Sequence[str]) -> None:
+        """Remove blobs."""
+        self.run_many(sql.DROP_BLOB, [(digest,) for digest in digests])
+
+    def drop_session(self, name: str) -> None:
+        """Remove a session by its lasting name, with its label, its aliases and the notes on its heads."""
+        for statement in sql.DROP_SESSION:
+            self.run(statement, name)
+
+    def deletion_rows(self) -> list[DeletionRow]:
+        """Every deletion, in the order of their numbers."""
+        return [DeletionRow(*row) for row in self.fetch(sql.DELETIONS)]
+
+    def erased_rows(self) -> Iterator[ErasedRow]:
+        """Everything that was erased, deletion by deletion."""
+        for row in self.fetch(sql.ALL_ERASED):
+            yield ErasedRow(*row)
+
+    def erased(self, kind: str, name: str) -> list[ErasedRow]:
+        """The records of one thing that was erased."""
+        return [ErasedRow(*row) for row in self.fetch(sql.ERASED, kind, name)]
+
     def salvage(self) -> Salvaged:
         """Everything that the database hands out."""
         return Salvaged(
@@ -148,6 +193,8 @@ class Rows(ABC):
             self.alias_rows(),
             [*self.history_rows()],
             [*self.blob_rows()],
+            self.deletion_rows(),
+            [*self.erased_rows()],
         )
 
     def _next_branch(self, branch: str) -> str | None:
@@ -165,6 +212,29 @@ class StillRows(Rows):
     def write(self, work: Callable[[], T], *, session: str = "") -> T:
         """Nothing is changed through them."""
         raise NotImplementedError(work, session)
+
+    def wait_for_writers(self) -> None:
+        """Nothing is changed through them."""
+        raise NotImplementedError
+
+    def purge(self) -> bool:
+        """Nothing is changed through them."""
+        raise NotImplementedError
+
+    def name_findings(self, session: str | None = None) -> Iterator[Finding]:
+        """Return the sessions and aliases that are gone or were added behind the ledger's back.
+
+        Args:
+            session: Only what concerns that session, by its lasting name.
+        """
+        for name, owner, label in self.fetch(sql.NAMES_LOST):
+            if session in (None, owner) and label is None:
+                yield Finding("session-missing", f"session {name!r} is gone")
+            elif session in (None, owner):
+                yield Finding("session-changed", f"session {label!r}: its other name {name!r} is gone")
+        for name, owner in self.fetch(sql.NAMES_ADDED):
+            if session in (None, owner):
+                yield Finding("session-changed", f"session {name!r}: the name was not given by Nexus")
 
     def run(self, statement: str, *bound: object) -> None:
         """Nothing is changed through them."""

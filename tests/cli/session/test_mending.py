@@ -39,9 +39,12 @@ def path(nexus_home: Path) -> Path:
 
 def tamper(path: Path, statement: str, *bound: str) -> None:
     with closing(sqlite3.connect(path)) as connection:
-        for trigger in ("steps_never_change", "steps_are_never_deleted"):
-            connection.execute(f"drop trigger if exists {trigger}")
+        triggers = connection.execute("select name, sql from sqlite_master where type = 'trigger'").fetchall()
+        for name, _ in triggers:
+            connection.execute(f"drop trigger {name}")
         connection.execute(statement, bound)
+        for _, text in triggers:
+            connection.execute(text)
         connection.commit()
 
 
@@ -325,3 +328,44 @@ def test_a_session_to_leave_out_that_is_not_there_makes_no_copy(cli: Cli, steps:
     assert outcome.code == 2
     assert "did you mean 'main'?" in outcome.err
     assert list(work.glob("new.db*")) == []
+
+
+# ---- blobs that are gone --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("R8")
+def test_verify_names_the_prompt_and_settings_that_are_gone(cli: Cli, steps: Steps, path: Path) -> None:
+    tamper(path, "delete from blobs")
+
+    whole, one = cli("session", "verify"), cli("session", "verify", "main")
+
+    assert (whole.code, one.code) == (1, 1)
+    for kind in ("system prompt and tools", "sections", "settings"):
+        assert f"is gone: the {kind} of session 'main'; step {steps[1].id} and " in whole.out
+        assert f"is gone: the {kind} of session 'main'; step " in one.out
+    assert whole.out.count("[blob-missing]") == one.out.count("[blob-missing]") == 3
+
+
+@pytest.mark.acceptance("R8")
+@pytest.mark.parametrize("command", ["repair", "copy"])
+def test_a_copy_lists_the_blobs_that_are_gone(cli: Cli, steps: Steps, path: Path, command: str) -> None:
+    tamper(path, "delete from blobs")
+
+    outcome = cli("session", command, "new.db")
+    document = json.loads(cli("session", command, "other.db", "--json").out)
+
+    assert outcome.code == 1
+    assert outcome.out.count("[blob-missing]") == 3
+    assert f"the system prompt and tools of session 'main'; step {steps[1].id} and " in outcome.out
+    assert [each["code"] for each in document["lost"]] == ["blob-missing"] * 3
+    assert document["saved"]["steps"] == len(steps)
+
+
+def test_verify_of_one_session_reads_no_other(cli: Cli, steps: Steps, path: Path, nexus_home: Path) -> None:
+    with Nexus(path.parent.parent, home=nexus_home) as nexus:
+        nexus.session("other", model="gpt-4o").ask("Why?")
+
+    outcome = cli("session", "verify", "other", "--json")
+
+    assert json.loads(outcome.out)["steps"] == 2
+    assert len(steps) > 2

@@ -67,7 +67,8 @@ def _copy(connection: psycopg.Connection[Any], version: int) -> None:
         return
     # Names cannot be bound; these are ours.
     connection.execute("create schema " + copy)
-    for table in schema.TABLES:
+    tables = connection.execute("select tablename from pg_catalog.pg_tables where schemaname = 'nexus'").fetchall()
+    for (table,) in tables:
         there = copy + "." + table
         connection.execute("create table " + there + " (like nexus." + table + " including all)")
         connection.execute("insert into " + there + " table nexus." + table)

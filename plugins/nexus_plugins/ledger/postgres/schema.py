@@ -2,11 +2,50 @@
 
 from __future__ import annotations
 
-VERSION = 1
+VERSION = 2
 """The number of the schema, in the table `about`."""
 
 LOCK = 0x4E784C67
 """The advisory lock under which tables are made."""
+
+_RECORDS = (
+    'create table nexus.names (name text collate "C" primary key, session text collate "C" not null)',
+    """create table nexus.deletions (
+        id text collate "C" primary key,
+        number bigint not null unique,
+        session text collate "C" not null,
+        reason text not null,
+        created bigint not null,
+        steps bigint not null,
+        blobs bigint not null,
+        digest text not null,
+        chain text not null,
+        purged bigint not null
+    )""",
+    """create table nexus.erased (
+        deletion text collate "C" not null references nexus.deletions,
+        kind text collate "C" not null,
+        name text collate "C" not null,
+        rest text not null,
+        primary key (kind, name, deletion)
+    )""",
+)
+_ALL_NAMES = (
+    "insert into nexus.names select label, id from nexus.sessions union all select alias, session from nexus.aliases"
+)
+_REFUSE = """create or replace function nexus.refuse() returns trigger language plpgsql as $$
+    begin
+        if tg_op = 'UPDATE' then
+            old.messages := '[]';
+            old.data := '{}';
+            if new is not distinct from old
+                and exists (select from nexus.erased where kind = 'step' and name = old.id) then
+                return new;
+            end if;
+        end if;
+        raise exception 'steps are only ever added';
+    end
+$$"""
 
 # Names sort by their bytes, as everywhere else.
 SCHEMA = (
@@ -64,19 +103,15 @@ SCHEMA = (
         primary key (session, step)
     )""",
     'create table nexus.blobs (digest text collate "C" primary key, content bytea not null)',
-    """create function nexus.refuse() returns trigger language plpgsql as $$
-        begin raise exception 'steps are only ever added'; end
-    $$""",
+    *_RECORDS,
+    _REFUSE,
     """create trigger steps_never_change before update or delete on nexus.steps
         for each row execute function nexus.refuse()""",
 )
-
-TABLES = ("about", "branches", "steps", "sessions", "aliases", "history", "blobs")
-"""All of them, for a copy."""
 
 # Not `to_regclass`: it answers from a cache, which does not hear of tables that were made while one waited for a lock.
 FIND = "select exists (select from pg_catalog.pg_tables where schemaname = 'nexus' and tablename = 'about')"
 KNOWN = "select version from nexus.about"
 NOTE = "insert into nexus.about (version) values (%s)"
-MIGRATIONS: dict[int, tuple[str, ...]] = {}
+MIGRATIONS: dict[int, tuple[str, ...]] = {1: (*_RECORDS, _ALL_NAMES, _REFUSE)}
 """What brings a server of one schema to the next: the statements by the number it has before."""

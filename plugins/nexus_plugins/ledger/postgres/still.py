@@ -14,6 +14,8 @@ from nexus_plugins.ledger.postgres.line import Line, Statement
 from nexus_plugins.ledger.postgres.migrating import prepare
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from nexus_core import Finding
 
 
@@ -43,9 +45,9 @@ class StillPostgres(StillRows):
             raise failure(error, self._where) from error
         return found
 
-    def damage(self) -> list[Finding]:
-        """A server looks after its own files."""
-        return []
+    def damage(self, session: str | None = None) -> Iterator[Finding]:
+        """Return the names that were lost; a server looks after its own files."""
+        yield from self.name_findings(session)
 
     def close(self) -> None:
         """Let go of the server."""

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import psycopg
 
 from nexus_core.plugin import LedgerError
+from nexus_plugins.ledger import _statements as sql
 from nexus_plugins.ledger._connected import ConnectedRows
 from nexus_plugins.ledger.postgres.connecting import connect
 from nexus_plugins.ledger.postgres.failures import AGAIN, GONE, STALE, failure
@@ -28,6 +29,7 @@ T = TypeVar("T")
 
 PATIENCE = 30.0
 """Seconds to wait for a server that went away."""
+_ALONE = "lock table about in access exclusive mode"
 _ATTEMPTS = 100
 """So often is tried what somebody else was faster at."""
 
@@ -126,6 +128,15 @@ class PostgresStore(ConnectedRows[Line]):
         if tip and (tip.place.branch, tip.place.position + 1) == (branch, position):
             return tip.is_followed
         return super().is_taken(branch, position)
+
+    def wait_for_writers(self) -> None:
+        """Let no other writer in, as each of them reads this table first."""
+        self.run(_ALONE)
+
+    def purge(self) -> bool:
+        """Note that a deletion is done; what its server's own files still hold is the server's to overwrite."""
+        self.write(lambda: self.run(sql.NOTE_PURGED))
+        return True
 
     def _try(self, work: Callable[[], T]) -> T:
         """Do something, again where somebody else was faster or the server was away for a moment.

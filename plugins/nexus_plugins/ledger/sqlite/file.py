@@ -60,10 +60,15 @@ def connect_to_look(path: Path, trouble: sqlite3.OperationalError) -> sqlite3.Co
         connection = connect_as_it_is(path) if is_alone else connect(path, mode="ro")
     except sqlite3.OperationalError:
         raise trouble from None
-    if version_of(path, connection) == schema.VERSION:
-        return connection
-    connection.close()  # it would have to be brought up to date first
-    raise trouble
+    prepare_to_look(path, connection)
+    return connection
+
+
+def prepare_to_look(path: Path, connection: sqlite3.Connection) -> None:
+    """Let a connection that only reads use a file of an older schema; the file stays as it is."""
+    for number in range(version_of(path, connection), schema.VERSION):
+        for statement in schema.FOR_READERS.get(number, ()):
+            connection.execute(statement)
 
 
 def ensure(path: Path) -> None:

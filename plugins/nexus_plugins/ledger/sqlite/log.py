@@ -8,6 +8,7 @@ import time
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
+from nexus_plugins.ledger import _statements as sql
 from nexus_plugins.ledger.sqlite.connecting import PATIENCE, connect
 
 if TYPE_CHECKING:
@@ -36,6 +37,32 @@ def give_up_log(path: Path) -> bool:
             if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > deadline:
                 raise
         time.sleep(random.uniform(0.01, 0.1))  # noqa: S311 - so that they try at different times
+
+
+def purge(connection: sqlite3.Connection) -> bool:
+    """Write the file anew without anything that was erased, and empty its log.
+
+    Freed pages and the gaps inside pages keep what lay there, so that the whole file is rebuilt. A connection that is
+    still reading an older state keeps the log from being emptied: then the next program that opens the ledger does it.
+
+    Returns:
+        True if nothing that was erased is left in the file or its log.
+
+    Raises:
+        sqlite3.Error: There is no room for a second copy, or the file is in use.
+    """
+    connection.execute("pragma secure_delete = on")
+    connection.execute("vacuum")
+    if not _empty_log(connection):
+        return False
+    connection.execute(sql.NOTE_PURGED)
+    return _empty_log(connection)
+
+
+def _empty_log(connection: sqlite3.Connection) -> bool:
+    """Copy the log into the file and cut it off; True if that was possible."""
+    ((is_busy, _, _),) = connection.execute("pragma wal_checkpoint(truncate)").fetchall()
+    return not is_busy
 
 
 class Log:

@@ -6,10 +6,13 @@ Whether one is whole is told by its digest later, so that what only looks like o
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.plugin import AliasRow, HistoryRow, Salvaged, SessionRow, StepRow
-from nexus_plugins.ledger.sqlite.failures import refused
+from nexus_core.plugin import AliasRow, DeletionRow, ErasedRow, HistoryRow, Salvaged, SessionRow, StepRow
+from nexus_plugins.ledger import _statements as sql
+from nexus_plugins.ledger.sqlite.connecting import connect
+from nexus_plugins.ledger.sqlite.failures import TROUBLE, refused
 from nexus_plugins.ledger.sqlite.pages import Pages, read_pages, record_at
 
 if TYPE_CHECKING:
@@ -47,7 +50,18 @@ def salvage(path: Path) -> Salvaged:
         aliases=(AliasRow(*row) for row in _records(pages, _ALIAS, 4, table=False)),
         history=(HistoryRow(*row) for row in _records(pages, _HISTORY, 5, table=False)),
         blobs=((row[0], row[1]) for row in _records(pages, _BLOB, 2, table=True) if isinstance(row[1], bytes)),
+        deletions=[DeletionRow(*row) for row in _fetch(path, sql.DELETIONS)],
+        erased=[ErasedRow(*row) for row in _fetch(path, sql.ALL_ERASED)],
     )
+
+
+def _fetch(path: Path, statement: str) -> list[Any]:
+    """Return rows that only SQLite can read; none where it cannot, or where the file is older than they are."""
+    try:
+        with closing(connect(path, mode="ro")) as connection:
+            return connection.execute(statement).fetchall()
+    except TROUBLE:
+        return []
 
 
 def _records(pages: Pages, head: re.Pattern[bytes], columns: int, *, table: bool) -> Iterator[list[Any]]:

@@ -5,8 +5,43 @@ from __future__ import annotations
 APPLICATION = 0x4E784C67
 """`NxLg`, in the place where SQLite files say whose they are."""
 
-VERSION = 1
+VERSION = 2
 """The number of the schema, in the file's `user_version`."""
+
+_RECORDS = (
+    "create table names (name text primary key, session text not null) without rowid",
+    """create table deletions (
+        id text primary key,
+        number integer not null unique,
+        session text not null,
+        reason text not null,
+        created integer not null,
+        steps integer not null,
+        blobs integer not null,
+        digest text not null,
+        chain text not null,
+        purged integer not null
+    )""",
+    """create table erased (
+        deletion text not null references deletions,
+        kind text not null,
+        name text not null,
+        rest text not null,
+        primary key (kind, name, deletion)
+    ) without rowid""",
+)
+_ALL_NAMES = "insert into names select label, id from sessions union all select alias, session from aliases"
+_ONLY_ERASED = """create trigger steps_never_change before update on steps
+    when not (
+        new.messages = '[]' and new.data = '{}' and exists (select 1 from erased where kind = 'step' and name = old.id)
+        and new.id is old.id and new.parent is old.parent and new.turn is old.turn and new.branch is old.branch
+        and new.position is old.position and new.kind is old.kind and new.closes is old.closes
+        and new.tokens is old.tokens and new.counter is old.counter and new.total is old.total
+        and new.compaction is old.compaction and new.created is old.created and new.digest is old.digest
+        and new.chain is old.chain
+    ) begin
+        select raise(abort, 'steps are only ever added');
+    end"""
 
 # Short columns first: what follows a long text can only be read through it.
 SCHEMA = (
@@ -62,13 +97,19 @@ SCHEMA = (
         primary key (session, step)
     ) without rowid""",
     "create table blobs (digest text primary key, content blob not null)",
-    """create trigger steps_never_change before update on steps begin
-        select raise(abort, 'steps are only ever added');
-    end""",
+    *_RECORDS,
+    _ONLY_ERASED,
     """create trigger steps_are_never_deleted before delete on steps begin
         select raise(abort, 'steps are only ever added');
     end""",
 )
 
-MIGRATIONS: dict[int, tuple[str, ...]] = {}
+MIGRATIONS: dict[int, tuple[str, ...]] = {
+    1: (*_RECORDS, _ALL_NAMES, "drop trigger if exists steps_never_change", _ONLY_ERASED),
+}
 """What brings a file of one schema to the next: the statements by the number it has before."""
+
+FOR_READERS: dict[int, tuple[str, ...]] = {
+    1: (*(statement.replace("create table", "create temp table") for statement in _RECORDS), _ALL_NAMES),
+}
+"""What lets a reader use a file of an older schema that cannot be brought up to date: tables of its own, in memory."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nexus_core import Finding
+from nexus_plugins.ledger import _statements as sql
 from nexus_plugins.ledger._connected import ConnectedRows
 from nexus_plugins.ledger._store import StillRows
+from nexus_plugins.ledger.sqlite import schema
 from nexus_plugins.ledger.sqlite.connecting import connect
 from nexus_plugins.ledger.sqlite.failures import TROUBLE, failure
 from nexus_plugins.ledger.sqlite.file import (
@@ -17,10 +19,11 @@ from nexus_plugins.ledger.sqlite.file import (
     connect_to_nothing,
     ensure,
     is_missing,
+    prepare_to_look,
     version_of,
 )
 from nexus_plugins.ledger.sqlite.forking import GATE
-from nexus_plugins.ledger.sqlite.log import Log
+from nexus_plugins.ledger.sqlite.log import Log, purge
 from nexus_plugins.ledger.sqlite.migrating import migrate
 from nexus_plugins.ledger.sqlite.salvage import salvage
 
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_MADE = "select type, name, sql from sqlite_master"
 _MOST_FAULTS = 20
 """So many places in a damaged file are named."""
 
@@ -124,10 +128,29 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
         connection = connect(self.path)
         try:
             migrate(self.path, connection)
+            if connection.execute(sql.UNPURGED).fetchall():  # a program that deleted something was killed
+                with suppress(sqlite3.Error):
+                    purge(connection)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def wait_for_writers(self) -> None:
+        """A transaction that writes has the file to itself."""
+
+    def drop_session(self, name: str) -> None:
+        """Remove a session; what is freed is overwritten, see `purge`."""
+        self._open().execute("pragma secure_delete = on")
+        super().drop_session(name)
+
+    def purge(self) -> bool:
+        """Overwrite what was erased in the file and its log; False while another program reads an older state."""
+        with GATE, self.lock:
+            try:
+                return purge(self._open())
+            except TROUBLE as error:
+                raise failure(error, self.path) from error
 
     def close(self) -> None:
         """Let go of the file; a second call does nothing."""
@@ -160,7 +183,8 @@ class _Still(StillRows):
                 self._connection = connect_to_nothing() if is_missing(path) else _connect_or_look(path)
                 self._connection.text_factory = lambda text: text.decode("utf-8", "replace")
                 self._connection.execute("begin")
-                version_of(path, self._connection)
+                self._version = version_of(path, self._connection)
+                prepare_to_look(path, self._connection)
             except TROUBLE as error:
                 raise failure(error, path) from error
 
@@ -172,11 +196,26 @@ class _Still(StillRows):
             except TROUBLE as error:
                 raise failure(error, self._path) from error
 
-    def damage(self) -> Iterator[Finding]:
-        """What SQLite finds wrong with the file."""
-        for (fault,) in self.fetch("select * from pragma_integrity_check(?)", _MOST_FAULTS):
-            if fault != "ok":
-                yield Finding("ledger-damaged", f"the file is damaged: {fault}", self._path)
+    def damage(self, session: str | None = None) -> Iterator[Finding]:
+        """Return what SQLite finds wrong with the file, and the tables and names that are not as Nexus made them."""
+        if session is None:
+            for (fault,) in self.fetch("select * from pragma_integrity_check(?)", _MOST_FAULTS):
+                if fault != "ok":
+                    yield Finding("ledger-damaged", f"the file is damaged: {fault}", self._path)
+            yield from self._schema_findings()
+        yield from self.name_findings(session)
+
+    def _schema_findings(self) -> Iterator[Finding]:
+        """Return the tables, indexes and triggers that are gone or were changed: triggers keep steps from changes."""
+        if self._version < schema.VERSION:
+            return
+        with closing(connect_to_nothing()) as fresh:
+            made = {(kind, name): text for kind, name, text in fresh.execute(_MADE).fetchall()}
+        there = {(kind, name): text for kind, name, text in self.fetch(_MADE)}
+        for kind, name in sorted(made):
+            if there.get((kind, name)) != made[kind, name]:
+                fault = "was changed" if (kind, name) in there else "is gone"
+                yield Finding("ledger-damaged", f"the {kind} {name!r} of the ledger {fault}", self._path)
 
     def close(self) -> None:
         """Let go of the file."""

@@ -1,0 +1,73 @@
+"""A ledger that a Nexus with schema 1 wrote: it opens, verifies and replays byte for byte, and a copy stays beside."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+from contextlib import closing
+from hashlib import blake2b
+from pathlib import Path
+
+import pytest
+
+from nexus_plugins.ledger.sqlite import open_sqlite, schema
+from tests.conftest import Cli
+
+SAMPLES = Path(__file__).parent / "samples"
+REPLAYS: dict[str, str] = json.loads((SAMPLES / "version-1.replays.json").read_text(encoding="utf-8"))
+
+pytestmark = pytest.mark.acceptance("R22")
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """The file as it was written."""
+    path = tmp_path / "old" / "ledger.db"
+    path.parent.mkdir()
+    path.write_bytes(gzip.decompress((SAMPLES / "version-1.db.gz").read_bytes()))
+    return path
+
+
+def version(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        return int(connection.execute("pragma user_version").fetchone()[0])
+
+
+def test_an_old_ledger_is_verified_before_and_after_it_is_brought_up_to_date(old: Path) -> None:
+    with closing(open_sqlite(f"sqlite:///{old}")) as ledger:
+        before, unchanged = list(ledger.verify()), version(old)
+        names = {name for label in ("work", "side", "empty") for name in (label, *ledger.aliases(label))}
+        after = list(ledger.verify())
+
+    assert (before, unchanged, after, version(old)) == ([], 1, [], schema.VERSION)
+    assert names == {"work", "side", "branch", "second-try", "empty"}
+    assert version(old.with_name("ledger.db.v1")) == 1
+
+
+def test_an_old_ledger_is_replayed_byte_for_byte(cli: Cli, old: Path) -> None:
+    replayed = {}
+    for name in REPLAYS:
+        outcome = cli("session", "replay", name, "--dialect", "openai", "--ledger", str(old))
+        assert outcome.code == 0, outcome.err
+        replayed[name] = blake2b(outcome.out.encode(), digest_size=32).hexdigest()
+
+    assert replayed == REPLAYS
+
+
+def test_an_old_ledger_that_is_copied_verifies(cli: Cli, old: Path) -> None:
+    copied = cli("session", "copy", "new.db", "--ledger", str(old))
+    verified = cli("session", "verify", "--ledger", "new.db")
+
+    assert (copied.code, verified.code) == (0, 0), copied.err + verified.err
+
+
+def test_an_alias_that_is_deleted_from_an_old_ledger_after_it_was_opened_is_missed(old: Path) -> None:
+    with closing(open_sqlite(f"sqlite:///{old}")) as ledger:
+        ledger.sessions()
+        with closing(sqlite3.connect(old)) as connection, connection:
+            connection.execute("delete from aliases where alias = 'branch'")
+
+        assert [str(each) for each in ledger.verify()] == [
+            "session 'side': its other name 'branch' is gone [session-changed]"
+        ]
