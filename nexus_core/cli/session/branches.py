@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from itertools import chain
+from itertools import chain, takewhile
 from sys import maxsize
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.cli.session.damage import Damaged, noting
 from nexus_core.cli.session.overview import maker_of
-from nexus_core.history.ledger.reading import no_step
+from nexus_core.history.ledger.reading import no_step, skip_reverted
 from nexus_core.session.steps.numbering import SILENT, continues, is_session_start_step, opens_turn
 from nexus_core.session.steps.walking import AT_ONCE, walk_back
 
@@ -194,7 +194,7 @@ def _read_line(
         run.clear()
 
     with noting(damage, ""):
-        for steps in _turns_back(ledger, branch):
+        for steps in _turns_back(ledger, branch, forks):
             end, first = steps[0], steps[-1]
             turns += opens_turn(first)
             is_compacted = any(step.kind in ("compaction", "revert") for step in steps)
@@ -224,13 +224,19 @@ def _torn(branch: Branch, what: str, items: Sequence[Item], forks: Mapping[str, 
     return Noted(branch.first.turn, what, DAMAGED, is_open=False, is_compacted=False, sessions=(), forks=left)
 
 
-def _turns_back(ledger: Ledger, branch: Branch) -> Iterator[list[Step]]:
-    """The turns of a branch, newest first, each with its steps in that order too."""
+def _turns_back(ledger: Ledger, branch: Branch, forks: Mapping[str, Sequence[str]]) -> Iterator[list[Step]]:
+    """The turns of a branch, newest first, each with its steps in that order too.
+
+    What an import took back is left out, unless another branch leaves from there.
+    """
     steps: list[Step] = []
     length = branch.end.position - branch.first.position + 1
-    for step in walk_back(ledger, branch.end.id, at_once=min(length, AT_ONCE)):
-        if step.branch != branch.id:
-            break
+    walked = walk_back(ledger, branch.end.id, at_once=min(length, AT_ONCE))
+    own = list(takewhile(lambda step: step.branch == branch.id, walked)) if forks else []
+    kept = {step.id for step in skip_reverted(own)}
+    is_drawn = any(step.id in forks and step.id not in kept for step in own)
+    there = iter(own) if forks else takewhile(lambda step: step.branch == branch.id, walked)
+    for step in there if is_drawn else skip_reverted(there):
         if steps and steps[-1].turn != step.turn and not continues(steps[-1]):
             yield steps
             steps = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nexus_core.history.ledger.reading import skip_reverted
 from nexus_core.session.steps.numbering import continues, opens_turn
 from nexus_core.session.steps.turns import Turn
 from nexus_core.session.steps.walking import walk_back
@@ -20,7 +21,7 @@ _FEW = 50
 def newest_turns(ledger: Ledger, record: SessionRecord, wanted: int | None) -> list[Turn]:
     """The newest turns of a session, oldest first, with the compactions, reverts and pins between and behind them.
 
-    A turn that was kept in several pieces is one.
+    A turn that was kept in several pieces is one. What an import took back is left out.
 
     Args:
         ledger: Where it is.
@@ -30,7 +31,7 @@ def newest_turns(ledger: Ledger, record: SessionRecord, wanted: int | None) -> l
     turns: list[Turn] = []
     counted = 0
     steps: list[Step] = []
-    for step in walk_back(ledger, record.tip, at_once=_FEW):
+    for step in skip_reverted(walk_back(ledger, record.tip, at_once=_FEW)):
         if steps and step.turn != steps[-1].turn and not continues(steps[-1]):
             turns.append(Turn(steps[::-1]))
             counted += opens_turn(steps[-1])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nexus_core.cli.shell import CommandShell
     from nexus_core.nexus import Nexus
     from nexus_core.text.progress import Progress
-    from nexus_core.values.ledger import Step
+    from nexus_core.values.ledger import Ledger, Step
 
 
 @app.command(epilog="\b\nExamples:\n  nexus session stats auth-bug\n  nexus session stats --json")
@@ -45,7 +45,9 @@ def stats(ctx: typer.Context, label: OptionalLabel = None, *, ledger: LedgerUrl 
         tips = [record.tip] if record else [each.tip for each in records]
         with shell.console.progress(steps_up_to(nexus.ledger, tips)) as progress:
             steps = nexus.ledger.steps() if record is None else walk_back(nexus.ledger, record.tip)
-            counting = _counted(sums, steps, progress, damaged, record.label if record else "")
+            counting = _counted(
+                sums, steps, nexus.ledger, progress, damaged=damaged, label=record.label if record else ""
+            )
             if record is not None:
                 sums.cache = _cache_in(nexus, counting, damaged, record.label)
             deque(counting, maxlen=0)
@@ -61,18 +63,33 @@ def stats(ctx: typer.Context, label: OptionalLabel = None, *, ledger: LedgerUrl 
 
 
 def _counted(
-    sums: Sums, steps: Iterable[Step], progress: Progress, damaged: list[Damaged], label: str
+    sums: Sums, steps: Iterable[Step], ledger: Ledger, progress: Progress, *, damaged: list[Damaged], label: str
 ) -> Iterator[Step]:
-    """The steps that can be read, counted on the way; what leads no farther ends it."""
-    from nexus_core.cli.session.damage import noting  # noqa: PLC0415 - as above
+    """The steps that can be read, counted on the way; what leads no farther ends it.
 
+    What an import took back is out of the sums when all steps are counted, whichever way they come.
+    """
+    from nexus_core.cli.session.damage import noting  # noqa: PLC0415 - as above
+    from nexus_core.history.ledger.reading import is_import_revert  # noqa: PLC0415 - as above
+    from nexus_core.session.steps.walking import find_reverted  # noqa: PLC0415 - as above
+
+    awaited: set[str] = set()  # reverted steps of a session, which come behind the step that says so
     with noting(damaged, label):
         for step in steps:
             known = sums.steps
             with noting(damaged, label):
                 sums.add(step)
+                if step.id in awaited:
+                    sums.take_back(step)
+                reverted = find_reverted(ledger, step) if is_import_revert(step) else []
+                if label:
+                    awaited.update(each.id for each in reverted)
+                else:
+                    for each in reverted:
+                        if each.branch == step.branch:  # else another session has it, too
+                            sums.take_back(each)
             progress.advance(1)
-            if sums.steps != known:
+            if sums.steps != known and step.id not in awaited:
                 yield step
 
 

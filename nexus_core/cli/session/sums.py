@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from nexus_core.cli.session.overview import hit_rate
 from nexus_core.session.steps.numbering import opens_turn
-from nexus_core.session.steps.spending import added
+from nexus_core.session.steps.spending import added, subtract_usage
 from nexus_core.session.steps.turns import usage_of
+from nexus_core.values.conversation import Usage
 
 if TYPE_CHECKING:
     from nexus_core.values.cache import CacheReport
-    from nexus_core.values.conversation import Usage
     from nexus_core.values.ledger import Step
 
 
@@ -43,21 +43,35 @@ class Sums:
         Raises:
             LedgerError: It is damaged; nothing of it is counted.
         """
+        self._count(step, 1)
+        self.steps += 1
+
+    def take_back(self, step: Step) -> None:
+        """Take what a step holds out of the sums, as an import took it back; the step itself stays in the ledger."""
+        self._count(step, -1)
+        model = str(step.data.get("model") or "")
+        if self.calls.get(model) == 0 and self.usage.get(model, Usage()) == Usage():
+            del self.calls[model]
+            self.usage.pop(model, None)
+        self.tools, self.tokens = +self.tools, +self.tokens  # without those of which nothing is left
+
+    def _count(self, step: Step, sign: int) -> None:
         said, model = step.messages, str(step.data.get("model") or "")
         usage = usage_of(step) if step.kind in ("reply", "turn") else None
-        self.steps += 1
-        self.turns += opens_turn(step)
-        self.compactions += step.kind == "compaction"
-        self.messages += len(said) if step.kind != "sealed" else 0  # the same as the input's, as it was sent
+        self.turns += sign * opens_turn(step)
+        self.compactions += sign * (step.kind == "compaction")
+        self.messages += sign * len(said) if step.kind != "sealed" else 0  # the same as the input's, as it was sent
         if step.tokens:
-            self.tokens[step.counter] += step.tokens
+            self.tokens[step.counter] += sign * step.tokens
         for message in said:
-            self.tools.update(call.name for call in message.tool_calls)
+            for call in message.tool_calls:
+                self.tools[call.name] += sign
         replies = _replies(step)
         if replies or usage is not None:
-            self.calls[model] += replies
+            self.calls[model] += sign * replies
         if usage is not None:
-            self.usage[model] = added([self.usage[model], usage] if model in self.usage else [usage])
+            before = self.usage.get(model, Usage())
+            self.usage[model] = added([before, usage]) if sign > 0 else subtract_usage(before, usage)
 
     @property
     def all_usage(self) -> Usage:

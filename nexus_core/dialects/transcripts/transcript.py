@@ -158,6 +158,7 @@ class Transcript:
         entries: The main path, oldest first: what led to the newest entry.
         report: What became of every line.
         id: What the program calls the conversation.
+        other_ids: Further names that the program gave it since, oldest first.
         agent: The subagent whose file it is; "" for the conversation itself.
         cwd: The directory in which it began, as the program calls it; "" where it does not say.
         system: Instructions that stand beside the messages.
@@ -173,6 +174,7 @@ class Transcript:
     entries: tuple[Entry, ...]
     report: Report
     id: str = ""
+    other_ids: tuple[str, ...] = ()
     agent: str = ""
     cwd: str = ""
     system: tuple[Message, ...] = ()

@@ -13,7 +13,7 @@ from nexus_core.text.surrogates import join_halves
 from nexus_core.values.parts import Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from nexus_core.history.ledger.rows import Place
     from nexus_core.history.ledger.store import Record, Store
@@ -50,6 +50,29 @@ def thread(store: Store, tip: str, *, first: str | None, limit: int | None) -> l
         raise LedgerError(f"step {first} does not come before {tip}", hint="they are of different branches")
     found.reverse()
     return found
+
+
+def skip_reverted(steps: Iterable[Step]) -> Iterator[Step]:
+    """Leave out the steps that an import took back, and those that say so.
+
+    An import takes back what a transcript has otherwise by now, such as a reply that was still being written.
+
+    Args:
+        steps: Steps of a thread, newest first.
+    """
+    left = 0
+    for step in steps:
+        if is_import_revert(step):
+            left += int(str(step.data["popped"]))
+        elif left > 0 and step.kind not in ("compaction", "revert", "pin"):
+            left -= len(step.messages)  # one without any ends or seals what was taken back
+        else:
+            yield step
+
+
+def is_import_revert(step: Step) -> bool:
+    """True for the step by which an import takes back the newest messages."""
+    return step.kind == "revert" and "imported" in step.data and isinstance(step.data.get("popped"), int)
 
 
 def scan(

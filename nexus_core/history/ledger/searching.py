@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.errors import UsageError
-from nexus_core.history.ledger.reading import words_of
+from nexus_core.history.ledger.reading import skip_reverted, words_of
 from nexus_core.text.redaction import redact
 
 if TYPE_CHECKING:
@@ -41,10 +41,25 @@ def search_session(ledger: Ledger, record: SessionRecord, text: str, *, limit: i
         raise UsageError("there is nothing to look for", hint="text must not be empty")
     if record.tip is None:
         return []
-    found = ledger.scan(record.tip, text, limit=2 * limit, within=WITHIN)
-    asked = {step.turn for step in found if step.kind == "input"}
-    # How it was sent repeats what was said, and is a finding only where it says more.
-    return [step for step in found if step.kind != "sealed" or step.turn not in asked][:limit]
+    most = 2 * limit
+    while True:
+        found = ledger.scan(record.tip, text, limit=most, within=WITHIN)
+        kept = _drop_reverted(ledger, record, found)
+        asked = {step.turn for step in kept if step.kind == "input"}
+        # How it was sent repeats what was said, and is a finding only where it says more.
+        told = [step for step in kept if step.kind != "sealed" or step.turn not in asked][:limit]
+        if len(told) == limit or len(found) < most or len(found) == len(kept):
+            return told
+        most *= 2
+
+
+def _drop_reverted(ledger: Ledger, record: SessionRecord, found: list[Step]) -> list[Step]:
+    """Return steps without those that an import took back; only imported sessions have any."""
+    if not found or record.tip is None or "transcript" not in record.data:
+        return found
+    steps = ledger.thread(record.tip, first=found[-1].id)
+    names = {step.id for step in skip_reverted(reversed(steps))}
+    return [step for step in found if step.id in names]
 
 
 def words_said(message: Message) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.session.importing.labels import name_path
 from nexus_core.session.importing.marks import START, compaction_mark, message_mark
 from nexus_core.session.importing.paths import Summed, backwards, in_order
 from nexus_core.session.importing.tallies import Tally, tally_until
-from nexus_core.session.importing.threads import Fork, Thread, count_reverted_messages
+from nexus_core.session.importing.threads import Fork, Thread, count_reverted_messages, shape_of
 from nexus_core.session.importing.weaving import ImportResumePoint, Sums, Weaver, replacements
 from nexus_core.session.importing.weights import Weights
 from nexus_core.session.steps.turns import Turn, read_usage
@@ -16,19 +17,23 @@ from nexus_core.values.conversation import Usage
 from nexus_core.values.parts import Reasoning, Text, ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from nexus_core.dialects.transcripts.transcript import Entry
     from nexus_core.session.importing.marks import Mark
     from nexus_core.session.importing.paths import Key, Path
+    from nexus_core.session.importing.runs import Placed
     from nexus_core.session.importing.weaving import Woven
     from nexus_core.values.ledger import Ledger, NewStep, Step
+
+    _Compared = tuple[str, tuple[str, bool, str], list[Mark]]
+    """A step: its turn, its shape, its items."""
 
 GONE_ON = "somebody has gone on with {label!r} since it was imported"
 EARLIER = "the transcript goes on from an earlier place than {label!r} stands at"
 
 _MOST_REPLACED = 200
-"""Messages that are added again with the rest of their reply; models call fewer tools at once."""
+"""Messages that are added again at once: a session must not grow by all of itself with every import."""
 
 
 class Growth(NamedTuple):
@@ -83,37 +88,77 @@ class Planner:
 
     def plan(self) -> list[Growth]:
         """What is added, path by path, each behind the one it leaves."""
-        growths: list[Growth] = []
         order = in_order(self._paths)
-        worthy = self._weights.worthy(order)
         for number in order:
             self._mark(number)
-            if number in worthy:
-                growths.append(self._grow(number))
-        return growths
+        worthy = self._weights.worthy(order)
+        return [self._grow(number) for number in order if number in worthy]
 
     def _grow(self, number: int) -> Growth:
         path, marks = self._paths[number], self._marks[number]
         there = next((place for place, mark in enumerate(marks) if mark not in self._threads), len(marks))
-        if there == len(marks):
-            label = self._threads[marks[-1]].label if marks else self._label
-            return Growth(path, label, tally=self._tally_of(label))
         before = marks[there - 1] if there else self._mark_before(path)
         thread = self._continued(before) if there or number == 0 else None
-        if thread is not None:
-            return self._go_on(number, there, thread)
-        thread = self._half_written(before, path.items[there:])
-        if thread is not None:
-            return self._go_on(number, there, thread, replaced=thread.newest_behind(before))
-        return self._leave(number, there, before)
+        if thread is None and there < len(marks):
+            thread = self._half_written(before, path.items[there:]) or (self._left(before) if number == 0 else None)
+            if thread is None:
+                return self._leave(number, there, before)
+        growth = None if thread is None else self._go_on(number, there, before, thread)
+        if growth is not None:
+            return growth
+        label = self._threads[marks[-1]].label if marks else self._label
+        return Growth(path, label, tally=self._tally_of(label))
 
-    def _go_on(self, number: int, there: int, thread: Thread, *, replaced: Sequence[Mark] = ()) -> Growth:
-        """Add to a session what it does not have yet; `replaced` are its last reply and results, if there is more."""
-        keys = [(number, place) for place in range(there, len(self._paths[number].items))]
+    def _go_on(self, number: int, there: int, before: Mark, thread: Thread) -> Growth | None:
+        """Add to a session what it does not have yet; None if it has everything.
+
+        Turns at its end are replaced if they are not what they would be had all of the transcript been imported at
+        once: more of a reply has been written since, or its usage, or the transcript went back.
+        """
+        keys: list[Key] = [(number, place) for place in range(there, len(self._paths[number].items))]
+        own = self._own_keys(thread, number, there)
+        replaced = thread.newest_behind(before)
+        changed = self._find_changed(thread, [*own, *keys], [*map(self._mark_of, own), *replaced])
+        if self._may_replace(thread, changed):
+            first = len(own) + len(replaced) - len(changed)
+            replaced, keys = changed, [*own[first:], *keys]
+        if not keys:
+            return None
         after = thread.tip
         self._grown.add(thread.label)
         steps = self._weave(keys, self._standing(after), thread, replaced=replaced)
         return Growth(self._paths[number], thread.label, after=after, steps=steps, tally=self._tallies[thread.label])
+
+    def _own_keys(self, thread: Thread, number: int, there: int) -> list[Key]:
+        """Return the items that a path and a thread have in common, without those that other threads have, too."""
+        keys = backwards(self._paths, number, there)
+        return [*takewhile(lambda key: self._mark_of(key) in thread.places, keys)][::-1]
+
+    def _find_changed(self, thread: Thread, keys: Sequence[Key], known: Sequence[Mark]) -> list[Mark]:
+        """Return the items of a thread from the first turn on that would be another if all was imported at once.
+
+        Args:
+            thread: The thread.
+            keys: What the transcript has from the thread's first own item on.
+            known: What the thread has.
+        """
+        weaver = Weaver(ImportResumePoint(), self._api, lambda _: 0, lambda _: None)
+        woven = [each for each in weaver.weave(self._placed(keys)) if each.keys]
+        wanted = _join_results([("", shape_of(each.step), [*map(self._mark_of, each.keys)]) for each in woven])
+        groups = groupby(known, key=lambda mark: thread.places[mark].step)
+        there = _join_results([(*thread.shapes[name], [*marks]) for name, marks in groups])
+        for at, (turn, content, marks) in enumerate(there):
+            _, new, found = wanted[at] if at < len(wanted) else ("", None, [])
+            is_growing = at == len(there) - 1 and content[0] == "result"  # each may come by itself
+            if new != content or (found[: len(marks)] if is_growing else found) != marks:
+                first = next(place for place in range(at + 1) if there[place][0] == turn)
+                return [mark for _, _, each in there[first:] for mark in each]
+        return []
+
+    def _may_replace(self, thread: Thread, marks: Sequence[Mark]) -> bool:
+        """True if items can be added again: not too many, and no compaction among them."""
+        kinds = {thread.shapes[thread.places[mark].step].content[0] for mark in marks}
+        return 0 < len(marks) <= _MOST_REPLACED and "compaction" not in kinds
 
     def _leave(self, number: int, there: int, before: Mark) -> Growth:
         """A session that begins at the end of the nearest turn before; what follows that is added again."""
@@ -140,16 +185,17 @@ class Planner:
 
         weaver = Weaver(standing, self._api, self._weights.of, kept)
         if replaced:
-            reply, tip = (self._ledger.step(name) for name in (thread.places[replaced[0]].step, thread.tip or ""))
-            assert reply is not None  # noqa: S101 - it was read to know that it is replaced
-            weaver.take_back(reply, len(replaced), tip.compaction if tip else None)
-        woven = weaver.weave([(key, self._paths[key[0]].items[key[1]]) for key in keys])
+            tip = self._ledger.step(thread.tip or "")
+            weaver.take_back(self._steps_of(thread, replaced), tip.compaction if tip else None)
+            for mark in replaced:
+                self._forget(mark, thread)
+        woven = weaver.weave(self._placed(keys))
         for each in woven:
             self._note(each, thread)
         return tuple(each.step for each in woven)
 
     def _note(self, woven: Woven, thread: Thread) -> None:
-        marks = [self._marks[path][place] for path, place in woven.keys]
+        marks = [*map(self._mark_of, woven.keys)]
         if woven.step.kind == "revert":
             thread.take_back(woven.step.id, count_reverted_messages(woven.step))
         else:
@@ -176,6 +222,12 @@ class Planner:
                 before = message_mark(before, item.message)
             found.append(before)
 
+    def _placed(self, keys: Iterable[Key]) -> list[Placed]:
+        return [(key, self._paths[key[0]].items[key[1]]) for key in keys]
+
+    def _mark_of(self, key: Key) -> Mark:
+        return self._marks[key[0]][key[1]]
+
     def _mark_before(self, path: Path) -> Mark:
         return START if path.leaves is None or not path.at else self._marks[path.leaves][path.at - 1]
 
@@ -201,6 +253,31 @@ class Planner:
             if is_reply and len(behind) <= _MOST_REPLACED and _are_answered(results, items):
                 return thread
         return None
+
+    def _left(self, before: Mark) -> Thread | None:
+        """Return the main session if the transcript went back behind a mark and has the end of the session beside that.
+
+        The session then goes on with the main path, and what was left becomes a fork: as if all was imported at once.
+        """
+        thread = next(iter(self._known), None)
+        if thread is None or not thread.is_untouched or thread.label in self._grown:
+            return None
+        behind = thread.newest_behind(before)
+        beside = {mark for marks in self._marks[1:] for mark in marks}
+        return thread if beside.issuperset(behind) and self._may_replace(thread, behind) else None
+
+    def _steps_of(self, thread: Thread, marks: Iterable[Mark]) -> list[Step]:
+        """Return the steps that have items of a thread, in their order."""
+        names = dict.fromkeys(thread.places[mark].step for mark in marks)
+        return [step for name in names if (step := self._ledger.step(name)) is not None]
+
+    def _forget(self, mark: Mark, thread: Thread) -> None:
+        """Note that a thread is about to lose an item, which another one may have."""
+        other = next((each for each in self._known if each is not thread and mark in each.places), None)
+        if other is not None:
+            self._threads[mark] = other
+        elif self._threads.get(mark) is thread:
+            del self._threads[mark]
 
     def _fork(self, mark: Mark) -> Fork | None:
         """Where to leave a thread behind an item, if a turn ends there."""
@@ -255,6 +332,17 @@ class Planner:
             return ""
         ended = next((thread for thread in self._known if thread.end == before and not thread.is_untouched), None)
         return GONE_ON.format(label=ended.label) if ended else EARLIER.format(label=self._label)
+
+
+def _join_results(steps: Iterable[_Compared]) -> list[_Compared]:
+    """Return steps with results that follow each other as one: tools finish one by one."""
+    joined: list[_Compared] = []
+    for turn, content, marks in steps:
+        if joined and content[0] == "result" and joined[-1][1] == content:
+            joined[-1] = (*joined[-1][:2], [*joined[-1][2], *marks])
+        else:
+            joined.append((turn, content, marks))
+    return joined
 
 
 def _is_beginning(step: Step, entry: Entry) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_core.history.ledger.texts import canonical
 from nexus_core.session.importing.marks import START, compaction_mark, message_mark
 
 if TYPE_CHECKING:
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from nexus_core.session.importing.marks import Mark
     from nexus_core.values.ledger import Ledger, NewStep, SessionRecord, Step
 
+_COMPARED = ("id", "stop", "model", "usage", "kinds")
+"""What a step says of its messages that a later line of the transcript may change."""
 CHUNK = 64
 """So many steps of a fork are read at first; twice as many each time that is not enough."""
 
@@ -48,6 +51,18 @@ class Fork(NamedTuple):
     step: str
 
 
+class StepShape(NamedTuple):
+    """A recorded step, to be compared with what its items would become now.
+
+    Attributes:
+        turn: The turn that it belongs to.
+        content: As `shape_of` returns it.
+    """
+
+    turn: str
+    content: tuple[str, bool, str]
+
+
 class Thread:
     """The items of one session.
 
@@ -57,6 +72,7 @@ class Thread:
         end: The mark of its last item.
         items: How many there are.
         places: Its own items.
+        shapes: The recorded steps that have or had items, by their ids.
         fork: Where it leaves another, in which is found what they have in common.
         is_untouched: Whether nobody has gone on with it since it was imported.
     """
@@ -69,6 +85,7 @@ class Thread:
         self.is_untouched = True
         self.fork = fork
         self.places: dict[Mark, Place] = {}
+        self.shapes: dict[str, StepShape] = {}
         self._marks: list[Mark] = []
 
     def add(self, step: str, marks: Iterable[Mark], *, closes: bool) -> None:
@@ -139,6 +156,7 @@ class Threads:
                 thread.take_back(step.id, count_reverted_messages(step))
             else:
                 thread.add(step.id, _marks(step, thread.end), closes=step.closes)
+                thread.shapes[step.id] = StepShape(step.turn, shape_of(step))
             self._forks[step.id] = Fork(thread, thread.items, thread.end, step.id)
         return thread
 
@@ -151,6 +169,12 @@ class Threads:
             if known >= 0 or count is None or len(steps) < count:
                 return steps[known + 1 :]
             count *= 2
+
+
+def shape_of(step: Step | NewStep) -> tuple[str, bool, str]:
+    """Return what a step says besides its messages, apart from names and sums: its kind, its end, and its data."""
+    data = {name: value for name in _COMPARED if (value := step.data.get(name)) is not None}
+    return step.kind, step.closes, canonical(data)
 
 
 def count_reverted_messages(step: Step | NewStep) -> int:

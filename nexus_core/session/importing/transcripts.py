@@ -14,7 +14,7 @@ from nexus_core.session.importing.sources import keep_source
 from nexus_core.session.importing.threads import Threads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     from nexus_core.dialects.transcripts.transcript import Transcript
     from nexus_core.values.ledger import Ledger, SessionRecord
@@ -102,8 +102,8 @@ def find_imported(ledger: Ledger, digest: str) -> list[SessionRecord]:
         about = about_import(record)
         if about.get("digest") != digest or not _is_own(ledger, record):
             continue
-        identity = {name: about.get(name) for name in ("format", "id", "agent")}
-        found = _made_of(ledger, records, identity, "" if about.get("id") else record.label)
+        identity = {name: about.get(name) for name in ("format", "agent")}
+        found = _made_of(ledger, records, identity, _ids_of(about), "" if about.get("id") else record.label)
         if len(found) >= about.get("sessions", 1):  # else the import was cut off
             return found
     return []
@@ -120,7 +120,9 @@ def known_sessions(ledger: Ledger, given: Given) -> list[SessionRecord]:
     wanted = ""
     if not given.transcript.id:  # one conversation is told from another by its name only
         wanted = given.label or name_session(given.transcript, given.name, "", lambda _: False)
-    return _made_of(ledger, ledger.sessions(status=None), _identity(given.transcript), wanted)
+    transcript = given.transcript
+    identity = {"format": transcript.format, "agent": transcript.agent}
+    return _made_of(ledger, ledger.sessions(status=None), identity, {transcript.id, *transcript.other_ids}, wanted)
 
 
 def digest_of(source: bytes) -> str:
@@ -128,12 +130,14 @@ def digest_of(source: bytes) -> str:
     return blake2b(source, digest_size=32).hexdigest()
 
 
-def _identity(transcript: Transcript) -> dict[str, str]:
-    return {"format": transcript.format, "id": transcript.id, "agent": transcript.agent}
+def _ids_of(about: dict[str, Any]) -> set[str]:
+    """Return the names that the program gave to the transcript of a session."""
+    others = about.get("other_ids")
+    return {str(about.get("id", "")), *(map(str, others) if isinstance(others, list) else ())}
 
 
 def _made_of(
-    ledger: Ledger, records: Iterable[SessionRecord], identity: dict[str, Any], main: str = ""
+    ledger: Ledger, records: Iterable[SessionRecord], identity: dict[str, Any], ids: Container[str], main: str = ""
 ) -> list[SessionRecord]:
     """Of these sessions those that were made of one transcript, each behind the one it was forked from, the main first.
 
@@ -141,9 +145,16 @@ def _made_of(
         ledger: Where they are.
         records: The sessions.
         identity: What they know of the transcript.
+        ids: Its names, of which they know one.
         main: The main one's name, where that tells one transcript from another.
     """
-    found = [each for each in records if about_import(each).items() >= identity.items() and _is_own(ledger, each)]
+    found = [
+        each
+        for each in records
+        if (about := about_import(each)).items() >= identity.items()
+        and any(name in ids for name in _ids_of(about))
+        and _is_own(ledger, each)
+    ]
     if main:
         found = [each for each in found if _is_called(ledger, str(about_import(each).get("main")), main)]
     return sorted(found, key=lambda each: (about_import(each).get("number", 0), each.created, each.label))
@@ -165,7 +176,8 @@ def _parent(ledger: Ledger, transcript: Transcript) -> str:
     """The session of which a transcript is a subagent, if it was imported."""
     if not transcript.agent:
         return ""
-    made = _made_of(ledger, ledger.sessions(status=None), {**_identity(transcript), "agent": "", "kind": "main"})
+    identity = {"format": transcript.format, "agent": "", "kind": "main"}
+    made = _made_of(ledger, ledger.sessions(status=None), identity, {transcript.id, *transcript.other_ids})
     return made[0].label if made else ""
 
 
@@ -195,6 +207,8 @@ def _write(ledger: Ledger, given: Given, planned: Imported) -> None:
     labels = list(dict.fromkeys(growth.label for growth in planned.growths if growth.path.items))
     first = labels[0] if labels else planned.label  # not the main one, where nothing is said on the main path
     about: dict[str, Any] = {"sessions": len(labels)}
+    if given.transcript.other_ids:
+        about["other_ids"] = list(given.transcript.other_ids)
     if given.source:
         digest = given.digest or digest_of(given.source)
         about |= {"digest": digest, "source": keep_source(ledger, given.source)}
@@ -209,18 +223,28 @@ def _write(ledger: Ledger, given: Given, planned: Imported) -> None:
             ledger.append_many(growth.label, growth.steps, after=growth.after)
     record = ledger.session(first)
     if record is not None and not about_import(record).items() >= about.items():
-        # Nobody has said anything in it by that. Before the first reply, a file does not say which model it is.
-        model = record.data.get("model") or given.transcript.model
-        data = {**record.data, "model": model, ABOUT: {**about_import(record), **about}}
+        # Nobody has said anything in it by that. A file that grows may say later which model it is, and where.
+        known = {"model": given.transcript.model, "cwd": _cwd(given)} if _is_imported(ledger, record) else {}
+        found = {name: value for name, value in known.items() if value}
+        data = {**record.data, **found, ABOUT: {**about_import(record), **about}}
         ledger.update(first, data=data, updated=record.updated)
 
 
 def _data(given: Given, planned: Imported, growth: Growth, number: int) -> dict[str, Any]:
     transcript = given.transcript
     names = {"session": growth.label, "main": planned.label, "kind": growth.path.kind, "number": number}
-    about = {**_identity(transcript), **names}
-    cwd = transcript.cwd if _is_absolute(transcript.cwd) else given.cwd
-    return {"model": transcript.model, "cwd": cwd, ABOUT: about}
+    about = {"format": transcript.format, "id": transcript.id, "agent": transcript.agent, **names}
+    return {"model": transcript.model, "cwd": _cwd(given), ABOUT: about}
+
+
+def _cwd(given: Given) -> str:
+    return given.transcript.cwd if _is_absolute(given.transcript.cwd) else given.cwd
+
+
+def _is_imported(ledger: Ledger, record: SessionRecord) -> bool:
+    """True if the newest step of a session was imported, so that the user has not gone on with it."""
+    tip = None if record.tip is None else ledger.step(record.tip)
+    return tip is not None and "imported" in tip.data
 
 
 def _is_absolute(path: str) -> bool:

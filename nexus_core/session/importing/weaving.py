@@ -19,7 +19,7 @@ from nexus_core.session.importing.runs import entries_of, find_runs
 from nexus_core.session.importing.tallies import MESSAGES, Tally, messages_of
 from nexus_core.session.importing.times import read_moment
 from nexus_core.session.importing.weights import ESTIMATE
-from nexus_core.session.steps.numbering import CONTINUES, TOKENS, continues, is_counted
+from nexus_core.session.steps.numbering import CONTINUES, TOKENS, continues, is_counted, opens_turn
 from nexus_core.session.steps.spending import added, subtract_usage, written
 from nexus_core.session.steps.turns import read_usage
 from nexus_core.values.conversation import Usage
@@ -92,20 +92,27 @@ class Weaver:
         self._steps: dict[Key, str] = {}
         self._names = new_ids()
 
-    def take_back(self, reply: Step, count: int, compaction: str | None) -> None:
-        """Leave out a reply of which more has been written, and its results: they are added again, whole, behind this.
+    def take_back(self, steps: Sequence[Step], compaction: str | None) -> None:
+        """Leave out the newest steps with messages: the transcript has something else in their place.
+
+        The sums that follow are those of a thread that never had them.
 
         Args:
-            reply: The step that has the reply; its call is counted once.
-            count: Number of messages from the reply on.
+            steps: The steps, with all of their messages.
             compaction: The compaction that holds where the thread ends.
         """
-        self._spent = subtract_usage(self._spent, read_usage(reply.data.get("usage")) or Usage())
         if self._is_open:  # the calls of a reply that counts no more wait for nothing
             self._append("interrupted", (), {"answers": [], "imported": []}, (), closes=True)
+        for step in steps:
+            self._spent = subtract_usage(self._spent, read_usage(step.data.get("usage")) or Usage())
+            self._messages -= messages_of(step.kind, len(step.messages))
+            self._tokens -= step.tokens
+            self._turns -= opens_turn(step)
+        count = sum(len(step.messages) for step in steps)
         data: dict[str, Any] = {"restores": compaction, "popped": count, "imported": []}
         self._append("revert", (), data, (), closes=True)
-        self._continues = True
+        first = steps[0]
+        self._continues = continues(first) or first.id != first.turn  # else a turn begins again
 
     def weave(self, items: Sequence[Placed]) -> list[Woven]:
         """The steps of items that follow each other."""

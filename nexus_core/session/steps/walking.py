@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nexus_core.history.ledger.reading import skip_reverted
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -11,6 +13,8 @@ if TYPE_CHECKING:
 
 AT_ONCE = 500
 """So many steps are read in one go."""
+_FEW = 50
+"""Steps that are read in one go where a few will do."""
 
 
 def walk_back(ledger: Ledger, tip: str | None, *, at_once: int = AT_ONCE) -> Iterator[Step]:
@@ -20,6 +24,19 @@ def walk_back(ledger: Ledger, tip: str | None, *, at_once: int = AT_ONCE) -> Ite
         steps = ledger.thread(name, limit=at_once)
         yield from reversed(steps)
         name = steps[0].parent
+
+
+def find_reverted(ledger: Ledger, revert: Step) -> list[Step]:
+    """Return the steps that an import took back by a step, newest first."""
+    found: list[Step] = []
+    left = int(str(revert.data["popped"]))
+    for step in skip_reverted(walk_back(ledger, revert.parent, at_once=_FEW)):
+        if left <= 0:
+            break
+        if step.messages:
+            found.append(step)
+            left -= len(step.messages)
+    return found
 
 
 def is_in_thread(ledger: Ledger, step: Step, tip: Step) -> bool:

@@ -13,6 +13,7 @@ from nexus_core.dialects.rules import RULES
 from nexus_core.dialects.transcripts.reading import read_transcript
 from nexus_core.dialects.transcripts.transcript import Transcript
 from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.history.ledger.reading import skip_reverted
 from nexus_core.history.mending.steps import mend
 from nexus_core.session.importing.transcripts import Given, Imported, import_transcript
 from nexus_core.session.steps.projecting import kept_steps, project, summary_messages
@@ -97,6 +98,11 @@ def steps_of(ledger: StoreLedger, label: str) -> list[Step]:
     assert record is not None
     assert record.tip is not None
     return ledger.thread(record.tip)
+
+
+def live_steps_of(ledger: StoreLedger, label: str) -> list[Step]:
+    """The steps of a session without those that an import took back."""
+    return [*skip_reverted(reversed(steps_of(ledger, label)))][::-1]
 
 
 def told(ledger: StoreLedger, label: str) -> list[str]:

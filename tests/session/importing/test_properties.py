@@ -15,7 +15,7 @@ from nexus_core.values.ledger import NewStep
 from nexus_core.values.message import Message
 from tests.dialects.transcripts.test_properties import LINES, attempted, sessions
 from tests.effort import examples
-from tests.session.importing.support import context_of, mended, read_next, steps_of
+from tests.session.importing.support import context_of, live_steps_of, mended, read_next, steps_of
 
 UNHURRIED = settings(deadline=None, max_examples=examples(60))
 
@@ -113,7 +113,7 @@ def test_a_session_that_grew_says_what_it_says_when_it_is_imported_at_once(name:
 
     assert list(step_by_step.verify()) == []
     said = [
-        [message for step in steps_of(step_by_step, record.label) for message in step.messages if step.kind != "sealed"]
+        [message for step in live_steps_of(step_by_step, record.label) for message in step.messages]
         for record in step_by_step.sessions(status=None)
     ]
     assert [message for step in steps_of(at_once, main) for message in step.messages] in said

@@ -61,12 +61,14 @@ def read_session(records: Sequence[Record], account: Account) -> Transcript:
     for node in nodes:
         if node.is_boundary and node.id not in apart:  # on a branch
             account.keep(node.record.number, kind_of(node.record.value), node.record.value)
+    ids = _session_ids(records)
     return Transcript(
         format=FORMAT,
         api="anthropic",
         entries=tuple(entries),
         report=account.report(),
-        id=_session_id(records),
+        id=ids[0] if ids else "",
+        other_ids=tuple(ids[1:]),
         agent=path.chain,
         cwd=next((found for record in records if (found := word_in(record.value, "cwd"))), ""),
         branches=branches,
@@ -94,6 +96,10 @@ def _branch(path: Path, entries: tuple[Entry, ...], leaves: int | None, at: int)
     return Branch(kind=kind, entries=entries, parent=path.parent, name=path.chain, leaves=leaves, at=at)
 
 
-def _session_id(records: Sequence[Record]) -> str:
-    names = (word_in(record.value, "sessionId") or word_in(record.value, "session_id") for record in reversed(records))
-    return next(filter(None, names), "")
+def _session_ids(records: Sequence[Record]) -> list[str]:
+    """Return the ids of the sessions that lines belong to: a session that is resumed gets another one.
+
+    The first of them names the conversation, as it is the only one that stays when the file grows.
+    """
+    names = (word_in(record.value, "sessionId") or word_in(record.value, "session_id") for record in records)
+    return list(dict.fromkeys(filter(None, names)))

@@ -51,6 +51,12 @@ class Prompts:
                 return
         self._shown.append(text.strip())
 
+    def expect_event(self) -> None:
+        """Take the newest message for typed: the file ends with it, so its event has not been written yet."""
+        place = len(self._entries) - 1
+        if self._unmatched and self._unmatched[-1] == place:
+            self._entries[place] = self._entries[place]._replace(kind="said")
+
     def last(self, turns: int, first: int) -> list[int]:
         """Where the last turns begin, as many as there are since the message at `first`."""
         oldest = max(bisect_left(self._typed, first), len(self._typed) - turns)

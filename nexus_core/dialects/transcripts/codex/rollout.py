@@ -53,6 +53,8 @@ class Rollout:
         self._prompts = Prompts(self._entries, are_shown=is_mirrored)
         for item in items:
             self._read(item)
+        if items and self._entries and self._entries[-1].lines[-1] == items[-1].record.number:
+            self._prompts.expect_event()
 
     def transcript(self) -> Transcript:
         """The session as it was read."""
