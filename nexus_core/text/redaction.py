@@ -1,7 +1,6 @@
-"""Takes secrets out of a text before it goes where it need not: to a summariser, into an export, into a log.
+"""Redaction: replaces the secrets of a text before it goes to a summarizer, an export or another program.
 
-Only what is a secret beyond reasonable doubt is taken out: a key by its prefix and length, a password by the word
-before it. What kind of secret it was stays readable.
+`[redacted:aws-key]` says what was there. Shapes of secrets are in `secret_shapes`.
 """
 
 from __future__ import annotations
@@ -10,49 +9,19 @@ import re
 from collections import Counter
 from typing import Any, NamedTuple
 
-_NAMES = (
-    r"api[_-]?key|secret[_-]?(?:access[_-]?)?key|client[_-]?secret|access[_-]?key|(?:access|auth|refresh|private|secret)"
-    r"[_-]?token|passw(?:or)?d|passphrase"
+from nexus_core.text.secret_shapes import (
+    REDACTED,
+    SecretSpan,
+    closes_private_key,
+    find_field_secrets,
+    find_secrets,
+    opens_private_key,
 )
-_ASSIGNED = rf"(?<![A-Za-z0-9])[\"']?(?:[A-Za-z0-9]{{1,40}}[_-]){{0,4}}(?:{_NAMES})[\"']?\s{{0,4}}[:=]\s{{0,4}}"
 
-# Each pattern has the groups `before` and `secret`, or is a secret as a whole. No two of its repetitions can take the
-# same characters in turns, so that the time it takes grows with the text and not faster.
-_PATTERNS = tuple(
-    (name, re.compile(pattern))
-    for name, pattern in (
-        (
-            "private-key",
-            r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----[^-]{1,16384}-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----",
-        ),
-        ("anthropic-key", r"\bsk-ant-[A-Za-z0-9_-]{20,200}"),
-        ("openai-key", r"\bsk-(?=[a-z-]{0,12}[A-Za-z0-9_-]{0,188}[0-9])[A-Za-z0-9_-]{20,200}"),
-        ("google-key", r"\bAIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
-        ("github-token", r"\b(?:gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_[A-Za-z0-9_]{30,255})"),
-        ("gitlab-token", r"\bglpat-[A-Za-z0-9_-]{20,64}"),
-        ("slack-token", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,250}"),
-        ("stripe-key", r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,250}"),
-        (
-            "hosting-token",
-            r"\b(?:npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{50,250}|hf_[A-Za-z0-9]{30,64}|gsk_[A-Za-z0-9]{40,64})",
-        ),
-        ("aws-key", r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
-        ("jwt", r"\beyJ[A-Za-z0-9_-]{10,4096}\.eyJ[A-Za-z0-9_-]{10,8192}\.[A-Za-z0-9_-]{10,2048}"),
-        ("bearer", r"(?P<before>\b[Bb]earer\s{1,4})(?P<secret>[A-Za-z0-9._~+/-]{16,4096}=*)"),
-        (
-            "url-password",
-            r"(?P<before>\b[a-z][a-z0-9+.-]{1,30}://[^\s/:@'\"<]{0,200}:)(?P<secret>[^\s/@'\"<]{3,200})(?=@)",
-        ),
-        ("storage-key", r"(?P<before>\b(?:Account|SharedAccess)Key=)(?P<secret>[A-Za-z0-9+/]{20,200}={0,2})"),
-        ("password", rf"(?i:(?P<before>{_ASSIGNED})(?P<secret>\"[^\"\s]{{6,512}}\"|'[^'\s]{{6,512}}'))"),
-        ("password", rf"(?i:(?P<before>{_ASSIGNED})(?P<secret>[^\s\"'`,;<>(){{}}\[\]]{{8,512}}))"),
-    )
-)
-_STAND_IN = re.compile(
-    r"^[\"']?(?:\$|%|<|\{|\[redacted|\*{3}|x{4}|\.{3}|your|my[_-]|example|change|replace|insert|dummy|placeholder|none|null"
-    r"|true|false|string|required|optional|env[.:(]|os\.|process\.|config\.|settings\.|secrets?[.:]|self\.|args\.|todo)",
-    re.IGNORECASE,
-)
+_MAX_PASSES = 6
+"""What is redacted may end a word, so that a token next to it begins one; hostile texts need more than two passes."""
+_KEY_NAMES, _VALUE_NAMES = ("name", "key", "header", "variable"), ("value", "val", "content")
+_OPTION = re.compile(r"--?[A-Za-z][\w.-]{0,60}")
 
 
 class Redacted(NamedTuple):
@@ -68,56 +37,95 @@ class Redacted(NamedTuple):
 
 
 def redact(text: str) -> Redacted:
-    """A text without keys, tokens and passwords; applied a second time, it changes nothing."""
+    """Return a text without keys, tokens and passwords; redacting it again changes nothing.
+
+    Quotation marks, commas and brackets stay, so that JSON with secrets in it can still be parsed.
+    """
     counts: Counter[str] = Counter()
-    for name, pattern in _PATTERNS:
-
-        def replace(match: re.Match[str], name: str = name) -> str:
-            found = match.groupdict()
-            secret = found.get("secret") or ""
-            if secret.startswith("[redacted:") or (name == "password" and _is_no_password(secret)):
-                return match[0]
-            counts[name] += 1
-            return f"{found.get('before') or ''}[redacted:{name}]"
-
-        text = pattern.sub(replace, text)
+    for _ in range(_MAX_PASSES):
+        spans = find_secrets(text)
+        if not spans:
+            break
+        text = _replace(text, spans, counts)
     return Redacted(text, counts)
 
 
 def redact_json(value: Any, counts: Counter[str] | None = None) -> Any:  # noqa: ANN401 - JSON has many types
-    """JSON whose texts are without secrets; names of fields count as what stands before a value.
+    """Return JSON without keys, tokens and passwords; the name of a field counts as evidence for its value.
 
     Args:
         value: Dicts, lists, texts and numbers.
-        counts: Counts what was taken out.
+        counts: Counts what was redacted.
     """
+    counts = Counter() if counts is None else counts
     if isinstance(value, str):
-        redacted = redact(value)
-        if counts is not None:
-            counts.update(redacted.counts)
-        return redacted.text
+        return _redact_text(value, counts)
     if isinstance(value, dict):
-        return {key: _redact_field(key, item, counts) for key, item in value.items()}
+        return _redact_fields(value, counts)
     if isinstance(value, list | tuple):
-        return [redact_json(item, counts) for item in value]
+        return _redact_items(value, counts)
     return value
 
 
-def _redact_field(name: object, value: object, counts: Counter[str] | None) -> object:
+def _redact_text(text: str, counts: Counter[str]) -> str:
+    redacted = redact(text)
+    counts.update(redacted.counts)
+    return redacted.text
+
+
+def _replace(text: str, spans: list[SecretSpan], counts: Counter[str]) -> str:
+    pieces = []
+    at = 0
+    for start, end, kind in spans:
+        pieces += [text[at:start], f"{REDACTED}{kind}]"]
+        counts[kind] += 1
+        at = end
+    return "".join([*pieces, text[at:]])
+
+
+def _redact_fields(fields: dict[Any, Any], counts: Counter[str]) -> dict[Any, Any]:
+    redacted: dict[Any, Any] = {}
+    named = next((fields[name] for name in _KEY_NAMES if isinstance(fields.get(name), str)), "")
+    for key, value in fields.items():
+        shown = _redact_text(key, counts) if isinstance(key, str) else key
+        number = 2
+        while shown in redacted:  # two secrets of one kind
+            shown, number = f"{shown.rpartition(' #')[0] or shown} #{number}", number + 1
+        # {"name": "DB_PASSWORD", "value": "…"}, as in manifests and recorded requests
+        redacted[shown] = _redact_field(named if named and key in _VALUE_NAMES else key, value, counts)
+    return redacted
+
+
+def _redact_field(name: object, value: object, counts: Counter[str]) -> object:
     if isinstance(name, str) and isinstance(value, str):
-        lead = f'{name}: "'
-        redacted = redact(f'{lead}{value}"')
-        if redacted.counts["password"] and redacted.text.endswith("[redacted:password]"):
-            if counts is not None:
-                counts.update(redacted.counts)
-            return "[redacted:password]"
+        if spans := find_field_secrets(name, value):
+            value = _replace(value, spans, counts)
+        return _redact_text(value, counts)
     return redact_json(value, counts)
 
 
-def _is_no_password(secret: str) -> bool:
-    """Whether it only stands in for one, or is a word of a sentence."""
-    if _STAND_IN.match(secret):
-        return True
-    if secret[0] in "\"'":
-        return len(set(secret[1:-1])) < 4  # noqa: PLR2004 - `xxxxxx`, `********`
-    return not (any(sign.isdigit() for sign in secret) and any(sign.isalpha() for sign in secret))
+def _redact_items(items: list[Any] | tuple[Any, ...], counts: Counter[str]) -> list[Any]:
+    """Return a list without secrets; an option is evidence for the word behind it, as in the arguments of a command."""
+    redacted: list[Any] = []
+    before: object = None
+    is_in_key = False
+    for item in items:
+        if not isinstance(item, str):
+            redacted.append(redact_json(item, counts))
+        elif is_in_key:  # a key as a list of its lines
+            is_in_key = not closes_private_key(item)
+            redacted.append(_redact_key_line(item, counts) if is_in_key else item)
+        elif isinstance(before, str) and _OPTION.fullmatch(before) and not item.startswith("-"):
+            redacted.append(_redact_field(before.lstrip("-"), item, counts))
+        else:
+            redacted.append(_redact_text(item, counts))
+            is_in_key = opens_private_key(item)
+        before = item
+    return redacted
+
+
+def _redact_key_line(line: str, counts: Counter[str]) -> str:
+    if not line.strip() or line.startswith(REDACTED):
+        return line
+    counts["private-key"] += 1
+    return f"{REDACTED}private-key]"

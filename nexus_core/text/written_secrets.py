@@ -7,7 +7,7 @@ import shlex
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from nexus_core.text.redaction import redact
+from nexus_core.text.secret_shapes import find_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,9 +44,8 @@ _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _OPTION = re.compile(r"--?([A-Za-z][\w-]*)")
 _ASSIGNED = re.compile(r"(?:--?)?([A-Za-z][\w.-]*)=(?:(?i:bearer|basic|token)\s+)?(.+)", re.DOTALL)
 _HEADER = re.compile(r"(?:--?header=)?([A-Za-z][\w-]*)\s*:\s*(?:(?i:bearer|basic|token)\s+)?(.+)", re.DOTALL)
-_USERINFO = re.compile(r"[A-Za-z][\w+.-]*://(?:([^/?#@\s]*)@)?")
+_USERINFO = re.compile(r"[A-Za-z][\w+.-]*://(?:([^/?#\s]*)@)?")
 _QUERY = re.compile(r"[?&#]([^=&#]+)=([^&#]+)")
-_REDACTED = re.compile(r"\[redacted:[a-z-]+\]")
 # Letters and digits in one long word: nobody can tell, and nobody needs to read it.
 _OPAQUE = re.compile(
     r"(?<![A-Za-z0-9])(?:(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{32,}=*|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
@@ -107,14 +106,7 @@ def _parts(word: str, before: str) -> Iterator[str]:
         yield from (value for name, value in _QUERY.findall(word) if names_secret(name))
     yield from (default for name, default in _DEFAULT.findall(word) if names_secret(name))
     yield from _OPAQUE.findall(word)
-    yield from _redacted(word)
-
-
-def _redacted(word: str) -> Iterator[str]:
-    """What Nexus takes out of texts everywhere."""
-    kept = _REDACTED.split(redact(word).text)
-    match = re.fullmatch("(.+?)".join(map(re.escape, kept)), word, re.DOTALL) if len(kept) > 1 else None
-    yield from match.groups() if match else ()
+    yield from (word[span.start : span.end] for span in find_secrets(word))
 
 
 def _is_written_out(part: str) -> bool:
