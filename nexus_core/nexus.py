@@ -14,7 +14,7 @@ from nexus_core.host.bundled import BUNDLED
 from nexus_core.host.candidates import given_candidates
 from nexus_core.host.host import Host
 from nexus_core.host.installed import installed_candidates
-from nexus_core.host.policy import read_policy
+from nexus_core.host.policy import disabled_by_user, read_policy
 from nexus_core.layers.loader import OWN_PROFILE, LayerLoader
 from nexus_core.values.request import DEFAULT_MODE, MODES
 
@@ -95,8 +95,9 @@ class Nexus:
         settings = EarlySettings()
         if layers or installed:  # without layers, nobody asks the project how far up to look
             settings = read_early_settings(self.home, self.cwd / ".nexus3" if layers else self.home)
+        disabled = disabled_by_user(self.home, settings.disabled_plugins)
         names = _listed(disable, "disable", "'name'")
-        policy = read_policy((*settings.disabled_plugins, *names), strict=strict)
+        policy = read_policy((*disabled, *names), strict=strict)
         candidates = list(BUNDLED)
         if installed and not policy.only_bundled:
             candidates += installed_candidates(outside=self.cwd)

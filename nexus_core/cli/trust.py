@@ -256,7 +256,7 @@ def _show(shell: CommandShell, store: TrustStore, parts: Sequence[ActivePart]) -
 
 
 def _where(part: ActivePart) -> str:
-    return one_line(f"{part.path}:{part.line}")
+    return one_line(f"{part.path}:{part.line}" if part.line else str(part.path))
 
 
 def _what(part: ActivePart) -> str:

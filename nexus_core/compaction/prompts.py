@@ -81,7 +81,11 @@ def _is_redaction_wanted() -> bool:
     from nexus_core.files.places import existing_directory, home_directory  # noqa: PLC0415 - as above
 
     home = home_directory(existing_directory("."))
-    return read_user_setting(home, "compaction", "redact_secrets") is not False
+    if read_user_setting(home, "compaction", "redact_secrets") is not False:
+        return True
+    from nexus_core.trust.store import is_home_own  # noqa: PLC0415 - as above
+
+    return not is_home_own(home)
 
 
 def build_instruction(*, has_previous: bool = False, focus: str = "", max_tokens: int = MOST_TOKENS) -> str:

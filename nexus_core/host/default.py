@@ -11,7 +11,7 @@ from nexus_core.files.places import existing_directory, home_directory
 from nexus_core.host.bundled import BUNDLED
 from nexus_core.host.host import Host
 from nexus_core.host.installed import installed_candidates
-from nexus_core.host.policy import read_policy
+from nexus_core.host.policy import disabled_by_user, read_policy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ def default_host() -> Host:
     """
     cwd = existing_directory(".")
     home = home_directory(cwd)
-    return _host(cwd, read_policy(read_early_settings(home, home).disabled_plugins))
+    return _host(cwd, read_policy(disabled_by_user(home, read_early_settings(home, home).disabled_plugins)))
 
 
 @lru_cache(maxsize=8)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
 ONLY_BUNDLED = "none"
 
@@ -41,6 +42,15 @@ def read_policy(disabled: Iterable[str] = (), *, strict: bool | None = None) -> 
         only_bundled=ONLY_BUNDLED in words,
         strict=strict,
     )
+
+
+def disabled_by_user(home: Path, disabled: Sequence[str]) -> Sequence[str]:
+    """The plugins that the settings in a home disable; none if a repository may have put them there."""
+    if not disabled:
+        return disabled
+    from nexus_core.trust.store import is_home_own  # noqa: PLC0415 - most users disable none
+
+    return disabled if is_home_own(home) else ()
 
 
 def _words(variable: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -29,10 +30,13 @@ T = TypeVar("T")
 def load_layers(host: Host, request: Request) -> Loaded:
     """What the plugins find for a request; nothing is cached, so a second call sees changed files."""
     layers, skipped = host.layers(request)
+    decisions = _Decisions(request)
+    home = decisions.judge_home()
+    if home is not None and home.decision != "allowed":
+        layers = [replace(layer, from_repository=True) if layer.scope == "global" else layer for layer in layers]
     found = _gather(partial(host.layer_config, request=request), layers, skipped)
     found, foreign = strip_nexus3_settings(found)
     configs = in_one_form(found, skipped, lenient=request.lenient)
-    decisions = _Decisions(request)
     guarded = guard_configs(configs, decisions.decide, *list_plugin_guarded_settings(host))
     settings = merge_configs(guarded.configs, host.merge_policies(ONLY_BUNDLED_POLICIES))
     chosen = choose_texts(_gather(partial(host.layer_texts, settings=settings), layers, skipped), settings)
@@ -42,7 +46,7 @@ def load_layers(host: Host, request: Request) -> Loaded:
         configs=tuple(guarded.configs),
         settings=settings,
         servers=find_servers(settings, guarded.configs, guarded.active),
-        active=tuple(guarded.active),
+        active=tuple(guarded.active) if home is None else (home, *guarded.active),
         skipped=(*skipped, *chosen.skipped),
         findings=(*foreign, *decisions.findings, *guarded.findings, *chosen.findings, *_find_mistakes(skipped)),
         repeated=tuple(chosen.repeated),
@@ -83,6 +87,30 @@ class _Decisions:
         if decision == "changed":
             self._find_outdated(part)
         return decision
+
+    def judge_home(self) -> ActivePart | None:
+        """The user's own settings with the decision about them, where they may have come with a repository."""
+        from nexus_core.files.places import home_repository  # noqa: PLC0415 - as above
+
+        repository = home_repository(self._request.home)
+        if repository is None:
+            return None
+        from nexus_core.trust.store import home_part  # noqa: PLC0415 - as above
+        from nexus_core.values.finding import Finding  # noqa: PLC0415 - as above
+
+        part = home_part(self._request.home)
+        if part is None:
+            return None
+        part = replace(part, decision=self._store.decide(part))
+        if part.decision != "allowed":
+            changed = "; they have changed since you approved them" if part.decision == "changed" else ""
+            message = (
+                f"your home directory lies in the repository {repository}, so the settings in {part.path} may have "
+                f"come with it, and count as those of a project{changed}; if they are yours, `nexus trust allow home` "
+                "approves them as they are now, or set NEXUS_HOME to a directory outside the repository"
+            )
+            self.findings.append(Finding("home-in-repository", message, part.path))
+        return part
 
     def _find_outdated(self, part: ActivePart) -> None:
         """Add a finding for an approval that was made before approvals covered code."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shlex
 from collections.abc import Mapping
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Effect = Literal["run", "connect to", "set"]
+
+HOME = "/home"
+"""The pointer of the user's own settings, where these wait for approval."""
 
 # What is told about a server as it is; of anything that is not known, only a digest.
 _TOLD = ("enabled", "env_passthrough", "transport", "type")
@@ -93,6 +97,14 @@ def setting_content(pointer: str, value: object, *, root: Path | None = None) ->
         executable = find_executable(command[0], place) if command and _last(pointer) == "command" else None
         code = _code_content(find_code(command, place, executable=executable), place)
     return canonical({"kind": "setting", "pointer": pointer, "value": _guarded(value, _last(pointer)), **code})
+
+
+def home_content(home: Path) -> str:
+    """Everything that an approval of the user's own settings covers, where these may have come with a repository."""
+    root = os.path.realpath(home)
+    files = [name for name in ("config.json", "mcp.json") if os.path.lexists(os.path.join(root, name))]  # noqa: PTH118
+    code = {"files": files, "trees": [], "with_bytecode": False, "root": root}
+    return canonical({"kind": "setting", "pointer": HOME, "value": root, "code": code})
 
 
 def runs_own_code(content: str) -> bool:

@@ -154,6 +154,23 @@ class TrustStore:
         self._decisions, self._problem = decisions, None
 
 
+def home_part(home: Path) -> ActivePart | None:
+    """The user's own settings as a part that waits for approval; None unless they may have come with a repository."""
+    if home_repository(home) is None or not os.path.isdir(home):  # noqa: PTH112 - never fails
+        return None
+    from nexus_core.trust.fingerprint import HOME, home_content  # noqa: PLC0415 - most homes lie in no repository
+    from nexus_core.values.trust import ActivePart  # noqa: PLC0415 - as above
+
+    summary = f"the settings in {home} as your own"
+    return ActivePart(path=home, layer="global", pointer=HOME, line=0, summary=summary, content=home_content(home))
+
+
+def is_home_own(home: Path) -> bool:
+    """Whether the settings in a home are the user's own: approved, or in no repository that could have come with them."""
+    part = home_part(home)
+    return part is None or TrustStore(home).decide(part) == "allowed"
+
+
 def _approval(part: ActivePart) -> Approval:
     return Approval(_place(part), measure(part.content, is_fresh=True))
 

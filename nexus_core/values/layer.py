@@ -39,6 +39,8 @@ class Layer:
         only_rules: Whether nothing but workspace rules is read here, because it lies beyond `ancestor_depth`.
         boundary: What files read on its behalf must not lie outside of, without links; looked for when it is None.
         in_repository: Whether the boundary is that of a repository.
+        from_repository: Whether it is in the user's home, but may have come with a repository that the home lies in;
+            set by the core until the user has approved it.
         plugin: The plugin that found it; stamped by the host.
     """
 
@@ -50,6 +52,7 @@ class Layer:
     only_rules: bool = False
     boundary: Path | None = field(default=None, compare=False)
     in_repository: bool = field(default=False, compare=False)
+    from_repository: bool = field(default=False, compare=False)
     plugin: str = ""
 
     def __post_init__(self) -> None:
@@ -68,7 +71,7 @@ class Layer:
     @property
     def is_own(self) -> bool:
         """Whether it belongs to the user or to Nexus, rather than to a project that came from somewhere."""
-        return self.scope in {"defaults", "global"}
+        return self.scope in {"defaults", "global"} and not self.from_repository
 
     @property
     def sort_key(self) -> tuple[int, int, str, str, str]:

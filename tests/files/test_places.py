@@ -8,6 +8,7 @@ from nexus_core.files.places import (
     defaults_directory,
     existing_directory,
     home_directory,
+    home_repository,
     workspace_of,
 )
 from nexus_core.testing import write_files
@@ -77,6 +78,42 @@ def test_a_home_that_the_project_could_have_made_is_refused(
 
     assert f"a directory outside {repository}" in str(caught.value)
     assert "--home DIR" in str(caught.value)
+
+
+@pytest.mark.acceptance("T4")
+@pytest.mark.parametrize("home", ["home", "src/deep", "not/there"])
+def test_a_users_home_inside_the_project_is_refused_as_well(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, home: str
+) -> None:
+    monkeypatch.delenv("NEXUS_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(repository / home))
+
+    with pytest.raises(ConfigError, match="your home directory lies inside the project") as caught:
+        home_directory(repository)
+
+    assert "set NEXUS_HOME to a directory outside" in str(caught.value)
+
+
+@pytest.mark.acceptance("T4")
+@pytest.mark.parametrize("marker", [".git", ".hg", ".jj", ".svn"])
+@pytest.mark.parametrize("user", ["", "below/it"])
+def test_a_home_in_a_repository_is_known_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, marker: str, user: str
+) -> None:
+    write_files(tmp_path, {f"repo/{marker}/x": "", "repo/below/it/x": "", "repo/link/x": "", "outside/x": ""})
+    home = tmp_path / "repo" / user
+    monkeypatch.setenv("HOME", str(home))
+
+    assert home_repository(home / ".nexus3") == tmp_path / "repo"
+    assert home_repository(tmp_path / "outside") is None
+
+
+def test_a_home_in_no_repository_may_lead_into_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_files(tmp_path, {"me/dotfiles/.git/x": "", "me/dotfiles/nexus/x": ""})
+    (tmp_path / "me/.nexus3").symlink_to("dotfiles/nexus")
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+
+    assert home_repository(tmp_path / "me/.nexus3") is None
 
 
 @pytest.mark.acceptance("T4")
