@@ -166,7 +166,7 @@ def home_part(home: Path) -> ActivePart | None:
 
 
 def is_home_own(home: Path) -> bool:
-    """Whether the settings in a home are the user's own: approved, or in no repository that could have come with them."""
+    """Whether the settings in a home are the user's own: in no repository that may have brought them, or approved."""
     part = home_part(home)
     return part is None or TrustStore(home).decide(part) == "allowed"
 
