@@ -111,6 +111,30 @@ PIECES = [
         "---",
     ),
 ]
+UNDERLINES = ["\n===\n", "\n---\n", "\n-", "\r\n====", "\n\u2014\u2014", "\n \uff1d\uff1d"]
+TITLES = [heading.lstrip("# ").replace("\u2026", "x") for heading in HEADINGS]
+SHAPES = [
+    *(f"{title}{underline}" for title, underline in zip(TITLES, UNDERLINES * len(TITLES), strict=False)),
+    *(f"<h{1 + place % 2}>{title}</h{1 + place % 2}>" for place, title in enumerate(TITLES)),
+    *(f"<{slash}{element} x='1'>" for element in ELEMENTS for slash in ("", "/")),
+    *(f"&lt;/{element}&gt;" for element in ELEMENTS),
+    *("## x\nSource: /a\n", "**x**\nSource: ~/a\n", "<h3>x</h3>\n\nSource: /a\n", "x\n===\nSource : C:\\a\n"),
+    *(
+        "Source: /a\n",
+        "Source:",
+        "**x**",
+        "<h2>",
+        "</h2>",
+        "&lt;",
+        "&gt;",
+        "===",
+        "\u043e",
+        "\u0435",
+        "\u0410",
+        "\u03bf",
+    ),
+]
+PIECES += [*SHAPES, *UNDERLINES]
 MARKED_TEXT = from_pieces(PIECES)
 # Written apart from the tables of the module, so that the two check each other.
 STRUCTURE = re.compile(
@@ -123,17 +147,47 @@ STRUCTURE = re.compile(
     r"|-{3,} ?(?:begin|end) (?:documentation|summary).*"
     r"|\[(?:context summary|previous conversation summary\]|session started:).*"
 )
-ELEMENT = re.compile(r"</?(?:human_input|current_(?:time|facts|section)|memory_summary)>")
+NAME = "(?:human_input|current_(?:time|facts|section)|memory_summary)"
+ELEMENT = re.compile(rf"</?{NAME}(?:>|[^\w<>][^<>]*>)")
+WRITTEN = re.compile(rf"&lt;/?{NAME}(?:[^\w&<>][^&<>]*)?&")
+HTML_HEADING = re.compile(r"<h([12])>([^<>]*)</h")
+SOURCE = re.compile(r"source:(?:[~/]|[a-z]:[/\\])")
+A_HEADING = re.compile(r"#|<h[1-6]>|<(?:b|strong)>|(\*\*|__)[^*_].*\1:?$")
+LOOKALIKES = str.maketrans("\u043e\u0435\u0430\u0410\u03bf", "oeaAo")
 
 
 def as_a_model_reads(text: str) -> str:
-    plain = re.sub(r"\s+", " ", unicodedata.normalize("NFKC", bare(text)).lower()).strip()
+    plain = re.sub(r"\s+", " ", unicodedata.normalize("NFKC", bare(text)).translate(LOOKALIKES).lower()).strip()
     return re.sub(r" ?([^\w\s-]|_) ?", r"\1", re.sub("[\u2010-\u2015\u2212]", "-", plain))
 
 
 def has_structure(text: str) -> bool:
     lines = [as_a_model_reads(line) for line in text.splitlines()]
-    return any(map(STRUCTURE.fullmatch, lines)) or ELEMENT.search(as_a_model_reads(text)) is not None
+    whole = as_a_model_reads(text)
+    return (
+        any(map(STRUCTURE.fullmatch, lines))
+        or any(STRUCTURE.fullmatch("#" * int(level) + title.strip()) for level, title in HTML_HEADING.findall(whole))
+        or any(_is_underlined(lines, place) or _names_a_source(lines, place) for place in range(1, len(lines)))
+        or ELEMENT.search(whole) is not None
+        or WRITTEN.search(whole) is not None
+    )
+
+
+def _is_underlined(lines: list[str], place: int) -> bool:
+    if not re.fullmatch("=+|-+", lines[place]):
+        return False
+    level = "#" if lines[place][0] == "=" else "##"
+    above = [lines[start:place] for start in range(max(place - 3, 0), place)]
+    titles = [as_a_model_reads(" ".join(title)) for title in above if all(title) and title[0][0] != "#"]
+    return any(STRUCTURE.fullmatch(level + title) for title in titles)
+
+
+def _names_a_source(lines: list[str], place: int) -> bool:
+    if not SOURCE.match(lines[place]):
+        return False
+    above = lines[:place] if lines[place - 1] else lines[: place - 1]
+    is_underlined = len(above) > 1 and above[-2] and re.fullmatch("=+|-+", above[-1])
+    return bool(above) and bool(A_HEADING.match(above[-1]) or is_underlined)
 
 
 @pytest.mark.acceptance("T12")
