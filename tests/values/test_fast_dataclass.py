@@ -160,15 +160,17 @@ def test_what_it_does_not_make_is_left_to_the_standard_library() -> None:
         dataclass(frozen=True, slots=True)(type("Derived", (Point,), {}))
 
 
-def test_one_method_is_compiled_for_it() -> None:
+def test_fewer_methods_are_compiled_than_by_the_standard_library() -> None:
     program = (
-        "import builtins\n"
+        "import builtins, dataclasses\n"
         "from nexus_core.values.fast_dataclass import dataclass\n"
         "standard, sources = builtins.exec, []\n"
         "builtins.exec = lambda source, *scopes: (sources.append(source), standard(source, *scopes))\n"
-        "@dataclass(frozen=True, slots=True)\n"
-        "class Value:\n"
-        "    a: int\n"
-        "print(len(sources), ''.join(sources).count('def '))\n"
+        "for make in dataclass, dataclasses.dataclass:\n"
+        "    make(frozen=True, slots=True)(type('Value', (), {'__annotations__': {'a': int}}))\n"
+        "    print(''.join(sources).count('def '))\n"
+        "    sources.clear()\n"
     )
-    assert subprocess.check_output([sys.executable, "-c", program], text=True) == "1 1\n"
+    fast, standard = map(int, subprocess.check_output([sys.executable, "-c", program], text=True).split())
+
+    assert fast <= standard / 2
