@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sys import getsizeof
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
@@ -127,7 +126,7 @@ class RememberingCounter(TextCounter):
         return PluginError(f"its counter {self.name!r} {what}", plugin=self._plugin, hook="nexus_token_counter")
 
     def _remember(self, text: str, counted: Count) -> None:
-        size = getsizeof(text) + _ENTRY
+        size = _size_of(text)
         if size > self._limit // 8:  # one such text would make all others forgotten
             return
         with self._lock:
@@ -137,4 +136,9 @@ class RememberingCounter(TextCounter):
             while self._size > self._limit:
                 oldest = next(iter(self._known))
                 del self._known[oldest]
-                self._size -= getsizeof(oldest) + _ENTRY
+                self._size -= _size_of(oldest)
+
+
+def _size_of(text: str) -> int:
+    """Return the bytes of a kept text, always the same: Python may add its UTF-8 form to the object later."""
+    return len(text) * (1 if text.isascii() else 4) + _ENTRY

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +51,21 @@ def test_a_text_is_counted_once() -> None:
 
     assert counts == [2] * 5
     assert words.asked == ["two words"]
+
+
+def test_texts_that_python_has_encoded_meanwhile_are_dropped_at_the_same_limit() -> None:
+    words = Words()
+    counter = RememberingCounter(words, memory=100_000)
+    texts = [f"{'ä' * 1000}{number}" for number in range(200)]
+
+    with closing(sqlite3.connect(":memory:")) as database:
+        for text in texts:
+            counter.count(text)
+            database.execute("select ?", (text,))  # the object keeps its UTF-8 form from now on
+    asked = len(words.asked)
+    kept = list(takewhile(lambda text: counter.count(text) and len(words.asked) == asked, reversed(texts)))
+
+    assert 20 <= len(kept) <= 100
 
 
 def test_a_text_of_a_message_is_counted_once_and_so_is_all_of_a_conversation() -> None:
