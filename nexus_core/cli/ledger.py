@@ -108,7 +108,7 @@ def ledger_url(directory: Path, named: str) -> str | None:
 
 
 def find_session(ledger: Ledger, label: str) -> SessionRecord:
-    """Return the session of that name, or the only one whose name begins so.
+    """Return the session of that name, or the only one whose name begins so; former names count where no other does.
 
     Raises:
         UnknownNameError: There is none; says which name is near.
@@ -118,15 +118,21 @@ def find_session(ledger: Ledger, label: str) -> SessionRecord:
     if record is not None:
         return record
     records = {record.label: record for record in ledger.sessions(status=None)}
-    found = sorted(name for name in records if label and name.startswith(label))
+    names = dict(records)
+    found = sorted(name for name in names if label and name.startswith(label))
+    if not found and label:
+        names = {alias: record for record in records.values() for alias in ledger.aliases(record.label)}
+        found = sorted(name for name in names if name.startswith(label))
     if not found:
-        raise UnknownNameError("session", label, records)
-    if any(not name.startswith(f"{found[0]}/") for name in found[1:]):  # workers are named after their makers
+        raise UnknownNameError("session", label, [*records, *names])
+    is_one = len({names[name].label for name in found}) == 1
+    # Workers are named after their makers.
+    if not is_one and any(not name.startswith(f"{found[0]}/") for name in found[1:]):
         listed = ", ".join(map(repr, found[:MAX_LISTED])) + (", …" if len(found) > MAX_LISTED else "")
         raise UsageError(
             f"{len(found):,} sessions have names that begin with {label!r}: {listed}", hint="give more of it"
         )
-    return records[found[0]]
+    return names[found[0]]
 
 
 def match_session(ledger: Ledger, label: str) -> SessionRecord | None:

@@ -197,3 +197,23 @@ def test_json_says_what_the_session_is_like_then(cli: Cli, talk: Talk, nexus: Ne
             "origin": "main" if command[0] == "fork" else "",
         },
     }
+
+
+def test_session_show_finds_the_beginning_of_a_former_name(cli: Cli, talk: Talk) -> None:
+    talk("auth-bug", "one")
+    cli("session", "rename", "auth-bug", "login")
+
+    outcome = cli("session", "show", "auth", "--json")
+
+    assert outcome.code == 0
+    assert json.loads(outcome.out)["session"]["label"] == "login"
+
+
+def test_session_show_prefers_a_name_to_a_former_name(cli: Cli, talk: Talk) -> None:
+    talk("auth-bug", "one")
+    cli("session", "rename", "auth-bug", "login")
+    talk("auth-cookie", "two")
+
+    outcome = cli("session", "show", "auth", "--json")
+
+    assert json.loads(outcome.out)["session"]["label"] == "auth-cookie"
