@@ -1,4 +1,4 @@
-"""`nexus config show|get|set|validate|migrate|schema`."""
+"""`nexus config show|get|set|unset|validate|migrate|schema`."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _rows(settings: Settings) -> list[tuple[str, str, str, str]]:
         value = _follow(shown, pointer)
         if not isinstance(value, dict | list) or not value:
             where = f"{winner} ({winner.layer})"
-            rows.append((pointer[1:].replace("/", "."), _in_json(value), where, ", ".join(map(str, overridden))))
+            rows.append((".".join(split_pointer(pointer)), _in_json(value), where, ", ".join(map(str, overridden))))
     return sorted(rows)
 
 
@@ -152,6 +152,34 @@ def set_setting(
             part.path == path and part.pointer.startswith(join_pointer(keys_of(key))) for part in nexus.load().active
         ):
             shell.console.message("It takes effect after `nexus trust allow`.")
+
+
+@app.command(epilog="\b\nExamples:\n  nexus config unset provider.model\n  nexus config unset --global renderer")
+def unset(
+    ctx: typer.Context,
+    key: Key,
+    for_all: Annotated[
+        bool, typer.Option("--global", help="In your own config.json instead of the project's.")
+    ] = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Remove one setting from config.json, and nothing else."""
+    from nexus_core.config.changing import remove_setting  # noqa: PLC0415 - only this command writes
+    from nexus_core.layers.faults import find_errors  # noqa: PLC0415 - as above
+
+    shell: CommandShell = ctx.obj
+    with shell.nexus(layers=False) as nexus:
+        path = (nexus.home if for_all else project_directory(nexus)) / "config.json"
+        text = remove_setting(path, key, write=not dry_run, find=partial(find_errors, host=nexus.host))
+    if dry_run:
+        shell.console.text(_shown(text))
+        shell.console.message("Nothing was written.")
+        return
+    shell.console.text(str(path))
+    with suppress(NexusError), shell.nexus() as nexus:  # what is wrong with another file is not about this one
+        origins = nexus.load().settings.origins.get(join_pointer(keys_of(key)))
+        if origins:
+            shell.console.message(visible_line(f"{key} is still set in {origins[0]}."))
 
 
 def _shown(text: str) -> str:
@@ -247,6 +275,8 @@ def migrate(
     elif done:
         table = [(visible_line(str(row["from"])), _word_migration(row)) for row in _describe_migration(done)]
         shell.console.table([("NEXUS3", "NEXUS"), *table], styles=["bold"])
+    for what in done.faults if done else ():
+        shell.console.warning(visible_line(f"{path}: {what}"))
     if done is None and not path.exists():
         shell.console.message(visible_line(f"Nothing to migrate: there is no {path}."))
     elif done is None:

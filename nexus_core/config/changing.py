@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from nexus_core.config.documents import read_document, setting_error
-from nexus_core.config.editing import set_value
+from nexus_core.config.dotted import follow_keys
+from nexus_core.config.editing import remove_value, set_value
 from nexus_core.config.json_parser import JsonSyntaxError, parse_json
 from nexus_core.config.keys import keys_of, require_known
 from nexus_core.config.merging import merge_configs
@@ -15,17 +17,17 @@ from nexus_core.config.nexus3 import find_nexus3_settings, find_untouched_keys, 
 from nexus_core.config.pointers import join_pointer
 from nexus_core.config.servers.normalising import normalise_servers
 from nexus_core.config.validation import find_faults
-from nexus_core.errors import ConfigError, FileError, UsageError
+from nexus_core.errors import ConfigError, FileError, UnknownNameError, UsageError
 from nexus_core.files.lock import locked_directory
 from nexus_core.files.reading import MAX_BYTES, read_bytes
 from nexus_core.files.writing import current_umask, make_directories, write_bytes_atomically, write_text_atomically
 from nexus_core.values.layer import LayerConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from nexus_core.config.json_document import JsonValue
+    from nexus_core.config.json_document import JsonDocument, JsonValue
     from nexus_core.config.nexus3 import MigratedSetting
     from nexus_core.values.settings import Settings
 
@@ -65,6 +67,64 @@ def change_setting(
     return text
 
 
+def remove_setting(path: Path, key: str, *, write: bool = True, find: FindFaults = find_faults) -> str:
+    """Remove `key` from the config.json at `path`, and return the new text of the file.
+
+    A group of settings that becomes empty by that is removed, too. Arguments are those of `change_setting`.
+
+    Raises:
+        UnknownNameError: The file does not have that setting; says which of its settings is near.
+        UsageError: The file would not be valid without it.
+        ConfigError: The file is malformed.
+        FileError: The file or its directory is a link, or cannot be written.
+    """
+    if path.parent.is_symlink():
+        raise FileError("is a link", where=str(path.parent), hint="change the file where the link leads to")
+    if not write or not path.exists():
+        return _without(path, key, find)
+    with locked_directory(path.parent):
+        text = _without(path, key, find)
+        write_text_atomically(path, text, mode=path.stat().st_mode & 0o777)
+    return text
+
+
+def _without(path: Path, key: str, find: FindFaults) -> str:
+    document = read_document(path, empty={})
+    settings = {} if document is None else _require_object(path, document)
+    keys = _keys_in(settings, key)
+    if not keys:
+        raise UnknownNameError(f"setting in {path}", key, _names_in(settings))
+    while len(keys) > 1 and len(follow_keys(settings, keys[:-1])) == 1:
+        keys = keys[:-1]
+    before = (read_bytes(path) or b"").decode()
+    text = remove_value(before, join_pointer(keys))
+    known = {fault.what for fault in _find_text_faults(path, before, find)}
+    for fault in _find_text_faults(path, text, find):
+        if fault.what not in known:
+            raise UsageError(f"cannot unset {key}: {fault.what}", where=str(path), hint=fault.hint)
+    return text
+
+
+def _keys_in(settings: dict[str, Any], name: str) -> list[str]:
+    """Return the keys that lead to a setting by its dotted name, some of which may have dots themselves; else none."""
+    for first, value in settings.items():
+        if name == first:
+            return [first]
+        if name.startswith(f"{first}.") and isinstance(value, dict):
+            rest = _keys_in(value, name[len(first) + 1 :])
+            if rest:
+                return [first, *rest]
+    return []
+
+
+def _names_in(settings: dict[str, Any], above: str = "") -> list[str]:
+    names = []
+    for key, value in settings.items():
+        names.append(f"{above}{key}")
+        names += _names_in(value, f"{above}{key}.") if isinstance(value, dict) else []
+    return names
+
+
 class ConfigMigration(NamedTuple):
     """What `migrate_config` did, or would do.
 
@@ -72,12 +132,14 @@ class ConfigMigration(NamedTuple):
         text: The new text of the file.
         moved: What became of every setting of NEXUS3.
         kept: The keys of the settings that stay as they are.
+        faults: What is wrong with those.
         backup: The file as it was; None where nothing was written.
     """
 
     text: str
     moved: list[MigratedSetting]
     kept: list[tuple[str, ...]]
+    faults: tuple[str, ...] = ()
     backup: Path | None = None
 
 
@@ -92,9 +154,11 @@ def migrate_config(
         write: Whether to write, or only to say what would be written.
         find: Finds what is wrong with settings.
 
+    A value that the setting of Nexus cannot have is left out; whatever else was wrong in the file before stays in it.
+
     Raises:
         ConfigError: The file is malformed.
-        UsageError: What it would become is not valid.
+        UsageError: A setting cannot be put where it belongs.
         FileError: It is a link, or cannot be written.
     """
     if not path.exists():
@@ -118,28 +182,35 @@ def migrate_config(
 
 def _migrated(path: Path, allowed: Callable[[str], bool], find: FindFaults) -> ConfigMigration | None:
     document = read_document(path, empty={})
-    if document is None or not isinstance(document.value, dict) or not find_nexus3_settings(document.value):
+    if document is None:
         return None
-    try:
-        text, moved = migrate_text((read_bytes(path) or b"").decode(), allowed)
-    except ValueError as error:
-        raise UsageError(f"cannot migrate: {error}", where=str(path)) from None
-    _check(path, "", text, find)
-    return ConfigMigration(text, moved, find_untouched_keys(document.value))
+    settings = _require_object(path, document)
+    if not find_nexus3_settings(settings):
+        return None
+    refused: dict[tuple[str, ...], str] = {}
+    while True:
+        try:
+            text, moved = migrate_text((read_bytes(path) or b"").decode(), allowed, refused)
+        except ValueError as error:
+            raise UsageError(f"cannot migrate: {error}", where=str(path)) from None
+        faults = [fault.what for fault in _find_text_faults(path, text, find)]
+        wrong = {each.target: what for each in moved if each.target and (what := _name_fault(each.target, faults))}
+        if not wrong:
+            return ConfigMigration(text, moved, find_untouched_keys(settings), tuple(faults))
+        refused |= wrong
+
+
+def _name_fault(keys: Iterable[str], faults: Iterable[str]) -> str:
+    """Return what is wrong with a setting; "" for nothing."""
+    name = ".".join(keys)
+    return next((what for what in faults if re.match(rf"{re.escape(name)}(?![\w.-])", what)), "")
 
 
 def _changed(path: Path, key: str, word: str, find: FindFaults) -> str:
     """What the file would hold, every other byte of it as it is."""
     document = read_document(path, empty={})
-    if document is not None and not isinstance(document.value, dict):
-        raise setting_error(
-            path,
-            document.lines,
-            (1, 1),
-            title=f"Invalid configuration in {path}",
-            message="a configuration must be a JSON object",
-            closing="Write {} and try again.",
-        )
+    if document is not None:
+        _require_object(path, document)
     try:
         text = set_value((read_bytes(path) or b"").decode(), join_pointer(keys_of(key)), _value(word))
     except ValueError as error:
@@ -158,14 +229,32 @@ def _value(word: str) -> JsonValue:
 
 
 def _check(path: Path, key: str, text: str, find: FindFaults) -> None:
-    """Refuse what is not valid; `key` is the setting that was set, "" for a migration."""
-    failed = f"cannot set {key}" if key else "cannot migrate"
+    """Refuse what is not valid; `key` is the setting that was set."""
+    for fault in _find_text_faults(path, text, find):
+        what = fault.what.removeprefix(f"{key}: ").removeprefix(f"{key} ")  # it has been named already
+        raise UsageError(f"cannot set {key}: {what}", where=str(path), hint=fault.hint)
+
+
+def _find_text_faults(path: Path, text: str, find: FindFaults) -> Iterator[ConfigError]:
+    """Find what is wrong with the text of a file."""
     config = LayerConfig(path, cast("dict[str, object]", parse_json(text.removeprefix("\ufeff")).value))
     configs, _ = strip_nexus3_settings([config])
     try:
         settings = merge_configs(normalise_servers(configs, []))
     except ConfigError as error:
-        raise UsageError(f"{failed}: {error.what}", where=str(path), hint=error.hint) from None
-    for fault in find(settings):
-        what = fault.what.removeprefix(f"{key}: ").removeprefix(f"{key} ")  # it has been named already
-        raise UsageError(f"{failed}: {what}", where=str(path), hint=None if key else "correct or remove it first")
+        yield error
+    else:
+        yield from (ConfigError(fault.what) for fault in find(settings))
+
+
+def _require_object(path: Path, document: JsonDocument) -> dict[str, Any]:
+    if isinstance(document.value, dict):
+        return document.value
+    raise setting_error(
+        path,
+        document.lines,
+        (1, 1),
+        title=f"Invalid configuration in {path}",
+        message="a configuration must be a JSON object",
+        closing="Write {} and try again.",
+    )

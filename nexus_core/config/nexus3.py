@@ -130,10 +130,14 @@ def remove_keys(settings: Mapping[str, Any], found: Iterable[Keys]) -> dict[str,
     return left
 
 
-def plan_migration(settings: Mapping[str, Any]) -> list[MigratedSetting]:
+def plan_migration(settings: Mapping[str, Any], refused: Mapping[Keys, str] | None = None) -> list[MigratedSetting]:
     """Return what becomes of every setting of NEXUS3 in a file, in the order of the file.
 
     A setting of Nexus that the file has already stays as it is. References to secrets stay references.
+
+    Args:
+        settings: What the file says.
+        refused: Settings of Nexus that cannot have the values, and why.
     """
     moved: list[MigratedSetting] = []
     for keys in find_nexus3_settings(settings):
@@ -143,6 +147,8 @@ def plan_migration(settings: Mapping[str, Any]) -> list[MigratedSetting]:
     for each in moved:
         if each.target and (each.target in taken or follow_keys(settings, each.target) is not None):
             result.append(MigratedSetting(each.source, reason=f"{'.'.join(each.target)} is set already"))
+        elif refused and each.target in refused:
+            result.append(MigratedSetting(each.source, reason=refused[each.target]))
         else:
             taken.add(each.target)
             result.append(each)
@@ -154,7 +160,9 @@ def find_untouched_keys(settings: Mapping[str, Any]) -> list[Keys]:
     return list(_leaves(remove_keys(settings, find_nexus3_settings(settings)), ()))
 
 
-def migrate_text(text: str, allowed: Callable[[str], bool] = lambda _: True) -> tuple[str, list[MigratedSetting]]:
+def migrate_text(
+    text: str, allowed: Callable[[str], bool] = lambda _: True, refused: Mapping[Keys, str] | None = None
+) -> tuple[str, list[MigratedSetting]]:
     """Return the text of a config.json with settings of Nexus in the place of those of NEXUS3, and what became of each.
 
     Every other byte of it stays as it is.
@@ -162,6 +170,7 @@ def migrate_text(text: str, allowed: Callable[[str], bool] = lambda _: True) -> 
     Args:
         text: The text, which is a JSON object.
         allowed: True if the file may have a setting, by its dotted name.
+        refused: Settings of Nexus that cannot have the values, and why.
 
     Raises:
         ValueError: A setting cannot be put where it belongs, because something else is in its place.
@@ -175,7 +184,7 @@ def migrate_text(text: str, allowed: Callable[[str], bool] = lambda _: True) -> 
         each
         if not each.target or allowed(".".join(each.target))
         else MigratedSetting(each.source, reason="only your own config may have it")
-        for each in plan_migration(settings)
+        for each in plan_migration(settings, refused)
     ]
     for keys in find_nexus3_settings(settings):
         text = remove_value(text, join_pointer(keys))
@@ -201,7 +210,7 @@ def _leaves(settings: Mapping[str, Any], above: Keys) -> Iterator[Keys]:
 
 def _translated(keys: Keys, value: Any, settings: Mapping[str, Any]) -> Iterator[MigratedSetting]:  # noqa: ANN401 - JSON
     if keys == ("default_model",):
-        alias = value.rpartition("/")[2]
+        _, alias = _split_model(value, settings.get("providers"))
         yield MigratedSetting(keys, ("provider", "model"), alias, is_changed=alias != value)
     elif keys == ("providers",):
         yield from _providers(value, settings)
@@ -254,11 +263,22 @@ def _models(keys: Keys, models: Mapping[str, Any]) -> Iterator[MigratedSetting]:
 
 def _used_provider(providers: Mapping[str, Any], default: str) -> str:
     """Return the name of the provider that serves the default model; else that of the first."""
-    before, slash, alias = default.rpartition("/")
-    if slash and before in providers:
-        return before
+    named, alias = _split_model(default, providers)
+    if named:
+        return named
     serving = (name for name, each in providers.items() if alias in _aliases(each))
     return next(serving, next(iter(providers), ""))
+
+
+def _split_model(default: str, providers: object) -> tuple[str, str]:
+    """Return the provider that a default model names, "" for none, and the alias, which may have slashes itself."""
+    known = providers if isinstance(providers, dict) else {}
+    named = [name for name in known if default.startswith(f"{name}/")]
+    if named:
+        name = max(named, key=len)
+        return name, default[len(name) + 1 :]
+    is_alias = any(default in _aliases(each) for each in known.values() if isinstance(each, dict))
+    return "", default if is_alias or "/" not in default else default.partition("/")[2]
 
 
 def _aliases(provider: Any) -> Mapping[str, Any]:  # noqa: ANN401 - any JSON value

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin
 
 from nexus_core.config.documents import setting_error
 from nexus_core.config.lines import Lines
-from nexus_core.config.pointers import pointer_to
+from nexus_core.config.pointers import pointer_to, split_pointer
 from nexus_core.errors import ConfigError, FileError, PluginError, did_you_mean
 from nexus_core.files.reading import read_text
 from nexus_core.text.visible import shortened
@@ -135,7 +135,7 @@ def _fault(settings: Settings, base: str, model: type[BaseModel], found: ErrorDe
         if pointer_to(pointer, key) not in settings.origins and isinstance(key, str) and found["type"] != "missing":
             break  # the name of a branch of a union, not a key of the file
         pointer = pointer_to(pointer, key)
-    dotted = ".".join(map(str, pointer.split("/")[1:]))
+    dotted = ".".join(split_pointer(pointer))
     return Fault(pointer, _message(shortened(dotted, LONGEST_NAME), model, found, settings.get(dotted)))
 
 
@@ -178,9 +178,8 @@ def _located(settings: Settings, fault: Fault, *, more: int = 0) -> ConfigError:
     is_shown = not pointer.startswith("/mcp_servers")
     advice = "Correct the setting and try again."
     if message.startswith("unknown setting") and _is_shared(origin.path):
-        advice = (
-            "Correct or remove it first; then `nexus config migrate` translates the settings of NEXUS3 in this file."
-        )
+        command = f"nexus config migrate{'' if origin.layer in ('defaults', 'global') else ' --project'}"
+        advice = f"Correct or remove it first; then `{command}` translates the settings of NEXUS3 in this file."
     return setting_error(
         origin.path,
         Lines(read_text(origin.path) or "") if is_shown else None,

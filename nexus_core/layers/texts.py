@@ -99,7 +99,7 @@ def _without_unwanted_documentation(
     texts: Iterable[LayerText], settings: Settings, skipped: list[Skipped]
 ) -> Iterator[LayerText]:
     listed = settings.get("context.instruction_files")  # which says what is read, documentation or not
-    always = bool(listed) or settings.get("context.include_readme", default=False)
+    always = listed is not None or settings.get("context.include_readme", default=False)
     fallback = settings.get("context.readme_as_fallback", default=True)
     by_layer: dict[Layer | None, list[LayerText]] = {}
     for text in texts:

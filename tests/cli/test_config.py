@@ -68,6 +68,59 @@ def test_setting_a_value_leaves_the_rest_of_the_file_alone(cli: Cli, work: Path)
     assert path.read_text() == text.replace('"old"', '"new"')
 
 
+def test_config_unset_removes_one_setting_and_nothing_else(cli: Cli, work: Path) -> None:
+    text = '{\n\t"_comment": "mine",\n\t"context": {"clock": "off", "max_tokens": 9000}\n}'
+    write_files(work, {".nexus3/config.json": text})
+
+    outcome = cli("config", "unset", "context.max_tokens")
+
+    path = work / ".nexus3/config.json"
+    assert (outcome.code, outcome.out) == (0, f"{path}\n")
+    assert path.read_text() == text.replace(', "max_tokens": 9000', "")
+
+
+def test_config_unset_removes_a_group_that_becomes_empty(cli: Cli, nexus_home: Path) -> None:
+    write_files(nexus_home, {"config.json": '{"provider": {"model": "old"}, "renderer": "tagged"}'})
+
+    cli("config", "unset", "--global", "provider.model")
+
+    assert json.loads((nexus_home / "config.json").read_text()) == {"renderer": "tagged"}
+
+
+def test_config_unset_removes_a_setting_that_keeps_other_commands_from_running(cli: Cli, nexus_home: Path) -> None:
+    write_files(nexus_home, {"config.json": '{"provder": 3, "renderer": "labelled"}'})
+
+    assert cli("config", "unset", "--global", "provder").code == 0
+    assert cli("show").code == 0
+
+
+def test_config_unset_suggests_the_nearest_setting_of_the_file(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/config.json": '{"provider": {"model": "old"}}'})
+
+    outcome = cli("config", "unset", "provider.modle")
+
+    assert outcome.code == 2
+    assert "did you mean 'provider.model'?" in outcome.err
+
+
+def test_config_unset_says_where_a_setting_is_still_set(cli: Cli, work: Path, nexus_home: Path) -> None:
+    write_files(work, {".nexus3/config.json": '{"renderer": "labelled"}'})
+    write_files(nexus_home, {"config.json": '{"renderer": "tagged"}'})
+
+    outcome = cli("config", "unset", "renderer")
+
+    assert f"renderer is still set in {nexus_home / 'config.json'}:1." in outcome.err
+
+
+def test_config_unset_writes_nothing_in_a_dry_run(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/config.json": '{"renderer": "labelled", "context": {"clock": "off"}}'})
+
+    outcome = cli("config", "unset", "renderer", "--dry-run")
+
+    assert json.loads(outcome.out) == {"context": {"clock": "off"}}
+    assert "labelled" in (work / ".nexus3/config.json").read_text()
+
+
 def test_a_file_is_made_where_there_is_none(cli: Cli, nexus_home: Path) -> None:
     cli("config", "set", "--global", "context.ancestor_depth", "4")
 

@@ -174,17 +174,66 @@ def test_a_link_is_not_replaced_and_nothing_is_left_beside_it(cli: Cli, own: Pat
     assert [path.name for path in own.parent.glob("config.json*")] == ["config.json"]
 
 
-def test_an_unknown_setting_stops_a_migration_which_writes_nothing(cli: Cli, own: Path) -> None:
+def test_config_migrate_reports_an_unknown_setting_and_translates_the_rest(cli: Cli, own: Path) -> None:
     own.write_text(json.dumps(CONFIG | {"permisions": {}}), encoding="utf-8")
-    before = own.read_bytes()
 
     outcome = cli("config", "migrate")
 
-    assert outcome.code == 2
-    assert "cannot migrate: unknown setting 'permisions'; did you mean 'permissions'?" in outcome.err
-    assert "correct or remove it first" in outcome.err
-    assert own.read_bytes() == before
-    assert [path.name for path in own.parent.glob("config.json*")] == ["config.json"]
+    assert outcome.code == 0
+    assert "unknown setting 'permisions'; did you mean 'permissions'?" in outcome.err
+    assert json.loads(own.read_text(encoding="utf-8"))["provider"]["model"] == "fast"
+    assert "permisions" in own.read_text(encoding="utf-8")
+
+
+def test_config_migrate_leaves_out_a_value_of_a_wrong_type(cli: Cli, own: Path) -> None:
+    models = {"models": {"a/b": {"id": "a/b-1", "context_window": "large"}}}
+    given = {"default_model": "x/a/b", "providers": {"x": {"type": "openrouter", **models}}}
+    own.write_text(json.dumps(given | {"compaction": {"trigger_threshold": "high"}}), encoding="utf-8")
+
+    outcome = cli("config", "migrate")
+
+    assert outcome.code == 0
+    assert "not carried: compaction.trigger_ratio: should be a valid number" in outcome.out
+    assert "not carried: models.a/b.window: should be a valid integer" in outcome.out
+    assert json.loads(own.read_text(encoding="utf-8")) == {
+        "provider": {"model": "a/b", "provider": "openai"},
+        "models": {"a/b": {"id": "a/b-1"}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("default", "model"),
+    [
+        ("x/a/b", "a/b"),
+        ("a/b", "a/b"),  # an alias of a provider that is not named
+        ("y/c", "c"),
+    ],
+)
+def test_config_migrate_keeps_an_alias_with_a_slash(default: str, model: str) -> None:
+    given = {"default_model": default, "providers": {"x": {"models": {"a/b": {"id": "a/b-1"}}}}}
+
+    text, _ = migrate_text(json.dumps(given))
+
+    assert json.loads(text)["provider"]["model"] == model
+
+
+def test_config_migrate_refuses_a_file_that_is_not_an_object(cli: Cli, own: Path) -> None:
+    own.write_text("[]", encoding="utf-8")
+
+    outcome = cli("config", "migrate")
+
+    assert outcome.code == 3
+    assert "a configuration must be a JSON object" in outcome.err
+
+
+def test_an_error_in_a_project_names_the_migration_of_the_project(cli: Cli, work: Path) -> None:
+    (work / ".nexus3").mkdir(parents=True, exist_ok=True)
+    (work / ".nexus3/config.json").write_text('{"contxt": 4, "skill_timeout": 3}', encoding="utf-8")
+
+    outcome = cli("show")
+
+    assert outcome.code == 3
+    assert "then `nexus config migrate --project` translates" in " ".join(outcome.err.split())
 
 
 def test_a_project_gets_nothing_that_only_the_user_decides(cli: Cli, work: Path) -> None:

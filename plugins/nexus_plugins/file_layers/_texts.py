@@ -32,7 +32,7 @@ def read_texts(layer: Layer, names: object = None) -> Iterator[LayerText | Skipp
     Args:
         layer: The layer.
         names: `context.instruction_files`: files of which a layer of a project contributes the first; None for its
-            NEXUS.md and the first of its workspace rules.
+            NEXUS.md and the first of its workspace rules, and an empty list for none.
 
     Raises:
         FileError: A file is not regular, not UTF-8, larger than 1 MiB or cannot be read, or its imports form a circle
@@ -40,7 +40,8 @@ def read_texts(layer: Layer, names: object = None) -> Iterator[LayerText | Skipp
     """
     admission = Admission(layer)
     listed = [name for name in names if _is_bare(name)] if isinstance(names, list) else []
-    if listed and not layer.is_own:  # a project's list says nothing about the user's own instructions
+    is_decided = bool(listed) or names == []  # a list without any valid name is reported, and decides nothing
+    if is_decided and not layer.is_own:  # a project's list says nothing about the user's own instructions
         yield from _first(_listed_files(layer, listed, admission), layer, admission, rules=True)
         if not layer.only_rules:
             yield from _persona(layer, admission)

@@ -17,4 +17,4 @@ def nexus_layer_texts(layer: Layer, settings: Settings) -> list[LayerText | Skip
 
     Nothing where `context.instruction_files` lists the files to read.
     """
-    return [] if settings.get("context.instruction_files") else list(read_readme(layer))
+    return [] if settings.get("context.instruction_files") is not None else list(read_readme(layer))

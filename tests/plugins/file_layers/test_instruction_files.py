@@ -37,6 +37,16 @@ def test_the_first_file_of_the_list_is_read_and_no_other(work: Path, nexus_home:
     assert [word for word in ("from nexus", "from agents", "from claude", "from readme") if word in shown] == [found]
 
 
+def test_instruction_files_that_are_an_empty_list_are_none(work: Path, nexus_home: Path) -> None:
+    write_files(nexus_home, {"NEXUS.md": "from home"})
+    files = {".nexus3/NEXUS.md": "from nexus", "AGENTS.md": "from agents", "README.md": "from readme"}
+
+    shown = prompt(work, nexus_home, "[]", files)
+
+    assert "from home" in shown
+    assert not [word for word in ("from nexus", "from agents", "from readme") if word in shown]
+
+
 def test_the_directory_of_the_layer_comes_before_that_of_a_program_and_the_project(
     work: Path, nexus_home: Path
 ) -> None:
