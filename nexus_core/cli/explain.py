@@ -75,6 +75,7 @@ Query = Annotated[
 Session = Annotated[str, session_option("Look into a session: X is a step, or a piece of what was said.")]
 
 
+_PLUGIN = "plugin:"
 _EXAMPLES = """
 \b
 Examples:
@@ -107,7 +108,10 @@ def explain(
     with open_session(ctx, session, ledger) as nexus:
         found = _look_into(nexus, session, query) if session else []
         context = nexus.static_context() if profile == OWN_PROFILE else nexus.context(profile=profile)
-        answer = QueryExplanations(found) if found else answer_query(context, query, load_in=partial(_load_in, nexus))
+        answer = QueryExplanations(found)
+        if not found or any(each.place.startswith(_PLUGIN) for each in found):
+            in_files = answer_query(context, query, load_in=partial(_load_in, nexus))
+            answer = QueryExplanations(_trace_to_files(found, in_files.explanations)) if found else in_files
     shell.review(context.loaded, require_trusted=require_trusted, warn=False)
     found, searched = answer.explanations or _default(query), answer.searched
     if json:
@@ -126,6 +130,19 @@ def explain(
         message = f"Nothing in the prompt or the settings here{below} matches {named}.{_nearest(query)}"
         shell.console.message(visible_line(message))
         raise typer.Exit(FINDINGS)
+
+
+def _trace_to_files(found: Sequence[Explanation], in_files: Sequence[Explanation]) -> list[Explanation]:
+    """Return explanations with the files from which a plugin has its sections, where these have the sentence."""
+    traced: list[Explanation] = []
+    for each in found:
+        parts = [
+            each._replace(place=part.place, readers=part.readers)
+            for part in in_files
+            if part.subject == each.subject and part.readers
+        ]
+        traced += parts if each.place.startswith(_PLUGIN) and parts else [each]
+    return traced
 
 
 def _load_in(nexus: Nexus, directory: Path) -> Loaded:

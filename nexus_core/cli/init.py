@@ -249,6 +249,8 @@ def _read_servers(path: Path) -> ServerFile | None:
         return None
     table = {key: value for key, value in document.value.items() if not is_comment(key)}
     for key in _CONTAINERS:
+        if not isinstance(table.get(key, {}), dict | list):
+            raise FileError(f"`{key}` is not an object of servers", where=str(path))
         if names := _names(table.get(key)):
             whole, span = document.lines.text, document.span(f"/{key}")
             if not table.keys() <= set(_CONTAINERS) and span is not None:

@@ -100,6 +100,13 @@ class AgentSettings:
     findings: tuple[Finding, ...] = ()
     skipped: tuple[Skipped, ...] = ()
 
+    @property
+    def described_cap(self) -> str:
+        """The limit in KiB or bytes, with the file that sets it."""
+        cap = self.cap or 0
+        size = f"{cap // 1024} KiB" if cap % 1024 == 0 else f"{cap:,} bytes"
+        return f"{size} (project_doc_max_bytes in {self.cap_origin})" if self.cap_origin else size
+
 
 def read_claude_settings(cwd: Path, homes: AgentHomes) -> AgentSettings:
     """Return Claude Code's settings: the user's, the project's, the local ones, then the administrator's."""
@@ -159,7 +166,7 @@ def read_codex_settings(cwd: Path, homes: AgentHomes) -> AgentSettings:
     for settings, path in layers:  # where a project begins is not for the project to say
         markers = files.texts(settings, path, "project_root_markers", markers)
     root = find_marked_directory(cwd, markers) or cwd
-    projects = user.get("projects")
+    projects = files.table(user, homes.codex / "config.toml", "projects")
     for directory in reversed([each for each in (cwd, *cwd.parents) if each.is_relative_to(root)]):
         path = directory / ".codex/config.toml"
         if path.parent == homes.codex or not os.path.lexists(path):
@@ -185,10 +192,10 @@ def read_codex_settings(cwd: Path, homes: AgentHomes) -> AgentSettings:
     )
 
 
-def _is_trusted(projects: object, places: Sequence[Path | None]) -> bool:
+def _is_trusted(projects: Mapping[str, Any], places: Sequence[Path | None]) -> bool:
     """True if the first of some directories that the user decided about is trusted."""
     for place in places:
-        decision = projects.get(str(place)) if isinstance(projects, dict) else None
+        decision = projects.get(str(place))
         if isinstance(decision, dict) and "trust_level" in decision:
             return bool(decision["trust_level"] == "trusted")
     return False

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_core.errors import FileError
 from nexus_core.files.admission import Admission
 from nexus_core.files.reading import MAX_BYTES, read_text
+from nexus_core.layers.agent_settings import CODEX_MAX_BYTES, AgentSettings, find_agent_homes, read_codex_settings
 from nexus_core.layers.volatile import find_volatile, prose
 from nexus_core.text.markers import forged
 from nexus_core.values.finding import Finding
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from nexus_core.values.loaded import Loaded
 
 LONG_TEXT = 20_000
-CODEX_BYTES = 32 * 1024
 NEAR_CAP = MAX_BYTES * 9 // 10
 MAX_FINDINGS = 100  # of one kind in one file; the rest is counted
 SHORTEST_PARAGRAPH = 200  # shorter ones are the same by custom rather than by mistake: a heading, a command
@@ -87,17 +87,29 @@ def _ignored_file(case: _Case) -> Iterator[Finding]:
 def _large_file(case: _Case) -> Iterator[Finding]:
     contents = {file.path: file.content for file in case.uses}
     total = 0
+    codex = _read_codex_settings(case.loaded)
+    cap = codex.cap or 0
     for text in case.loaded.texts:
         remarks = [f"{len(text.text):,} characters in every prompt"] if len(text.text) > LONG_TEXT else []
         if text.path.name in _RULES:
             size = len(contents.get(text.path, "").encode())  # without its imports: Codex has none
-            was_within, total = total <= CODEX_BYTES, total + size
-            if size > CODEX_BYTES:
-                remarks.append("Codex would cut this at 32 KiB")
-            elif was_within and total > CODEX_BYTES:
-                remarks.append(f"{total:,} bytes with the rules before it; Codex would cut them at 32 KiB in all")
+            was_within, total = total <= cap, total + size
+            if size > cap:
+                remarks.append(f"Codex would cut this at {codex.described_cap}")
+            elif was_within and total > cap:
+                remarks.append(
+                    f"{total:,} bytes with the rules before it; Codex would cut them at {codex.described_cap} in all"
+                )
         if remarks:
             yield Finding("large-file", "; ".join(remarks), text.path)
+
+
+def _read_codex_settings(loaded: Loaded) -> AgentSettings:
+    """Return the settings by which Codex would read the rules of the working directory."""
+    cwd = next((layer.project for layer in loaded.layers if layer.scope == "local"), None)
+    if cwd is None or not any(text.path.name in _RULES for text in loaded.texts):
+        return AgentSettings((), cap=CODEX_MAX_BYTES)
+    return read_codex_settings(cwd, find_agent_homes(cwd))
 
 
 def _near_cap(case: _Case) -> Iterator[Finding]:

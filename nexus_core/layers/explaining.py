@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -320,7 +321,11 @@ class _Project:
         except NexusError:
             self._unread.add(path)
             return ""
-        if not isinstance(data, bytes) or b"\0" in data:
+        if not isinstance(data, bytes):
+            return ""
+        if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+            return data.decode("utf-16", "replace").replace("\r\n", "\n")
+        if b"\0" in data:
             return ""
         return data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
 

@@ -412,9 +412,7 @@ class _Reader:
         kept = data[: self._left]
         if len(kept) < len(data) and kept.strip():
             line = kept.count(b"\n") + 1
-            size = f"{cap // 1024} KiB" if cap % 1024 == 0 else f"{cap:,} bytes"
-            origin = f" (project_doc_max_bytes in {self.settings.cap_origin})" if self.settings.cap_origin else ""
-            cut = f"would cut this at {size} of all project files together{origin}, in line {line}"
+            cut = f"would cut this at {self.settings.described_cap} of all project files together, in line {line}"
             self.findings.append(Finding("profile-cap", f"{self.profile.name} {cut}", path, line))
             self.whole_sizes[path] = len(_decode(data))
         elif len(kept) < len(data) and data.strip():

@@ -141,6 +141,16 @@ def bare(text: str) -> str:
     return _RUN.sub("", text)
 
 
+def locate_bare(text: str, offset: int) -> int:
+    """Return the offset in a text that has an offset in `bare(text)`."""
+    removed = 0
+    for match in _RUN.finditer(text):
+        if match.start() - removed > offset:
+            break
+        removed += match.end() - match.start()
+    return offset + removed
+
+
 def _hidden_runs(text: str) -> Iterator[tuple[int, int]]:
     if not text.encode("utf-8", "surrogatepass").translate(None, _PLAIN):
         return  # ten times as fast as the search, and true of most texts

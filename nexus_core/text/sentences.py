@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from nexus_core.text.hidden import bare, locate_bare
+
 # One character for one, so that a place in the plain text is a place in the file.
 _PLAIN = str.maketrans("\u2018\u2019\u201a\u201c\u201d\u201e\u2010\u2011\u2012\u2013\u2014\u00a0", "'''\"\"\"----- ")
 # The decoration of a line: quotes, a heading, a bullet or number, a box to tick.
@@ -40,7 +42,7 @@ class SentenceMatcher:
     """
 
     def __init__(self, sentence: str) -> None:
-        self._sentence = sentence.strip()
+        self._sentence = bare(sentence.strip().replace("\r", ""))
         plain = _DECORATION.sub(" ", self._sentence[:MAX_SENTENCE].translate(_PLAIN))
         tokens = [(match[0], match.start(), match.end()) for match in _TOKEN.finditer(plain)]
         is_whole = len(self._sentence) <= MAX_SENTENCE
@@ -53,7 +55,17 @@ class SentenceMatcher:
         self._pattern = _compile(tokens, is_whole=is_whole) if words else None
 
     def find(self, text: str) -> int | None:
-        """Return the offset at which the sentence begins in a text; None if the text does not have it."""
+        """Return the offset at which the sentence begins in a text; None if the text does not have it.
+
+        Characters that nobody sees do not count.
+        """
+        offset = self._find_visible(text)
+        if offset is not None or text.isascii() or (visible := bare(text)) == text:
+            return offset
+        offset = self._find_visible(visible)
+        return None if offset is None else locate_bare(text, offset)
+
+    def _find_visible(self, text: str) -> int | None:
         offset = self._find_exactly(text)
         if offset is not None or self._pattern is None:
             return offset

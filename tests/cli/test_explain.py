@@ -623,6 +623,26 @@ def test_the_users_home_is_not_searched_as_a_project(cli: Cli, tmp_path: Path, m
     assert (outcome.code, "no file below" in outcome.err) == (1, False)
 
 
+@pytest.mark.parametrize("query", ["Never log a token.", "Never lo\u200bg a token."])
+def test_explain_sees_across_characters_without_a_glyph(cli: Cli, work: Path, query: str) -> None:
+    write_files(work, {"notes.md": "# Notes\n\nNever\u200b log a to\u00adken.\n"})
+
+    outcome = cli("explain", query)
+
+    assert outcome.code == 0
+    assert f"{work}/notes.md:3" in outcome.out
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_explain_finds_a_sentence_in_a_utf_16_file(cli: Cli, work: Path, encoding: str) -> None:
+    (work / "notes.md").write_bytes("\ufeffone\r\nNever log a token.".encode(encoding))
+
+    outcome = cli("explain", "Never log a token.")
+
+    assert outcome.code == 0
+    assert f"{work}/notes.md:2" in outcome.out
+
+
 # ---- in a session ---------------------------------------------------------------------------------------------------
 
 
@@ -739,3 +759,19 @@ def test_what_was_said_is_found_whatever_its_decoration(cli: Cli, work: Path, ne
     step = steps(work, nexus_home)[1]
 
     assert rows(cli("explain", "--session", "auth-bug", sentence)) == [["said to the agent", f"step {step.id}", "sent"]]
+
+
+def test_explain_traces_the_description_of_a_skill_in_a_session_to_its_file(
+    cli: Cli, work: Path, nexus_home: Path
+) -> None:
+    write_files(work, {".agents/skills/deploy/SKILL.md": "---\ndescription: Ship the release.\n---\n# How to\n"})
+    with Nexus(work, home=nexus_home) as nexus:
+        session = nexus.session("ship", model="gpt-4o")
+        session.ask("Hello.")
+        session.record(says("Hi."))
+
+    outcome = cli("explain", "--session", "ship", "Ship the release.", "--json")
+
+    (found,) = json.loads(outcome.out)["explanations"]
+    assert found["place"] == f"{work}/.agents/skills/deploy/SKILL.md:2"
+    assert found["remark"] == "in the system prompt of the session"

@@ -513,6 +513,15 @@ def test_of_two_tools_the_first_is_copied_and_the_others_are_mentioned(
         assert f"  To copy them: nexus mcp import {user_home}/{name} --global\n" in outcome.err
 
 
+def test_init_reports_servers_that_are_not_an_object(cli: Cli, user_home: Path, nexus_home: Path) -> None:
+    write_files(user_home, {".claude.json": '{"mcpServers": 5, "theme": "dark"}'})
+
+    outcome = cli("init", "--global")
+
+    assert f"{user_home}/.claude.json was skipped: `mcpServers` is not an object of servers" in outcome.err
+    assert (nexus_home / "config.json").exists()
+
+
 def test_no_servers_are_copied_if_that_is_not_wanted(cli: Cli, user_home: Path, nexus_home: Path) -> None:
     write_files(user_home, {".claude.json": CLAUDE})
 

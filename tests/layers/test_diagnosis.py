@@ -7,6 +7,7 @@ import pytest
 
 from nexus_core.layers.diagnosis import CHECKS, diagnose
 from nexus_core.nexus import Nexus
+from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_core.trust.store import TrustStore
 from nexus_core.values.finding import Finding
@@ -232,6 +233,19 @@ def test_rules_that_codex_would_cut_are_found(make_nexus: MakeNexus, size: int, 
     (finding,) = look(nexus)
 
     assert ("Codex would cut this at 32 KiB" in finding.message) == is_cut
+
+
+def test_doctor_measures_rules_by_the_limit_that_codex_is_set_to(
+    make_nexus: MakeNexus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_files(tmp_path / "codex", {"config.toml": "project_doc_max_bytes = 100\n"})
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    nexus = make_nexus(files={"AGENTS.md": "x" * 101})
+
+    (finding,) = look(nexus)
+
+    origin = tmp_path / "codex/config.toml"
+    assert finding.message == f"Codex would cut this at 100 bytes (project_doc_max_bytes in {origin})"
 
 
 def test_codex_counts_bytes(make_nexus: MakeNexus) -> None:

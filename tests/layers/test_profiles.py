@@ -329,6 +329,16 @@ def test_the_same_files_give_the_same_view(profile: str, repository: Path, home:
 # ---- the agents' own settings --------------------------------------------------------------------------------------
 
 
+def test_codex_projects_that_are_not_a_table_are_reported(repository: Path, home: Path) -> None:
+    write_files(home, {".codex/config.toml": "projects = 5\n"})
+    write_files(repository, {"AGENTS.md": "Be kind."})
+
+    (finding,) = read_as("codex", repository, home).findings
+
+    assert finding.message == "settings of Codex that are not used here: projects is not an object"
+    assert finding.path == home / ".codex/config.toml"
+
+
 def test_codex_reads_as_many_bytes_as_its_settings_say(repository: Path, home: Path) -> None:
     write_files(home, {".codex/config.toml": "project_doc_max_bytes = 10\n"})
     write_files(repository, {"AGENTS.md": "0123456789 and more"})
