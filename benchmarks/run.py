@@ -64,6 +64,7 @@ BENCHMARKS = (
     Benchmark("once", "Counting once"),
     Benchmark("memory_use", "Memory of long processes"),
     Benchmark("history", "Choosing history", peers=True),
+    Benchmark("checks", "Checking and repairing messages"),
     Benchmark("pairs", "Calls and their results", peers=True),
     Benchmark("transcripts", "Transcripts"),
     Benchmark("importing", "Importing"),

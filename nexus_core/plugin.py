@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from nexus_core.dialects.media import absent as media_note
     from nexus_core.dialects.media import inline as inline_data
     from nexus_core.dialects.notes import fields_of, noted
+    from nexus_core.dialects.outline import Outline
     from nexus_core.dialects.pairing import with_ids
     from nexus_core.dialects.plain import plain_mapping
     from nexus_core.dialects.requests import read_each
@@ -130,6 +131,7 @@ _HOMES = {
         "dialects.media": "inline_data media_note",
         "dialects.notes": "fields_of noted",
         "dialects.pairing": "with_ids",
+        "dialects.outline": "Outline",
         "dialects.plain": "plain_mapping",
         "dialects.requests": "read_each",
         "errors": "ConflictError ExistsError LedgerError UnreachableError",
@@ -248,6 +250,7 @@ __all__ = [
     "ModelCounter",
     "NewStep",
     "Opaque",
+    "Outline",
     "Past",
     "Piece",
     "Place",

@@ -9,6 +9,7 @@ from nexus_core.values.fast_dataclass import dataclass
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from nexus_core.dialects.outline import Outline
     from nexus_core.values.api import ApiRules, Marks
     from nexus_core.values.conversation import Conversation, Reply, Tool
     from nexus_core.values.message import Message
@@ -29,6 +30,8 @@ class ApiDialect:
         rules: What the API accepts; its name is the dialect's.
         recognises, read, write, read_request, write_request, read_reply, read_tools, write_tools: As a `Dialect` has
             them.
+        outline: Returns what is in an element of the plain shape of the API, without reading it, so that `check` and
+            `repair` are quick about it; None if every element has to be read.
     """
 
     rules: ApiRules
@@ -40,6 +43,7 @@ class ApiDialect:
     read_reply: Callable[[object], Reply]
     read_tools: Callable[[Iterable[object]], tuple[Tool, ...]]
     write_tools: Callable[[Sequence[Tool]], list[dict[str, Any]]]
+    outline: Callable[[object], Outline | None] | None = None
 
     @property
     def name(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from nexus_core.dialects.outline import Outline
 from nexus_core.errors import NexusError, PluginError
 from nexus_core.host.implementation import describe
 from nexus_core.values.conversation import Conversation, Reply, Tool
@@ -26,11 +27,12 @@ class OfferedDialect:
         note: Told that it cannot tell what is its own, which is no reason to stop.
     """
 
-    __slots__ = ("_note", "_plugin", "_speaking", "name", "rules")
+    __slots__ = ("_note", "_plugin", "_speaking", "name", "outline", "rules")
 
     def __init__(self, speaking: Dialect, plugin: str, note: Callable[[str], None]) -> None:
         self.name: str = speaking.name
         self.rules: ApiRules = speaking.rules
+        self.outline = self._outline if getattr(speaking, "outline", None) else None
         self._speaking = speaking
         self._plugin = plugin
         self._note = note
@@ -70,6 +72,12 @@ class OfferedDialect:
     def write_tools(self, tools: Sequence[Tool]) -> list[dict[str, Any]]:
         """Definitions of tools."""
         return self._several(dict, "write_tools", tools)
+
+    def _outline(self, item: object) -> Outline | None:
+        found = self._ask("outline", item)
+        if found is not None and not isinstance(found, Outline):
+            raise self._broken("outline", f"answered {type(found).__name__}, expected an Outline or None")
+        return found
 
     def _one(self, kind: type[T], name: str, *given: object) -> T:
         answer = self._ask(name, *given)

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from nexus_core.dialects.fields import joined
 from nexus_core.dialects.finding import default_dialects, read_messages
 from nexus_core.dialects.requests import no_list
-from nexus_core.errors import UnknownNameError
+from nexus_core.errors import MessageError, UnknownNameError
 from nexus_core.history.mending.steps import mend
+from nexus_core.history.sound_runs import find_sound_runs
 from nexus_core.values.api import ApiRules
 from nexus_core.values.fast_dataclass import dataclass
 from nexus_core.values.message import Message
+from nexus_core.values.parts import ToolCall, ToolResult
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from nexus_core.dialects.finding import Dialects
-    from nexus_core.history.mending.steps import Mended
+    from nexus_core.history.sound_runs import SoundRuns
     from nexus_core.host.host import Host
     from nexus_core.values.api import Dialect
     from nexus_core.values.finding import Finding
+
+    Mending = tuple[list[Message | range], tuple[Finding, ...]]
+
+ID_CODES = frozenset({"missing-id", "invalid-id", "duplicate-id", "unmatched-id"})
+"""Findings about calls that get an id which no other call of the list may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +78,17 @@ def repair_in(
     """The same, where the dialects are at hand."""
     given = as_list(messages)
     speaking = source_of(given, api, source, dialects)
-    mended = _mended(given, speaking, api, dialects)
+    pieces, findings = _mend_list(given, speaking, api, dialects)
     as_messages = any(isinstance(item, Message) for item in given)
     repaired: list[Any] = []
-    for index, message in mended.messages:
-        if index is not None:
-            repaired.append(given[index])
+    for piece in pieces:
+        if isinstance(piece, range):
+            repaired += given[piece.start : piece.stop]
         elif as_messages:
-            repaired.append(message)
+            repaired.append(piece)
         else:
-            repaired += speaking.write([message])
-    return Repaired(repaired, mended.findings)
+            repaired += speaking.write([piece])
+    return Repaired(repaired, findings)
 
 
 def findings_in(
@@ -90,7 +101,7 @@ def findings_in(
     """Return what an API would refuse; arguments as those of `check`."""
     given, dialects = as_list(messages), default_dialects(host)
     speaking = source_of(given, api, source, dialects)
-    return (*_mended(given, speaking, api, dialects).findings, *check_tool_definitions(tools, api, speaking, dialects))
+    return (*_mend_list(given, speaking, api, dialects)[1], *check_tool_definitions(tools, api, speaking, dialects))
 
 
 def check_tool_definitions(
@@ -132,9 +143,74 @@ def source_of(given: list[object], api: str | ApiRules | None, source: str | Non
     return found
 
 
-def _mended(given: list[object], speaking: Dialect, api: str | ApiRules | None, dialects: Dialects) -> Mended:
+def _mend_list(given: list[object], speaking: Dialect, api: str | ApiRules | None, dialects: Dialects) -> Mending:
+    """Return what becomes of a list: places of what stays as it is, messages in between, and findings."""
     rules = speaking.rules if api is None else rules_of(api, dialects)
-    return mend(read_messages(speaking, given), rules, listed=speaking.name == rules.name)
+    outline = getattr(speaking, "outline", None)
+    if outline is not None and rules == speaking.rules:
+        found = find_sound_runs(given, outline, rules)
+        mending = _mend_rest(given, speaking, rules, found) if found and found.runs else None
+        if mending is not None:
+            return mending
+    mended = mend(read_messages(speaking, given), rules, listed=speaking.name == rules.name)
+    pieces = [message if index is None else range(index, index + 1) for index, message in mended.messages]
+    return pieces, mended.findings
+
+
+def _mend_rest(given: list[object], speaking: Dialect, rules: ApiRules, found: SoundRuns) -> Mending | None:
+    """Mend a list from which sound turns are set aside but for the first message of each run, which marks its place.
+
+    None where those turns matter for the rest: a call there has an id of the rest, or a call gets a new id.
+    """
+    runs = {run.start: run for run in found.runs}
+    kept = list(_places_besides(found.runs, len(given)))
+    rest = _read_places(speaking, given, kept)
+    if any(call_id in found.ids for message in rest for call_id in _ids_in(message)):
+        return None
+    try:
+        mended = mend(rest, rules, listed=True)
+    except MessageError:  # it names the place of a message in the rest; the same error of the whole list is right
+        return None
+    if not ID_CODES.isdisjoint(finding.code for finding in mended.findings):
+        return None
+    pieces: list[Message | range] = []
+    for index, message in mended.messages:
+        if index is None:
+            pieces.append(message)
+        else:
+            place = kept[index]
+            pieces.append(runs.pop(place, range(place, place + 1)))
+    findings = tuple(
+        finding if finding.index is None else replace(finding, index=kept[finding.index]) for finding in mended.findings
+    )
+    return None if runs else (pieces, findings)
+
+
+def _places_besides(runs: list[range], length: int) -> Iterator[int]:
+    """Yield the places outside of runs, and the first of each run."""
+    place = 0
+    for run in runs:
+        yield from range(place, run.start + 1)
+        place = run.stop
+    yield from range(place, length)
+
+
+def _read_places(speaking: Dialect, given: list[object], places: list[int]) -> list[Message]:
+    read: list[Message] = []
+    for place in places:
+        try:
+            read.append(speaking.read(given[place]))
+        except MessageError as error:
+            raise joined(f"messages[{place}]", error) from None
+    return read
+
+
+def _ids_in(message: Message) -> Iterator[str]:
+    for part in message.parts:
+        if isinstance(part, ToolCall):
+            yield part.id
+        elif isinstance(part, ToolResult):
+            yield part.call_id
 
 
 def _is_surely(speaking: Dialect, item: object) -> bool:

@@ -2,6 +2,7 @@
 
 reading.py       from one of its messages to a neutral one; writing.py: the way back
 blocks.py        what content consists of; media.py: pictures and documents; marking.py: what its cache may keep
+outline.py       its plain shape, to see quickly that nothing is wrong
 request.py       the arguments of a call; reply.py: what comes back; stream.py: what comes back in pieces
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nexus_core.dialects.anthropic.outline import outline_message
 from nexus_core.dialects.anthropic.reading import read_message
 from nexus_core.dialects.anthropic.reply import read_reply
 from nexus_core.dialects.anthropic.request import read_request, write_request
@@ -48,4 +50,5 @@ DIALECT: Dialect = ApiDialect(
     read_reply=read_reply,
     read_tools=lambda tools: read_tools(tools, "anthropic"),
     write_tools=lambda tools: write_tools(tools, "anthropic"),
+    outline=outline_message,
 )

@@ -3,6 +3,7 @@
 reading.py       from a content to a neutral message; writing.py: the way back
 parts.py         what a content consists of; media.py: pictures, sound, films, documents; results.py: what functions
                  brought; spelling.py: the two names of each field
+outline.py       its plain shape, to see quickly that nothing is wrong
 request.py       the arguments of a call; reply.py: what comes back
 stream.py        what comes back in pieces; pieces.py: texts and calls in pieces; partial.py: arguments in pieces
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.dialects.api_dialect import ApiDialect
+from nexus_core.dialects.gemini.outline import outline_content
 from nexus_core.dialects.gemini.parts import is_part
 from nexus_core.dialects.gemini.reading import read_message
 from nexus_core.dialects.gemini.reply import read_reply
@@ -44,4 +46,5 @@ DIALECT: Dialect = ApiDialect(
     read_reply=read_reply,
     read_tools=lambda tools: read_tools(tools, "gemini"),
     write_tools=lambda tools: write_tools(tools, "gemini"),
+    outline=outline_content,
 )

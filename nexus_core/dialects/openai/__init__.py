@@ -3,6 +3,7 @@
 reading.py       from a chat message to a neutral one; writing.py: the way back
 parts.py         what content consists of; calls.py: calls of tools; reasoning.py: what servers add about thoughts
 marking.py       what its cache may keep
+outline.py       its plain shape, to see quickly that nothing is wrong
 request.py       the arguments of a call; reply.py: what comes back; stream.py: what comes back in pieces
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.dialects.api_dialect import ApiDialect
+from nexus_core.dialects.openai.outline import outline_message
 from nexus_core.dialects.openai.reading import read_message
 from nexus_core.dialects.openai.reply import read_reply
 from nexus_core.dialects.openai.request import read_request, write_request
@@ -52,4 +54,5 @@ DIALECT: Dialect = ApiDialect(
     read_reply=read_reply,
     read_tools=lambda tools: read_tools(tools, "openai"),
     write_tools=lambda tools: write_tools(tools, "openai"),
+    outline=outline_message,
 )

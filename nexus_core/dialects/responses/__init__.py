@@ -2,6 +2,7 @@
 
 reading.py       from an item to a neutral message; writing.py: the way back
 parts.py         what content consists of; calls.py: calls of tools and their results
+outline.py       its plain shape, to see quickly that nothing is wrong
 request.py       the arguments of a call; reply.py: what comes back, whole or as events
 stream.py        what a stream that broke off had brought
 """
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_core.dialects.api_dialect import ApiDialect
 from nexus_core.dialects.responses.calls import OUTPUTS
+from nexus_core.dialects.responses.outline import outline_item
 from nexus_core.dialects.responses.reading import read_item
 from nexus_core.dialects.responses.reply import read_reply
 from nexus_core.dialects.responses.request import read_request, write_request
@@ -47,4 +49,5 @@ DIALECT: Dialect = ApiDialect(
     read_reply=read_reply,
     read_tools=lambda tools: read_tools(tools, "responses"),
     write_tools=lambda tools: write_tools(tools, "responses"),
+    outline=outline_item,
 )

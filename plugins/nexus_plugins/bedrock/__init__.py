@@ -58,6 +58,7 @@ def _dialect() -> Dialect:
     # Whoever speaks of no dialect of plugins needs none of this.
     from nexus_core.plugin import ApiDialect  # noqa: PLC0415 - as above
     from nexus_plugins.bedrock._messages import read_message, write_messages  # noqa: PLC0415 - as above
+    from nexus_plugins.bedrock._outline import outline_message  # noqa: PLC0415 - as above
     from nexus_plugins.bedrock._replies import read_reply  # noqa: PLC0415 - as above
     from nexus_plugins.bedrock._requests import read_request, write_request  # noqa: PLC0415 - as above
     from nexus_plugins.bedrock._rules import RULES  # noqa: PLC0415 - as above
@@ -73,4 +74,5 @@ def _dialect() -> Dialect:
         read_reply=read_reply,
         read_tools=read_tools,
         write_tools=write_tools,
+        outline=outline_message,
     )
