@@ -2,7 +2,7 @@
 
 finding.py       dialects by name, and which one a list is written in; api_dialect.py: what each of them is made of;
                  offered.py: a plugin's, held to its contract
-rules.py         what each API refuses, as data
+rules.py         what each API refuses, as data; outline.py: what is in an element, seen without reading it
 plain.py         objects of the SDKs become dicts; fields.py: their fields, or an error that says where; notes.py: how
                  something was spelled; media.py: pictures and documents; arguments.py: what a call was made with
 requests.py      what an SDK's call is given; marks.py: what in it is marked for a provider's cache; sizes.py: its bytes

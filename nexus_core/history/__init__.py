@@ -1,7 +1,8 @@
 """A conversation on its way to a model: what belongs together, what an API would refuse, what fits.
 
 groups.py        messages that live or die together; waiting.py: which call a result answers
-repair.py        makes a list what an API accepts; check.py: says what repair would do
+repair.py        makes a list what an API accepts; check.py: says what repair would do; sound_runs.py: the turns of a
+                 list that need neither
 findings.py      what they may find, by code
 mending/         the rules of repair, one step each; soundness.py: a quick look that spares most lists all of them
 fit.py           makes a list fit a model's window; choosing.py: which messages stay; allowance.py: how much room

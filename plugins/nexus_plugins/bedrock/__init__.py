@@ -1,6 +1,6 @@
 """Amazon Bedrock's Converse: the arguments of `client.converse`, and what it answers.
 
-_messages.py     messages both ways
+_messages.py     messages both ways; _outline.py: their plain shape, to see quickly that nothing is wrong
 _reading.py      from their blocks to parts; _writing.py: the way back; _media.py: pictures and documents
 _requests.py     the arguments of a call; _tools.py: definitions of tools
 _replies.py      what comes back; _streams.py: what comes back in pieces
