@@ -186,7 +186,8 @@ def _beyond(entries: list[_Entry]) -> dict[str, object]:
 def _list_trees(code: dict[str, Any]) -> Iterator[_Entry]:
     """The files and links of the directories of the code: what is near first, what others made last, sorted."""
     root = str(code["root"])
-    soon, late = deque(code["trees"]), deque[str]()
+    soon = deque(tree for tree in code["trees"] if os.path.basename(tree) not in _LATE)  # noqa: PTH119 - names
+    late = deque(tree for tree in code["trees"] if tree not in soon)
     seen: set[tuple[int, int]] = set()
     left_out = _LEFT_OUT if code.get("with_bytecode") else _LEFT_OUT | {_BYTECODE}
     listed = 0

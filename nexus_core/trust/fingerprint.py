@@ -95,7 +95,9 @@ def setting_content(pointer: str, value: object, *, root: Path | None = None) ->
     if root is not None:
         place, command = Place.of(root, None), list(_texts(value))
         executable = find_executable(command[0], place) if command and _last(pointer) == "command" else None
-        code = _code_content(find_code(command, place, executable=executable), place)
+        found = find_code(command, place, executable=executable)
+        # What starts it sets no variables that would keep Python from bytecode.
+        code = _code_content(found._replace(with_bytecode=bool(found.trees)), place)
     return canonical({"kind": "setting", "pointer": pointer, "value": _guarded(value, _last(pointer)), **code})
 
 

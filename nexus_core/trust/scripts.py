@@ -61,6 +61,8 @@ _CODE = frozenset(
         *(".r", ".rs", ".so", ".tcl", ".tsx", ".wasm", ".war", ".zsh"),
     }
 )
+_FOR_NODE = frozenset({".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx"})
+_FOR_SHELLS = frozenset({".sh", ".bash", ".zsh", ".ksh", ".fish"})
 _MAGIC = (b"#!", b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"PK\x03\x04")
 
 _SHELLS = frozenset({"ash", "bash", "dash", "fish", "ksh", "sh", "zsh"})
@@ -118,13 +120,28 @@ _PACKAGE = (
     "Gemfile",
     "deno.json",
 )
+_TASKS = (
+    *_PACKAGE,
+    "Makefile",
+    "makefile",
+    "GNUmakefile",
+    "justfile",
+    "Justfile",
+    "Taskfile.yml",
+    "Rakefile",
+    "pom.xml",
+)
+_SCRIPT_BYTES = 32 * 1024  # of all scripts for a shell whose words are read
 # Such interpreters look at no variable, so none keeps them from the bytecode beside a module.
 _ISOLATED = re.compile(r"-[A-Za-z]*[EI][A-Za-z]*")
 
 _MOST_PLACES = 8  # directories of a command in which the other words are looked for
-_MOST_WORDS = 2_000  # with more of them, only the usual places are looked at
+_MOST_WORDS = 2_000  # of a command, and of a variable
 _MOST_ENTRIES = 2_000  # of a directory, for a pattern
 _FIRST_BYTES = 256
+_LONGEST_PATH = 4_096
+_MOST_PATTERNS = 64
+_MOST_NAMES = 32  # of a module, and of what is run instead of being fetched
 _MOST_INTERPRETERS = 4  # one script interpreted by the next
 
 
@@ -179,7 +196,8 @@ def find_executable(program: str, place: Place, search_path: object = None) -> s
     else:
         path = search_path if isinstance(search_path, str) else os.environ.get("PATH", os.defpath)
         # A relative entry counts from where the program is started, not from where we are; an empty one is that place.
-        entries = (str(place.cwd / entry) for entry in path.split(os.pathsep) if not entry or _may_be_path(entry))
+        named = dict.fromkeys(path.split(os.pathsep))
+        entries = (str(place.cwd / entry) for entry in named if not entry or _may_be_path(entry))
         found = shutil.which(program, path=os.pathsep.join(entries))
     return found and os.path.abspath(found)  # noqa: PTH100 - as it is called: links and all
 
@@ -208,8 +226,10 @@ def find_code(
     search.read_variables(variables or {})
     if env_file:
         search.read_variable_file(env_file)
-    trees = sorted(search.trees)
-    outermost = [tree for tree in trees if not any(_is_within(tree, other) for other in trees)]
+    outermost: list[str] = []
+    for tree in sorted(search.trees, key=lambda each: [*each.split("/")] if each else []):
+        if not outermost or not _is_within(tree, outermost[-1]):
+            outermost.append(tree)
     return Code(tuple(sorted(search.files)), tuple(outermost), search.with_bytecode)
 
 
@@ -223,25 +243,39 @@ class _Search:
         self._usual = tuple(dict.fromkeys((str(place.cwd), str(place.root))))
         self._places = self._usual
         self._interpreted = 0
+        self._in_shell = False
+        self._left = _SCRIPT_BYTES
+        self._patterns = 0
+        self._tokens_read: dict[tuple[str, bool, tuple[str, ...]], bool] = {}
+        self._programs: set[str] = set()
         self.files: set[str] = set()
         self.trees: set[str] = set()
         self.with_bytecode = False
 
     def read_command(self, command: Sequence[str]) -> None:
         """Add what the words of a command name, and what they are known to run besides."""
-        tokens = [token for word in command for token in _tokens(word)]
+        tokens = self._limited(token for word in command for token in _tokens(word))
         gone_to = self._directories_gone_to(tokens)
-        if len(tokens) <= _MOST_WORDS:
-            named = (path for token in tokens for path in self._directories(token))
-            self._places = tuple(dict.fromkeys((*self._usual, *gone_to, *islice(named, _MOST_PLACES))))
-        starts = gone_to or [str(self._place.cwd)]
+        named = (path for token in dict.fromkeys(tokens) for path in self._directories(token))
+        self._places = tuple(dict.fromkeys((*self._usual, *gone_to, *islice(named, _MOST_PLACES))))
+        self._in_shell = any(_program_name(token) in _SHELLS for token in tokens[:1])
+        self._read_words(tokens, gone_to or [str(self._place.cwd)])
+
+    def _read_words(self, tokens: Sequence[str], starts: Sequence[str], *, is_script: bool = False) -> None:
+        """Add what the words of a command run.
+
+        Args:
+            tokens: The words.
+            starts: The directories in which its programs are started.
+            is_script: Whether they are a line of a script, in which many variables have nothing to do with programs.
+        """
         is_first = True  # whether a program is expected
         waits = False  # whether an interpreter has been named, and not yet what it interprets
         name = shell = ""
         for index, token in enumerate(tokens):
             program = _program_name(token)
             if is_first and not _is_setting(token):
-                self._read_launcher(program, tokens[index + 1 :], starts)
+                self._read_launcher(program, tokens[index + 1 : index + 1 + _MOST_NAMES], starts)
                 is_first = program in _WRAPPERS
                 shell = program if program in _SHELLS else shell
             found = self._read_token(token, is_operand=waits)
@@ -252,7 +286,7 @@ class _Search:
                 is_first = True
                 continue
             is_first = is_first or token in _ENDS_COMMAND
-            if shell and not found and _is_expansion(token, is_operand=waits):
+            if shell and not is_script and not found and _is_expansion(token, is_operand=waits):
                 self._add_trees((str(self._place.cwd), *starts))
             if _INLINE.fullmatch(token) and _INTERPRETERS.fullmatch(name):
                 self._add_trees(starts)
@@ -260,18 +294,25 @@ class _Search:
             if match := _MODULE.fullmatch(token):
                 self._read_module(match[1] or next(iter(tokens[index + 1 : index + 2]), ""))
 
+    def _limited(self, words: Iterable[str]) -> list[str]:
+        """As many words as are looked at; of a program with more of them, the whole directory counts."""
+        found = list(islice(words, _MOST_WORDS + 1))
+        if len(found) > _MOST_WORDS:
+            self._add_trees(self._usual)
+        return found[:_MOST_WORDS]
+
     def read_variables(self, variables: Mapping[str, str]) -> None:
         """Add the files that variables name, and the directories that code is loaded from because of them."""
         for name, value in variables.items():
-            for token in _tokens(value):
+            for token in self._limited(_tokens(value)):
                 self._read_token(token)
             if not _LOADERS.fullmatch(name):
                 continue
-            entries = re.split(f"[{re.escape(os.pathsep)},;]", value)
-            for entry in entries:
+            for text in dict.fromkeys(_readings(value)):
+                entries = re.split(f"[{re.escape(os.pathsep)},;]", text)
                 # Between two colons, the directory is meant in which the program is started.
-                here = (".",) if len(entries) > 1 and name.endswith("PATH") else ()
-                for part in dict.fromkeys(_readings(entry)) if entry else here:
+                here = "." if len(entries) > 1 and name.endswith("PATH") else ""
+                for part in self._limited(dict.fromkeys(entry or here for entry in entries if entry or here)):
                     self._add_trees(path for path in self._at_places(part) if os.path.isdir(path))  # noqa: PTH112
 
     def read_variable_file(self, name: str) -> None:
@@ -286,9 +327,11 @@ class _Search:
                     data = read_bytes(Path(self._limit, inside)) or b""
                 except FileError:
                     continue
-                for line in data.decode("utf-8", "replace").splitlines():
-                    for token in _tokens(line.partition("=")[2].strip().strip("\"'")):
-                        self._read_token(token)
+                values = (
+                    line.partition("=")[2].strip().strip("\"'") for line in data.decode("utf-8", "replace").splitlines()
+                )
+                for token in self._limited(token for value in values for token in _tokens(value)):
+                    self._read_token(token)
 
     def add_program(self, path: str) -> None:
         """Add a program that is run: the file, the directory it belongs to, and what interprets it."""
@@ -298,8 +341,39 @@ class _Search:
             environment = _environment_of(os.path.normpath(path))
             self._add_trees([environment] if environment else [])
             return
+        if inside in self._programs:
+            return
+        self._programs.add(inside)
         self._add_trees([self._directory_of(real)])
         self._read_first_line(inside)
+        if os.path.splitext(inside)[1].lower() in _FOR_NODE or b"node" in self._first_bytes(inside).partition(b"\n")[0]:  # noqa: PTH122
+            # Its packages are looked for in every directory above it.
+            self._add_trees(path for level in self._levels_of(real) if os.path.isdir(path := f"{level}/node_modules"))  # noqa: PTH112
+        if self._is_shell_script(inside):
+            self._read_shell_script(inside)
+
+    def _is_shell_script(self, inside: str) -> bool:
+        first = os.fsdecode(self._first_bytes(inside).partition(b"\n")[0])
+        named = first.startswith("#!") and not _SHELLS.isdisjoint(map(_program_name, first[2:].split()))
+        is_bare = self._in_shell and not first.startswith("#!")
+        return named or is_bare or os.path.splitext(inside)[1].lower() in _FOR_SHELLS  # noqa: PTH122
+
+    def _read_shell_script(self, inside: str) -> None:
+        """Add what a script for a shell starts in turn; its variables stand for directories of the project."""
+        try:
+            data = read_bytes(Path(self._limit, inside), max_bytes=self._left) or b""
+        except FileError:
+            return
+        self._left -= len(data)
+        before = self._places
+        folder = os.path.join(self._limit, os.path.dirname(inside))  # noqa: PTH118, PTH120 - names
+        self._places = tuple(dict.fromkeys((*before, folder, os.path.dirname(folder))))  # noqa: PTH120 - as above
+        for line in data.decode("utf-8", "replace").splitlines():
+            words = _tokens(line.strip())
+            if not words or words[0].startswith("#"):
+                continue
+            self._read_words(words[1:] or words, [str(self._place.cwd), folder], is_script=True)
+        self._places = before
 
     def _read_first_line(self, inside: str) -> None:
         """Add what interprets a script: `#!./bin/run`, `#!/usr/bin/env run`."""
@@ -322,7 +396,7 @@ class _Search:
             for place in starts:
                 self._read_local_packages(place, words)
         elif name in _RUNNERS or (name in _CONTAINERS and first in _BUILDS):
-            self._add_trees(starts)
+            self._add_trees(map(self._project_of, starts))
 
     def _read_local_packages(self, start: str, words: Iterable[str]) -> None:
         """Add what `npx` would run instead of fetching it, and the settings that say where to fetch it from."""
@@ -345,8 +419,8 @@ class _Search:
 
     def _read_module(self, module: str) -> None:
         """Add the files that may be meant by what follows `-m`, as in `python -m my.server`."""
-        names = module.split(".")
-        if not all(names):
+        names = module.split(".", _MOST_NAMES)
+        if not all(names) or len(names) > _MOST_NAMES:
             return
         packages = ["/".join(names[: end + 1]) for end in range(len(names))]
         files = [f"{package}/__init__.py" for package in packages]
@@ -358,8 +432,13 @@ class _Search:
 
     def _read_token(self, token: str, *, is_operand: bool = False) -> bool:
         """Add what a word names; returns whether it names anything that could be run."""
+        key = token, is_operand, self._places
+        if key in self._tokens_read:
+            return self._tokens_read[key]
+        if len(token) > _LONGEST_PATH and " " in token:
+            return False  # no path; its words follow
         found = False
-        for part in dict.fromkeys(_parts(token)):
+        for part in self._limited(dict.fromkeys(_parts(token))):
             for path in self._at_places(part):
                 found = self._read_path(path, is_operand=is_operand) or found
                 if is_operand and part == token:
@@ -367,6 +446,7 @@ class _Search:
                         found = self._read_path(path + ending, is_operand=True) or found
             if _GLOB.search(part):
                 self._read_pattern(part)
+        self._tokens_read[key] = found
         return found
 
     def _read_path(self, path: str, *, is_operand: bool) -> bool:
@@ -388,6 +468,9 @@ class _Search:
 
     def _read_pattern(self, pattern: str) -> None:
         """Add what a pattern such as `src/*.js` stands for; below a pattern, it may stand for anything."""
+        self._patterns += 1
+        if self._patterns > _MOST_PATTERNS:
+            return
         head, tail = os.path.split(pattern)
         for place in self._places:
             folder = os.path.join(place, head)  # noqa: PTH118 - names
@@ -404,7 +487,7 @@ class _Search:
                         self._read_path(os.path.join(folder, name), is_operand=False)  # noqa: PTH118 - as above
 
     def _directories(self, token: str) -> Iterator[str]:
-        for part in dict.fromkeys(_parts(token)):
+        for part in dict.fromkeys(_parts(token)) if len(token) <= _LONGEST_PATH else ():
             for base in self._usual:
                 path = os.path.join(base, part)  # noqa: PTH118 - a Path takes longer than all the rest
                 status = _status(path)
@@ -414,7 +497,7 @@ class _Search:
     def _directories_gone_to(self, tokens: Sequence[str]) -> list[str]:
         """The directories that a command changes to before it runs something."""
         found: list[str] = []
-        for index, token in enumerate(tokens[:_MOST_WORDS]):
+        for index, token in enumerate(tokens):
             option, _, value = token.partition("=")
             if option in _GOES_TO:
                 found += self._directories(value or next(iter(tokens[index + 1 : index + 2]), ""))
@@ -467,6 +550,22 @@ class _Search:
             return b""
         finally:
             os.close(descriptor)
+
+    def _project_of(self, start: str) -> str:
+        """The directory whose files tell a runner what to do: where it is started, or the nearest above it."""
+        level = os.path.realpath(start)
+        while self._is_inside(level):
+            if any(os.path.lexists(os.path.join(level, name)) for name in _TASKS):  # noqa: PTH118 - names
+                return level
+            level = os.path.dirname(level)  # noqa: PTH120 - as above
+        return start
+
+    def _levels_of(self, real: str) -> Iterator[str]:
+        """The directories from that of a file up to the limit."""
+        level = os.path.dirname(real)  # noqa: PTH120 - a name
+        while self._is_inside(level):
+            yield level
+            level = os.path.dirname(level)  # noqa: PTH120 - as above
 
     def _directory_of(self, real: str) -> str:
         """The directory that a program belongs to: its environment, its package, or the one that it lies in."""

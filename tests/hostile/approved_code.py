@@ -327,6 +327,23 @@ WAYS: dict[str, Way] = {
         {"pk/node_modules/b/index.js": EVIL_JS},
         needs=("node",),
     ),
+    "a dependency in a directory above": Way(
+        {"command": ["node", "src/a.js"]},
+        {"package.json": "{}", "src/a.js": "require('b');\n", "node_modules/b/index.js": GOOD_JS},
+        {"node_modules/b/index.js": EVIL_JS},
+        needs=("node",),
+    ),
+    "what a script for a shell starts": Way(
+        {"command": ["scripts/run"]},
+        {"scripts/run": '#!/bin/sh\ncd "$(dirname "$0")/.."\nexec sh lib/main\n', "lib/main": GOOD_SH},
+        {"lib/main": EVIL_SH},
+    ),
+    "what a script for a shell starts by a variable": Way(
+        {"command": ["bash", "scripts/run.sh"]},
+        {"scripts/run.sh": 'HERE="$PWD"\nexec sh "$HERE/lib/main.sh"\n', "lib/main.sh": GOOD_SH},
+        {"lib/main.sh": EVIL_SH},
+        needs=("bash",),
+    ),
     "a Makefile": Way(
         {"command": ["make", "serve"]},
         {"Makefile": "serve:\n\t@true\n"},
