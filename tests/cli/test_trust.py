@@ -3,6 +3,7 @@ import os
 import pty
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -510,3 +511,75 @@ def test_a_real_terminal_is_asked(work: Path, nexus_home: Path, typed: bytes, is
 
     assert (process.returncode, out) == (0, b"")
     assert (nexus_home / "trust.json").exists() == is_allowed
+
+
+# ---- approvals of version 1 -------------------------------------------------------------------------------
+
+FIRST_VERSION = {
+    "script": (
+        '{"args":[],"command":["/bin/sh","tools/run"],"enabled":true,"env":{},"executable":"/bin/sh","files":{"tools/run":'
+        '"sha256:a17fcf0a2f50e2d495e4f90ce263410edc183add6c62699a2facbccf60410f74"},"headers":{},"kind":"server",'
+        '"name":"script","other":{},"type":"stdio","url":null}'
+    ),
+    "remote": (
+        '{"args":[],"command":null,"enabled":true,"env":{},"executable":null,"files":{},"headers":{},"kind":"server",'
+        '"name":"remote","other":{},"type":"http","url":"https://mcp.example.com/v1"}'
+    ),
+    "fetched": (
+        '{"args":[],"command":["/bin/true","-y","x"],"enabled":true,"env":{},"executable":"/bin/true","files":{},'
+        '"headers":{},"kind":"server","name":"fetched","other":{},"type":"stdio","url":null}'
+    ),
+}
+"""Contents as they were written before approvals covered code."""
+
+
+@pytest.fixture
+def first_version(nexus_home: Path, work: Path) -> Path:
+    """A project with three servers, and a trust.json of version 1 that allows them."""
+    servers = [
+        {"name": "script", "command": ["/bin/sh", "tools/run"]},
+        {"name": "remote", "url": "https://mcp.example.com/v1"},
+        {"name": "fetched", "command": ["/bin/true", "-y", "x"]},
+    ]
+    path = write_files(work, {".nexus3/mcp.json": json.dumps({"servers": servers}), "tools/run": "true\n"})
+    place = str(path / ".nexus3/mcp.json")
+    allowed = {
+        sha256(f"{place}\n/mcp_servers/{name}\n{content}".encode()).hexdigest(): {
+            "path": place,
+            "pointer": f"/mcp_servers/{name}",
+            "content": content,
+        }
+        for name, content in FIRST_VERSION.items()
+    }
+    denied = [{"path": place, "pointer": "/mcp_servers/other"}]
+    store = write_files(nexus_home, {"trust.json": json.dumps({"version": 1, "allowed": allowed, "denied": denied})})
+    (store / "trust.json").chmod(0o600)
+    return store / "trust.json"
+
+
+@pytest.mark.acceptance("T2")
+@pytest.mark.usefixtures("first_version")
+def test_an_approval_from_before_code_was_covered_is_asked_about_once_more(cli: Cli) -> None:
+    assert decisions(cli) == {"script": "changed", "remote": "allowed", "fetched": "allowed"}
+    assert "before approvals covered all the code" in cli("show").err
+    assert "outdated-approval" in cli("doctor").out
+    assert "before approvals covered the code" in cli("trust", "diff").out
+
+    outcome = cli("trust", "allow", "--yes")
+
+    assert "You allowed it before approvals covered this code, so you are asked once more." in outcome.err
+    assert decisions(cli) == {"script": "allowed", "remote": "allowed", "fetched": "allowed"}
+    assert "outdated-approval" not in cli("doctor").out
+
+
+def test_a_store_of_the_first_version_is_written_as_the_second(cli: Cli, first_version: Path) -> None:
+    before = json.loads(first_version.read_text())
+
+    cli("trust", "allow", "script", "--yes")
+
+    after = json.loads(first_version.read_text())
+    kept = {key: each for key, each in before["allowed"].items() if not each["pointer"].endswith("script")}
+    assert after["version"] == 2
+    assert after["denied"] == before["denied"]
+    assert kept.items() <= after["allowed"].items()
+    assert len(after["allowed"]) == 3

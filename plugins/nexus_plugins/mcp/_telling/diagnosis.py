@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from nexus_core import Finding, NexusError
-from nexus_core.plugin import pointer_to, visible_line
+from nexus_core.plugin import names_secret, pointer_to, secrets_in, visible_line
 from nexus_plugins.mcp._files.container import NAMES, SETTING
 from nexus_plugins.mcp._files.dialects import NEXUS, dialect_of
 from nexus_plugins.mcp._files.references import references_in
@@ -14,11 +15,15 @@ from nexus_plugins.mcp._telling.shadows import shadow_of
 from nexus_plugins.mcp._telling.table import is_plain_http
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from nexus_core import Request
     from nexus_core.plugin import LayerConfig, Loaded, MCPServerWithOrigin
     from nexus_plugins.mcp._files.dialects import Dialect
+
+
+_REFERENCE = re.compile(r"\$\{[^{}]*\}")
+_SOME_VALUE = "some-value"
 
 
 def diagnose(request: Request, loaded: Loaded) -> Iterator[Finding]:
@@ -27,6 +32,13 @@ def diagnose(request: Request, loaded: Loaded) -> Iterator[Finding]:
         if server.config.enabled and is_plain_http(server.config.url):
             message = f"server {server.config.name!r} is reached without encryption"
             yield Finding("plain-http", message, server.source_path, server.line)
+        if visible := _visible_secrets(server.config.command):
+            message = (
+                f"the arguments of server {server.config.name!r} have a secret in them ({visible}), which every user "
+                "of this machine can read in the list of processes while the server runs; pass it in 'env' if the "
+                "server accepts that"
+            )
+            yield Finding("secret-in-arguments", visible_line(message), server.source_path, server.line)
         if shadow := shadow_of(server):
             yield Finding("shadowed-server", shadow, server.source_path, server.line)
         yield from _unusable_tools(request, server)
@@ -34,6 +46,21 @@ def diagnose(request: Request, loaded: Loaded) -> Iterator[Finding]:
         dialect = dialect_of(str(config.path))
         if dialect is not NEXUS and SETTING in config.settings:
             yield from _mismatches(config, dialect)
+
+
+def _visible_secrets(command: Sequence[str]) -> str:
+    """The secrets in the words of a command, by their variables or by their number; "" when there are none."""
+    # As if every reference had been looked up; what follows `--token` is a secret whatever the variable is called.
+    looked_up = [_REFERENCE.sub(_SOME_VALUE, word) for word in command]
+    named = [
+        each.variable
+        for word, parts in zip(command, secrets_in(looked_up), strict=True)
+        for each in references_in(word)
+        if each.kind in {"variable", "input"} and (parts or names_secret(each.variable))
+    ]
+    written = sum(map(bool, secrets_in(command)))
+    told = [f"${{{name}}}" for name in dict.fromkeys(named)] + ([f"{written} written out"] if written else [])
+    return ", ".join(told)
 
 
 def _unusable_tools(request: Request, server: MCPServerWithOrigin) -> Iterator[Finding]:
