@@ -56,6 +56,25 @@ def test_nothing_is_imported_from_the_working_directory(
     assert [path.name for path in workspace.rglob("*.canary")] == []
 
 
+@pytest.mark.acceptance("T22")
+@pytest.mark.parametrize(
+    "command",
+    [("nexus", "show"), ("nexusctx", "show"), ("python", "-P", "-m", "nexus_core", "show")],
+    ids=" ".join,
+)
+def test_the_commands_do_not_even_import_what_python_itself_would(
+    hello: Environment, workspace: Path, command: tuple[str, ...]
+) -> None:
+    # `python -m` imports this one before any line of Nexus runs, from the working directory.
+    write_files(workspace, {"contextlib.py": "open(__file__ + '.canary', 'w').close()\n"})
+    program, *arguments = command
+
+    finished = hello.run(program, *arguments, cwd=workspace)
+
+    assert (finished.returncode, finished.stderr) == (0, "")
+    assert [path.name for path in workspace.rglob("*.canary")] == []
+
+
 def test_the_canaries_sing_when_they_are_imported(hello: Environment, workspace: Path) -> None:
     hello.run("python", "-c", "import evil, pluggy", cwd=workspace)
 
