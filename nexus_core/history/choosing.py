@@ -162,7 +162,7 @@ class Chooser:
     def _mended(self, kept: list[int], instructions: int) -> Chosen:
         window, rules = self._window, self._speaking.rules
         places = [*range(self._begin), *kept]
-        sound = window.sound(places, rules.name)
+        sound = window.sound(places, rules)
         if sound and is_surely_sound(given := [known.message for known in sound], rules):
             tokens, size = sum([known.tokens for known in sound]), sum([known.size for known in sound])
             decisions = tuple(self._left_out(kept))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 LIMIT = 20_000
 """So many messages are remembered for one counter; then all are forgotten, which costs one slow call."""
-SIZE_LIMIT = 32_000_000
+SIZE_LIMIT = 8_000_000
 """So many characters of them, too: whoever forgets a conversation must not find its pictures in memory for ever."""
 _SHARE = 8
 """A message above this fraction of it is not remembered: it would make all others forgotten."""

@@ -58,7 +58,7 @@ def _is_plain(part: Part, message: Message, rules: ApiRules) -> bool:
         return message.role != "tool" and is_typed and bool(part.text.strip())
     if isinstance(part, ToolCall):
         is_named = bool(part.name.strip()) and is_valid(part.name, rules.name_pattern, rules.name_length)
-        is_parsed = part.raw is None or bool(part.arguments)
+        is_parsed = part.raw is None or part.raw == "{}" or bool(part.arguments)
         is_known = bool(part.id) and is_valid(part.id, rules.id_pattern, rules.id_length)
         return message.role == "assistant" and is_parsed and is_named and is_known
     if isinstance(part, ToolResult):

@@ -11,10 +11,11 @@ from nexus_core.errors import UsageError
 from nexus_core.history.hiding import tell_media
 from nexus_core.history.memory import is_remembered, memory_of
 from nexus_core.history.shortening import shorten_results
+from nexus_core.history.soundness import is_plainly_sound
 
 if TYPE_CHECKING:
     from nexus_core.history.memory import Known
-    from nexus_core.values.api import Dialect
+    from nexus_core.values.api import ApiRules, Dialect
     from nexus_core.values.counting import TokenCounter
     from nexus_core.values.message import Message
 
@@ -106,13 +107,21 @@ class Window:
         """What a message takes as it was given."""
         return self._weighed(place).tokens
 
-    def sound(self, places: list[int], api: str) -> list[Known] | None:
-        """What is known of each, if each is known to be what an API wants and will be sent as it was given."""
+    def sound(self, places: list[int], rules: ApiRules) -> list[Known] | None:
+        """What is known of each, if each is by itself what an API wants and will be sent as it was given."""
         if self._limit is not None or self._sent:
             return None
-        known = [self._known.get(place) for place in places]
-        sound = [each for each in known if each is not None and api in each.sound]
-        return sound if len(sound) == len(known) else None
+        api, sound = rules.name, []
+        for place in places:
+            known = self._known.get(place)
+            if known is None:
+                return None
+            if api not in known.sound:
+                if not is_plainly_sound(known.message, rules):
+                    return None
+                known.sound.add(api)
+            sound.append(known)
+        return sound
 
     def note_sound(self, place: int, api: str) -> None:
         """Remember that nothing is wrong with a message."""

@@ -454,10 +454,10 @@ def called_by(work: Callable[[], object]) -> set[str]:
 
 
 def test_fit_does_not_repair_again_what_it_found_sound() -> None:
-    messages = [*say("Why?"), call("a", "b"), result("a"), result("b"), *say("So.", "I see.")]
-    fit(messages, model="gpt-4o")
+    rules = {"role": "system", "content": "Be brief."}  # a quick look is not sure about instructions
+    messages = [rules, *say("Why?"), call("a", "b"), result("a"), result("b"), *say("So.", "I see.")]
 
-    assert "mend" in called_by(lambda: fit([*messages, *say("And?")], model="gpt-4o"))
+    assert "mend" in called_by(lambda: fit(messages, model="gpt-4o"))
     assert "mend" not in called_by(lambda: fit(messages, model="gpt-4o"))
 
 
@@ -477,3 +477,35 @@ def test_fit_shortens_results_also_of_messages_that_it_found_sound_before() -> N
 
     assert len(fitted.messages[2]["content"]) < 1000
     assert [decision.action for decision in fitted.decisions] == ["shortened"]
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (lambda messages: messages[2].update(content="nul\0"), "nul-character"),
+        (lambda messages: messages[1]["tool_calls"][0]["function"].update(arguments="{broken"), "malformed-arguments"),
+        (lambda messages: messages[1]["tool_calls"][0].update(id="other"), "orphan-result"),
+        (lambda messages: messages.__delitem__(2), "missing-result"),
+        (lambda messages: messages.insert(3, dict(messages[2])), "duplicate-result"),
+    ],
+)
+def test_a_list_that_is_changed_in_place_is_looked_at_again(
+    change: Callable[[list[dict[str, Any]]], object], code: str
+) -> None:
+    messages = [*say("why?"), call("a"), result("a"), *say("and?", "so", "thanks")]
+    counter = Characters()
+    before = [fit(messages, budget=1000, counter=counter).findings for _ in range(2)]
+    change(messages)
+    after = fit(messages, budget=1000, counter=counter)
+
+    assert before == [(), ()]
+    assert code in {finding.code for finding in after.findings}
+    assert after == fit(json.loads(json.dumps(messages)), budget=1000, counter=Characters())
+
+
+def test_a_loop_repairs_no_list_in_which_nothing_is_wrong() -> None:
+    messages: list[dict[str, Any]] = []
+    for number in range(10):
+        messages.extend([*say(f"why {number}?"), call(f"a{number}"), result(f"a{number}")])
+        assert "mend" not in called_by(lambda: fit(messages, budget=100, counter=Characters()))
+        messages.append({"role": "assistant", "content": "so"})
