@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from nexus_core.files.repository import levels_above, repository_of, repository_root
     from nexus_core.files.writing import make_directories, write_text_atomically
     from nexus_core.history.ledger.ledger import StoreLedger
+    from nexus_core.history.ledger.opening import without_secret
     from nexus_core.history.ledger.rows import (
         AliasRow,
         BranchRow,
@@ -144,6 +145,7 @@ _HOMES = {
         "files.repository": "levels_above repository_of repository_root",
         "files.writing": "make_directories write_text_atomically",
         "history.ledger.ledger": "StoreLedger",
+        "history.ledger.opening": "without_secret",
         "history.ledger.rows": "AliasRow BranchRow DeletionRow ErasedRow HistoryRow Place Salvaged SessionRow StepRow",
         "history.ledger.searching": "cut_around search_session words_said",
         "layers.explaining": "explain",
@@ -344,6 +346,7 @@ __all__ = [
     "visible",
     "visible_line",
     "with_ids",
+    "without_secret",
     "words_said",
     "write_text_atomically",
 ]

@@ -20,6 +20,8 @@ from nexus_core.text.secret_shapes import (
 
 _MAX_PASSES = 6
 """What is redacted may end a word, so that a token next to it begins one; hostile texts need more than two passes."""
+_MAX_CUT = 1024
+"""Characters read beyond those that are shown, so that a secret that begins in them is known by its end."""
 _KEY_NAMES, _VALUE_NAMES = ("name", "key", "header", "variable"), ("value", "val", "content")
 _OPTION = re.compile(r"--?[A-Za-z][\w.-]{0,60}")
 
@@ -48,6 +50,11 @@ def redact(text: str) -> Redacted:
             break
         text = _replace(text, spans, counts)
     return Redacted(text, counts)
+
+
+def redact_beginning(text: str, length: int) -> str:
+    """Return the first characters of a text without secrets, also of one that would be cut; the rest is not read."""
+    return redact(text[: length + _MAX_CUT]).text[:length]
 
 
 def redact_json(value: Any, counts: Counter[str] | None = None) -> Any:  # noqa: ANN401 - JSON has many types

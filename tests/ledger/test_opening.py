@@ -123,6 +123,10 @@ def test_every_code_is_on_the_page() -> None:
         ("sqlite:////home/me@work/ledger.db", "sqlite:////home/me@work/ledger.db"),
         ("memory:", "memory:"),
         ("shelf:secret", "shelf:…"),
+        ("postgresql://me:p@sec@host/db", "postgresql://host/db"),
+        ("postgresql://host/db?password=p@secret&x=1", "postgresql://host/db?password=…&x=1"),
+        ("postgresql://me:secret", "postgresql://me:…"),
+        ("postgresql://[::1]:5432,host:1/db", "postgresql://[::1]:5432,host:1/db"),
     ],
 )
 def test_a_url_is_shown_without_its_secret(url: str, shown: str) -> None:

@@ -207,6 +207,32 @@ def test_a_server_that_is_not_there_is_an_error_without_the_password(monkeypatch
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.acceptance("T10")
+@pytest.mark.parametrize(
+    "password", ["p@ss9word", "p/ss9word", "p@ss9/word", "p%zss9word", "p ss9word", "p@@ss9word", "@ss9word"]
+)
+def test_a_password_that_is_not_escaped_is_refused_without_being_shown(password: str) -> None:
+    with pytest.raises(LedgerError, match="has to be escaped") as caught:
+        open_postgres(f"postgresql://me:{password}@127.0.0.1:1/nexus")
+
+    assert "ss9" not in str(caught.value)
+    assert "%40" in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:p%40ss@127.0.0.1:1/nexus",
+        "postgresql://me@127.0.0.1:1,127.0.0.2:1/nexus?user=me@server",
+        "postgresql:///nexus?host=/run/postgresql&password=p@ss/word",
+        "postgresql://me:p:a?b#c@127.0.0.1:1/nexus",
+    ],
+)
+def test_a_url_that_postgresql_understands_is_not_refused(url: str) -> None:
+    open_postgres(url).close()
+
+
 def test_without_psycopg_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres, "find_spec", lambda _name: None)
 

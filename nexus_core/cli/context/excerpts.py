@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from nexus_core.text.redaction import redact_beginning
 from nexus_core.tokens.messages import compact_json
 from nexus_core.values.parts import Reasoning
 
@@ -24,13 +25,16 @@ _CLOCK = re.compile(r"Current time: [0-9T:-]+Z\nTimezone: [^\n]*\n(?:[^\n]+\n)*\
 
 
 def excerpt(message: Message) -> str:
-    """Return the beginning of a message: its text and tool calls with their arguments, else results, else thoughts."""
+    """Return the beginning of a message: its text and tool calls with their arguments, else results, else thoughts.
+
+    Without secrets.
+    """
     text = _CLOCK.sub("", message.content, count=1) if _CLOCK.match(message.content) else message.content
-    parts = [text[:MAX_EXCERPT], *map(_call, message.tool_calls)]
+    parts = [redact_beginning(text, MAX_EXCERPT), *map(_call, message.tool_calls)]
     if not any(parts):
-        parts = [result.text[:MAX_EXCERPT] for result in message.tool_results]
+        parts = [redact_beginning(result.text, MAX_EXCERPT) for result in message.tool_results]
     if not any(parts):
-        parts = [part.text[:MAX_EXCERPT] for part in message.parts if isinstance(part, Reasoning)]
+        parts = [redact_beginning(part.text, MAX_EXCERPT) for part in message.parts if isinstance(part, Reasoning)]
     return " ".join("; ".join(filter(None, parts)).split())
 
 
@@ -57,10 +61,13 @@ def _original(message: Message, originals: dict[str, Message], newest: Iterable[
 
 def _call(call: ToolCall) -> str:
     if call.raw and not call.arguments:  # it is not an object in JSON
-        return f"{call.name}({call.raw[:MAX_EXCERPT]})"
-    arguments = (f"{name}={_shortened(compact_json(value))}" for name, value in call.arguments.items())
+        return f"{call.name}({redact_beginning(call.raw, MAX_EXCERPT)})"
+    arguments = (_shortened(name, compact_json(value)) for name, value in call.arguments.items())
     return f"{call.name}({', '.join(arguments)})"
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= _MAX_ARGUMENT else f"{text[: _MAX_ARGUMENT - 1]}…"
+def _shortened(name: str, value: str) -> str:
+    """Return an argument by its name, without secrets; redacted before it is cut, and cut as it was long before."""
+    text = redact_beginning(f"{name}={value}", MAX_EXCERPT)
+    most = len(name) + 1 + _MAX_ARGUMENT
+    return text if len(text) <= most else f"{text[: most - 1]}…"

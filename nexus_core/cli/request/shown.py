@@ -94,7 +94,7 @@ def _print(shell: CommandShell, context: AssembledContext) -> None:
         else:
             from nexus_core.cli.session.telling import print_lines, tell_words  # noqa: PLC0415 - a prompt alone is text
 
-            print_lines(shell.console, tell_words(lines, full=True))
+            print_lines(shell.console, tell_words(lines, full=True, secrets=True))
 
 
 def _blocks(context: AssembledContext, system: int, tools: int) -> Iterator[tuple[str, list[str] | Message]]:

@@ -12,6 +12,7 @@ from nexus_core.cli.session.overview import maker_of
 from nexus_core.history.ledger.reading import no_step, skip_reverted
 from nexus_core.session.steps.numbering import SILENT, continues, is_session_start_step, opens_turn
 from nexus_core.session.steps.walking import AT_ONCE, walk_back
+from nexus_core.text.redaction import redact_beginning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -258,9 +259,9 @@ def _noted(steps: Sequence[Step], *, is_compacted: bool) -> Noted:
 
 def _said(step: Step) -> str:
     if step.kind == "compaction":
-        return str(step.data.get("prose") or step.data.get("summary", ""))[:_EXCERPT]
+        return redact_beginning(str(step.data.get("prose") or step.data.get("summary", "")), _EXCERPT)
     text = next((message.content for message in step.messages if message.content), "")
-    return " ".join(text[:_EXCERPT].split())
+    return " ".join(redact_beginning(text, _EXCERPT).split())
 
 
 def _known(ledger: Ledger, name: str) -> Step:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core.cli.options import Json, dialect_names
-from nexus_core.cli.session.group import Label, LedgerUrl, app, find_session, open_nexus
+from nexus_core.cli.session.group import Label, LedgerUrl, WithSecrets, app, find_session, open_nexus
 from nexus_core.errors import FileError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
@@ -42,9 +42,6 @@ Format = Annotated[
 Everything = Annotated[
     bool,
     typer.Option("--all", help="With the sessions that were forked from it; of messages, also what was compacted."),
-]
-WithSecrets = Annotated[
-    bool, typer.Option("--with-secrets", help="Of messages, also keys, tokens and passwords that stand in them.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace FILE if it is there.")]
 

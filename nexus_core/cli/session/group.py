@@ -60,4 +60,7 @@ Label = Annotated[str, typer.Argument(metavar="LABEL", help="A session.", autoco
 OptionalLabel = Annotated[
     str | None, typer.Argument(metavar="[LABEL]", help="A session; all by default.", autocompletion=session_labels)
 ]
+WithSecrets = Annotated[
+    bool, typer.Option("--with-secrets", help="Of messages, also keys, tokens and passwords that stand in them.")
+]
 Full = Annotated[bool, typer.Option("--full", help="Long texts and results whole.")]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core.cli.options import Json  # noqa: TC001 - Typer reads annotations at run time
-from nexus_core.cli.session.group import Full, Label, LedgerUrl, app, find_session, open_nexus
+from nexus_core.cli.session.group import Full, Label, LedgerUrl, WithSecrets, app, find_session, open_nexus
 from nexus_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,12 +44,14 @@ def show(
     turns: Turns = None,
     everything: Everything = False,
     full: Full = False,
+    with_secrets: WithSecrets = False,
     ledger: LedgerUrl = "",
     json: Json = False,
 ) -> None:
     """Show what was said in a session: who said what, which tools were called, what it cost, what it waits for.
 
-    What of it is damaged, or not what was recorded, is named on standard error, and the exit code is 3.
+    Keys, tokens and passwords are redacted. What is damaged, or not what was recorded, is named on standard error, and
+    the exit code is 3.
     """
     if sum((bool(step), turns is not None, everything)) > 1:
         raise UsageError("--step, --turns and --all say different things", hint="give one of them")
@@ -59,7 +61,7 @@ def show(
     with open_nexus(ctx, ledger) as nexus:
         record = find_session(nexus.ledger, label)
         if step:
-            show_step(shell, nexus, record, step, full=full, json=json)
+            show_step(shell, nexus, record, step, full=full, secrets=with_secrets, json=json)
         else:
             wanted = None if everything else _TURNS if turns is None else turns
-            show_turns(shell, nexus, record, wanted, full=full, json=json)
+            show_turns(shell, nexus, record, wanted, full=full, secrets=with_secrets, json=json)

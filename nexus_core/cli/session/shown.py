@@ -6,7 +6,7 @@ from dataclasses import asdict
 from functools import partial
 from json import dumps
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nexus_core.cli.session.damage import Damaged, noting, tell_damage
 from nexus_core.cli.session.overview import TOKEN_MARKS, look_over, moment
@@ -18,6 +18,7 @@ from nexus_core.history.ledger.stored import StoredStep
 from nexus_core.session.steps.naming import find_named
 from nexus_core.session.steps.numbering import opens_turn
 from nexus_core.text.console import counted
+from nexus_core.text.redaction import redact, redact_json
 from nexus_core.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -37,7 +38,14 @@ _NO_NEWS = ("first", "short", "unknown")
 
 
 def show_turns(
-    shell: CommandShell, nexus: Nexus, record: SessionRecord, wanted: int | None, *, full: bool, json: bool
+    shell: CommandShell,
+    nexus: Nexus,
+    record: SessionRecord,
+    wanted: int | None,
+    *,
+    full: bool,
+    secrets: bool,
+    json: bool,
 ) -> None:
     """Print a session and its newest turns.
 
@@ -47,6 +55,7 @@ def show_turns(
         record: The session.
         wanted: How many turns; None for all.
         full: Whether long texts are printed whole.
+        secrets: Whether keys, tokens and passwords are printed.
         json: Whether as JSON.
     """
     ledger, damaged = nexus.ledger, list[Damaged]()
@@ -60,12 +69,12 @@ def show_turns(
     damaged += _changed(record.label, (step for turn in shown for step in turn.steps))
     if json:
         about = {**session.facts(), "aliases": aliases}
-        told = {"turns": [_turn_facts(turn, damaged, record.label) for turn in shown]}
-        waiting = [call_facts(call) for call in pending]
-        told |= {"pending": waiting, "damaged": [each._asdict() for each in damaged]}
+        said = {"turns": [_turn_facts(turn, damaged, record.label) for turn in shown]}
+        said |= {"pending": [call_facts(call) for call in pending]}
+        told = (said if secrets else redact_json(said)) | {"damaged": [each._asdict() for each in damaged]}
         shell.console.json({"schema": 1, "session": about, **told})
     else:
-        for line in _heading(session, aliases, [str(call) for call in pending]):
+        for line in _heading(session, aliases, [str(call) if secrets else redact(str(call)).text for call in pending]):
             shell.console.text(visible_line(line))
         earlier = session.turns - sum(opens_turn(turn.steps[0]) for turn in shown)
         if shown and earlier:  # it stands where they would stand
@@ -74,38 +83,41 @@ def show_turns(
         for turn in shown:
             shell.console.text("")
             with noting(damaged, record.label):
-                print_lines(shell.console, tell_turn(turn, full=full, remark=remark))
+                print_lines(shell.console, tell_turn(turn, full=full, remark=remark, secrets=secrets))
     tell_damage(shell, [*dict.fromkeys(damaged)])
 
 
-def show_step(shell: CommandShell, nexus: Nexus, record: SessionRecord, name: str, *, full: bool, json: bool) -> None:
+def show_step(
+    shell: CommandShell, nexus: Nexus, record: SessionRecord, name: str, *, full: bool, secrets: bool, json: bool
+) -> None:
     """Print one step of a session: what it says, whole, and with `full` or as JSON all else that is known of it."""
     step = _step_of(nexus.ledger, record, name)
     damaged = [*_changed(record.label, (step,))]
     report = nexus.session(record.label).cache(step.id) if step.kind == "reply" else None
     if json:
-        facts = step_facts(step)
+        facts = step_facts(step) if secrets else redact_json(step_facts(step))
         if report is not None:
             facts["cache"] = asdict(report) | {"verdict": report.verdict}
         shell.console.json({"schema": 1, "step": facts, "damaged": [each._asdict() for each in damaged]})
     else:
         heading = f"Step {step.id}, {step.kind}, {moment(step.created)}"
-        print_lines(shell.console, [Line(heading, is_heading=True), *tell_step(step, full=True)])
+        print_lines(shell.console, [Line(heading, is_heading=True), *tell_step(step, full=True, secrets=secrets)])
         if report is not None:
             shell.console.text(visible_line(f"cache: {report}"))
         if full:
             shell.console.text("")
-            shell.console.table([*_rest(step)])
+            shell.console.table([*_rest(step, secrets=secrets)])
         else:
             shell.console.message("(--full shows the tokens, digests and data of the step)", style="dim")
     tell_damage(shell, damaged)
 
 
-def _rest(step: Step) -> Iterator[tuple[str, str]]:
+def _rest(step: Step, *, secrets: bool) -> Iterator[tuple[str, str]]:
     """What else is known of a step, but for what is nothing."""
-    facts = step_facts(step)
+    facts: dict[str, Any] = step_facts(step)
+    facts = facts if secrets else redact_json(facts)
     told = {name: facts[name] for name in facts if name not in ("id", "kind", "created", "data", "messages")}
-    for name, value in (told | {f"data.{name}": value for name, value in step.data.items()}).items():
+    for name, value in (told | {f"data.{name}": value for name, value in facts["data"].items()}).items():
         if value is not None:
             yield name, value if isinstance(value, str) else dumps(value, ensure_ascii=False)
 

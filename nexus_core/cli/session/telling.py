@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.cli.session.overview import hit_rate, moment, percent
 from nexus_core.compaction.evidence.rendering import short_step
+from nexus_core.compaction.redaction import redact_message
 from nexus_core.session.steps.numbering import SILENT
 from nexus_core.session.steps.turns import usage_of
 from nexus_core.text.console import counted
+from nexus_core.text.redaction import redact
 from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
@@ -56,13 +59,14 @@ def nothing(step: Step) -> str:  # noqa: ARG001 - whichever it is
     return ""
 
 
-def tell_turn(turn: Turn, *, full: bool, remark: Remark = nothing) -> Iterator[Line]:
+def tell_turn(turn: Turn, *, full: bool, remark: Remark = nothing, secrets: bool = False) -> Iterator[Line]:
     """A turn, from its first step on.
 
     Args:
         turn: The turn.
         full: Whether long texts are told whole.
         remark: What else is to be said about a reply.
+        secrets: True prints keys, tokens and passwords, which are redacted otherwise.
     """
     first, last = turn.steps[0], turn.steps[-1]  # of one that was kept in several pieces, the last can be forked from
     if first.kind not in SILENT:
@@ -71,11 +75,16 @@ def tell_turn(turn: Turn, *, full: bool, remark: Remark = nothing) -> Iterator[L
     for step in turn.steps:
         if step.kind != "sealed":  # it says what the input said, as it was sent
             called |= {call.id: call.name for message in step.messages for call in message.tool_calls}
-            yield from tell_step(step, full=full, remark=remark, called=called)
+            yield from tell_step(step, full=full, remark=remark, called=called, secrets=secrets)
 
 
 def tell_step(
-    step: Step, *, full: bool, remark: Remark = nothing, called: Mapping[str, str] = NOBODY
+    step: Step,
+    *,
+    full: bool,
+    remark: Remark = nothing,
+    called: Mapping[str, str] = NOBODY,
+    secrets: bool = False,
 ) -> Iterator[Line]:
     """What a step added, under the end of its name; arguments as above.
 
@@ -84,8 +93,9 @@ def tell_step(
         full: As above.
         remark: As above.
         called: The tools by the ids of calls, for results that do not name theirs.
+        secrets: As above.
     """
-    told = _tell_step(step, full=full, remark=remark, called=called)
+    told = _tell_step(step, full=full, remark=remark, called=called, secrets=secrets)
     for line in told:
         yield Line(f"{line.text} [{short_step(step.id)}]", is_heading=True) if line.is_heading else line
         if line.is_heading:
@@ -93,9 +103,9 @@ def tell_step(
     yield from told
 
 
-def _tell_step(step: Step, *, full: bool, remark: Remark, called: Mapping[str, str]) -> Iterator[Line]:
+def _tell_step(step: Step, *, full: bool, remark: Remark, called: Mapping[str, str], secrets: bool) -> Iterator[Line]:
     if step.kind in ("compaction", "revert"):
-        yield from _tell_summary(step, full=full)
+        yield from _tell_summary(step, full=full, secrets=secrets)
         return
     if step.kind == "pin":
         pins = step.data.get("pins")
@@ -106,13 +116,14 @@ def _tell_step(step: Step, *, full: bool, remark: Remark, called: Mapping[str, s
         yield Line("interrupted", is_heading=True)
     for message in step.messages:
         yield Line(_heading(step, message, remark, called), is_heading=True)
-        yield from tell_words(message, full=full)
+        yield from tell_words(message, full=full, secrets=secrets)
     if error := step.data.get("error"):
-        yield Line(f"{INDENT}failed: {error}")
+        yield Line(f"{INDENT}failed: {error if secrets else redact(str(error)).text}")
 
 
-def tell_words(message: Message, *, full: bool) -> Iterator[Line]:
-    """What a message says, indented."""
+def tell_words(message: Message, *, full: bool, secrets: bool = False) -> Iterator[Line]:
+    """Yield the lines of a message, indented; redacted before anything is cut."""
+    message = message if secrets else redact_message(message, Counter())
     for part in message.parts:
         yield from map(Line, _indented(_told(part, full=full)))
 
@@ -154,7 +165,7 @@ def _heading(step: Step, message: Message, remark: Remark, called: Mapping[str, 
     return " ".join(filter(None, words)) + "".join(f" · {fact}" for fact in facts)
 
 
-def _tell_summary(step: Step, *, full: bool) -> Iterator[Line]:
+def _tell_summary(step: Step, *, full: bool, secrets: bool) -> Iterator[Line]:
     if step.kind == "revert" and (popped := step.data.get("popped")):
         newest = "the newest item was" if popped == 1 else f"the newest {popped} items were"
         yield Line(f"revert: {newest} taken back", is_heading=True)
@@ -172,7 +183,9 @@ def _tell_summary(step: Step, *, full: bool) -> Iterator[Line]:
         facts.append(f"{before:,} -> {after:,} tokens")
     facts += [f"by {who}"] if who else []
     yield Line(f"compaction: {' · '.join(facts)}", is_heading=True)
-    yield from map(Line, _indented(_limited(str(step.data.get("summary", "")), None if full else WORDS)))
+    summary = str(step.data.get("summary", ""))
+    shown = summary if secrets else redact(summary).text
+    yield from map(Line, _indented(_limited(shown, None if full else WORDS)))
 
 
 def _told(part: Part, *, full: bool) -> Iterator[str]:

@@ -8,7 +8,7 @@ import typer
 
 from nexus_core.cli.ledger import match_session
 from nexus_core.cli.options import DryRun, Json  # noqa: TC001 - Typer reads annotations at run time
-from nexus_core.cli.session.group import Full, Label, LedgerUrl, app, find_session, open_nexus
+from nexus_core.cli.session.group import Full, Label, LedgerUrl, WithSecrets, app, find_session, open_nexus
 from nexus_core.errors import UsageError
 from nexus_core.text.visible import visible_line
 
@@ -49,20 +49,29 @@ def undo(
     "  nexus session expand 01KA3XJW5C0A9G2Q7V8T4N6M1R --full --json"
 )
 def expand(
-    ctx: typer.Context, compaction: Compaction, *, full: Full = False, ledger: LedgerUrl = "", json: Json = False
+    ctx: typer.Context,
+    compaction: Compaction,
+    *,
+    full: Full = False,
+    with_secrets: WithSecrets = False,
+    ledger: LedgerUrl = "",
+    json: Json = False,
 ) -> None:
-    """Show what a compaction stands for: the steps it has summarised, as they were recorded."""
+    """Show what a compaction stands for: the steps it has summarised, as they were recorded, without secrets."""
     from nexus_core.cli.session.step_facts import step_facts  # noqa: PLC0415 - other commands do not need it
     from nexus_core.session.compacting.covering import covered_steps  # noqa: PLC0415 - as above
+    from nexus_core.text.redaction import redact_json  # noqa: PLC0415 - other commands do not need it
 
     shell: CommandShell = ctx.obj
     with open_nexus(ctx, ledger) as nexus:
         compaction = _whole_name(nexus.ledger, compaction)
         steps = covered_steps(nexus.ledger, compaction)
     if json:
-        shell.console.json({"schema": 1, "compaction": compaction, "steps": [step_facts(step) for step in steps]})
+        facts = [step_facts(step) for step in steps]
+        told = facts if with_secrets else redact_json(facts)
+        shell.console.json({"schema": 1, "compaction": compaction, "steps": told})
     else:
-        _print_steps(shell, steps, full=full)
+        _print_steps(shell, steps, full=full, secrets=with_secrets)
 
 
 def _whole_name(ledger: Ledger, given: str) -> str:
@@ -93,7 +102,7 @@ def _trial(nexus: Nexus, label: str) -> Reverted:
     return find_latest(tail, None if record.tip is None else tail.step(record.tip))
 
 
-def _print_steps(shell: CommandShell, steps: tuple[Step, ...], *, full: bool) -> None:
+def _print_steps(shell: CommandShell, steps: tuple[Step, ...], *, full: bool, secrets: bool) -> None:
     from nexus_core.cli.session.telling import print_lines, tell_step  # noqa: PLC0415 - as above
 
     for step in steps:
@@ -101,4 +110,4 @@ def _print_steps(shell: CommandShell, steps: tuple[Step, ...], *, full: bool) ->
             continue
         if step.id == step.turn:
             shell.console.table([(f"Turn {step.turn}",)], styles=["bold"])
-        print_lines(shell.console, tell_step(step, full=full))
+        print_lines(shell.console, tell_step(step, full=full, secrets=secrets))

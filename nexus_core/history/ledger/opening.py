@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from nexus_core.values.ledger import Ledger
 
 _PASSWORD = re.compile(r"(?<=password=)[^&]*")
+_HOSTS = re.compile(r"[^/?#]*")
 
 
 def open_ledger(host: Host, url: str) -> Ledger:
@@ -35,7 +36,16 @@ def without_secret(url: str) -> str:
     """A url without the password that may stand in it."""
     scheme, found, rest = url.partition("://")
     if found:
-        place = rest if rest.startswith("/") else rest.rpartition("@")[2]  # a file has nobody before its name
-        return f"{scheme}://{_PASSWORD.sub('…', place)}"
+        place = _PASSWORD.sub("…", rest)
+        if not rest.startswith("/"):  # a file has nobody before its name
+            place = place.rpartition("@")[2]
+            place = _HOSTS.sub(lambda hosts: ",".join(map(_without_odd_port, hosts[0].split(","))), place, count=1)
+        return f"{scheme}://{place}"
     name, colon, rest = url.partition(":")
     return f"{name}:…" if colon and rest else url
+
+
+def _without_odd_port(host: str) -> str:
+    """Return a host without what is in the place of its port but is not a number: a password without its `@`."""
+    name, colon, port = host.rpartition(":")
+    return f"{name}:…" if colon and port and not port.isdigit() and not host.endswith("]") else host

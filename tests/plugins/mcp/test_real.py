@@ -22,6 +22,9 @@ from mcp.client.stdio import stdio_client
 from nexus_core import Nexus
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
+from nexus_core.values.agent_result import AgentResult
+from nexus_core.values.message import Message
+from nexus_core.values.parts import ToolCall, ToolResult
 from nexus_plugins.mcp._running.limits import Limits
 from nexus_plugins.mcp._running.links import Links
 from nexus_plugins.mcp._serving.served import MOST_READ
@@ -29,6 +32,8 @@ from nexus_plugins.mcp._serving.server import make_server, resource_text, run_to
 from tests.conftest import ROOT
 from tests.plugins.mcp.world import define, servers_of, survivors
 from tests.session.wire import asks, says
+from tests.tables import count
+from tests.text.secret_samples import SAMPLES
 
 SDK_SERVER = """
 import sys
@@ -264,6 +269,44 @@ def test_a_list_of_sessions_is_told_without_secrets(nexus: Nexus) -> None:
 
     assert "[redacted:" in told
     assert "sk-ant-api03-AAAA" not in told
+
+
+@pytest.mark.acceptance("T10")
+@pytest.mark.parametrize("tool", ["assemble_context", "read_steps", "search_history"])
+def test_no_shape_of_secret_is_told_to_a_client(nexus: Nexus, tool: str) -> None:
+    count(len(SAMPLES))
+    session = nexus.session("shapes", model="gpt-4o")
+    for number, sample in enumerate(SAMPLES.values()):
+        call = ToolCall(f"c{number}", "run", {"command": sample.text, "input": json.dumps({"text": sample.text})})
+        result = Message("tool", (ToolResult(call.id, f"Look: {sample.text}"),))
+        said = [
+            Message("user", f"Look: {sample.text}"),
+            Message("assistant", (call,)),
+            result,
+            Message("assistant", "ok"),
+        ]
+        session.record(AgentResult(messages=said))
+    arguments: dict[str, dict[str, Any]] = {
+        "search_history": {"text": "Look", "limit": 50},
+        "read_steps": {"limit": 50},
+    }
+
+    told = json.dumps(asked(nexus, tool, session="shapes", **arguments.get(tool, {})))
+
+    assert "[redacted:" in told
+    assert [name for name, sample in SAMPLES.items() if any(each in told for each in sample.secrets)] == []
+
+
+@pytest.mark.acceptance("T10")
+def test_neither_a_sentence_nor_an_error_tells_a_client_a_secret(nexus: Nexus, tmp_path: Path) -> None:
+    secret = SAMPLES["github-classic"].text
+    write_files(tmp_path / "work", {"NEXUS.md": f"Measure twice. {secret}\n"})
+
+    explained, _ = run_tool(nexus, "explain_source", {"query": "Measure twice"})
+    failed, is_error = run_tool(nexus, "read_steps", {"session": secret})
+
+    assert is_error
+    assert not [text for text in (explained, failed) for part in SAMPLES["github-classic"].secrets if part in text]
 
 
 def test_tokens_are_counted(nexus: Nexus) -> None:

@@ -6,11 +6,10 @@ import time
 from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
 
 import psycopg
 
-from nexus_core.plugin import LedgerError
+from nexus_core.plugin import LedgerError, without_secret
 from nexus_plugins.ledger import _statements as sql
 from nexus_plugins.ledger._connected import ConnectedRows
 from nexus_plugins.ledger.postgres.connecting import connect
@@ -44,7 +43,7 @@ class PostgresStore(ConnectedRows[Line]):
     def __init__(self, url: str) -> None:
         super().__init__()
         self.url = url
-        self.where = _without_secret(url)
+        self.where = without_secret(url).partition("?")[0]
         self._is_made = False
         self._transaction: Transaction | None = None
 
@@ -179,8 +178,3 @@ class PostgresStore(ConnectedRows[Line]):
                 raise
             self._is_made = True
         return self._is_made
-
-
-def _without_secret(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

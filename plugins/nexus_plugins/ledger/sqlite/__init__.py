@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nexus_core.plugin import LedgerError, StoreLedger
+from nexus_core.plugin import LedgerError, StoreLedger, without_secret
 from nexus_plugins.ledger.sqlite.store import SqliteStore
 
 SCHEME = "sqlite:///"
@@ -39,5 +39,5 @@ def path_of(url: str) -> Path:
     path = url.removeprefix(SCHEME)
     if path == url or not path or path.endswith("/"):
         hint = "write sqlite:///ledger.db, or sqlite:////var/lib/ledger.db from the root"
-        raise LedgerError(f"{url!r} names no file", hint=hint)
+        raise LedgerError(f"{without_secret(url)!r} names no file", hint=hint)
     return Path(path).expanduser()

@@ -15,6 +15,7 @@ from mcp.shared.exceptions import MCPError
 
 import nexus_plugins.mcp._running.quiet  # noqa: F401 - for what it does
 from nexus_core import NexusError, UnknownNameError, UsageError, __version__
+from nexus_core.plugin import redact, redact_json
 from nexus_plugins.mcp._aside import run_aside
 from nexus_plugins.mcp._serving.served import SERVED
 from nexus_plugins.mcp._serving.wire import open_wire
@@ -99,7 +100,7 @@ class Answers:
     ) -> mcp_types.ReadResourceResult:
         """The text of one of them."""
         uri = str(params.uri)
-        text = await self._in_turn(partial(resource_text, self._nexus, uri))
+        text = redact(await self._in_turn(partial(resource_text, self._nexus, uri))).text
         contents = mcp_types.TextResourceContents(uri=uri, text=text, mime_type=MARKDOWN)
         return mcp_types.ReadResourceResult(contents=[contents])
 
@@ -128,7 +129,7 @@ def run_tool(nexus: Nexus, name: str, arguments: Mapping[str, Any]) -> tuple[str
     try:
         if fault := _fault(served.schema, arguments):
             return _shown(fault), True
-        return json.dumps(served.run(nexus, arguments), ensure_ascii=False, default=str), False
+        return json.dumps(redact_json(served.run(nexus, arguments)), ensure_ascii=False, default=str), False
     except NexusError as error:
         return _shown(str(error)), True
     except Exception as error:  # noqa: BLE001 - the client is told, whatever a plugin does
@@ -136,7 +137,8 @@ def run_tool(nexus: Nexus, name: str, arguments: Mapping[str, Any]) -> tuple[str
 
 
 def _shown(fault: str) -> str:
-    """A fault without all of what it is about."""
+    """Return a fault without secrets, and not all of it where it is long."""
+    fault = redact(fault).text
     return fault if len(fault) <= LONGEST_FAULT else f"{fault[:LONGEST_FAULT]}…"
 
 

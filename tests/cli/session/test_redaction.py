@@ -1,0 +1,97 @@
+"""No command that shows or hands on a conversation prints a secret of it, whatever its shape, unless asked to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nexus_core import Nexus
+from nexus_core.testing import write_files
+from nexus_core.values.agent_result import AgentResult
+from nexus_core.values.message import Message
+from nexus_core.values.parts import Reasoning, Text, ToolCall, ToolResult
+from tests.conftest import Cli
+from tests.tables import count
+from tests.text.secret_samples import SAMPLES, SecretSample
+
+DOORS = {
+    "show": ("session", "show", "all", "--all", "--full"),
+    "show in short": ("session", "show", "all", "--all"),
+    "show as JSON": ("session", "show", "all", "--all", "--json"),
+    "tree": ("session", "tree", "all", "--all"),
+    "tree as JSON": ("session", "tree", "all", "--all", "--json"),
+    "search": ("session", "search", "Look", "--limit", "1000"),
+    "search as JSON": ("session", "search", "Look", "--limit", "1000", "--json"),
+    "context": ("context", "--session", "all", "--top", "1000"),
+    "export for OpenAI": ("session", "export", "all", "--format", "openai"),
+    "export for Responses": ("session", "export", "all", "--format", "responses"),
+    "export for Anthropic": ("session", "export", "all", "--format", "anthropic"),
+    "export for Gemini": ("session", "export", "all", "--format", "gemini"),
+    "neutral export": ("session", "export", "all", "--format", "neutral"),
+}
+
+
+def turn(number: int, sample: SecretSample) -> list[Message]:
+    """What an agent does with a secret: it is told it, thinks of it, passes it to a tool and reads it again."""
+    text = sample.text
+    arguments = {"command": text, "input": json.dumps({"text": text}), "list": [text]}
+    call = ToolCall(f"c{number}", "run", arguments)
+    raw = ToolCall(f"r{number}", "run", {}, raw=json.dumps(arguments))
+    return [
+        Message("user", f"Look: {text}"),
+        Message("assistant", (Reasoning(text=f"Look, {text}"), Text(f"Look:\n{text}"), call, raw)),
+        Message("tool", (ToolResult(call.id, f"Look: {text}"),)),
+        Message("tool", (ToolResult(raw.id, json.dumps({"Look": text})),)),
+        Message("assistant", f"It was Look, and\n{text}"),
+    ]
+
+
+@pytest.fixture
+def told(nexus: Nexus) -> Nexus:
+    """Session `all`, in which every shape of secret was told."""
+    messages = [each for number, sample in enumerate(SAMPLES.values()) for each in turn(number, sample)]
+    nexus.session("all", model="claude-sonnet-4").record(AgentResult(messages=messages))
+    return nexus
+
+
+def leaked(text: str) -> list[str]:
+    """The names of the shapes whose secrets can be read in a text."""
+    plain = "".join(text.split())
+    return [name for name, sample in SAMPLES.items() if any("".join(each.split()) in plain for each in sample.secrets)]
+
+
+@pytest.mark.acceptance("T10")
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.usefixtures("told")
+def test_no_door_lets_a_secret_out(door: str, cli: Cli) -> None:
+    count(len(SAMPLES))
+
+    outcome = cli(*DOORS[door])
+
+    assert outcome.code in (0, 1), outcome.err
+    assert "[redacted:" in outcome.out
+    assert leaked(outcome.out + outcome.err) == []
+
+
+@pytest.mark.acceptance("T10")
+@pytest.mark.usefixtures("told")
+def test_the_ledger_keeps_what_was_said(cli: Cli) -> None:
+    shown = cli("session", "show", "all", "--all", "--full", "--with-secrets").out
+    document = cli("session", "show", "all", "--all", "--json", "--with-secrets").out
+
+    assert len(leaked(shown)) > len(SAMPLES) * 0.95  # control characters are made visible
+    assert "[redacted:" not in shown
+    assert "[redacted:" not in document
+
+
+@pytest.mark.acceptance("T10")
+def test_context_of_a_transcript_shows_no_secret(cli: Cli, work: Path) -> None:
+    lines = [{"role": "user", "content": sample.text} for sample in SAMPLES.values()]
+    write_files(work, {"chat.json": json.dumps(lines)})
+
+    outcome = cli("context", "chat.json", "--top", "1000")
+
+    assert "[redacted:" in outcome.out
+    assert leaked(outcome.out) == []
