@@ -1,9 +1,10 @@
 """Estimates tokens from characters, with no tokeniser at hand.
 
 English prose and source code have about 4 characters to a token. Two things have fewer: other scripts, whose characters
-are weighed by script, and dense ASCII (JSON, base64, numbers), in which the places are counted where tokens begin.
-The weights are fitted to `cl100k_base` and `o200k_base`, to whichever counts more, so that an estimate is seldom low;
-for scripts that `o200k_base` packs well (Arabic, Cyrillic, Indian ones) it is two to three times its count.
+are weighed by script, and dense ASCII (JSON, base64, numbers, letters and signs in no order), in which the places are
+counted where tokens begin. The weights are fitted to `cl100k_base` and `o200k_base`, to whichever counts more, so that
+an estimate is seldom low; for scripts that `o200k_base` packs well (Arabic, Cyrillic, Indian ones) it is two to six
+times its count. Languages in plain Latin letters count as English, which is too low for some (Swahili, Welsh).
 """
 
 from __future__ import annotations
@@ -29,20 +30,52 @@ _SCRIPTS = (
     (range(0xC3, 0xCB), 2.0),  # letters with marks; the words around them are cut up more than English ones
     (range(0xCB, 0xCE), 1.0),  # marks
     (range(0xCE, 0xD0), 1.05),  # Greek
-    (range(0xD0, 0xD2), 0.57),  # Cyrillic
+    (range(0xD0, 0xD2), 0.63),  # Cyrillic
     (range(0xD2, 0xD4), 2.0),  # its rarer letters
-    (range(0xD4, 0xD8), 1.15),  # Armenian, Hebrew
+    (range(0xD4, 0xD6), 2.1),  # Armenian
+    (range(0xD6, 0xD8), 1.3),  # Hebrew
     (range(0xD8, 0xDA), 0.85),  # Arabic
-    (range(0xDA, 0xE0), 1.8),  # its rarer letters, Syriac
-    (range(0xE0, 0xE2), 1.3),  # Indian scripts, Thai, Georgian; Vietnamese
-    (range(0xE2, 0xE3), 1.0),  # dashes, quotes, arrows
-    (range(0xE3, 0xE4), 1.0),  # kana
-    (range(0xE4, 0xEA), 1.3),  # Chinese characters
-    (range(0xEA, 0xEE), 1.3),  # Hangul
-    (range(0xEE, 0xF0), 1.5),  # full-width forms
-    (range(0xF0, 0xF5), 2.5),  # emoji
+    (range(0xDA, 0xDC), 1.8),  # its rarer letters
+    (range(0xDC, 0xE0), 2.2),  # Syriac, Thaana, N'Ko
+    (range(0xF0, 0xF5), 4.1),  # what is beyond the basic plane: old scripts, rare Chinese characters
 )
-"""Tokens of a character by the first byte of its UTF-8."""
+"""Tokens of a character by the first byte of its UTF-8; those of three bytes are in `_PAGES`."""
+_PAGES = (
+    (range(0x09, 0x0A), 1.3),  # Devanagari, Bengali
+    (range(0x0A, 0x0B), 1.95),  # Gurmukhi, Gujarati
+    (range(0x0B, 0x0C), 1.6),  # Tamil
+    (range(0x0C, 0x0D), 2.0),  # Telugu, Kannada
+    (range(0x0E, 0x0F), 1.3),  # Thai
+    (range(0x0D, 0x11), 2.15),  # Malayalam, Sinhala; Tibetan, Myanmar, Georgian
+    (range(0x17, 0x18), 1.95),  # Khmer
+    (range(0x1E, 0x1F), 1.3),  # Latin letters with two marks, as in Vietnamese
+    (range(0x1F, 0x20), 2.5),  # Greek letters with marks of old
+    (range(0x20, 0x21), 1.0),  # dashes, quotes
+    (range(0x21, 0x24), 1.9),  # arrows, mathematics
+    (range(0x24, 0x28), 1.8),  # boxes, signs, older emoji
+    (range(0x29, 0x2C), 2.0),  # more arrows and mathematics
+    (range(0x30, 0x31), 1.0),  # kana
+    (range(0x4E, 0xA0), 1.3),  # Chinese characters
+    (range(0xAC, 0xD8), 1.3),  # Hangul
+    (range(0xFE, 0xFF), 1.5),  # selectors of forms
+    (range(0xFF, 0x100), 2.0),  # full-width forms
+    (range(0x08, 0x100), 3.1),  # all others, of which each byte is a token: Amharic, Cherokee, Mongolian, Yi ...
+)
+"""Tokens of a character of three bytes by its code, in steps of 256; the first row that has it counts."""
+_BLOCKS = (
+    (b"\xe0\xa6", 0.25),  # Bengali
+    (b"\xe0\xa7", 0.25),
+    (b"\xe0\xac", 1.35),  # Oriya
+    (b"\xe0\xad", 1.35),
+    (b"\xe0\xba", 0.9),  # Lao
+    (b"\xe0\xbb", 0.9),
+    (b"\xf0\x9d", -1.1),  # mathematical letters
+    (b"\xf0\x9f", -1.35),  # emoji
+)
+"""What is added for characters whose UTF-8 begins so."""
+_CAPITALS = (("[\u0400-\u042f]", 0.55), ("[\u0386-\u03ab]", 0.9))
+"""What is added for capitals, Cyrillic and Greek: words in capitals are cut up more."""
+_CAPITAL_LEADS = bytes(range(0xCE, 0xD2))
 
 _CLASSES = "-lUdsnpz"
 """Nothing, lower-case letter, capital, digit, blank, line end, other sign, not ASCII: a byte's class is its place."""
@@ -55,12 +88,23 @@ _PAIRS = (
     (0.2, "UU"),
     (0.8, "ns"),
     (0.15, "ss"),
-    (0.0, "pp"),
+    (0.1, "pp"),
     (0.0, "pl pU"),
 )
 """Tokens for each pair of neighbours of these classes."""
 _LONE_SIGN = (("pp", "pl pU"), ("sp", "pl pU"))
 """A word takes the sign before it into its first token, unless that sign has company: pairs that follow each other."""
+
+
+_RANDOM_LOWER, _RANDOM_CAPITALS, _RANDOM_SIGNS = 0.5, 0.37, 0.95
+"""Tokens that letters and signs in no order have more: a lower-case letter, two capitals, two different signs."""
+_VOWELS = 0.24, 0.28
+"""Words have more vowels among their letters than this (lower-case, capitals), letters in no order fewer."""
+_FEW = 3
+_BACKSLASH = 0.3
+"""What a backslash adds: the words behind it, as in LaTeX, are cut up more."""
+_MOST_SIGNS = 0.25
+"""Of so many pairs of different signs among all pairs, the usual ones (`":"`, `});`) make one token each."""
 
 
 def _codes(shape: str) -> bytes:
@@ -84,6 +128,12 @@ _TO_PAIR_GROUP = _translation([first + 8 * second for first, second in map(_code
 _IN_NO_GROUP = bytes(pair for pair, place in enumerate(_TO_PAIR_GROUP) if not place)
 _PLACES = range(1, len(_WEIGHTS) + 1)
 _TO_SCRIPT = _translation(leads for leads, _ in _SCRIPTS)
+_TO_PAGE = _translation(reversed([pages for pages, _ in _PAGES]))
+_PAGE_WEIGHTS = [weight for _, weight in reversed(_PAGES)]
+_THREE_BYTES = bytes(range(0xE0, 0xF0))
+_ASCII, _NOT_ASCII = bytes(range(0x80)), bytes(range(0x80, 0x100))
+_IS_SIGN, _IS_CAPITAL = _translation([_SIGNS]), _translation([_LOWER.upper()])
+_IS_SET = _translation([range(1, 0x100)])
 _LINE_END = _codes("n")
 _LONE = [bytes(_GROUPS.index(group) + 1 for group in pair) for pair in _LONE_SIGN]
 
@@ -99,17 +149,64 @@ def _estimate(chunk: str) -> float:
     data = chunk.encode("utf-8", "surrogatepass")
     others, foreign = 0, 0.0
     if not chunk.isascii():
-        scripts = data.translate(_TO_SCRIPT)
-        others = len(data) - scripts.count(0)
-        foreign = sum(weight * scripts.count(place) for place, (_, weight) in enumerate(_SCRIPTS, 1))
+        others = len(chunk) - len(data.translate(None, _NOT_ASCII))
+        foreign = _estimate_scripts(chunk, data)
     plain = (len(chunk) - others) / CHARACTERS_PER_TOKEN
-    dense = _beginnings(data)
+    classes = data.translate(_TO_CLASS)
+    dense = _beginnings(classes) + _disorder(data, classes)
     return foreign + (dense if dense > plain * _TOLERANCE else plain)
 
 
-def _beginnings(data: bytes) -> float:
-    """About how many tokens begin among the ASCII characters."""
-    classes = _LINE_END + data.translate(_TO_CLASS)
+def _estimate_scripts(chunk: str, data: bytes) -> float:
+    """About how many tokens the characters have that are not ASCII."""
+    leads = data.translate(_TO_SCRIPT, _ASCII)
+    found = sum(weight * leads.count(place) for place, (_, weight) in enumerate(_SCRIPTS, 1))
+    found += sum(more * data.count(block) for block, more in _BLOCKS)
+    if len(data.translate(None, _THREE_BYTES)) < len(data):
+        # The upper byte of each character's code; of those beyond the basic plane, two that count nothing.
+        pages = chunk.encode("utf-16-le", "surrogatepass")[1::2].translate(_TO_PAGE)
+        found += sum(weight * pages.count(place) for place, weight in enumerate(_PAGE_WEIGHTS, 1))
+    if len(data.translate(None, _CAPITAL_LEADS)) < len(data):
+        import re  # noqa: PLC0415 - for Greek and Cyrillic only
+
+        found += sum(more * len(re.findall(capitals, chunk)) for capitals, more in _CAPITALS)
+    return found
+
+
+def _disorder(data: bytes, classes: bytes) -> float:
+    """About how many tokens more there are among ASCII because letters and signs form no words and no usual pairs."""
+    lower, capitals, signs = map(classes.count, map(_codes, "lUp"))
+    found = _BACKSLASH * data.count(b"\\") if signs else 0.0
+    if 2 * lower > len(data) and _lacks_vowels(data, b"aeiou", _VOWELS[0] * lower):
+        found += _RANDOM_LOWER * lower
+    if 5 * capitals > len(data) and _lacks_vowels(data, b"AEIOU", _VOWELS[1] * capitals):
+        found += _RANDOM_CAPITALS * _count_pairs(int.from_bytes(data.translate(_IS_CAPITAL), "little"))
+    if signs > _MOST_SIGNS * len(data):
+        found += _RANDOM_SIGNS * max(_count_different(data) - _MOST_SIGNS * len(data), 0)
+    return found
+
+
+def _lacks_vowels(data: bytes, vowels: bytes, least: float) -> bool:
+    """True if fewer than `least` bytes are vowels, and there is more than the same few characters again and again."""
+    return len(data) - len(data.translate(None, vowels)) < least and len(set(data)) > _FEW
+
+
+def _count_pairs(flags: int) -> int:
+    """Return how often two neighbouring bytes are both 1."""
+    return (flags & (flags >> 8)).bit_count()
+
+
+def _count_different(data: bytes) -> int:
+    """Return how often two neighbours are both signs, and not the same."""
+    number = int.from_bytes(data, "little")
+    unlike = (number ^ (number >> 8)).to_bytes(len(data), "little").translate(_IS_SET)
+    signs = int.from_bytes(data.translate(_IS_SIGN), "little")
+    return (signs & (signs >> 8) & int.from_bytes(unlike, "little")).bit_count()
+
+
+def _beginnings(classes: bytes) -> float:
+    """About how many tokens begin among the ASCII characters of these classes."""
+    classes = _LINE_END + classes
     # As one long number, so that a shift by five bits puts every class, which has three, above the one before it.
     number = int.from_bytes(classes, "little")
     pairs = (number + (number >> 5)).to_bytes(len(classes), "little")
