@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from nexus_core.assembly.static_context import StaticContext
     from nexus_core.dialects.finding import Dialects
     from nexus_core.history.fit import FitOptions, Fitted
+    from nexus_core.history.ledger.deletion import DeletionReport
     from nexus_core.layers.context import LoadedContext
     from nexus_core.session.asking.requesting import RequestFields
     from nexus_core.session.async_session import AsyncSession
@@ -293,6 +294,28 @@ class Nexus:
             "mode": mode,
         }
         return Session(self._pipeline(label, any_directory=any_directory, **said))
+
+    def delete_session(self, label: str, *, reason: str = "", workers: bool = False) -> DeletionReport:
+        """Delete a session: its names, and everything that no other session needs; that is recorded, and for good.
+
+        Args:
+            label: Its name.
+            reason: Why; it is kept in the ledger.
+            workers: Whether its workers are deleted, too.
+
+        Raises:
+            UnknownNameError: There is no such session.
+            LedgerError: Nothing can be deleted from this ledger.
+        """
+        from nexus_core.history.ledger.deletion import DeletableLedger, undeletable  # noqa: PLC0415 - seldom used
+
+        ledger = self.ledger
+        if not isinstance(ledger, DeletableLedger):
+            raise undeletable(ledger.url)
+        report = ledger.delete(label, reason=reason, workers=workers)
+        if self._place is not None:
+            self._place.forget(report.labels)
+        return report
 
     def async_session(self, label: str, *, any_directory: bool = False, **said: Unpack[Saying]) -> AsyncSession:
         """The same with verbs that are awaited; arguments as for `session`."""

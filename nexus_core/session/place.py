@@ -11,7 +11,7 @@ from nexus_core.session.steps.weighing import Scales
 from nexus_core.tokens.counters import find_unknown, open_counter, open_model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from nexus_core.assembly.surroundings import Surroundings
@@ -88,6 +88,11 @@ class Place:
         for oldest in list(self._tails)[:-REMEMBERED]:
             self._tails.pop(oldest, None)
         return tail
+
+    def forget(self, labels: Iterable[str]) -> None:
+        """Drop what is remembered of sessions that were deleted."""
+        for label in labels:
+            self._tails.pop(label, None)
 
     def truncation(self, settings: Settings) -> Truncation:
         """What chooses among messages when not all fit."""

@@ -10,6 +10,7 @@ from nexus_core.assembly.epoch import OLD_MODE
 from nexus_core.assembly.placements import read_mentions
 from nexus_core.assembly.tools import CALLER, Offered
 from nexus_core.errors import LedgerError, TurnError, UsageError
+from nexus_core.history.ledger.reading import deleted_step
 from nexus_core.rendering.core import LABELLED, find_epoch_renderer
 from nexus_core.session.asking.making import Ingredients, make_call
 from nexus_core.session.asking.occasion import with_event
@@ -43,11 +44,14 @@ def find_step(ledger: Ledger, name: str) -> Step:
 
     Raises:
         UsageError: There is none, or several.
+        LedgerError: Its content was deleted.
     """
     step = find_named(ledger, name)
     if step is None:
         hint = "`nexus session show LABEL` names the steps of a session"
         raise UsageError(f"there is no step {name!r}", hint=hint)
+    if getattr(step, "is_erased", False):
+        raise deleted_step(step.id)
     return step
 
 

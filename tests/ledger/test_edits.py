@@ -128,6 +128,11 @@ def fill_everything(ledger: StoreLedger) -> None:
     ledger.rename("side", "branch")
     ledger.create("same place", head=first[3].id)
     ledger.create("empty")
+    ledger.create("gone", head=first[1].id, data={"transcript": {"source": keep_source(ledger, b"erased")}})
+    tell(ledger, "gone", "erased", "and erased")
+    ledger.delete("gone", reason="a test")
+    ledger.create("gone too")
+    ledger.delete("gone too")
     assert list(ledger.verify()) == []
 
 

@@ -17,8 +17,6 @@ from tests.conftest import Cli
 SAMPLES = Path(__file__).parent / "samples"
 REPLAYS: dict[str, str] = json.loads((SAMPLES / "version-1.replays.json").read_text(encoding="utf-8"))
 
-pytestmark = pytest.mark.acceptance("R22")
-
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
@@ -34,6 +32,7 @@ def version(path: Path) -> int:
         return int(connection.execute("pragma user_version").fetchone()[0])
 
 
+@pytest.mark.acceptance("R22")
 def test_an_old_ledger_is_verified_before_and_after_it_is_brought_up_to_date(old: Path) -> None:
     with closing(open_sqlite(f"sqlite:///{old}")) as ledger:
         before, unchanged = list(ledger.verify()), version(old)
@@ -45,6 +44,7 @@ def test_an_old_ledger_is_verified_before_and_after_it_is_brought_up_to_date(old
     assert version(old.with_name("ledger.db.v1")) == 1
 
 
+@pytest.mark.acceptance("R22")
 def test_an_old_ledger_is_replayed_byte_for_byte(cli: Cli, old: Path) -> None:
     replayed = {}
     for name in REPLAYS:
@@ -55,6 +55,7 @@ def test_an_old_ledger_is_replayed_byte_for_byte(cli: Cli, old: Path) -> None:
     assert replayed == REPLAYS
 
 
+@pytest.mark.acceptance("R22")
 def test_an_old_ledger_that_is_copied_verifies(cli: Cli, old: Path) -> None:
     copied = cli("session", "copy", "new.db", "--ledger", str(old))
     verified = cli("session", "verify", "--ledger", "new.db")
@@ -62,6 +63,7 @@ def test_an_old_ledger_that_is_copied_verifies(cli: Cli, old: Path) -> None:
     assert (copied.code, verified.code) == (0, 0), copied.err + verified.err
 
 
+@pytest.mark.acceptance("R22")
 def test_an_alias_that_is_deleted_from_an_old_ledger_after_it_was_opened_is_missed(old: Path) -> None:
     with closing(open_sqlite(f"sqlite:///{old}")) as ledger:
         ledger.sessions()

@@ -6,7 +6,7 @@ listing.py        list; overview.py: a session in numbers; searching.py: search
 showing.py        show; shown.py: what it prints; telling.py: turns as lines; step_facts.py: steps and calls as JSON
 tree.py           tree; branches.py: what grew from one step; drawing.py: that as text
 stats.py          stats; sums.py: what steps add up to; sums_shown.py: that as tables
-changing.py       fork, rename, archive; pinning.py: pin
+changing.py       fork, rename, archive; deletion.py: delete; pinning.py: pin
 compacting.py     compact; compaction_report.py: what it prints; undoing.py: undo, expand
 recording.py      record; recorded.py: what it does; given_items.py, items.py: what it is given; keeping.py: how
 replaying.py      replay

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from nexus_core.cli.session import (
     changing,
     compacting,
+    deletion,
     exporting,
     importing,
     listing,
@@ -30,6 +31,7 @@ __all__ = [
     "app",
     "changing",
     "compacting",
+    "deletion",
     "exporting",
     "importing",
     "listing",
@@ -59,6 +61,7 @@ LINES = {
     "fork": "Begin a new session where a turn of another ended.",
     "rename": "Give a session another name.",
     "archive": "Put a session away, or restore it.",
+    "delete": "Erase a session, and record that it was deleted.",
     "import": "Bring conversations of other programs into the ledger.",
     "export": "Write a session into a file.",
     "verify": "Say what is not as it was recorded.",

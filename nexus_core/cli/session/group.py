@@ -25,7 +25,7 @@ __all__ = [
     "open_session",
 ]
 
-_DELETING = ("clear", "delete", "drop", "forget", "purge", "remove", "rm")
+_DELETING = ("clear", "drop", "erase", "forget", "purge", "remove", "rm")
 
 
 class SessionGroup(TyperGroup):
@@ -41,11 +41,8 @@ class SessionGroup(TyperGroup):
         if name in self.commands or name.startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
         if name in _DELETING:
-            hint = (
-                "`nexus session archive LABEL` puts a session away; `nexus session copy NEW --without LABEL` makes a"
-                " ledger without it, see 'Get rid of a secret' in docs/how-to/keep-a-session.md"
-            )
-            raise UsageError("nothing is ever deleted from a ledger", hint=hint)
+            hint = "`nexus session delete LABEL` erases a session; `nexus session archive LABEL` only puts it away"
+            raise UsageError(f"unknown command {name!r}", hint=hint)
         raise UnknownNameError("command", name, self.commands)
 
 

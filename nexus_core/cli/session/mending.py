@@ -82,14 +82,16 @@ def verify(ctx: typer.Context, label: OptionalLabel = None, *, ledger: LedgerUrl
                 findings = list(nexus.ledger.verify(advance=advance, label=record.label))
             else:  # a plugin's own ledger checks all of it
                 findings, looked_at = _concerning(nexus.ledger, record, nexus.ledger.verify(advance=progress.advance))
+        deletions = _deletions_in(nexus.ledger)
     if json:
         about = {"schema": 1, "ledger": url, "steps": looked_at, "sessions": sessions}
-        about |= {} if record is None else {"session": record.label}
+        about |= {"deletions": deletions} if record is None else {"session": record.label}
         shell.console.json(about | {"findings": _facts(findings)})
     else:
         _print(shell, findings)
         seen = counted(looked_at, "step") + ("" if sessions is None else f" and {counted(sessions, 'session')}")
         found = counted(len(findings), "finding") if findings else "everything is as it was recorded"
+        found += f", {counted(deletions, 'deletion')} recorded" * (record is None and deletions > 0)
         whose = "" if record is None else visible_line(f"session {record.label}: ")
         shell.console.message(f"{whose}Looked at {seen} in {url}: {found}.")
         if findings:
@@ -196,6 +198,18 @@ def _sessions_in(ledger: Ledger) -> int | None:
         raise
     except LedgerError:
         return None
+
+
+def _deletions_in(ledger: Ledger) -> int:
+    """How many deletions are recorded."""
+    from nexus_core.history.ledger.deletion import DeletableLedger  # noqa: PLC0415 - as above
+
+    try:
+        return len(ledger.deletions()) if isinstance(ledger, DeletableLedger) else 0
+    except UnreachableError:
+        raise
+    except LedgerError:  # the findings say what is wrong
+        return 0
 
 
 def _about_steps(ledger: Ledger, only: SessionRecord | None) -> int:

@@ -12,6 +12,7 @@ reading.py       threads and searches; searching.py: what was found, in words wi
 verifying.py     what was changed, deleted, reordered or damaged
 rebuilding.py    a new ledger of what is whole in a damaged one; leaving_out.py: without some sessions
 turns_kept.py    which turns that are; steps_joined.py: their steps, over gaps; sessions_kept.py: where sessions stand
+deletion.py      deletes a session: erases what only it leads to, and records that
 memory.py        MemoryLedger: `memory:`, for tests and for what may be forgotten; TrialLedger: for dry runs
 opening.py       the ledger of a url
 """

@@ -11,8 +11,9 @@ from nexus_core.history.ledger.growing import draft, lined_up
 from nexus_core.history.ledger.ids import new_id
 from nexus_core.history.ledger.ids import now as time_now
 from nexus_core.history.ledger.media import address_of
-from nexus_core.history.ledger.reading import no_step, scan, thread
-from nexus_core.history.ledger.rows import AliasRow, BranchRow, HistoryRow, SessionRow, StepRow
+from nexus_core.history.ledger.reading import deleted_step, no_step, scan, thread
+from nexus_core.history.ledger.rows import AliasRow, BranchRow, HistoryRow, SessionRow, StepRow, is_erased
+from nexus_core.history.ledger.store import ErasableStore
 from nexus_core.history.ledger.stored import StoredStep
 from nexus_core.history.ledger.texts import clean, label_of, write_json
 from nexus_core.values.ledger import SessionRecord, SessionStatus
@@ -20,8 +21,10 @@ from nexus_core.values.ledger import SessionRecord, SessionStatus
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+    from nexus_core.history.ledger.deletion import DeletionReport
     from nexus_core.history.ledger.growing import Draft
     from nexus_core.history.ledger.rebuilding import Rebuilt
+    from nexus_core.history.ledger.rows import DeletionRow
     from nexus_core.history.ledger.store import Store
     from nexus_core.values.finding import Finding
     from nexus_core.values.ledger import NewStep, Step
@@ -171,8 +174,8 @@ class StoreLedger:
         return self.store.read(partial(self.store.blob, clean(digest)))
 
     def steps(self) -> Iterator[Step]:
-        """Every step there is, branch by branch, in order of position."""
-        return (StoredStep(row, self.blob) for row in self.store.step_rows())
+        """Every step there is, branch by branch, in order of position; without those that were deleted."""
+        return (StoredStep(row, self.blob) for row in self.store.step_rows() if not is_erased(row))
 
     def verify(self, *, advance: Callable[[int], None] = _unwatched, label: str | None = None) -> Iterable[Finding]:
         """What was changed, deleted, reordered or damaged; `advance(1)` is called for every step looked at.
@@ -189,6 +192,40 @@ class StoreLedger:
         if label is not None:
             self.store.read(partial(self._known, clean(label)))
         return verify(self.store, advance, None if label is None else clean(label))
+
+    def delete(self, label: str, *, reason: str = "", workers: bool = False, dry_run: bool = False) -> DeletionReport:
+        """Delete a session: its names, and the content of the steps and the blobs that nothing else needs.
+
+        Steps that other sessions lead to stay, and so do ids, digests and the chain of all steps. The deletion is
+        recorded, so that `verify` can tell it from damage.
+
+        Args:
+            label: The session.
+            reason: Why; it is kept.
+            workers: Whether its workers are deleted, too.
+            dry_run: Whether to say only what would be deleted.
+
+        Raises:
+            UnknownNameError: There is no such session.
+            LedgerError: Nothing can be deleted from this ledger.
+        """
+        from nexus_core.history.ledger import deletion  # noqa: PLC0415 - seldom asked for
+
+        store, label = deletion.ensure_erasable(self.store), clean(label)
+        if dry_run:
+            plan = store.read(partial(deletion.plan_deletion, store, label, workers=workers))
+            return deletion.describe_plan(*plan)._replace(copies=tuple(store.copies()))
+        moment = self._now()
+        number = len(store.read(store.session_rows)) if workers else 1
+        names = [self._name(moment) for _ in range(number)]
+        work = partial(deletion.delete_session, store, label, names, reason=clean(reason), created=moment)
+        report = store.write(partial(work, workers=workers), session=label)
+        return report._replace(is_purged=store.purge(), copies=tuple(store.copies()), note=store.erasure_note)
+
+    def deletions(self) -> list[DeletionRow]:
+        """Every recorded deletion, oldest first."""
+        store = self.store
+        return store.read(store.deletion_rows) if isinstance(store, ErasableStore) else []
 
     def repair(
         self, target: StoreLedger, *, advance: Callable[[float], None] = _unwatched, without: Collection[str] = ()
@@ -236,6 +273,9 @@ class StoreLedger:
                     f"step {row.head} does not end a turn, so nothing can be forked from it",
                     hint="take a session's head, which is the end of a turn",
                 )
+            step = self.store.step(row.head)
+            if step is not None and is_erased(step):
+                raise deleted_step(row.head)
         self.store.save_session(row)
         if row.head is not None:
             self.store.add_history([HistoryRow(row.id, row.head, "create", row.created).sealed()])

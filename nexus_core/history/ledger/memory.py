@@ -44,6 +44,7 @@ class MemoryStore:
     """Rows in dictionaries, one lock around each piece of work."""
 
     url = URL
+    erasure_note = ""
 
     def __init__(self) -> None:
         self._lock = RLock()
@@ -224,6 +225,10 @@ class MemoryStore:
         """Nothing is left in memory."""
         self._deletions = [row._replace(purged=1) for row in self._deletions]
         return True
+
+    def copies(self) -> list[str]:
+        """There are none."""
+        return []
 
     def deletion_rows(self) -> list[DeletionRow]:
         """Every deletion, in the order of their numbers."""

@@ -140,6 +140,12 @@ def no_step(name: str) -> LedgerError:
     return LedgerError(f"there is no step {name}", hint="`nexus session verify` says whether it was deleted")
 
 
+def deleted_step(name: str) -> LedgerError:
+    """The error for a step whose content was deleted."""
+    hint = "its content is gone for good; take a session that is still there: `nexus session list --all`"
+    return LedgerError(f"step {name} was deleted with its session", hint=hint)
+
+
 def _place(store: Store, name: str) -> Place:
     place = store.place(name)
     if place is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,16 +10,17 @@ from nexus_core.errors import LedgerError
 from nexus_core.history.groups import SESSION_START
 from nexus_core.history.ledger.leaving_out import Rest, leave_out
 from nexus_core.history.ledger.media import address_of
-from nexus_core.history.ledger.rows import BranchRow, is_sealed
+from nexus_core.history.ledger.rows import BranchRow, is_sealed, rest_of
 from nexus_core.history.ledger.sessions_kept import keep_sessions, newest_versions
 from nexus_core.history.ledger.steps_joined import join_steps
+from nexus_core.history.ledger.store import ErasableStore
 from nexus_core.history.ledger.turns_kept import find_ends, keep_whole_turns, sort_out
 from nexus_core.history.ledger.verifying import SeenSteps, blob_missing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from nexus_core.history.ledger.rows import Salvaged, StepRow
+    from nexus_core.history.ledger.rows import DeletionRow, ErasedRow, Salvaged, StepRow
     from nexus_core.history.ledger.store import Store
     from nexus_core.values.finding import Finding
 
@@ -62,15 +64,16 @@ def rebuild(found: Salvaged, target: Store, advance: Callable[[float], None], wi
     _require_empty(target)
     blobs = {digest: content for digest, content in found.blobs if address_of(content) == digest}
     advance(_READING / 4)
-    steps, torn = sort_out(found.steps)
+    erased = {row.name: row.rest for row in found.erased if row.kind == "step"}
+    steps, torn = sort_out(found.steps, erased)
     advance(_READING / 2)
     versions = newest_versions(found.sessions, steps)
     history = [note for note in found.history if is_sealed(note)]
     named = {row.tip for row in versions} | {note.step for note in history}
     lost: list[Finding] = []
-    kept = keep_whole_turns(steps, find_ends(steps, named, torn), blobs, lost)
-    rows = list(join_steps(kept, steps, lost))
-    sessions = keep_sessions(rows, versions, history, [*found.aliases], lost)
+    kept = keep_whole_turns(steps, find_ends(steps, named, torn), blobs, lost, erased)
+    rows = list(join_steps(kept, steps, lost, erased))
+    sessions = keep_sessions(rows, versions, history, [*found.aliases], lost, erased=erased)
     advance(_READING / 4)
     if not rows and not sessions.sessions:
         raise LedgerError("there is nothing in it that is whole", hint="no new ledger was made")
@@ -81,9 +84,10 @@ def rebuild(found: Salvaged, target: Store, advance: Callable[[float], None], wi
             raise LedgerError("the ledger is damaged, so nobody can tell what belongs to these sessions", hint=hint)
         rest = leave_out(without, rows, sessions, blobs)
     lost += _missing_blobs(rest)
-    target.write(partial(_fill, target, rest, advance))
-    turns = sum(row.id == row.turn and not _is_start(row) for row in rest.rows)
-    numbers = turns, len(rest.rows), len(rest.kept.sessions), len(rest.blobs)
+    target.write(partial(_fill, target, rest, _keep_deletions(found, rest.rows), advance))
+    saved = [row for row in rest.rows if row.id not in erased]
+    turns = sum(row.id == row.turn and not _is_start(row) for row in saved)
+    numbers = turns, len(saved), len(rest.kept.sessions), len(rest.blobs)
     return Rebuilt(*numbers, tuple(lost), rest.left_out, rest.sharing)
 
 
@@ -129,7 +133,28 @@ def _require_empty(target: Store) -> None:
         )
 
 
-def _fill(target: Store, rest: Rest, advance: Callable[[float], None]) -> None:
+def _keep_deletions(found: Salvaged, rows: Sequence[StepRow]) -> list[tuple[DeletionRow, list[ErasedRow]]]:
+    """The deletions, chained anew, each with what it erased; without the steps that are not there."""
+    steps = {row.id: row for row in rows}
+    lists: dict[str, list[ErasedRow]] = defaultdict(list)
+    for row in found.erased:
+        lists[row.deletion].append(row)
+    kept: list[tuple[DeletionRow, list[ErasedRow]]] = []
+    for deletion in sorted(found.deletions, key=lambda each: each.number):
+        left = [row for row in lists[deletion.id] if row.kind != "step" or row.name in steps]
+        erased = [row._replace(rest=rest_of(steps[row.name])) if row.kind == "step" else row for row in left]
+        number = sum(row.kind == "step" for row in erased)
+        again = deletion._replace(number=len(kept) + 1, steps=number, purged=1)
+        kept.append((again.chained(kept[-1][0] if kept else None, erased), erased))
+    return kept
+
+
+def _fill(
+    target: Store,
+    rest: Rest,
+    deletions: Sequence[tuple[DeletionRow, list[ErasedRow]]],
+    advance: Callable[[float], None],
+) -> None:
     """Put everything into a store, in an order in which what is referred to is there before."""
     rows, kept = rest.rows, rest.kept
     for digest, content in sorted(rest.blobs.items()):
@@ -145,3 +170,6 @@ def _fill(target: Store, rest: Rest, advance: Callable[[float], None]) -> None:
     target.add_history(kept.history)
     for alias in kept.aliases:
         target.add_alias(alias)
+    if deletions and isinstance(target, ErasableStore):
+        for deletion, erased in deletions:
+            target.add_deletion(deletion, erased)

@@ -9,7 +9,7 @@ from nexus_core.history.ledger.rows import AliasRow, HistoryRow, SessionRow, Ste
 from nexus_core.values.finding import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 
 _BEGINNINGS = ("create", "repair")
@@ -43,6 +43,8 @@ def keep_sessions(
     history: Sequence[HistoryRow],
     aliases: Sequence[AliasRow],
     lost: list[Finding],
+    *,
+    erased: Collection[str] = (),
 ) -> Kept:
     """The sessions with heads that are there; ends that no session leads to any more get one.
 
@@ -52,6 +54,7 @@ def keep_sessions(
         history: Notes on heads, as they were written.
         aliases: Other names of sessions.
         lost: Where to say what is not as it was.
+        erased: Steps whose content was deleted with their session.
     """
     steps = {row.id: row for row in rows}
     notes: dict[str, dict[str, HistoryRow]] = defaultdict(dict)
@@ -64,7 +67,7 @@ def keep_sessions(
         if (row.head, row.tip) != (version.head, version.tip):
             lost.append(Finding("session-moved", _moved(version, row), step=row.head or ""))
         kept.sessions.append(row)
-    _name_ends(rows, kept, lost)
+    _name_ends([row for row in rows if row.id not in erased], kept, lost)
     known = {row.id: row for row in kept.sessions}
     for row in kept.sessions:
         kept.history.extend(sorted(_on_its_way(row, steps, notes[row.id])))

@@ -8,11 +8,12 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from nexus_core.history.ledger.growing import Draft, placed
+from nexus_core.history.ledger.rows import chain_of
 from nexus_core.history.ledger.texts import write_json
 from nexus_core.values.finding import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from nexus_core.history.ledger.rows import Place, StepRow
 
@@ -20,8 +21,17 @@ RUNNING_SUMS = frozenset({"turns", "messages", "all_tokens", "spent"})
 """What sessions write down with each step about all steps before it; where it is missing, they read those steps."""
 
 
-def join_steps(kept: dict[str, StepRow], steps: dict[str, StepRow], lost: list[Finding]) -> Iterator[StepRow]:
-    """The steps in an order in which they can be added, each behind the nearest that is left."""
+def join_steps(
+    kept: dict[str, StepRow], steps: dict[str, StepRow], lost: list[Finding], erased: Collection[str]
+) -> Iterator[StepRow]:
+    """The steps in an order in which they can be added, each behind the nearest that is left.
+
+    Args:
+        kept: The steps of turns that are whole.
+        steps: All steps that are whole.
+        lost: Where to say what is gone between two steps.
+        erased: The steps whose content was deleted: they keep the digest of what they had.
+    """
     lines: dict[str, list[StepRow]] = defaultdict(list)
     known = _known_positions(steps.values())
     for row in sorted(kept.values(), key=lambda each: (each.position, each.id)):
@@ -39,8 +49,11 @@ def join_steps(kept: dict[str, StepRow], steps: dict[str, StepRow], lost: list[F
         parent = places.get(before or "")
         goes_on = parent is not None and (parent.branch, parent.position + 1) not in taken
         branch = parent.branch if parent is not None and goes_on else row.id
-        draft = _draft(_without_sums(row) if row.id in moved else row)
+        draft = _draft(_without_sums(row) if row.id in moved and row.id not in erased else row)
         added = placed(draft, parent, turn=row.turn, branch=branch)
+        if row.id in erased:
+            chain = chain_of(parent.chain if parent else "", row.digest)
+            added = added._replace(compaction=row.compaction, digest=row.digest, chain=chain)
         taken.add((added.branch, added.position))
         places[row.id] = added.place
         yield added

@@ -129,7 +129,13 @@ class Store(Protocol):
 
 @runtime_checkable
 class ErasableStore(Store, Protocol):
-    """A store from which a session can be deleted. A store without these methods is a whole store all the same."""
+    """A store from which a session can be deleted. A store without these methods is a whole store all the same.
+
+    Attributes:
+        erasure_note: What the store's own files may still keep after a deletion, for the user; "" for nothing.
+    """
+
+    erasure_note: str
 
     def wait_for_writers(self) -> None:
         """Inside `write`: let no other writer in until the transaction ends, and wait for those that have begun."""
@@ -148,6 +154,9 @@ class ErasableStore(Store, Protocol):
 
     def purge(self) -> bool:
         """After a deletion: overwrite what was erased, as far as the store can; True when that is done."""
+
+    def copies(self) -> list[str]:
+        """Copies of an older schema that a migration left, and that have what was erased since."""
 
     def deletion_rows(self) -> list[DeletionRow]:
         """Every deletion, in the order of their numbers."""

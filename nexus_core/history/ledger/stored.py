@@ -9,7 +9,7 @@ from nexus_core.dialects.fields import joined
 from nexus_core.dialects.neutral import from_json, to_json
 from nexus_core.errors import LedgerError, MessageError
 from nexus_core.history.ledger.media import may_hold_media, put_back, refers_to_media, taken_out
-from nexus_core.history.ledger.rows import StepRow, digest_of
+from nexus_core.history.ledger.rows import StepRow, digest_of, is_erased
 from nexus_core.history.ledger.texts import write_json
 from nexus_core.values.ledger import Step
 
@@ -119,6 +119,11 @@ class StoredStep(Step):
             return digest_of(self.row) == self.digest
         except LedgerError:  # a value of a kind that is never stored
             return False
+
+    @property
+    def is_erased(self) -> bool:
+        """True if its content was deleted."""
+        return is_erased(self.row)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, StoredStep) and self._row == other._row:

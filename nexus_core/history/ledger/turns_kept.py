@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.errors import LedgerError
 from nexus_core.history.ledger.media import references, refers_to_media
-from nexus_core.history.ledger.rows import digest_of
+from nexus_core.history.ledger.rows import digest_of, is_erased, rest_of
 from nexus_core.history.ledger.stored import why_unreadable
 from nexus_core.values.finding import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from nexus_core.history.ledger.rows import StepRow
 
@@ -57,11 +57,20 @@ def find_ends(steps: Mapping[str, StepRow], named: set[str | None], torn: set[st
     return Ends(named, any(name not in steps for name in named - {None}), torn, farthest)
 
 
-def sort_out(rows: Iterable[StepRow]) -> tuple[dict[str, StepRow], set[str]]:
-    """The steps that are whole, by their names, and the turns of the others."""
+def sort_out(rows: Iterable[StepRow], erased: Mapping[str, str]) -> tuple[dict[str, StepRow], set[str]]:
+    """The steps that are whole, by their names, and the turns of the others.
+
+    Args:
+        rows: What was found.
+        erased: The steps that were deleted, each with the digest of what is left of it.
+    """
     steps: dict[str, StepRow] = {}
     others: list[StepRow] = []
     for row in rows:
+        if row.id in erased:
+            if is_erased(row) and rest_of(row) == erased[row.id]:
+                steps[row.id] = row
+            continue  # what was deleted does not come back
         if _is_whole(row):
             steps[row.id] = row
         else:
@@ -80,7 +89,7 @@ def _is_whole(row: StepRow) -> bool:
 
 
 def keep_whole_turns(
-    steps: dict[str, StepRow], ends: Ends, blobs: dict[str, bytes], lost: list[Finding]
+    steps: dict[str, StepRow], ends: Ends, blobs: dict[str, bytes], lost: list[Finding], erased: Collection[str]
 ) -> dict[str, StepRow]:
     """The steps of turns that have all of theirs, readable and with everything they refer to."""
     members: dict[str, dict[str | None, StepRow]] = defaultdict(dict)
@@ -89,6 +98,9 @@ def keep_whole_turns(
     kept: dict[str, StepRow] = {}
     for turn, rows in members.items():
         line = list(_line(rows))
+        if erased and all(row.id in erased for row in rows.values()):
+            kept.update((row.id, row) for row in line)
+            continue
         if len(line) != len(rows) or (not line[-1].closes and ends.goes_on(line[-1])):
             what = f"turn {turn} is not saved: of its steps, only {len(rows)} can be read"
         elif unread := next(((row, why) for row in line if (why := why_unreadable(row.messages))), None):

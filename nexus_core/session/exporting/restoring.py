@@ -102,6 +102,9 @@ class _Plan:
 
     def _is_there(self, name: str) -> bool:
         known = self._ledger.step(name)
+        if getattr(known, "is_erased", False):
+            hint = "import it into another ledger: --ledger NEW"
+            raise LedgerError(f"step {name} was deleted here with its session, and does not come back", hint=hint)
         if known is not None and known.digest != self._export.digests[name]:
             raise LedgerError(f"there is another step {name}", hint="`nexus session verify` says whether it is whole")
         return known is not None

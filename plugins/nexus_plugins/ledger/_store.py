@@ -205,6 +205,8 @@ class Rows(ABC):
 class StillRows(Rows):
     """The rows of a moment, by a connection of their own; whoever has them only looks."""
 
+    erasure_note = ""
+
     def read(self, work: Callable[[], T]) -> T:
         """Do something that only looks."""
         return work()
@@ -215,6 +217,10 @@ class StillRows(Rows):
 
     def wait_for_writers(self) -> None:
         """Nothing is changed through them."""
+        raise NotImplementedError
+
+    def copies(self) -> list[str]:
+        """Nothing is deleted through them."""
         raise NotImplementedError
 
     def purge(self) -> bool:

@@ -28,6 +28,7 @@ T = TypeVar("T")
 
 PATIENCE = 30.0
 """Seconds to wait for a server that went away."""
+_COPIES = "select nspname from pg_catalog.pg_namespace where nspname like 'nexus#_v%' escape '#' order by 1"
 _ALONE = "lock table about in access exclusive mode"
 _ATTEMPTS = 100
 """So often is tried what somebody else was faster at."""
@@ -39,6 +40,11 @@ class PostgresStore(ConnectedRows[Line]):
     Args:
         url: Where the server is, as psycopg understands it.
     """
+
+    erasure_note = (
+        "The server keeps what was erased in its own files until VACUUM, and in its write-ahead log and backups for as"
+        " long as these are kept."
+    )
 
     def __init__(self, url: str) -> None:
         super().__init__()
@@ -131,6 +137,10 @@ class PostgresStore(ConnectedRows[Line]):
     def wait_for_writers(self) -> None:
         """Let no other writer in, as each of them reads this table first."""
         self.run(_ALONE)
+
+    def copies(self) -> list[str]:
+        """The schemas that migrations left on the server."""
+        return self.read(lambda: [f"the schema {name} on the server" for (name,) in self.fetch(_COPIES)])
 
     def purge(self) -> bool:
         """Note that a deletion is done; what its server's own files still hold is the server's to overwrite."""

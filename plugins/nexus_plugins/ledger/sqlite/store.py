@@ -48,6 +48,8 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
         path: The file; made when something is first written.
     """
 
+    erasure_note = ""
+
     def __init__(self, url: str, path: Path) -> None:
         super().__init__()
         self.url = url
@@ -138,6 +140,11 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
 
     def wait_for_writers(self) -> None:
         """A transaction that writes has the file to itself."""
+
+    def copies(self) -> list[str]:
+        """The files that migrations left beside this one."""
+        beside = (self.path.with_name(f"{self.path.name}.v{number}") for number in range(1, schema.VERSION))
+        return [str(path) for path in beside if not is_missing(path)]
 
     def drop_session(self, name: str) -> None:
         """Remove a session; what is freed is overwritten, see `purge`."""
