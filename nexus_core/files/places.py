@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _MARKERS = (".git", ".hg", ".jj", ".svn")
+_exists = partial(os.access, mode=os.F_OK)  # in one call, because every command asks
 
 
 def existing_directory(path: str | os.PathLike[str]) -> Path:
@@ -76,7 +78,7 @@ def home_repository(home: Path) -> Path | None:
     device = _device(user)
     place, above = user, ""
     while place != above and _device(place) == device:
-        if any(os.path.lexists(os.path.join(place, marker)) for marker in _MARKERS):  # noqa: PTH118 - names
+        if any(map(_exists, [f"{place}/{marker}" for marker in _MARKERS])):
             return Path(place) if any(Path(each).is_relative_to(place) for each in _way_to(home)) else None
         place, above = os.path.dirname(place), place  # noqa: PTH120 - a name
     return None

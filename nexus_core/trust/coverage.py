@@ -31,9 +31,11 @@ QUICK_BYTES = 1024 * 1024
 MAX_ENTRIES = 50_000
 """Files that are listed; the ones beyond `MAX_FILES` are covered by their names and sizes only."""
 
-# No program loads code from there: records of version control, Nexus's own files, what checkers keep.
-_LEFT_OUT = frozenset({".git", ".hg", ".jj", ".svn", ".nexus3", ".mypy_cache", ".pytest_cache", ".ruff_cache"})
+# No program loads code from there: records of version control, what checkers keep, and Nexus's own settings and texts.
+_LEFT_OUT = frozenset({".git", ".hg", ".jj", ".svn", ".mypy_cache", ".pytest_cache", ".ruff_cache"})
+_OWN_DIRECTORY, _OWN_FILES = ".nexus3", (".md", "config.json", "mcp.json")
 _BYTECODE = "__pycache__"
+_BYTECODE_HEADER = 8  # bytes: who wrote it, then how it is compared with its source
 # Looked at after everything else, so that the program itself is covered first.
 _LATE = frozenset({"node_modules", "site-packages", "vendor", ".venv", "venv", ".tox", ".nox"})
 _CHUNK = 1024 * 1024
@@ -189,7 +191,7 @@ def _list_trees(code: dict[str, Any]) -> Iterator[_Entry]:
     soon = deque(tree for tree in code["trees"] if os.path.basename(tree) not in _LATE)  # noqa: PTH119 - names
     late = deque(tree for tree in code["trees"] if tree not in soon)
     seen: set[tuple[int, int]] = set()
-    left_out = _LEFT_OUT if code.get("with_bytecode") else _LEFT_OUT | {_BYTECODE}
+    with_bytecode = bool(code.get("with_bytecode"))
     listed = 0
     while (soon or late) and listed < MAX_ENTRIES:
         tree = soon.popleft() if soon else late.popleft()
@@ -202,17 +204,46 @@ def _list_trees(code: dict[str, Any]) -> Iterator[_Entry]:
         for name, entry in _scan(path):
             inside = f"{tree}/{name}" if tree else name
             if stat.S_ISDIR(entry.st_mode):
-                if name not in left_out:
+                if name not in _LEFT_OUT:
                     (late if name in _LATE else soon).append(inside)
                 continue
             if stat.S_ISLNK(entry.st_mode):
                 target = _inside(root, os.path.realpath(os.path.join(path, name)))  # noqa: PTH118 - names
                 if target is not None and os.path.isdir(os.path.join(root, target)):  # noqa: PTH112, PTH118 - as above
                     late.append(target)
+            if _is_left_out(root, tree, name, with_bytecode=with_bytecode):
+                continue
             if stat.S_ISREG(entry.st_mode) or stat.S_ISLNK(entry.st_mode):
                 files.append(_Entry(inside, entry))
         listed += len(files)
         yield from files[: MAX_ENTRIES + len(files) - listed] if listed > MAX_ENTRIES else files
+
+
+def _is_left_out(root: str, tree: str, name: str, *, with_bytecode: bool) -> bool:
+    """Whether a file is none that a program loads.
+
+    Bytecode that Python writes is made anew whenever its source has another time, and not looked at by servers that
+    Nexus starts. Bytecode that claims to need no such comparison is what somebody else put there.
+    """
+    folder = os.path.basename(tree)  # noqa: PTH119 - a name
+    if folder == _OWN_DIRECTORY:
+        return name.endswith(_OWN_FILES)
+    if folder != _BYTECODE or with_bytecode or not name.endswith(".pyc"):
+        return False
+    return _first_bytes(root, f"{tree}/{name}")[4:] == bytes(4)
+
+
+def _first_bytes(root: str, name: str) -> bytes:
+    try:
+        descriptor, _ = open_beneath(root, name.split("/"))
+    except (OSError, ValueError):
+        return b""
+    try:
+        return os.read(descriptor, _BYTECODE_HEADER) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
 
 
 def _scan(path: str) -> list[tuple[str, os.stat_result]]:

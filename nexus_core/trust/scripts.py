@@ -132,8 +132,10 @@ _TASKS = (
     "pom.xml",
 )
 _SCRIPT_BYTES = 32 * 1024  # of all scripts for a shell whose words are read
-# Such interpreters look at no variable, so none keeps them from the bytecode beside a module.
-_ISOLATED = re.compile(r"-[A-Za-z]*[EI][A-Za-z]*")
+# With these, Python does not learn of the variable that keeps it from the bytecode beside a module.
+_ISOLATED = re.compile(
+    r"-[A-Za-z]*[EI][A-Za-z]*|--ignore-environment|unset|sudo|su|runuser|doas|.*PYTHONPYCACHEPREFIX.*"
+)
 
 _MOST_PLACES = 8  # directories of a command in which the other words are looked for
 _MOST_WORDS = 2_000  # of a command, and of a variable
@@ -276,7 +278,7 @@ class _Search:
             program = _program_name(token)
             if is_first and not _is_setting(token):
                 self._read_launcher(program, tokens[index + 1 : index + 1 + _MOST_NAMES], starts)
-                is_first = program in _WRAPPERS
+                is_first, name = program in _WRAPPERS, program
                 shell = program if program in _SHELLS else shell
             found = self._read_token(token, is_operand=waits)
             waits = waits and not found
@@ -290,7 +292,8 @@ class _Search:
                 self._add_trees((str(self._place.cwd), *starts))
             if _INLINE.fullmatch(token) and _INTERPRETERS.fullmatch(name):
                 self._add_trees(starts)
-            self.with_bytecode = self.with_bytecode or bool(_ISOLATED.fullmatch(token))
+            is_cleared = name == "env" and token in {"-", "-i"}
+            self.with_bytecode = self.with_bytecode or is_cleared or bool(_ISOLATED.fullmatch(token))
             if match := _MODULE.fullmatch(token):
                 self._read_module(match[1] or next(iter(tokens[index + 1 : index + 2]), ""))
 

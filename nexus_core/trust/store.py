@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,7 +118,7 @@ class TrustStore:
             )
         decisions = read_decisions(self.path)
         self._problem = None
-        repository = home_repository(self.path.parent)
+        repository = self._repository
         if repository is None or decisions == Decisions():
             return decisions
         if decisions.anchor and decisions.anchor == self._anchor():
@@ -136,6 +137,10 @@ class TrustStore:
             return ""
         return f"{facts.st_ino}:{facts.st_ctime_ns}"
 
+    @cached_property
+    def _repository(self) -> Path | None:
+        return home_repository(self.path.parent)
+
     @property
     def _lock(self) -> Path:
         return self.path.with_name("trust.lock")
@@ -148,7 +153,7 @@ class TrustStore:
         with locked(self._lock):
             # Again, because somebody else may have decided something in the meantime.
             decisions = change(self._read_again())
-            if home_repository(self.path.parent) is not None:
+            if self._repository is not None:
                 decisions = replace(decisions, anchor=self._anchor())
             write_text_atomically(self.path, encode_decisions(self.path, decisions), mode=0o600)
         self._decisions, self._problem = decisions, None

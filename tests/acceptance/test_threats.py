@@ -374,7 +374,7 @@ print(json.dumps(outcomes))
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not copied there")
 @pytest.mark.parametrize("kind", ["settings", "trust", "init"])
 def test_a_writer_that_is_killed_at_any_moment_leaves_the_old_file_or_the_new(tmp_path: Path, kind: str) -> None:
-    command = [sys.executable, "-c", KILLED, kind, str(tmp_path), "50"]
+    command = [sys.executable, "-c", KILLED, kind, str(tmp_path), "100"]
 
     outcome = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 

@@ -380,6 +380,11 @@ WAYS: dict[str, Way] = {
         {"shared/s.py": EVIL},
         directory="service",
     ),
+    "bytecode that an interpreter without variables reads": Way(
+        {"command": ["env", "-i", "@PYTHON@", "tools/s.py"]},
+        {"tools/s.py": "import x\n", "tools/x.py": GOOD},
+        change=lambda root: plant_bytecode(root, "tools/x.py"),
+    ),
     "bytecode that an isolated interpreter reads": Way(
         python("-I", "-c", "import sys; sys.path.insert(0, 'lib'); import x", cwd="."),
         {"lib/x.py": GOOD},
@@ -388,17 +393,25 @@ WAYS: dict[str, Way] = {
 }
 
 
-def plant_bytecode(root: Path, name: str) -> None:
-    """Put bytecode beside a module that does something else, and that Python does not compare with the module."""
+def plant_bytecode(root: Path, name: str, mode: str = "UNCHECKED_HASH") -> None:
+    """Put bytecode beside a module that does something else, and that Python takes for that of the module.
+
+    Args:
+        root: The project.
+        name: The module.
+        mode: How Python compares the two: not at all, or (`TIMESTAMP`) by size and time.
+    """
     source = root / name
     evil = root.parent / source.name
-    evil.write_text(EVIL.replace("@MARK@", str(mark_of(root))))
+    facts = source.stat()
+    evil.write_bytes(EVIL.replace("@MARK@", str(mark_of(root))).encode().ljust(facts.st_size, b"#"))
+    os.utime(evil, ns=(facts.st_atime_ns, facts.st_mtime_ns))
     program = (
         "import importlib.util, py_compile, sys\n"
-        "mode = py_compile.PycInvalidationMode.UNCHECKED_HASH\n"
+        "mode = py_compile.PycInvalidationMode[sys.argv[3]]\n"
         "py_compile.compile(sys.argv[1], importlib.util.cache_from_source(sys.argv[2]), invalidation_mode=mode)\n"
     )
-    subprocess.run([PYTHON, "-c", program, evil, source], check=True)
+    subprocess.run([PYTHON, "-c", program, evil, source, mode], check=True)
 
 
 def fill(text: str, root: Path) -> str:

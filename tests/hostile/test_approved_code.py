@@ -164,14 +164,14 @@ def test_a_server_that_was_not_exchanged_starts_every_time(cli: Cli, work: Path)
     assert not (work / "tools/__pycache__").exists()
 
 
-def test_bytecode_beside_a_module_is_not_run(cli: Cli, work: Path) -> None:
-    server = SERVER.replace("@EVIL@", "import helper")
-    make(work, Way({"command": [PYTHON, "-S", "tools/s.py"]}, {"tools/s.py": server, "tools/helper.py": "pass\n"}))
-    plant_bytecode(work, "tools/helper.py")
+def test_bytecode_that_passes_for_that_of_a_module_is_not_run(cli: Cli, work: Path) -> None:
+    server, module = SERVER.replace("@EVIL@", "import helper"), "pass\n" + "#" * 400
+    make(work, Way({"command": [PYTHON, "-S", "tools/s.py"]}, {"tools/s.py": server, "tools/helper.py": module}))
+    approve(cli)
+    plant_bytecode(work, "tools/helper.py", "TIMESTAMP")
     run_without_nexus(work, Way({"command": [PYTHON, "-S", "tools/s.py"]}, {}))
     assert mark_of(work).exists()  # else it would prove nothing
     mark_of(work).unlink()
-    approve(cli)
 
     outcome = cli("mcp", "test", "x")
 

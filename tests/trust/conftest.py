@@ -40,7 +40,7 @@ FILES = {
     "tools/unrelated.js": "unrelated();\n",
     "tools/sibling.js": "sibling();\n",
     "tools/.git/HEAD": "ref\n",
-    "tools/__pycache__/x.cpython-313.pyc": "bytecode\n",
+    "tools/__pycache__/x.cpython-313.pyc": "\x01\x02mm\0\0\0\0bytecode\n",
     "docs/unrelated.js": "unrelated();\n",
     "bin/serve": "#!/bin/sh\n",
 }

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from nexus_core.config.json_parser import parse_json
+from nexus_core.testing import write_files
 from nexus_core.trust.store import TrustStore
 from tests.trust.conftest import HTTP, STDIO, server_part
 
@@ -24,6 +25,11 @@ def _append(root: Path, name: str, text: str) -> None:
 def _relink(root: Path, name: str, target: str) -> None:
     (root / name).unlink()
     (root / name).symlink_to(root / target)
+
+
+def _plant(root: Path, name: str) -> None:
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    (root / name).write_bytes(b"\x01\x02\r\n\x01\0\0\0evil")
 
 
 def _appear(root: Path, name: str) -> None:
@@ -79,6 +85,8 @@ STDIO_MUTATIONS: dict[str, Change] = {
     "file beside the script changed": lambda _, root: _append(root, "tools/sibling.js", "evil();\n"),
     "file beside the script deleted": lambda _, root: (root / "tools/sibling.js").unlink(),
     "file beside the script added": lambda _, root: _appear(root, "tools/new.js"),
+    "bytecode that is compared with nothing": lambda _, root: _plant(root, "tools/__pycache__/y.cpython-313.pyc"),
+    "program among Nexus's own files": lambda _, root: _plant(root, "tools/.nexus3/tool/run"),
     "file that an argument happened to name": lambda _, root: _appear(root, "tools/8080"),
 }
 HTTP_MUTATIONS: dict[str, Change] = {
@@ -124,7 +132,10 @@ REFORMATTINGS: dict[str, Change] = {
     "times of its files": lambda _, root: _touch(root, "tools/bin/serve", "tools/server.js", "tools/conf/app.ini"),
     "file elsewhere": lambda _, root: _append(root, "docs/unrelated.js", "more();\n"),
     "record of version control": lambda _, root: _append(root, "tools/.git/HEAD", "more\n"),
-    "bytecode beside a module": lambda _, root: _append(root, "tools/__pycache__/x.cpython-313.pyc", "more\n"),
+    "bytecode that Python wrote": lambda _, root: _append(root, "tools/__pycache__/x.cpython-313.pyc", "more\n"),
+    "Nexus's own files": lambda _, root: write_files(
+        root, {"tools/.nexus3/NEXUS.md": "x", "tools/.nexus3/mcp.json": "{}"}
+    ),
 }
 
 
