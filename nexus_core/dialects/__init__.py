@@ -15,5 +15,6 @@ gemini/          Gemini's contents
 neutral/         Nexus's own messages, and their form in JSON
 transcripts/     conversations that other programs wrote down, read into neutral messages
 
-A package named after a dialect has it as `DIALECT`. None of them imports an SDK. Plugins offer more: `nexus_dialects`.
+A package named after a dialect has it as `DIALECT` in its module `dialect`. None of them imports an SDK. Plugins offer
+more: `nexus_dialects`.
 """

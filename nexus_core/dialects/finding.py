@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nexus_core.values.counting import Model
 
 NAMES = ("openai", "responses", "anthropic", "gemini", "neutral")
-"""The built-in dialects. Each is the constant DIALECT of the module of that name, imported when it is first needed."""
+"""The built-in dialects. Each is `DIALECT` of `dialect.py` in the package of that name, imported when it is needed."""
 
 RESERVED = ("neutral",)
 """The form in which conversations are kept, which no plugin can replace."""
@@ -278,7 +278,7 @@ def _is_text(part: object) -> bool:
 
 
 def _built_in(name: str) -> Dialect:
-    found: Dialect = import_module(f"nexus_core.dialects.{name}").DIALECT
+    found: Dialect = import_module(f"nexus_core.dialects.{name}.dialect").DIALECT
     return found
 
 

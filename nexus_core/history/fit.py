@@ -9,9 +9,7 @@ from nexus_core.dialects.finding import UNTOLD, default_dialects
 from nexus_core.dialects.requests import no_list
 from nexus_core.errors import UnknownNameError
 from nexus_core.history.allowance import allowance_for, require_limit, require_room, weigh_fixed
-from nexus_core.history.choosing import Chooser
 from nexus_core.history.telling import Told, Untold
-from nexus_core.history.window import Window
 from nexus_core.values.fast_dataclass import dataclass
 from nexus_core.values.message import Message
 
@@ -167,6 +165,9 @@ class _Wish(NamedTuple):
         return replace(self.allowance, byte_limit=limit)
 
     def choose(self, items: Items, speaking: Dialect, limited: TokenBudget) -> Chosen:
+        from nexus_core.history.choosing import Chooser  # noqa: PLC0415 - with the rules of repair, for a list to fit
+        from nexus_core.history.window import Window  # noqa: PLC0415 - as above
+
         begin = "assistant" not in speaking.rules.first if self.start_with_user is None else self.start_with_user
         window = Window(items, speaking, self.counter)
         chooser = Chooser(window, speaking, self.truncation, start_with_user=begin, result_tokens=self.result_tokens)

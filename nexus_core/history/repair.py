@@ -10,8 +10,6 @@ from nexus_core.dialects.fields import joined
 from nexus_core.dialects.finding import default_dialects, read_messages
 from nexus_core.dialects.requests import no_list
 from nexus_core.errors import MessageError, UnknownNameError
-from nexus_core.history.mending.steps import mend
-from nexus_core.history.sound_runs import find_sound_runs
 from nexus_core.values.api import ApiRules
 from nexus_core.values.fast_dataclass import dataclass
 from nexus_core.values.message import Message
@@ -145,6 +143,9 @@ def source_of(given: list[object], api: str | ApiRules | None, source: str | Non
 
 def _mend_list(given: list[object], speaking: Dialect, api: str | ApiRules | None, dialects: Dialects) -> Mending:
     """Return what becomes of a list: places of what stays as it is, messages in between, and findings."""
+    from nexus_core.history.mending.steps import mend  # noqa: PLC0415 - the rules, for whoever has messages
+    from nexus_core.history.sound_runs import find_sound_runs  # noqa: PLC0415 - as above
+
     rules = speaking.rules if api is None else rules_of(api, dialects)
     outline = getattr(speaking, "outline", None)
     if outline is not None and rules == speaking.rules:
@@ -162,6 +163,8 @@ def _mend_rest(given: list[object], speaking: Dialect, rules: ApiRules, found: S
 
     None where those turns matter for the rest: a call there has an id of the rest, or a call gets a new id.
     """
+    from nexus_core.history.mending.steps import mend  # noqa: PLC0415 - as above
+
     runs = {run.start: run for run in found.runs}
     kept = list(_places_besides(found.runs, len(given)))
     rest = _read_places(speaking, given, kept)

@@ -7,7 +7,6 @@ from warnings import warn
 
 from nexus_core.errors import OtherDirectoryWarning
 from nexus_core.session.drivers import run_async
-from nexus_core.session.spawning import Orders
 
 if TYPE_CHECKING:
     import os
@@ -91,6 +90,8 @@ class AsyncSession:
         system_prompt: str | None = None,
     ) -> AsyncSession:
         """A worker: a session of its own with one task, whose answer is recorded as the result of a call."""
+        from nexus_core.session.spawning import Orders  # noqa: PLC0415 - few sessions have workers
+
         orders = Orders(task, cwd, call, skills, label, model, tools, system_prompt)
         return AsyncSession(await run_async(self._pipeline.spawn(orders)))
 

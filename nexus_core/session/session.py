@@ -7,7 +7,6 @@ from warnings import warn
 
 from nexus_core.errors import OtherDirectoryWarning
 from nexus_core.session.drivers import run
-from nexus_core.session.spawning import Orders
 
 if TYPE_CHECKING:
     import os
@@ -163,6 +162,8 @@ class Session:
             TurnError: Nobody waits for the result of that call.
             ExistsError: Another session has that name.
         """
+        from nexus_core.session.spawning import Orders  # noqa: PLC0415 - few sessions have workers
+
         return Session(run(self._pipeline.spawn(Orders(task, cwd, call, skills, label, model, tools, system_prompt))))
 
     def report(self) -> RecordedStep | None:

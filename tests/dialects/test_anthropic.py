@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from anthropic.types import MessageParam, TextBlock, ToolUseBlock
 
-from nexus_core.dialects.anthropic import DIALECT
+from nexus_core.dialects.anthropic.dialect import DIALECT
 from nexus_core.values.message import Message
 from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from tests.dialects.support import accepted, strictly

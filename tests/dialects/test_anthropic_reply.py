@@ -10,7 +10,7 @@ from anthropic.types import RawMessageStreamEvent
 from hypothesis import given
 from pydantic import BaseModel, TypeAdapter
 
-from nexus_core.dialects.anthropic import DIALECT
+from nexus_core.dialects.anthropic.dialect import DIALECT
 from nexus_core.values.conversation import Usage
 from nexus_core.values.parts import Opaque, Reasoning, Text, ToolCall
 from tests.dialects.support import JSON, Loopback, attempted

@@ -6,7 +6,7 @@ import anthropic
 import pytest
 from anthropic.types import MessageParam, ToolUnionParam
 
-from nexus_core.dialects.anthropic import DIALECT
+from nexus_core.dialects.anthropic.dialect import DIALECT
 from nexus_core.values.conversation import Conversation, Tool
 from nexus_core.values.message import Message
 from nexus_core.values.parts import File, Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult

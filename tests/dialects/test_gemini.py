@@ -9,7 +9,7 @@ from google.genai import types
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_core.dialects.gemini import DIALECT
+from nexus_core.dialects.gemini.dialect import DIALECT
 from nexus_core.dialects.plain import plain
 from nexus_core.errors import MessageError
 from nexus_core.values.message import Message

@@ -7,7 +7,7 @@ from google import genai
 from google.genai import types
 from hypothesis import given
 
-from nexus_core.dialects.gemini import DIALECT
+from nexus_core.dialects.gemini.dialect import DIALECT
 from nexus_core.values.conversation import Usage
 from nexus_core.values.parts import Reasoning, Text, ToolCall
 from tests.dialects.support import JSON, Loopback, attempted

@@ -7,7 +7,7 @@ from google import genai
 from google.genai import types
 from pydantic import BaseModel
 
-from nexus_core.dialects.gemini import DIALECT
+from nexus_core.dialects.gemini.dialect import DIALECT
 from nexus_core.values.conversation import Conversation, Tool
 from nexus_core.values.message import Message
 from nexus_core.values.parts import File, Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_core.dialects.neutral import DIALECT, from_json, to_json
+from nexus_core.dialects.neutral import from_json, to_json
+from nexus_core.dialects.neutral.dialect import DIALECT
 from nexus_core.dialects.plain import DEEPEST
 from nexus_core.errors import MessageError
 from nexus_core.values.conversation import Conversation, Reply, Tool, Usage

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage, ChatCompletionMessageParam
 
-from nexus_core.dialects.openai import DIALECT
+from nexus_core.dialects.openai.dialect import DIALECT
 from nexus_core.errors import MessageError
 from nexus_core.values.message import Message
 from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult

@@ -10,7 +10,7 @@ from openai import OpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from pydantic import BaseModel
 
-from nexus_core.dialects.openai import DIALECT
+from nexus_core.dialects.openai.dialect import DIALECT
 from nexus_core.values.conversation import Usage
 from nexus_core.values.parts import Reasoning, Text
 from tests.dialects.support import JSON, OBJECTS, Loopback, attempted, spoiled

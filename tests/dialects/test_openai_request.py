@@ -9,7 +9,7 @@ from openai import NOT_GIVEN, OpenAI, omit
 from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolUnionParam
 from pydantic import BaseModel
 
-from nexus_core.dialects.openai import DIALECT
+from nexus_core.dialects.openai.dialect import DIALECT
 from nexus_core.values.conversation import Conversation, Tool
 from nexus_core.values.message import Message
 from tests.dialects.support import JSON, WORDS, Loopback, values_of

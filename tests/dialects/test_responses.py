@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.types.responses import ResponseInputItemParam, ResponseOutputMessage, ResponseReasoningItem
 
-from nexus_core.dialects.responses import DIALECT
+from nexus_core.dialects.responses.dialect import DIALECT
 from nexus_core.values.message import Message
 from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from tests.dialects.support import TEXTS, WORDS, accepted, strictly

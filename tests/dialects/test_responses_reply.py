@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from openai import OpenAI
 from pydantic import BaseModel
 
-from nexus_core.dialects.responses import DIALECT
+from nexus_core.dialects.responses.dialect import DIALECT
 from nexus_core.values.conversation import Usage
 from tests.dialects.support import JSON, OBJECTS, Loopback, attempted, spoiled
 from tests.dialects.test_responses import VALID

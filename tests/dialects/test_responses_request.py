@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from openai import OpenAI
 from openai.types.responses import ResponseInputItemParam, ToolParam
 
-from nexus_core.dialects.responses import DIALECT
+from nexus_core.dialects.responses.dialect import DIALECT
 from nexus_core.values.conversation import Conversation
 from nexus_core.values.message import Message
 from nexus_core.values.parts import Text, ToolResult

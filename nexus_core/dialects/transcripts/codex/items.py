@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core.dialects.responses import DIALECT
+from nexus_core.dialects.responses.dialect import DIALECT
 from nexus_core.dialects.transcripts.lines import mapping_under, word_in
 from nexus_core.dialects.transcripts.transcript import Entry
 from nexus_core.dialects.transcripts.unreadable import attempt, kept

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nexus_core.dialects.responses import DIALECT
+from nexus_core.dialects.responses.dialect import DIALECT
 from nexus_core.dialects.transcripts.codex.events import SHOWN, Events
 from nexus_core.dialects.transcripts.codex.items import FORMAT, Item, open_envelope, read_item, read_usage
 from nexus_core.dialects.transcripts.codex.prompts import Prompts

@@ -14,7 +14,7 @@ from nexus_core.dialects.fields import (
     text_in,
     without,
 )
-from nexus_core.dialects.responses import DIALECT as RESPONSES
+from nexus_core.dialects.responses.dialect import DIALECT as RESPONSES
 from nexus_core.dialects.transcripts.lines import require_shallow, word_in
 from nexus_core.errors import MessageError
 from nexus_core.values.conversation import Usage
