@@ -88,7 +88,9 @@ def _report(facts: CallFacts, before: CallFacts | None, epochs: Epochs, minimum:
     def blame() -> Blame | None:
         if before is None:
             return None
-        old, new = epochs.read(before.epoch), epochs.read(facts.epoch)
+        old, new = epochs.find(before.epoch), epochs.find(facts.epoch)
+        if old is None or new is None:  # gone from the ledger
+            return None
         return compare_epochs(old, new, epochs.view(old.view), epochs.view(new.view))
 
     return report_cache(facts, before, minimum, blame)

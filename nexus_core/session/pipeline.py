@@ -273,7 +273,7 @@ class Pipeline:
             told = next((relief.floor for relief in reliefs if relief.floor is not None), error)
             raise name_large_pieces(told, plan.call.placements()) from None
         self._last.remember(tip, context.token_budget)
-        self._thread.left = ""  # its caller is told now
+        self._thread.left = self._thread.lost_prompt = ""  # its caller is told now
         yield from announce_call(self._thread.place.host, context)
         return context
 

@@ -148,7 +148,7 @@ class Planner:
     def _fit(self, pieces: _Pieces) -> tuple[Draft, Kept, Worded | None]:
         """The epoch and what stays beside it; a new one where announcements are left out, or do not fit."""
         epochs, state, standing, now = self._place.epochs, self._state, self._standing, pieces.now
-        before = epochs.read(state.epoch) if state.epoch else None
+        before = epochs.find(state.epoch, state.view)
         draft = epochs.current(before, standing, state.reloads, now)
         kept, worded = self._kept(pieces, draft)
         if not draft.blobs and self._needs_all_anew(pieces, draft, kept, worded):

@@ -143,7 +143,7 @@ def _write(thread: Thread, first: State, now: State, plan: Plan, made: Summarise
         made: The summary.
     """
     place, chosen, standing = thread.place, made.chosen, thread.standing(now)
-    before = place.epochs.read(now.epoch) if now.epoch else None
+    before = place.epochs.find(now.epoch)
     draft = place.epochs.begin(before, standing, now.reloads, place.now())
     fixed = sum(plan.window.scales.weigh_epoch(draft.epoch).values())
     data = made.data(fixed + chosen.selection.kept_tokens + made.tokens)

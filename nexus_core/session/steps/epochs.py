@@ -8,6 +8,7 @@ from nexus_core.assembly.epoch import FIRST_VERSION, Epoch, read_epoch, read_vie
 from nexus_core.assembly.setup import read_setup
 from nexus_core.assembly.system_context import system_context
 from nexus_core.errors import LedgerError
+from nexus_core.history.ledger.opening import without_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from nexus_core.values.ledger import Ledger
     from nexus_core.values.section import Section
     from nexus_core.values.settings import Settings
+
+
+class MissingBlobError(LedgerError):
+    """A blob that a step refers to is gone."""
+
 
 REMEMBERED = 64
 """So many epochs and views are remembered."""
@@ -81,9 +87,25 @@ class Epochs:
         """
         found = self._known.get(digest)
         if found is None:
-            found = read_epoch(self._blob(digest, "the system prompt of this session"))
+            found = read_epoch(self._blob(digest, "the system prompt, with the tools, of this call"))
             _remember(self._known, digest, found)
         return found
+
+    def find(self, digest: str, view: str = "") -> Epoch | None:
+        """The epoch of that address; None before the first, and where it or what the model was told since is gone.
+
+        Args:
+            digest: Its address, "" for none.
+            view: The address of the sections that the model was told last, "" for those of the epoch.
+        """
+        if not digest:
+            return None
+        try:
+            epoch = self.read(digest)
+            self.view(view or epoch.view)
+        except MissingBlobError:
+            return None
+        return epoch
 
     def view(self, digest: str) -> tuple[Section, ...]:
         """The sections of that address; none where nothing is known about them."""
@@ -91,7 +113,7 @@ class Epochs:
             return ()
         found = self._views.get(digest)
         if found is None:
-            found = read_view(self._blob(digest, "what this session was told"))
+            found = read_view(self._blob(digest, "a list of the sections that were sent"))
             _remember(self._views, digest, found)
         return found
 
@@ -99,7 +121,7 @@ class Epochs:
         """The settings of that address."""
         found = self._setups.get(digest)
         if found is None:
-            found = read_setup(self._blob(digest, "what the settings of this session were"))
+            found = read_setup(self._blob(digest, "a record of the settings of this call"))
             _remember(self._setups, digest, found)
         return found
 
@@ -107,10 +129,9 @@ class Epochs:
         ledger = self._ledger()
         content = ledger.blob(digest)
         if content is None:
-            raise LedgerError(
-                f"{what} is missing: there is no blob {digest}",
-                where=ledger.url,
-                hint="`nexus session verify` says what else is missing",
+            hint = "no command brings it back; the next question starts a new one; `nexus session verify` lists all"
+            raise MissingBlobError(
+                f"{what} is gone: there is no blob {digest}", where=without_secret(ledger.url), hint=hint
             )
         return content
 

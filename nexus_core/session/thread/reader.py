@@ -43,6 +43,7 @@ class ThreadReader:
     Attributes:
         any_directory: Whether the caller expects that it was used in another directory before.
         left: The directory that it was taken away from; "" where it stayed, or somebody was told.
+        lost_prompt: The address of a system prompt that is gone from the ledger; "" once the caller knows.
     """
 
     def __init__(self, place: Place, label: str, options: Options) -> None:
@@ -51,6 +52,7 @@ class ThreadReader:
         self.options = options
         self.any_directory = False
         self.left = ""
+        self.lost_prompt = ""
         self._known_tools: dict[str, tuple[Tool, ...]] = {}
         self._settings: Settings | None = None
         self._seen = State(None, None, None)
@@ -102,6 +104,10 @@ class ThreadReader:
         model = self.model(state, standing.settings)
         start = said is not None and self._starts(state, standing.settings)
         plan = Planner(self.place, tail, state, standing, model, start=start).plan(said)
+        if state.epoch and self.place.epochs.find(state.epoch, state.view) is None:
+            self.lost_prompt = state.epoch
+        if self.lost_prompt:  # the call is planned again once the step with the new prompt is stored
+            findings = (*findings, _prompt_gone(self.lost_prompt))
         if self.label and not model:
             findings = (*findings, _nobody_named())
         if moved := self.find_move(state.record):
@@ -153,7 +159,7 @@ class ThreadReader:
             error: Nothing was sent yet, or everything shall be read again, or something else is wanted now than then.
         """
         epochs, surroundings = self.place.epochs, self.place.surroundings
-        epoch = epochs.read(state.epoch) if state.epoch else None
+        epoch = epochs.find(state.epoch, state.view)
         if epoch is None or epoch.basis.get("reloads", 0) != state.reloads:
             raise error
         found = surroundings.last_look(self._places(state), self._mode(state))
@@ -193,7 +199,8 @@ class ThreadReader:
     def _given_tools(self, state: State, settings: Settings) -> tuple[Tool, ...]:
         """What the caller offers, else what was offered before."""
         if self.options.tools is None:
-            return (self.place.epochs.read(state.epoch).given or ()) if state.epoch else ()
+            epoch = self.place.epochs.find(state.epoch, state.view)
+            return (epoch.given or ()) if epoch else ()
         api = self.place.model(self.model(state, settings), settings).api
         if api not in self._known_tools:
             self._known_tools[api] = read_tools(self.options.tools, api, self.place.dialects)
@@ -204,6 +211,18 @@ def _nobody_named() -> Finding:
     from nexus_core.values.finding import Finding  # noqa: PLC0415 - most say whom they ask
 
     return Finding("no-model", "No model is set: pass --model (in Python model=…), or set provider.model")
+
+
+def _prompt_gone(digest: str) -> Finding:
+    from nexus_core.values.finding import Finding  # noqa: PLC0415 - seldom is a ledger damaged
+
+    what = (
+        f"The system prompt, tools or sections that this session sent so far are gone from the ledger (blob {digest})"
+    )
+    return Finding(
+        "prompt-gone",
+        f"{what}: it goes on with new ones, without tools that were passed before unless they are passed again",
+    )
 
 
 def _moved(label: str, left: str, here: Path) -> Finding:

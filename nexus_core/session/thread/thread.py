@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from nexus_core.session.recording.new_steps import build_session_start_step
 from nexus_core.session.replaying import find_step, replay, sent_before
 from nexus_core.session.spawning import hire, worker_options
 from nexus_core.session.steps.clamping import SOME_STEP, apply_clamps, find_clamps
+from nexus_core.session.steps.epochs import MissingBlobError
 from nexus_core.session.steps.naming import end_of_turn
 from nexus_core.session.steps.numbering import tokens_with, turns_with
 from nexus_core.session.steps.reading import Bounds, read_thread
@@ -184,7 +186,8 @@ class Thread(ThreadReader):
             try:
                 self._look(state)
             except NexusError:
-                return self.place.epochs.setup(state.setup) if state.setup else Settings()
+                with suppress(MissingBlobError):
+                    return self.place.epochs.setup(state.setup) if state.setup else Settings()
         return self._settings or Settings()
 
     def _remembered(self, step: NewStep) -> dict[str, Any]:
