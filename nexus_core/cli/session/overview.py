@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_core.assembly.epoch import read_epoch
 from nexus_core.cli.session.damage import Damaged, noting
+from nexus_core.rendering.core import LABELLED
 from nexus_core.session.steps.numbering import tokens_until, turns_until
 from nexus_core.session.steps.spending import spent_until
 from nexus_core.session.steps.tail import Tail
@@ -16,11 +19,12 @@ from nexus_core.values.conversation import Usage
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nexus_core.values.ledger import Ledger, SessionRecord
+    from nexus_core.values.ledger import Ledger, SessionRecord, Step
 
 
 TOKEN_MARKS = {
     "~": "estimated, because it was imported, or recorded without a tokenizer; `nexus context --session NAME` counts",
+    "^": "as recorded; the renderer can arrange messages anew; `nexus context --session NAME` shows what is sent now",
     "*": "with the messages that a summary stands for; `nexus context --session NAME` shows what is sent now",
 }
 """The signs at a number of tokens, and why another command shows another number."""
@@ -37,6 +41,7 @@ class Overview(NamedTuple):
         is_compacted: True if a summary stands for some of them, so that fewer are sent.
         usage: What all calls of the thread cost.
         maker: The session whose worker it is; "" for none.
+        is_arranged: True if its renderer is not the default one, so that messages may be sent in another form.
     """
 
     record: SessionRecord
@@ -47,6 +52,7 @@ class Overview(NamedTuple):
     usage: Usage = Usage()
     maker: str = ""
     is_compacted: bool = False
+    is_arranged: bool = False
 
     @property
     def is_estimated(self) -> bool:
@@ -56,7 +62,7 @@ class Overview(NamedTuple):
     @property
     def marked_tokens(self) -> str:
         """The tokens for a table; `TOKEN_MARKS` says what the signs mean."""
-        return f"{'~' * self.is_estimated}{self.tokens:,}{'*' * self.is_compacted}"
+        return f"{'~' * self.is_estimated}{self.tokens:,}{'^' * self.is_arranged}{'*' * self.is_compacted}"
 
     @property
     def model(self) -> str:
@@ -87,6 +93,7 @@ class Overview(NamedTuple):
             "counter": self.counter,
             "estimated": self.is_estimated,
             "compacted": self.is_compacted,
+            "arranged": self.is_arranged,
             "usage": asdict(self.usage),
             "cache_hit_rate": hit_rate(self.usage),
             "model": self.model,
@@ -108,8 +115,18 @@ def look_over(ledger: Ledger, record: SessionRecord) -> Overview:
     tail = Tail(ledger)
     tip = tail.step(record.tip)
     turns, tokens, usage = turns_until(tail, tip), tokens_until(tail, tip), spent_until(tail, tip)
-    is_compacted = tip.compaction is not None
-    return Overview(record, turns, tip.position + 1, tokens, tip.counter, usage, maker, is_compacted)
+    is_compacted, is_arranged = tip.compaction is not None, _is_arranged(ledger, tip)
+    return Overview(record, turns, tip.position + 1, tokens, tip.counter, usage, maker, is_compacted, is_arranged)
+
+
+def _is_arranged(ledger: Ledger, tip: Step) -> bool:
+    """True if the last call of a session was written by another renderer than the default one."""
+    address = tip.data.get("epoch")
+    renderer = None
+    with suppress(ValueError, TypeError, KeyError, AttributeError):  # `verify` is for blobs that are damaged
+        content = ledger.blob(address) if isinstance(address, str) else None
+        renderer = None if content is None else read_epoch(content).basis.get("renderer")
+    return renderer not in (None, "", LABELLED.name)
 
 
 def look_over_all(ledger: Ledger, records: Iterable[SessionRecord]) -> tuple[list[Overview], list[Damaged]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -311,3 +312,21 @@ def test_record_takes_a_name_as_it_is_because_it_may_be_new(cli: Cli, talk: Talk
 
     assert cli("session", "record", "auth", "-", "--as", "user").code == 0
     assert set(listed(cli)) == {"auth", "auth-bug"}
+
+
+def test_session_list_says_that_a_renderer_may_send_messages_in_another_form(cli: Cli, nexus: Nexus) -> None:
+    session = nexus.session("tagged", model="gpt-4o", renderer="tagged")
+    session.ask("Why?")
+    session.record(says("Because."))
+
+    outcome = cli("session", "list")
+
+    assert re.search(r"tagged +1 +\d+\^", outcome.out)
+    assert "^ as recorded; the renderer can arrange messages anew" in outcome.err
+    assert json.loads(cli("session", "list", "--json").out)["sessions"][0]["arranged"] is True
+
+
+def test_session_list_has_no_such_sign_for_the_usual_renderer(cli: Cli, talk: Talk) -> None:
+    talk("main", "one")
+
+    assert "^" not in cli("session", "list").out
