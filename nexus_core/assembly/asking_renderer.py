@@ -50,6 +50,8 @@ def write_current(renderer: Renderer, request: Request, sections: Sequence[Secti
     answer = _ask(renderer, "current", renderer.current, request, sections, now)
     if not _is_message(answer) or answer.role != "user":
         raise _broken(renderer, "current", f"answered {_kind(answer)}, expected a message of the user")
+    if _is_blank(answer) and request.message is not None and not _is_blank(request.message):
+        raise _broken(renderer, "current", "answered an empty message, so that the model would not read what was said")
     return answer
 
 
@@ -73,6 +75,13 @@ def _is_message(value: object) -> TypeGuard[Message]:
     from nexus_core.values.message import Message  # noqa: PLC0415 - `nexus show` renders no message
 
     return isinstance(value, Message)
+
+
+def _is_blank(message: Message) -> bool:
+    """True if a message holds nothing but blank texts."""
+    from nexus_core.values.parts import Text  # noqa: PLC0415 - as above
+
+    return all(isinstance(part, Text) and not part.text.strip() for part in message.parts)
 
 
 def _ask(renderer: Renderer, name: str, function: Callable[..., object], *given: object) -> Any:  # noqa: ANN401 - whatever it answers

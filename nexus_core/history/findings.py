@@ -69,7 +69,7 @@ _CODES = (
         "unusable-media",
         "A picture or document is of a type that the API does not accept, or its data is not base64",
         "puts a note in its place; `image/jpg` becomes `image/jpeg`",
-        lambda rules: bool(rules.image_types or rules.file_types),
+        lambda _: True,
     ),
     Code(
         "wrong-text-type",
@@ -207,7 +207,7 @@ _CODES = (
     # who speaks when
     Code(
         "empty-field",
-        "A field of a message is an empty list: `tool_calls`, `content`",
+        "A field of a message is an empty list, `tool_calls` or `content`, or `tool_calls` is null",
         "leaves the field out; a result gets an empty text",
         lambda rules: bool(rules.filled_lists),
     ),

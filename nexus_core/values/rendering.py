@@ -30,6 +30,7 @@ class Renderer:
         system: The sections of the static zone in their order, as one text. Asked once for an epoch.
         current: What was said in a turn, with the circumstances and the sections of the current zone around it; also
             given the time, in milliseconds since 1970. Asked once for a turn: the answer is kept and sent again.
+            It must not be empty where something was said.
         arrange: Puts history and input into another form for each call; None where they are sent as they are, so that
             the beginning of a call is the whole of the one before and a provider's cache can hold it. What it goes by
             besides its argument does not change: it is asked again when a past call is looked at.

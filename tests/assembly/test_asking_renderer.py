@@ -46,6 +46,7 @@ def opened(ledger: Any = "memory:", **functions: Callable[..., Any]) -> Nexus:
         ({"current": fails}, "current of its renderer 'strange' raised ZeroDivisionError: oh"),
         ({"current": lambda *_: "Why?"}, "current of .* answered str, expected a message of the user"),
         ({"current": lambda *_: Message("assistant", "No.")}, "current of .* answered a message of the assistant"),
+        ({"current": lambda *_: Message("user", " ")}, "current of .* answered an empty message"),
         ({"arrange": fails}, "arrange of its renderer 'strange' raised ZeroDivisionError: oh"),
         ({"arrange": lambda _: 5}, "arrange of its renderer 'strange' did not answer with messages"),
         ({"arrange": lambda _: ([Message("user", "x")], None)}, "did not answer with messages"),

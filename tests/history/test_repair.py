@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from nexus_core import check
 from nexus_core.dialects.finding import dialect
 from nexus_core.dialects.rules import ANTHROPIC, RULES, SILENT_ERROR
 from nexus_core.errors import MessageError, UnknownNameError
@@ -243,7 +244,7 @@ def test_a_picture_that_is_too_large_becomes_a_note() -> None:
 
 
 def test_a_document_may_be_larger_than_a_picture() -> None:
-    data = "A" * (ANTHROPIC.image_size + 1)
+    data = "AAAA" * (ANTHROPIC.image_size // 4 + 1)
     parts = (File(name="a.pdf", mime="application/pdf", data=data), Image(mime="image/png", data="AAAA"), Text("read"))
 
     assert mend("anthropic", [Message("user", parts)])[0].parts == parts
@@ -288,6 +289,62 @@ def test_a_chat_picture_that_anthropic_cannot_read_becomes_the_same_note(url: st
     assert written == [user(f"[image not shown here: {mime}]")]
 
 
+@pytest.mark.parametrize(
+    ("api", "message"),
+    [
+        (
+            "openai",
+            {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,no!"}}]},
+        ),
+        (
+            "openai",
+            {
+                "role": "user",
+                "content": [
+                    {"type": "file", "file": {"filename": "a", "file_data": "data:application/pdf;base64,no!"}}
+                ],
+            },
+        ),
+        (
+            "responses",
+            {"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png;base64,no!"}]},
+        ),
+        ("gemini", {"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": "no!"}}]}),
+        ("bedrock", {"role": "user", "content": [{"image": {"format": "png", "source": {"bytes": "no!"}}}]}),
+    ],
+)
+def test_check_finds_media_that_is_not_base64_for_every_api(api: str, message: Body) -> None:
+    assert [finding.code for finding in check([message], api=api)] == ["unusable-media"]
+
+
+def test_check_leaves_base64_of_gemini_with_the_alphabet_for_urls_alone() -> None:
+    part = {"inlineData": {"mimeType": "image/png", "data": "-_-_AA"}}
+
+    assert check([{"role": "user", "parts": [part]}], api="gemini") == ()
+
+
+def test_repair_drops_tool_calls_that_are_null() -> None:
+    repaired = mend("openai", [user("hi"), says("ho") | {"tool_calls": None}, user("go")], "empty-field")
+
+    assert repaired == [user("hi"), says("ho"), user("go")]
+
+
+def test_repair_gives_a_retyped_text_of_the_assistant_annotations() -> None:
+    said = {"role": "assistant", "content": [{"type": "input_text", "text": "Done."}]}
+
+    repaired = mend("responses", [user("hi"), said, user("go")], "wrong-text-type")
+
+    assert repaired[1]["content"] == [{"type": "output_text", "text": "Done.", "annotations": []}]
+
+
+def test_repair_drops_annotations_of_a_text_that_is_not_the_assistants() -> None:
+    asked = {"role": "user", "content": [{"type": "output_text", "text": "Go.", "annotations": []}]}
+
+    repaired = mend("responses", [asked], "wrong-text-type")
+
+    assert repaired[0]["content"] == [{"type": "input_text", "text": "Go."}]
+
+
 def test_a_picture_with_a_misspelled_type_is_shown() -> None:
     repaired = mend("anthropic", [blocks("user", picture("image/jpg", PNG))], "unusable-media")
 
@@ -324,7 +381,8 @@ def test_a_text_of_responses_gets_the_type_of_its_role(role: str, given: str, ex
 
     repaired = mend("responses", messages, "wrong-text-type", source="responses")
 
-    assert repaired == [user("hi"), {"role": role, "content": [{"type": expected, "text": "x"}]}]
+    annotations: Body = {"annotations": []} if expected == "output_text" else {}
+    assert repaired == [user("hi"), {"role": role, "content": [{"type": expected, "text": "x"} | annotations]}]
 
 
 def test_a_refusal_of_the_user_and_the_output_of_a_tool_get_the_type_of_their_roles() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from nexus_core.dialects.arguments import INVALID_JSON, parsed
@@ -47,9 +48,12 @@ def replace_oversized_media(work: Work) -> None:
 
 
 def replace_unusable_media(work: Work) -> None:
-    """Put notes in place of pictures and documents that the API cannot read; conversion does so for other APIs'."""
-    for draft in filter(work.owns, work.drafts):
-        if draft.holds(Image, File, ToolResult) and draft.rewrite(lambda part, _role: _usable(part, work)):
+    """Put notes in place of pictures and documents that the API cannot read; conversion drops types of other APIs'."""
+    for draft in work.drafts:
+        if not draft.holds(Image, File, ToolResult):
+            continue
+        types = (work.rules.image_types, work.rules.file_types) if work.owns(draft) else (frozenset(), frozenset())
+        if draft.rewrite(partial(_usable, *types)):
             what = f"the {work.rules.name} API does not accept the type of a picture or document, or it is not base64"
             work.note("unusable-media", draft, what)
 
@@ -97,21 +101,26 @@ def _fitting(part: Part, work: Work) -> Part:
     return absent(replace(part, url="") if part.url.startswith("data:") else part) if _size(part) > limit > 0 else part
 
 
-def _usable(part: Part, work: Work) -> Part:
+def _usable(image_types: frozenset[str], file_types: frozenset[str], part: Part, _role: Role) -> Part:
     if not isinstance(part, Image | File) or not part.data:
         return part
-    types = work.rules.image_types if isinstance(part, Image) else work.rules.file_types
-    mime = normalize_mime(part.mime)
-    if types and not (mime in types and is_base64(part.data)):
+    if not is_base64(part.data):
         return absent(part)
-    return part if mime == part.mime else replace(part, mime=mime)
+    types = image_types if isinstance(part, Image) else file_types
+    mime = normalize_mime(part.mime)
+    if not types:
+        return part
+    return absent(part) if mime not in types else part if mime == part.mime else replace(part, mime=mime)
 
 
 def _retyped(part: Part, role: Role) -> Part:
     if not isinstance(part, Text) or not has_wrong_text_type(part, role):
         return part
-    notes = ("_type",) if role == "assistant" else ("_type", "_refusal")
-    return replace(part, extra={key: value for key, value in part.extra.items() if key not in notes})
+    if role == "assistant":
+        # The SDK's type of such a text requires the field, and servers that check types insist on it.
+        return replace(part, extra={"annotations": []} | {key: part.extra[key] for key in part.extra if key != "_type"})
+    dropped = ("_type", "_refusal", "annotations", "logprobs")  # which only the assistant's texts have
+    return replace(part, extra={key: value for key, value in part.extra.items() if key not in dropped})
 
 
 def _size(part: Image | File) -> int:

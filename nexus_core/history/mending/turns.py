@@ -38,7 +38,7 @@ def drop_empty_messages(work: Work) -> None:
 
 
 def drop_empty_list_fields(work: Work) -> None:
-    """Leave fields out that are an empty list, where the API takes none; conversion writes no such fields."""
+    """Leave fields out that are an empty list or null, where the API takes none; conversion writes no such fields."""
     for draft in filter(work.owns, work.drafts):
         if not draft.message.extra and not draft.holds(ToolResult):
             continue
@@ -46,7 +46,7 @@ def drop_empty_list_fields(work: Work) -> None:
         parts = [_with_content(part, work.rules) for part in draft.parts]
         if extra is draft.message.extra and all(map(is_, parts, draft.parts)):
             continue
-        work.note("empty-field", draft, f"the {work.rules.name} API accepts no empty list there")
+        work.note("empty-field", draft, f"the {work.rules.name} API accepts no empty list or null there")
         draft.message, draft.parts = replace(draft.message, extra=extra), parts
 
 
@@ -134,7 +134,12 @@ def cut_final_blanks(work: Work) -> None:
 
 def _filled(extra: JSON, parts: Sequence[Part], rules: ApiRules) -> JSON:
     """Return what a message or result has besides its parts, without empty lists; the same object if there are none."""
-    empty = {name for name in rules.filled_lists if extra.get(name) == []}
+    # `content` may be null, other lists may not.
+    empty = {
+        name
+        for name in rules.filled_lists
+        if name in extra and (extra[name] == [] or (extra[name] is None and name != "content"))
+    }
     if "content" in rules.filled_lists and extra.get("_content") == "list" and not any(map(_is_content, parts)):
         empty.add("_content")  # the dialect's note that the content was a list
     return {key: value for key, value in extra.items() if key not in empty} if empty else extra
