@@ -60,7 +60,7 @@ class _Reading:
             if _is_header(record.value) and not self._sessions:
                 self._sessions = objects_in(record.value["sessions"])
             account.keep(record.number, next(iter(record.value), "empty"), record.value)
-        self._parents = {name: word_in(record.value, "parent") for name, record in self._steps.items()}
+        self._parents = {name: self._parent(record) for name, record in self._steps.items()}
 
     def transcript(self) -> Transcript:
         """What was said in the first session, and beside it in the others."""
@@ -86,6 +86,14 @@ class _Reading:
             cwd=word_in(mapping_under(main_session, "data"), "cwd"),
             metadata=self._account.metadata,
         )
+
+    def _parent(self, record: Record) -> str:
+        """Return the parent of a step; "" if the file does not have it, with a note."""
+        parent = word_in(record.value, "parent")
+        if parent and parent not in self._steps:
+            self._account.note(record.number, "the step before it is missing")
+            return ""
+        return parent
 
     def _tip(self, session: int) -> str:
         tip = word_in(self._sessions[session], "tip") if session < len(self._sessions) else ""
