@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from nexus_core.text.markers import unescape as unescape_markers
     from nexus_core.text.redaction import redact, redact_json
     from nexus_core.text.visible import visible, visible_line
-    from nexus_core.text.written_secrets import hide_secrets, names_secret, secrets_in
+    from nexus_core.text.written_secrets import completable_names, hide_secrets, names_secret, secrets_in
     from nexus_core.tokens.counter import TextCounter
     from nexus_core.tokens.counters import open_counter
     from nexus_core.tokens.estimator import estimate
@@ -161,7 +161,7 @@ _HOMES = {
         "text.markers": "escape_markers neutralise unescape_markers",
         "text.redaction": "redact redact_json",
         "text.visible": "visible visible_line",
-        "text.written_secrets": "hide_secrets names_secret secrets_in",
+        "text.written_secrets": "completable_names hide_secrets names_secret secrets_in",
         "tokens.counter": "TextCounter",
         "tokens.counters": "open_counter",
         "tokens.estimator": "estimate",
@@ -290,6 +290,7 @@ __all__ = [
     "call_arguments",
     "canonical",
     "clear_for_start",
+    "completable_names",
     "count_messages",
     "cut_around",
     "cut_pieces",

@@ -33,8 +33,10 @@ LedgerUrl = Annotated[
 
 def session_labels(ctx: typer.Context) -> list[str]:
     """The names of all sessions, for completion."""
+    from nexus_core.text.written_secrets import completable_names  # noqa: PLC0415 - only while a name is typed
+
     with open_nexus(ctx, ctx.params.get("ledger") or "") as nexus:
-        return labels_in(nexus.ledger)
+        return completable_names(labels_in(nexus.ledger))
 
 
 def session_option(text: str) -> Any:  # noqa: ANN401 - as Typer's own

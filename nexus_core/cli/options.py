@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 def model_names(ctx: typer.Context) -> list[str]:
     """The models that are known, for completion."""
+    from nexus_core.text.written_secrets import completable_names  # noqa: PLC0415 - only while a name is typed
+
     with _shell(ctx).nexus() as nexus:
-        return sorted(name.rstrip("*") for name in nexus.host.models())
+        return sorted(completable_names(name.rstrip("*") for name in nexus.host.models()))
 
 
 def renderer_names(ctx: typer.Context) -> list[str]:

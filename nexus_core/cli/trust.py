@@ -44,7 +44,9 @@ _NAMES = "As `status` names it; a server's own name will do."
 
 
 def _known_pointers(ctx: typer.Context) -> list[str]:
-    return [part.pointer for part in _load(ctx.find_root().obj)[0]]
+    from nexus_core.text.written_secrets import completable_names  # noqa: PLC0415 - only while a name is typed
+
+    return completable_names(part.pointer for part in _load(ctx.find_root().obj)[0])
 
 
 Pointers = Annotated[

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from nexus_core.text.secret_shapes import find_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 HIDDEN = "***"
 SHORTEST = 4
@@ -51,6 +51,7 @@ _OPAQUE = re.compile(
     r"(?<![A-Za-z0-9])(?:(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{32,}=*|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
 )
 _REFERENCE = re.compile(r"\$\{[^{}:]*(?::(?!-)[^{}]*)?\}")
+_COMPLETABLE = re.compile(r"[\w/.@][\w@%+=:,./-]{0,255}")
 _DEFAULT = re.compile(r"\$\{([^{}:]*):-([^{}]*)\}")
 
 
@@ -84,6 +85,15 @@ def hide_in_line(line: str) -> str:
     for part in chain.from_iterable(secrets_in(words)):
         line = line.replace(part, HIDDEN)
     return line
+
+
+def completable_names(names: Iterable[str]) -> list[str]:
+    """Return the names that a shell may complete: those that mean themselves to it and are not secrets.
+
+    A shell inserts a completion as it is. A name with `$(…)` in it, which a project can choose for a server, would be
+    run, one with a line break would be two, and one with an escape sequence would steer the terminal.
+    """
+    return [name for name in names if _COMPLETABLE.fullmatch(name) and name.isprintable() and not find_secrets(name)]
 
 
 def names_secret(name: str) -> bool:

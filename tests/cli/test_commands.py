@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core import __version__
+from nexus_core import Nexus, __version__
 from nexus_core.cli.root import RootGroup
 from nexus_core.cli.session.commands import LINES
 from nexus_core.testing import write_files
 from tests.conftest import Cli, InstallPlugin
+from tests.text.secret_samples import SAMPLES
 
 GIT = """
 from nexus_core import hookimpl
@@ -420,6 +421,46 @@ def test_completion_offers_commands_and_plugins(work: Path, nexus_home: Path) ->
 
     assert "show" in complete("nexus sh")
     assert "environment" in complete("nexus plugins info env")
+
+
+@pytest.mark.acceptance("T10", "T15")
+@pytest.mark.parametrize("shell", ["complete_bash", "complete_zsh", "complete_fish"])
+def test_completion_offers_no_name_that_a_shell_would_run_or_that_is_a_secret(
+    work: Path, nexus_home: Path, shell: str
+) -> None:
+    secret = SAMPLES["github-classic"]
+    token = secret.text.split()[1]
+    names = [
+        "plain",
+        token,
+        "$(touch run)",
+        "`id`",
+        "a;b",
+        "a b",
+        "a\nb",
+        "x\x1b[31m",
+        "-rf",
+        "~root",
+        "a\u202eb",
+        "'q'",
+    ]
+    servers = {name: {"command": "true"} for name in names}
+    write_files(work, {".nexus3/mcp.json": json.dumps({"mcpServers": servers})})
+    with Nexus(work, home=nexus_home) as opened:
+        for name in names:
+            opened.session(name).ask("?")
+
+    def complete(line: str) -> str:
+        words = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" ")), "_TYPER_COMPLETE_ARGS": line}
+        more = {"_TYPER_COMPLETE_FISH_ACTION": "get-args", "_NEXUS_COMPLETE": shell}
+        return nexus(cwd=work, env={**os.environ, **words, **more}).stdout
+
+    for line in ("nexus mcp tools ", "nexus session show ", "nexus trust allow "):
+        offered = complete(line)
+        assert "plain" in offered, line
+        assert not [
+            sign for sign in ("$(", "touch", "\x1b", "`", ";b", "\n-rf", "~root", "\u202e", token) if sign in offered
+        ]
 
 
 def test_colours_are_for_terminals_only(cli: Cli) -> None:

@@ -14,6 +14,8 @@ from nexus_core.errors import ConfigError
 from nexus_core.testing import write_files
 from nexus_core.values.message import Message
 from nexus_core.values.parts import File, Image, Reasoning, Text, ToolCall, ToolResult
+from tests.tables import count
+from tests.text.secret_samples import SAMPLES
 from tests.text.test_redaction import IN_PLACE, SECRETS
 
 pytestmark = pytest.mark.usefixtures("nexus_home")
@@ -122,6 +124,24 @@ def test_summarize_prompt_redacts_every_kind_of_secret(kind: str) -> None:
 
     assert secret not in prompt
     assert prompt.count(f"[redacted:{kind}]") == 5
+
+
+@pytest.mark.acceptance("B-09", "T10")
+def test_summarize_prompt_redacts_every_shape() -> None:
+    count(len(SAMPLES))
+    messages = []
+    for number, sample in enumerate(SAMPLES.values()):
+        arguments = {"command": sample.text, "input": json.dumps({"text": sample.text})}
+        call, raw = (
+            ToolCall(f"c{number}", "run", arguments),
+            ToolCall(f"r{number}", "run", {}, raw=json.dumps(arguments)),
+        )
+        results = ToolResult(call.id, f"{sample.text}\n" + "x " * 3000), ToolResult(raw.id, sample.text)
+        messages += [Message("user", sample.text), Message("assistant", (call, raw)), Message("tool", results)]
+
+    prompt = build_summarize_prompt(messages, redact_secrets=True)
+
+    assert [name for name, sample in SAMPLES.items() if any(secret in prompt for secret in sample.secrets)] == []
 
 
 @pytest.mark.acceptance("B-09")

@@ -329,3 +329,11 @@ def test_ordinary_text_is_left_alone() -> None:
 
     assert sum(sum(redact(text).counts.values()) for text in texts) == 0
     assert sum(map(len, texts)) > 100_000
+
+
+@pytest.mark.acceptance("T10")
+def test_the_numbers_of_the_security_page_are_those_that_are_tried() -> None:
+    page = " ".join((Path(__file__).parents[2] / "SECURITY.md").read_text(encoding="utf-8").split())
+
+    assert f"{len(SAMPLES)} of {len(SAMPLES)} shapes" in page
+    assert f"0 of {len(ORDINARY)} lines" in page

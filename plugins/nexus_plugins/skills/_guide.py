@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_core.plugin import redact
 from nexus_plugins.skills._block import LONGEST_DESCRIPTION, OTHER
 
 if TYPE_CHECKING:
@@ -84,6 +85,11 @@ def _description(head: dict[str, FlowValue], remarks: list[str]) -> str:
     words = " ".join(value.split()) if isinstance(value, str) else ""
     if not words:
         remarks.append("has no description")
+    redacted = redact(words)
+    if redacted.counts:
+        kinds = ", ".join(sorted(redacted.counts))
+        remarks.append(f"its description has what looks like a secret ({kinds}); the prompt has the rest")
+        words = redacted.text
     if len(words) > LONGEST_DESCRIPTION:
         remarks.append(f"its description is longer than {LONGEST_DESCRIPTION:,} characters")
         words = f"{words[:LONGEST_DESCRIPTION]}…"

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nexus_core.plugin import redact, visible_line
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -48,9 +50,30 @@ _OPTIONS = {
 """Of the options in the settings, those that have a name in the conventions."""
 
 
+MAX_TEXT = 256
+"""Characters of a value; names are shorter."""
+
+
+def clean_text(text: str) -> str:
+    """Return a name as a span may have it: names of sessions, tools and models are chosen by users and by models."""
+    return visible_line(redact(text).text)[:MAX_TEXT]
+
+
+def clean_attributes(told: Attributes) -> Attributes:
+    """Return attributes without secrets and control characters."""
+    return {
+        name: clean_text(value)
+        if isinstance(value, str)
+        else [clean_text(each) for each in value]
+        if isinstance(value, list)
+        else value
+        for name, value in told.items()
+    }
+
+
 def provider_of(name: str) -> Attributes:
     """Who serves a model, where that is known."""
-    return {PROVIDER: _PROVIDERS.get(name, name)} if name else {}
+    return clean_attributes({PROVIDER: _PROVIDERS.get(name, name)}) if name else {}
 
 
 def call_attributes(context: AssembledContext) -> Attributes:
@@ -76,7 +99,7 @@ def call_attributes(context: AssembledContext) -> Attributes:
         told["nexus.decisions"] = [f"{each.action} {each.rule}" for each in context.decisions]
     if context.findings:
         told["nexus.findings"] = [each.code for each in context.findings]
-    return told
+    return clean_attributes(told)
 
 
 def reply_attributes(step: Step, usage: Usage | None, cache: CacheReport) -> Attributes:
@@ -95,13 +118,13 @@ def reply_attributes(step: Step, usage: Usage | None, cache: CacheReport) -> Att
         told["nexus.cache.expected_tokens"] = cache.expected
     if cache.blame is not None:
         told["nexus.cache.blame"] = cache.blame.cause
-    return told
+    return clean_attributes(told)
 
 
 def tool_attributes(name: str, call: str, session: str) -> Attributes:
     """What is known of a tool that was run."""
     told: Attributes = {OPERATION: "execute_tool", "gen_ai.tool.name": name, "gen_ai.tool.type": "function"}
-    return told | {CONVERSATION: session} | ({"gen_ai.tool.call.id": call} if call else {})
+    return clean_attributes(told | {CONVERSATION: session} | ({"gen_ai.tool.call.id": call} if call else {}))
 
 
 def api_of(step: Step) -> str:

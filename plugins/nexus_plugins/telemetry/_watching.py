@@ -52,7 +52,7 @@ class Watch:
         if not context.turn_id:
             return
         attributes = told.call_attributes(context)
-        name = f"chat {context.model}" if context.model else "chat"
+        name = f"chat {told.clean_text(context.model)}" if context.model else "chat"
         span = _tracer().start_span(name, kind=SpanKind.CLIENT, attributes=attributes)
         with self._lock:
             before = [self._turns.pop(turn, None) for turn in (context.turn_id, context.parent_turn_id or "")]
@@ -105,7 +105,7 @@ def _end_tools(turn: _Turn, step: Step, session: str) -> None:
             if not turn.asked_at or not name:
                 continue
             span = _tracer().start_span(
-                f"execute_tool {name}",
+                f"execute_tool {told.clean_text(name)}",
                 kind=SpanKind.INTERNAL,
                 attributes=told.tool_attributes(name, result.call_id, session),
                 start_time=turn.asked_at,

@@ -12,6 +12,7 @@ from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.skills import _guides, nexus_diagnose, nexus_static_sections
 from nexus_plugins.skills._guide import Guide
 from nexus_plugins.skills._guides import find_guides, read_words
+from tests.text.secret_samples import SAMPLES
 
 HERE = ".nexus3/skills"
 TOOLS = (".nexus3", ".claude", ".agents", ".codex")
@@ -66,6 +67,22 @@ def test_what_guides_of_other_agents_need_is_understood(make_nexus: MakeNexus, h
     guide = only(make_nexus(files={f"{HERE}/x/SKILL.md": skill(f"description: x\n{head}")}))
 
     assert (guide.variables, guide.programs) == (("A",), ("b",))
+
+
+@pytest.mark.acceptance("T10")
+def test_a_secret_in_a_description_is_reported_and_not_in_the_prompt(make_nexus: MakeNexus) -> None:
+    secret = SAMPLES["github-classic"]
+    nexus = make_nexus(files={f"{HERE}/x/SKILL.md": skill(f"description: deploys, {secret.text}, {'x ' * 600}")})
+
+    found = faults(nexus)
+    prompt = nexus.system_prompt()
+
+    assert (
+        "odd-skill",
+        "its description has what looks like a secret (github-token); the prompt has the rest",
+    ) in found
+    assert "deploys, use [redacted:github-token] for it" in prompt
+    assert not [each for each in secret.secrets if each in prompt or each in str(found)]
 
 
 def test_a_guide_is_called_after_its_directory_unless_it_says_otherwise(make_nexus: MakeNexus) -> None:

@@ -20,10 +20,14 @@ from nexus_core.host.bundled import BUNDLED
 from nexus_core.host.host import Host
 from nexus_core.host.policy import PluginPolicy
 from nexus_core.testing import check_plugin, write_files
+from nexus_core.values.message import Message
+from nexus_core.values.parts import ToolCall
 from nexus_plugins import telemetry
 from nexus_plugins.telemetry import _watching
 from tests.plugins.telemetry.conftest import OpenNexus, Seen
 from tests.session.support import TOOLS, calls, says
+from tests.tables import count
+from tests.text.secret_samples import SAMPLES
 
 SECRET = "the launch code is 0000"  # noqa: S105 - what nobody should find in a span
 
@@ -157,6 +161,30 @@ def test_what_was_said_is_nowhere(open_nexus: OpenNexus, tmp_path: Path, seen: S
     ]
     assert found == []
     assert not any(span.events for span in seen.spans)
+
+
+@pytest.mark.acceptance("T10", "T15")
+def test_no_name_carries_a_secret_or_a_control_character_into_a_span(open_nexus: OpenNexus, seen: Seen) -> None:
+    nexus = open_nexus()
+    shapes = {name: sample for name, sample in SAMPLES.items() if len(sample.text) < 400}  # a session's name has 500
+    for number, sample in enumerate(shapes.values()):
+        hostile = f"x\x1b]0;title\x07 {sample.text}"
+        tools = [ToolCall(f"call {number} {hostile}", hostile, {})]
+        session = nexus.session(f"{number} {hostile}", model=f"model {hostile}", tools=TOOLS)
+        session.ask("Why?")
+        session.record(Message("assistant", tools))
+        (call,) = session.pending
+        session.record(call.result("done"))
+        session.next()
+        session.record(Message("assistant", hostile))
+
+    values = [text for span in seen.spans for text in (span.name, *map(str, told(span).values()))]
+
+    count(len(shapes))
+    assert len(seen.spans) == 3 * len(shapes)
+    secrets = [secret for sample in shapes.values() for secret in sample.secrets]
+    assert not [secret for secret in secrets if any(secret in text for text in values)]
+    assert not [text for text in values if not text.isprintable()]
 
 
 def test_a_call_that_is_put_together_again_was_not_answered(open_nexus: OpenNexus, seen: Seen) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core import UnknownNameError
-from nexus_core.plugin import visible_line
+from nexus_core.plugin import completable_names, visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ app = typer.Typer(
 
 def known_names(ctx: typer.Context) -> list[str]:
     """The servers here, for completion."""
-    return [server.config.name for server in look(ctx.find_root().obj)[1].servers]
+    return completable_names(server.config.name for server in look(ctx.find_root().obj)[1].servers)
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON with a versioned schema.")]
