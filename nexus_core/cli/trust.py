@@ -15,7 +15,7 @@ from nexus_core.errors import ConfigError, UnknownNameError, UsageError
 from nexus_core.files.places import workspace_of
 from nexus_core.trust.comparison import compare
 from nexus_core.trust.coverage import compare_code, describe_covered, describe_uncovered, is_outdated, measure
-from nexus_core.trust.fingerprint import effect, one_line
+from nexus_core.trust.fingerprint import effect, one_line, runs_own_code
 from nexus_core.trust.mentioning import OPEN, describe, is_off, is_waiting, mention
 from nexus_core.trust.store import TrustStore
 
@@ -246,7 +246,9 @@ def _show(shell: CommandShell, store: TrustStore, parts: Sequence[ActivePart]) -
         shell.console.message(f"{one_line(part.pointer)} in {_where(part)}", style="bold")
         shell.console.message(f"  This would {effect(part.content)}: {one_line(part.summary)}")
         if covered := describe_covered(part.content):
-            shell.console.message(f"  It runs code of the project, which you approve as it is: {one_line(covered)}")
+            what = "It runs code of the project, which you approve as it is"
+            what = what if runs_own_code(part.content) else "You approve these files as they are"
+            shell.console.message(f"  {what}: {one_line(covered)}")
         if uncovered := describe_uncovered(part.content):
             shell.console.warning(f"  Your approval would not cover everything: {one_line(uncovered)}")
         if part.decision == "changed" and is_outdated(store.approved_content(part) or "", part.content):
