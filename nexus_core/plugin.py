@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from nexus_core.tokens.messages import count_messages
     from nexus_core.tokens.pieces import cut_pieces
     from nexus_core.tokens.tokenizers import find_import_error
+    from nexus_core.trust.coverage import is_unchanged
     from nexus_core.trust.fingerprint import canonical, describe_server, one_line
     from nexus_core.values.api import BEFORE_MESSAGES as BEFORE_MESSAGES  # noqa: PLC0414 - a number, and not a value
     from nexus_core.values.api import ApiRules, Dialect
@@ -168,6 +169,7 @@ _HOMES = {
         "tokens.messages": "count_messages",
         "tokens.pieces": "cut_pieces",
         "tokens.tokenizers": "find_import_error",
+        "trust.coverage": "is_unchanged",
         "trust.fingerprint": "canonical describe_server one_line",
         "values.api": "ApiRules BEFORE_MESSAGES Dialect",
         "values.arrangement": "Arranged Arrangement Past",
@@ -308,6 +310,7 @@ __all__ = [
     "hide_secrets",
     "inline_data",
     "is_foreign",
+    "is_unchanged",
     "json_kind",
     "levels_above",
     "locked",

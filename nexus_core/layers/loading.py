@@ -46,7 +46,7 @@ def load_layers(host: Host, request: Request) -> Loaded:
         configs=tuple(guarded.configs),
         settings=settings,
         servers=find_servers(settings, guarded.configs, guarded.active),
-        active=tuple(guarded.active) if home is None else (home, *guarded.active),
+        active=(*([home] if home is not None else ()), *map(decisions.complete, guarded.active)),
         skipped=(*skipped, *chosen.skipped),
         findings=(*foreign, *decisions.findings, *guarded.findings, *chosen.findings, *_find_mistakes(skipped)),
         repeated=tuple(chosen.repeated),
@@ -87,6 +87,12 @@ class _Decisions:
         if decision == "changed":
             self._find_outdated(part)
         return decision
+
+    def complete(self, part: ActivePart) -> ActivePart:
+        """A part with the digests of its code, if all of it was looked at, so that a later change can be seen."""
+        if part.decision != "allowed" or part.pointer.startswith(f"/{SERVERS}/"):
+            return part
+        return replace(part, content=self._store.approved_content(part) or part.content)
 
     def judge_home(self) -> ActivePart | None:
         """The user's own settings with the decision about them, where they may have come with a repository."""

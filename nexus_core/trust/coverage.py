@@ -90,6 +90,16 @@ def is_alike(approved: str, present: str) -> bool:
     return True
 
 
+def is_unchanged(content: str) -> bool:
+    """Whether the code of a measured content is what it was when it was measured; every byte is read."""
+    data = _parse(content)
+    code = _code(data)
+    if code is None or "digests" not in code:
+        return code is None
+    outline = {key: value for key, value in code.items() if key not in {"digests", "uncovered"}}
+    return measure(_canonical({**data, "code": outline}), is_fresh=True) == content
+
+
 def sign(content: str) -> str:
     """A digest of the facts about the code: what is exchanged and put back leaves a trace in it, unlike in the bytes.
 

@@ -49,13 +49,14 @@ def find_command(loaded: Loaded) -> CommandSummariser | None:
     if not isinstance(words, list) or not words or config is None or config.layer is None:
         return None
     layer = config.layer
-    if not layer.is_own and not _is_approved(loaded, config):
+    approved = "" if layer.is_own else _approved_content(loaded, config)
+    if approved is None:
         return None
     program, *arguments = map(str, words)
     if Path(program).name != program:  # a path, and not a name to look for
         base = layer.directory if layer.is_own else layer.project
         program = str(base / os.path.expanduser(program))  # noqa: PTH111 - does not fail without a home
-    return CommandSummariser((program, *arguments), None if layer.is_own else layer.project)
+    return CommandSummariser((program, *arguments), None if layer.is_own else layer.project, approved=approved)
 
 
 def _config_of(loaded: Loaded) -> LayerConfig | None:
@@ -65,6 +66,8 @@ def _config_of(loaded: Loaded) -> LayerConfig | None:
     return next((config for config in loaded.configs if config.path in paths), None)
 
 
-def _is_approved(loaded: Loaded, config: LayerConfig) -> bool:
+def _approved_content(loaded: Loaded, config: LayerConfig) -> str | None:
+    """What the user approved of the program, with the digests of its code; None when it is not approved."""
     path = config.path.resolve()
-    return any(part.path == path and part.pointer == POINTER and part.decision == "allowed" for part in loaded.active)
+    parts = (part for part in loaded.active if part.path == path and part.pointer == POINTER)
+    return next((part.content for part in parts if part.decision == "allowed"), None)

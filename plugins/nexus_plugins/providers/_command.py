@@ -19,6 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, TYPE_CHECKING, NamedTuple
 
+from nexus_core.plugin import is_unchanged
 from nexus_plugins.providers._errors import CommandError
 from nexus_plugins.providers._reading import whole
 from nexus_plugins.providers._secrets import read_set
@@ -55,11 +56,13 @@ class CommandSummariser:
         command: The program and its arguments.
         directory: Where it is started; None for an empty directory, in which it finds nothing of the project.
         variables: Environment variables that it is given besides the usual ones.
+        approved: What the user approved, for a program of a project; its code is compared with it before every start.
     """
 
     command: tuple[str, ...]
     directory: Path | None = None
     variables: tuple[str, ...] = ()
+    approved: str = ""
 
     def __call__(self, request: SummaryRequest) -> str:
         """The summary.
@@ -67,6 +70,9 @@ class CommandSummariser:
         Raises:
             CommandError: There is none.
         """
+        if self.approved and not is_unchanged(self.approved):
+            hint = "`nexus trust diff` shows how, `nexus trust allow` decides"
+            raise CommandError("the command has changed since you allowed it", hint=hint)
         secrets = read_set(self.variables)
         with TemporaryDirectory(prefix="nexus-") as empty, _open_files() as files:
             files.read.write(whole(request.prompt).encode())

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from nexus_core import ConfigError, Nexus
+from nexus_core import ConfigError, Nexus, NexusError
 from nexus_core.config.merging import merge_configs
 from nexus_core.plugin import Loaded
 from nexus_core.testing import write_files
@@ -268,6 +268,24 @@ def test_an_approval_does_not_cover_another_script(cli: Cli, work: Path) -> None
 
     with Nexus(work) as nexus:
         assert names(nexus) == []
+
+
+@pytest.mark.acceptance("T2")
+@pytest.mark.parametrize("name", ["sum/sum.sh", "sum/sibling.sh"])
+def test_a_script_that_changes_after_the_load_is_not_started(cli: Cli, work: Path, name: str) -> None:
+    files = {"sum/sum.sh": "#!/bin/sh\n. ./sum/sibling.sh\npwd", "sum/sibling.sh": "true\n"}
+    write_files(work, {".nexus3/config.json": settings(command=["./sum/sum.sh"]), **files})
+    (work / "sum/sum.sh").chmod(0o755)
+    assert cli("trust", "allow", "/compaction/command", "--yes").code == 0
+    with Nexus(work) as nexus:
+        command = nexus.host.summarisers(nexus.load()).get("command")
+        assert command.summarise(request()) == str(work)
+
+        write_files(work, {name: f"#!/bin/sh\ntouch {work.parent}/started"})
+
+        with pytest.raises(NexusError, match="has changed since you allowed it"):
+            command.summarise(request())
+    assert not (work.parent / "started").exists()
 
 
 @pytest.mark.acceptance("T1")
