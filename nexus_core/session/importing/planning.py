@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import groupby, takewhile
+from itertools import groupby, islice, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.session.importing.labels import name_path
@@ -130,9 +130,17 @@ class Planner:
         return Growth(self._paths[number], thread.label, after=after, steps=steps, tally=self._tallies[thread.label])
 
     def _own_keys(self, thread: Thread, number: int, there: int) -> list[Key]:
-        """Return the items that a path and a thread have in common, without those that other threads have, too."""
-        keys = backwards(self._paths, number, there)
-        return [*takewhile(lambda key: self._mark_of(key) in thread.places, keys)][::-1]
+        """Return the last items that a path and a thread have in common, from the beginning of a turn on.
+
+        Those that other threads have, too, are left out, and more than could be replaced.
+        """
+        keys = takewhile(lambda key: self._mark_of(key) in thread.places, backwards(self._paths, number, there))
+        found = [*islice(keys, _MOST_REPLACED + 1)][::-1]
+        if len(found) <= _MOST_REPLACED:
+            return found
+        names = [thread.places[self._mark_of(key)].step for key in found]
+        starts = (at for at in range(1, len(names)) if names[at] != names[at - 1])
+        return found[next((at for at in starts if thread.shapes[names[at]].turn == names[at]), len(found)) :]
 
     def _find_changed(self, thread: Thread, keys: Sequence[Key], known: Sequence[Mark]) -> list[Mark]:
         """Return the items of a thread from the first turn on that would be another if all was imported at once.
