@@ -872,7 +872,8 @@ _LINE_LEAD = re.compile(
 )
 _LINE_BREAK = re.compile(r"\r?\n|(?:\\{1,31}r)?\\{1,31}n|\r")
 _KEY_CHARACTERS = re.compile(r"[A-Za-z0-9+/]{8}")
-_PIECE = re.compile(r"[A-Za-z0-9+/=]{4,}")
+_PIECE = re.compile(r"\[redacted:[a-z-]{1,40}\]|[A-Za-z0-9+/]{12,}={0,3}|[A-Za-z0-9+/]{4,}={1,3}")
+_PIECE_SIGN = re.compile(r"[0-9+/=]")
 
 
 def _find_private_keys(text: str) -> Iterator[SecretSpan]:
@@ -913,6 +914,8 @@ def _whole_key(text: str, begin: tuple[int, int], end: tuple[int, int]) -> Itera
         return
     if '"' in body or "'" in body:
         for match in _PIECE.finditer(body):
+            if match[0].startswith("[") or not _PIECE_SIGN.search(match[0]):  # redacted before, or a word
+                continue
             yield SecretSpan(begin[1] + match.start(), begin[1] + match.end(), "private-key")
     else:
         yield SecretSpan(begin[0], end[1], "private-key")

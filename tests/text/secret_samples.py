@@ -75,6 +75,11 @@ def _escaped_key() -> SecretSample:
     return SecretSample(json.dumps({"private_key": made.text, "client_id": "7"}), made.secrets)
 
 
+def _source_key() -> SecretSample:
+    made = _key(_PRIVATE)
+    return SecretSample("\n".join(f'    "{line}\\n"' for line in made.text.strip().split("\n")), made.secrets)
+
+
 def _jwt() -> SecretSample:
     head, body = (base64.urlsafe_b64encode(part).decode().rstrip("=") for part in (b'{"alg":"HS256"}', b'{"sub":"17"}'))
     secret = f"{head}.{body}.{draw(ALNUM, 43)}"
@@ -122,6 +127,7 @@ SAMPLES: dict[str, SecretSample] = {
     "key-in-a-diff": _key(_PRIVATE, lead="+", end=False),
     "key-in-numbered-lines": _key(_PRIVATE, lead="    12\u2192", end=False),
     "key-in-json": _escaped_key(),
+    "key-in-source": _source_key(),
     "age-key": _upper("AGE-SECRET-KEY-1", 58),
     "putty-key": _twice("Private-Lines: 2\n", draw(ALNUM, 64), "\nPrivate-MAC: 0"),
     "json-web-key": _around('{"kty":"OKP","crv":"Ed25519","d":"', '","x":"y"}', 43),
