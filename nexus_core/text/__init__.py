@@ -7,4 +7,5 @@ markers.py          lines that only Nexus may write; fence.py: what is to be rea
 front_matter.py     the head of a Markdown file between two `---` lines; flow_values.py: one value in quotes or brackets
 sentences.py        a sentence in Markdown, however it is decorated
 redaction.py        keys and passwords taken out of a text; written_secrets.py: found in commands and addresses
+secret_shapes.py    what keys and passwords look like
 """
