@@ -65,12 +65,27 @@ def read_proofs(folder: Path = ROOT / "tests") -> dict[str, list[str]]:
     return {row: sorted(tests) for row, tests in proofs.items()}
 
 
-def _marked(tree: ast.AST) -> Iterator[tuple[str, str]]:
+def _marked(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield each test with each ID of its markers, and of those that `pytestmark` gives to the whole file."""
+    shared = [
+        row
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
+        for mark in (node.value.elts if isinstance(node.value, ast.List) else [node.value])
+        for row in _rows(mark)
+    ]
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            for decorator in node.decorator_list:
-                if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.acceptance":
-                    yield from ((node.name, ast.literal_eval(argument)) for argument in decorator.args)
+            own = [row for decorator in node.decorator_list for row in _rows(decorator)]
+            yield from ((node.name, row) for row in own)
+            if node.name.startswith("test_"):
+                yield from ((node.name, row) for row in shared)
+
+
+def _rows(mark: ast.expr) -> list[str]:
+    if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.acceptance":
+        return [ast.literal_eval(argument) for argument in mark.args]
+    return []
 
 
 def find_faults(behaviours: Behaviours, proofs: Mapping[str, object]) -> list[str]:
