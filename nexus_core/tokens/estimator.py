@@ -40,6 +40,7 @@ _SCRIPTS = (
     (range(0xF0, 0xF5), 4.1),  # what is beyond the basic plane: old scripts, rare Chinese characters
 )
 """Tokens of a character by the first byte of its UTF-8; those of three bytes are in `_PAGES`."""
+_RARE = 3.1
 _PAGES = (
     (range(0x09, 0x0A), 1.3),  # Devanagari, Bengali
     (range(0x0A, 0x0B), 1.95),  # Gurmukhi, Gujarati
@@ -59,7 +60,7 @@ _PAGES = (
     (range(0xAC, 0xD8), 1.3),  # Hangul
     (range(0xFE, 0xFF), 1.5),  # selectors of forms
     (range(0xFF, 0x100), 2.0),  # full-width forms
-    (range(0x08, 0x100), 3.1),  # all others, of which each byte is a token: Amharic, Cherokee, Mongolian, Yi ...
+    (range(0x08, 0x100), _RARE),  # all others, of which each byte is a token: Amharic, Cherokee, Mongolian, Yi ...
 )
 """Tokens of a character of three bytes by its code, in steps of 256; the first row that has it counts."""
 _BLOCKS = (
@@ -128,6 +129,7 @@ _TO_PAIR_GROUP = _translation([first + 8 * second for first, second in map(_code
 _IN_NO_GROUP = bytes(pair for pair, place in enumerate(_TO_PAIR_GROUP) if not place)
 _PLACES = range(1, len(_WEIGHTS) + 1)
 _TO_SCRIPT = _translation(leads for leads, _ in _SCRIPTS)
+_BEYOND = len(_SCRIPTS)
 _TO_PAGE = _translation(reversed([pages for pages, _ in _PAGES]))
 _PAGE_WEIGHTS = [weight for _, weight in reversed(_PAGES)]
 _THREE_BYTES = bytes(range(0xE0, 0xF0))
@@ -163,9 +165,10 @@ def _estimate_scripts(chunk: str, data: bytes) -> float:
     found = sum(weight * leads.count(place) for place, (_, weight) in enumerate(_SCRIPTS, 1))
     found += sum(more * data.count(block) for block, more in _BLOCKS)
     if len(data.translate(None, _THREE_BYTES)) < len(data):
-        # The upper byte of each character's code; of those beyond the basic plane, two that count nothing.
+        # The upper byte of each character's code; of those beyond the basic plane, of each of its two surrogates.
         pages = chunk.encode("utf-16-le", "surrogatepass")[1::2].translate(_TO_PAGE)
         found += sum(weight * pages.count(place) for place, weight in enumerate(_PAGE_WEIGHTS, 1))
+        found -= 2 * _RARE * leads.count(_BEYOND)  # which were counted above already
     if len(data.translate(None, _CAPITAL_LEADS)) < len(data):
         import re  # noqa: PLC0415 - for Greek and Cyrillic only
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nexus_core import hookimpl
-from nexus_core.errors import BudgetError, LedgerError, TurnError, UsageError
+from nexus_core.errors import BudgetError, TurnError, UsageError
 from nexus_core.history.ledger.ledger import StoreLedger
 from nexus_core.testing import write_files
 from nexus_core.tokens.counter import TextCounter
@@ -219,12 +219,13 @@ def test_a_session_without_tools_has_those_it_had(open_session: OpenSession) -> 
     assert after == before
 
 
-def test_a_lost_epoch_is_an_error_that_names_it(open_session: OpenSession, ledger: StoreLedger) -> None:
+def test_a_lost_epoch_is_a_finding_that_names_it(open_session: OpenSession, ledger: StoreLedger) -> None:
     ledger.create("s")
     add_step(ledger, "s", NewStep(kind="input", messages=(Message("user", "Why?"),), data={"epoch": "f00d"}))
 
-    with pytest.raises(LedgerError, match="there is no blob f00d"):
-        open_session().next()
+    (finding,) = (each for each in open_session().next().findings if each.code == "prompt-gone")
+
+    assert "f00d" in finding.message
 
 
 # ---- what fits ----------------------------------------------------------------------------------------------------

@@ -191,6 +191,12 @@ def test_every_text_has_an_estimate_between_nothing_and_a_bit_more_than_a_token_
     assert bool(text) <= estimate(text) <= 1.1 * len(text.encode("utf-8", "surrogatepass")) + 2
 
 
+def test_an_emoji_counts_the_same_beside_characters_of_three_bytes() -> None:
+    apart = estimate("日本語" * 100) + estimate("🎉" * 100)
+
+    assert apart - 2 <= estimate("日本語🎉" * 100) <= apart
+
+
 @given(st.text(st.sampled_from("aB7 \n.(é"), max_size=60))
 def test_tokens_begin_where_the_tables_say(text: str) -> None:
     data = text.encode()

@@ -39,7 +39,7 @@ def _add_reply(found: Outline, item: dict[str, Any]) -> bool:
     ):
         return False
     content, calls = item.get("content"), item.get("tool_calls")
-    if calls is None and "tool_calls" not in item and content is None:
+    if calls is None and ("tool_calls" in item or content is None):
         return False
     if content and not found.add_texts(content, "text"):
         return False
