@@ -32,7 +32,7 @@ def _is_own() -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Clearance:
+class ServerApproval:
     """What the user has decided about a server as it is at one moment.
 
     Attributes:
@@ -46,7 +46,7 @@ class Clearance:
     still_holds: Callable[[], bool] = _is_own
 
 
-def clear_for_start(server: MCPServerWithOrigin, loaded: Loaded, request: Request) -> Clearance:
+def clear_for_start(server: MCPServerWithOrigin, loaded: Loaded, request: Request) -> ServerApproval:
     """What the user has decided about a server as it is at this moment.
 
     Since it was loaded, its code may have been exchanged, and the user may have thought better of it. The user's own
@@ -62,7 +62,7 @@ def clear_for_start(server: MCPServerWithOrigin, loaded: Loaded, request: Reques
         if config.layer is None or config.path != server.source_path or config.layer.name != server.origin:
             continue
         if config.layer.is_own:
-            return Clearance("allowed")
+            return ServerApproval("allowed")
         key = (config.path.resolve(), pointer_to(f"/{SETTING}", name))
         part = next((part for part in loaded.active if (part.path, part.pointer) == key), None)
         entry = next((each for each in entries_in(config.settings) if each.get("name") == name), None)
@@ -70,8 +70,10 @@ def clear_for_start(server: MCPServerWithOrigin, loaded: Loaded, request: Reques
             continue
         look = partial(_look, part, entry, config.layer.project, request)
         found = look()
-        return Clearance(found.decision, _safe_variables(found.content, request.home), partial(_is_same, look, found))
-    return Clearance("pending")
+        return ServerApproval(
+            found.decision, _safe_variables(found.content, request.home), partial(_is_same, look, found)
+        )
+    return ServerApproval("pending")
 
 
 class _Look(NamedTuple):

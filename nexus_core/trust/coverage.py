@@ -49,7 +49,7 @@ class _Entry(NamedTuple):
     facts: os.stat_result
 
 
-class Differences(NamedTuple):
+class CodeDifferences(NamedTuple):
     """Names of files whose bytes are others than approved, that are new, and that are gone."""
 
     changed: tuple[str, ...] = ()
@@ -144,10 +144,10 @@ def describe_covered(content: str) -> str:
     return f"{count}, all of {trees}" if trees else f"{count}: {', '.join(sorted(digests)[:5])}"
 
 
-def compare_code(approved: str, present: str) -> Differences:
+def compare_code(approved: str, present: str) -> CodeDifferences:
     """The files that differ between two measured contents."""
     old, new = ((_code(_parse(each)) or {}).get("digests") or {} for each in (approved, present))
-    return Differences(
+    return CodeDifferences(
         tuple(sorted(name for name in old.keys() & new.keys() if old[name] != new[name])),
         tuple(sorted(new.keys() - old.keys())),
         tuple(sorted(old.keys() - new.keys())),

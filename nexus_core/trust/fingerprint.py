@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from nexus_core.config.merging import is_comment
 from nexus_core.text.hidden import bare
 from nexus_core.text.visible import visible_line
-from nexus_core.trust.scripts import Code, Place, find_code, find_executable
+from nexus_core.trust.scripts import CommandWorkspace, ProjectCode, find_code, find_executable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +54,7 @@ def server_content(server: Mapping[str, object], root: Path) -> str:
     """
     environment = server.get("env")
     variables = environment if isinstance(environment, Mapping) else {}
-    place = Place.of(root, server.get("cwd"))
+    place = CommandWorkspace.of(root, server.get("cwd"))
     command = words_of(server)
     executable = _executable(command[0], place, variables.get("PATH")) if command else None
     known = {key: server[key] for key in ("name", "cwd", "env_file", *_TOLD) if server.get(key) is not None}
@@ -93,7 +93,7 @@ def setting_content(pointer: str, value: object, *, root: Path | None = None) ->
     """
     code: dict[str, object] = {"files": {}}
     if root is not None:
-        place, command = Place.of(root, None), list(_texts(value))
+        place, command = CommandWorkspace.of(root, None), list(_texts(value))
         executable = find_executable(command[0], place) if command and _last(pointer) == "command" else None
         found = find_code(command, place, executable=executable)
         # What starts it sets no variables that would keep Python from bytecode.
@@ -117,7 +117,7 @@ def runs_own_code(content: str) -> bool:
         return False
 
 
-def _code_content(code: Code, place: Place) -> dict[str, object]:
+def _code_content(code: ProjectCode, place: CommandWorkspace) -> dict[str, object]:
     """The code as a part of a content; where there is none, in the words of approvals that were made before."""
     return {"code": {**code._asdict(), "root": str(place.limit)}} if code.files or code.trees else {"files": {}}
 
@@ -190,7 +190,7 @@ def effect(content: str) -> Effect:
     return "connect to" if data.get("url") or last == "url" else "set"
 
 
-def _executable(program: str, place: Place, search_path: object) -> str | None:
+def _executable(program: str, place: CommandWorkspace, search_path: object) -> str | None:
     found = find_executable(program, place, search_path)
     # Whoever starts it may split the text after all.
     return found or find_executable(next(iter(program.split()), ""), place, search_path)

@@ -147,7 +147,7 @@ _MOST_NAMES = 32  # of a module, and of what is run instead of being fetched
 _MOST_INTERPRETERS = 4  # one script interpreted by the next
 
 
-class Place(NamedTuple):
+class CommandWorkspace(NamedTuple):
     """Where a command is started.
 
     Attributes:
@@ -161,7 +161,7 @@ class Place(NamedTuple):
     limit: Path
 
     @classmethod
-    def of(cls, root: Path, cwd: object) -> Place:
+    def of(cls, root: Path, cwd: object) -> CommandWorkspace:
         """The place of a command whose setting `cwd` says this; without one it is started in the root."""
         real = Path(os.path.realpath(root))
         # With `${workspaceFolder}/tools`, the workspace is meant.
@@ -169,7 +169,7 @@ class Place(NamedTuple):
         return cls(real, real / named if _may_be_path(named) else real, repository_root(real) or real)
 
 
-class Code(NamedTuple):
+class ProjectCode(NamedTuple):
     """The code of a workspace that a command runs; names are relative to the limit of its place.
 
     Attributes:
@@ -183,7 +183,7 @@ class Code(NamedTuple):
     with_bytecode: bool = False
 
 
-def find_executable(program: str, place: Place, search_path: object = None) -> str | None:
+def find_executable(program: str, place: CommandWorkspace, search_path: object = None) -> str | None:
     """The absolute path of what `program` would start, or None when there is nothing to start.
 
     Args:
@@ -206,12 +206,12 @@ def find_executable(program: str, place: Place, search_path: object = None) -> s
 
 def find_code(
     command: Sequence[str],
-    place: Place,
+    place: CommandWorkspace,
     *,
     executable: str | None = None,
     variables: Mapping[str, str] | None = None,
     env_file: str = "",
-) -> Code:
+) -> ProjectCode:
     """The files and directories inside the limit of `place` that a command runs or names.
 
     Args:
@@ -232,13 +232,13 @@ def find_code(
     for tree in sorted(search.trees, key=lambda each: [*each.split("/")] if each else []):
         if not outermost or not _is_within(tree, outermost[-1]):
             outermost.append(tree)
-    return Code(tuple(sorted(search.files)), tuple(outermost), search.with_bytecode)
+    return ProjectCode(tuple(sorted(search.files)), tuple(outermost), search.with_bytecode)
 
 
 class _Search:
     """Collects the files and directories of one command."""
 
-    def __init__(self, place: Place, variables: Mapping[str, str]) -> None:
+    def __init__(self, place: CommandWorkspace, variables: Mapping[str, str]) -> None:
         self._place = place
         self._path = variables.get("PATH")
         self._limit = str(place.limit)

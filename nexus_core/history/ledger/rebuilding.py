@@ -15,7 +15,7 @@ from nexus_core.history.ledger.sessions_kept import keep_sessions, newest_versio
 from nexus_core.history.ledger.steps_joined import join_steps
 from nexus_core.history.ledger.store import ErasableStore
 from nexus_core.history.ledger.turns_kept import find_ends, keep_whole_turns, sort_out
-from nexus_core.history.ledger.verifying import SeenSteps, blob_missing
+from nexus_core.history.ledger.verifying import VerifiedSteps, blob_missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -93,7 +93,7 @@ def rebuild(found: Salvaged, target: Store, advance: Callable[[float], None], wi
 
 def _missing_blobs(rest: Rest) -> list[Finding]:
     """The blobs that what is kept refers to, and that are not there; no copy brings them back."""
-    seen = SeenSteps()
+    seen = VerifiedSteps()
     for row in rest.rows:
         seen.note_blobs(row)
     for session in rest.kept.sessions:

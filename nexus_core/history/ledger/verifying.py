@@ -59,7 +59,7 @@ class BlobUse(NamedTuple):
     number: int = 1
 
 
-class SeenSteps:
+class VerifiedSteps:
     """What the steps that were looked at leave to be compared.
 
     Attributes:
@@ -122,7 +122,7 @@ def verify(store: Store, advance: Callable[[int], None], label: str | None = Non
 
 
 def _check_everything(store: Store, advance: Callable[[int], None]) -> Iterator[Finding]:
-    seen = SeenSteps()
+    seen = VerifiedSteps()
     yield from store.damage()
     yield from _check_steps(store, seen, advance)
     known = {row.id: row for row in sorted(store.session_rows(), key=repr)}
@@ -146,7 +146,7 @@ def _check_everything(store: Store, advance: Callable[[int], None]) -> Iterator[
 # ---- steps --------------------------------------------------------------------------------------------------
 
 
-def _check_steps(store: Store, seen: SeenSteps, advance: Callable[[int], None]) -> Iterator[Finding]:
+def _check_steps(store: Store, seen: VerifiedSteps, advance: Callable[[int], None]) -> Iterator[Finding]:
     before: StepRow | None = None
     for row in store.step_rows():
         begins = before is None or before.branch != row.branch
@@ -160,7 +160,7 @@ def _check_steps(store: Store, seen: SeenSteps, advance: Callable[[int], None]) 
 
 
 def _check_step(
-    store: Store, row: StepRow, before: StepRow | None, seen: SeenSteps, *, begins: bool
+    store: Store, row: StepRow, before: StepRow | None, seen: VerifiedSteps, *, begins: bool
 ) -> Iterator[Finding]:
     """Compare a step with the one before it, and note what it leaves to be compared."""
     if begins:
@@ -223,7 +223,7 @@ def _about_step(row: StepRow, fault: str) -> Finding:
     return Finding(f"step-{kind}", f"{where}: {what}", step=str(row.id))
 
 
-def _check_branches(branches: Mapping[str, BranchRow], seen: SeenSteps) -> Iterator[Finding]:
+def _check_branches(branches: Mapping[str, BranchRow], seen: VerifiedSteps) -> Iterator[Finding]:
     recorded = {row.id: (row.parent, row.position) for row in branches.values()}
     for name in sorted(recorded.keys() | seen.begins.keys(), key=repr):
         if name not in seen.begins:
@@ -237,7 +237,7 @@ def _check_branches(branches: Mapping[str, BranchRow], seen: SeenSteps) -> Itera
 
 
 def _check_blobs(
-    store: Store, seen: SeenSteps, known: Mapping[str, SessionRow], branches: Mapping[str, BranchRow]
+    store: Store, seen: VerifiedSteps, known: Mapping[str, SessionRow], branches: Mapping[str, BranchRow]
 ) -> Iterator[Finding]:
     there: set[str] = set()
     for digest, content in store.blob_rows():
@@ -311,9 +311,9 @@ def _segments(tip: Place, branches: Mapping[str, BranchRow]) -> Iterator[tuple[s
 
 
 def _check_notes(
-    store: Store, seen: SeenSteps, known: Mapping[str, SessionRow], branches: Mapping[str, BranchRow]
+    store: Store, seen: VerifiedSteps, known: Mapping[str, SessionRow], branches: Mapping[str, BranchRow]
 ) -> Iterator[Finding]:
-    noted = {row.id: NotedHeads(row) for row in known.values()}
+    noted = {row.id: HeadNotes(row) for row in known.values()}
     for note in store.history_rows():
         place = store.place(note.step)
         if not is_sealed(note) or note.session not in known:
@@ -327,7 +327,7 @@ def _check_notes(
         yield from _check_session(store, heads, seen, branches)
 
 
-class NotedHeads:
+class HeadNotes:
     """Where a session stood, as its notes say.
 
     Attributes:
@@ -351,7 +351,7 @@ class NotedHeads:
         if self.last is None or (place.position, place.id) > (self.last.position, self.last.id):
             self.last = place
 
-    def missing(self, seen: SeenSteps, branches: Mapping[str, BranchRow]) -> int:
+    def missing(self, seen: VerifiedSteps, branches: Mapping[str, BranchRow]) -> int:
         """How many notes are gone: each end of a turn since the session began has one."""
         if self.first is None or self.last is None:
             return 0
@@ -361,7 +361,7 @@ class NotedHeads:
         return closed - self.number - (before if reason in _BEGINNINGS else 0)
 
 
-def _closed_between(floor: int, last: Place, seen: SeenSteps, branches: Mapping[str, BranchRow]) -> int:
+def _closed_between(floor: int, last: Place, seen: VerifiedSteps, branches: Mapping[str, BranchRow]) -> int:
     """How many steps of a thread end a turn, from a position on."""
     closed = 0
     for branch, end in _segments(last, branches):
@@ -371,7 +371,7 @@ def _closed_between(floor: int, last: Place, seen: SeenSteps, branches: Mapping[
 
 
 def _check_session(
-    store: Store, heads: NotedHeads, seen: SeenSteps, branches: Mapping[str, BranchRow]
+    store: Store, heads: HeadNotes, seen: VerifiedSteps, branches: Mapping[str, BranchRow]
 ) -> Iterator[Finding]:
     row = heads.session
     for fault in _session_faults(store, row, heads.last.id if heads.last else None):
@@ -456,7 +456,7 @@ def _check_erased(store: Store, rows: Iterable[ErasedRow]) -> Iterator[Finding]:
 
 def _check_one(store: Store, session: SessionRow, advance: Callable[[int], None]) -> Iterator[Finding]:
     """Check one session and what it leads to; no other step is read."""
-    seen = SeenSteps()
+    seen = VerifiedSteps()
     yield from store.damage(session.id)
     yield from _check_thread(store, session, seen, advance)
     for positions in seen.closers.values():
@@ -465,7 +465,7 @@ def _check_one(store: Store, session: SessionRow, advance: Callable[[int], None]
         seen.note_source(session)
     yield from _check_blobs_of(store, session, seen)
     branches = {name: row for name in seen.begins if (row := store.branch(name)) is not None}
-    heads = NotedHeads(session)
+    heads = HeadNotes(session)
     for note in store.history_rows(session.id):
         place = store.place(note.step)
         if not is_sealed(note):
@@ -483,7 +483,7 @@ def _check_one(store: Store, session: SessionRow, advance: Callable[[int], None]
 
 
 def _check_thread(
-    store: Store, session: SessionRow, seen: SeenSteps, advance: Callable[[int], None]
+    store: Store, session: SessionRow, seen: VerifiedSteps, advance: Callable[[int], None]
 ) -> Iterator[Finding]:
     after: StepRow | None = None
     name = session.tip
@@ -501,7 +501,7 @@ def _check_thread(
         yield from _check_step(store, after, None, seen, begins=True)
 
 
-def _check_blobs_of(store: Store, session: SessionRow, seen: SeenSteps) -> Iterator[Finding]:
+def _check_blobs_of(store: Store, session: SessionRow, seen: VerifiedSteps) -> Iterator[Finding]:
     looked_at: set[str] = set()
     while left := sorted(seen.blobs.keys() - looked_at):
         for digest in left:
