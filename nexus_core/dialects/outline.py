@@ -68,6 +68,17 @@ class Outline:
         self.results.append((call_id, name))
         return True
 
+    def with_tool_role(self, blocks: int) -> Outline | None:
+        """Return it, with the role `tool` if all of its blocks are tool results.
+
+        None where results are mixed with other blocks or part of a reply, or where a user message has calls.
+        """
+        if self.results:
+            is_alone = self.role == "user" and len(self.results) == blocks
+            self.role = "tool"
+            return self if is_alone else None
+        return None if self.calls and self.role == "user" else self
+
     def add_blocks(self, blocks: Iterable[object], adders: Mapping[str, AddBlock]) -> bool:
         """Add blocks by their `type`, each with the function for it."""
         for block in blocks:

@@ -24,11 +24,7 @@ def outline_content(item: object) -> Outline | None:
     for part in parts:
         if type(part) is not dict or not _add_part(found, part):
             return None
-    if found.results:
-        is_alone = role == "user" and len(found.results) == len(parts)
-        found.role = "tool"
-        return found if is_alone else None
-    return None if found.calls and role == "user" else found
+    return found.with_tool_role(len(parts))
 
 
 def _add_part(found: Outline, part: dict[str, Any]) -> bool:

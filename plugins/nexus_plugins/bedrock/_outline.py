@@ -25,11 +25,7 @@ def outline_message(item: object) -> Outline | None:
     for block in content:
         if type(block) is not dict or len(block) != 1 or not _add_block(found, block):
             return None
-    if found.results:
-        is_alone = role == "user" and len(found.results) == len(content)
-        found.role = "tool"
-        return found if is_alone else None
-    return None if found.calls and role == "user" else found
+    return found.with_tool_role(len(content))
 
 
 def _add_block(found: Outline, block: Block) -> bool:
