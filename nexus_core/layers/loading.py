@@ -82,7 +82,7 @@ class _Decisions:
         return store
 
     def decide(self, part: ActivePart) -> Decision:
-        """What the user has decided; of servers without their directories, which are looked at before a start."""
+        """Return the user's decision; the directories of servers are compared before a start only."""
         decision = self._store.decide(part, is_quick=part.pointer.startswith(f"/{SERVERS}/"))
         if decision == "changed":
             self._find_outdated(part)

@@ -33,7 +33,7 @@ def _is_own() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ServerApproval:
-    """What the user has decided about a server as it is at one moment.
+    """Decision of the user about a server as it is now.
 
     Attributes:
         decision: The decision; every byte of the code that it covers has been read for it.

@@ -19,7 +19,7 @@ from nexus_core.text.secret_shapes import (
 )
 
 _MAX_PASSES = 6
-"""What is redacted may end a word, so that a token next to it begins one; hostile texts need more than two passes."""
+"""A placeholder may end a word, so that the token next to it begins one; hostile texts need more than two passes."""
 _MAX_CUT = 1024
 """Characters read beyond those that are shown, so that a secret that begins in them is known by its end."""
 _KEY_NAMES, _VALUE_NAMES = ("name", "key", "header", "variable"), ("value", "val", "content")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 REDACTED = "[redacted:"
-"""What a redacted secret begins with; never a secret itself."""
+"""Prefix of the placeholder for a redacted secret."""
 MAX_VALUE = 4096
 """Characters of a named value, which is about the largest cookie or session token that a server accepts."""
 MAX_ARMOR = 65_536

@@ -73,9 +73,9 @@ _BLOCKS = (
     (b"\xf0\x9d", -1.1),  # mathematical letters
     (b"\xf0\x9f", -1.35),  # emoji
 )
-"""What is added for characters whose UTF-8 begins so."""
+"""Tokens added for a character whose UTF-8 begins with these bytes."""
 _CAPITALS = (("[\u0400-\u042f]", 0.55), ("[\u0386-\u03ab]", 0.9))
-"""What is added for capitals, Cyrillic and Greek: words in capitals are cut up more."""
+"""Tokens added for a Cyrillic or Greek capital: words in capitals are split more."""
 _CAPITAL_LEADS = bytes(range(0xCE, 0xD2))
 
 _CLASSES = "-lUdsnpz"
@@ -103,7 +103,7 @@ _VOWELS = 0.24, 0.28
 """Words have more vowels among their letters than this (lower-case, capitals), letters in no order fewer."""
 _FEW = 3
 _BACKSLASH = 0.3
-"""What a backslash adds: the words behind it, as in LaTeX, are cut up more."""
+"""Tokens added for a backslash: the words behind it, as in LaTeX, are split more."""
 _MOST_SIGNS = 0.25
 """Of so many pairs of different signs among all pairs, the usual ones (`":"`, `});`) make one token each."""
 

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 Asked = TypeVar("Asked")
 
 MAX_TEXT_BYTES = 8_000_000
-"""How many bytes of texts a counter keeps with their counts, the oldest are dropped first: twice as much as a window of
+"""Bytes of texts that a counter keeps with their counts, the oldest are dropped first: twice as much as a window of
 a million tokens holds in English. What was dropped is still in the cache on disk, if the counter has one."""
 _ENTRY = 100
-"""What remembering a text costs besides the text."""
+"""Bytes that keeping a text costs besides the text."""
 
 
 class RememberingCounter(TextCounter):

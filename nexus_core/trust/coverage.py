@@ -73,7 +73,7 @@ def measure(content: str, *, is_fresh: bool = False) -> str:
 
 
 def is_alike(approved: str, present: str) -> bool:
-    """Whether a content says what was approved, as far as can be seen quickly: without the files of directories."""
+    """Return True if a content equals the approved one, without reading the files of directories."""
     old, new = _parse(approved), _parse(present)
     old_code, new_code = _code(old), _code(new)
     if old_code is None or new_code is None:
@@ -91,7 +91,7 @@ def is_alike(approved: str, present: str) -> bool:
 
 
 def is_unchanged(content: str) -> bool:
-    """Whether the code of a measured content is what it was when it was measured; every byte is read."""
+    """Return True if the code is unchanged since it was measured; reads every byte."""
     data = _parse(content)
     code = _code(data)
     if code is None or "digests" not in code:
@@ -155,7 +155,7 @@ def compare_code(approved: str, present: str) -> CodeDifferences:
 
 
 def is_outdated(approved: str, present: str) -> bool:
-    """Whether an approval was made before approvals covered the code that this content says is run."""
+    """Return True if an approval is older than the coverage of the code that this content runs."""
     return _code(_parse(present)) is not None and _code(_parse(approved)) is None and bool(approved)
 
 
@@ -230,7 +230,7 @@ def _list_trees(code: dict[str, Any]) -> Iterator[_Entry]:
 
 
 def _is_left_out(root: str, tree: str, name: str, *, with_bytecode: bool) -> bool:
-    """Whether a file is none that a program loads.
+    """Return True if no program loads the file.
 
     Bytecode that Python writes is made anew whenever its source has another time, and not looked at by servers that
     Nexus starts. Bytecode that claims to need no such comparison is what somebody else put there.
@@ -257,7 +257,7 @@ def _first_bytes(root: str, name: str) -> bytes:
 
 
 def _scan(path: str) -> list[tuple[str, os.stat_result]]:
-    """What is in a directory, sorted by name; nothing if it cannot be listed."""
+    """Return the entries of a directory, sorted by name; none if it cannot be listed."""
     found = []
     try:
         with os.scandir(path) as entries:
@@ -274,7 +274,7 @@ def _scan(path: str) -> list[tuple[str, os.stat_result]]:
 def _digest(
     root: str, name: str, facts: os.stat_result, *, most: int = MAX_NAMED_BYTES, is_fresh: bool = False
 ) -> object:
-    """What is recorded about a file: the digest of its bytes; of a link also where it leads."""
+    """Return the record of a file: the digest of its bytes, and the target of a link."""
     real = name
     if stat.S_ISLNK(facts.st_mode):
         path = os.path.join(root, name)  # noqa: PTH118 - names

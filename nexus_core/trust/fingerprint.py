@@ -110,7 +110,7 @@ def home_content(home: Path) -> str:
 
 
 def runs_own_code(content: str) -> bool:
-    """Whether what has this content runs code of the project, rather than what is installed elsewhere."""
+    """Return True if a command with this content runs code of the project."""
     try:
         return bool(json.loads(content)["code"]["trees"])
     except (ValueError, TypeError, KeyError):

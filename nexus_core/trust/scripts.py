@@ -148,7 +148,7 @@ _MOST_INTERPRETERS = 4  # one script interpreted by the next
 
 
 class CommandWorkspace(NamedTuple):
-    """Where a command is started.
+    """Directories of a command: its project, its working directory, and the limit of what is read.
 
     Attributes:
         root: The directory of the project, without links.
@@ -614,12 +614,12 @@ def _program_name(token: str) -> str:
 
 
 def _is_setting(token: str) -> bool:
-    """Whether a word before a program sets a variable or is an option of a wrapper."""
+    """Return True if a word before a program sets a variable or is an option of a wrapper."""
     return token.startswith("-") or bool(re.match(r"[A-Za-z_]\w*=", token))
 
 
 def _is_expansion(token: str, *, is_operand: bool) -> bool:
-    """Whether a word of a shell stands for something that only the shell knows, and that may be run."""
+    """Return True if only the shell can expand the word, and may run the result."""
     if "`" in token or "$(" in token or token in {"eval", "."}:
         return True
     if "$" not in token or "://" in token:

@@ -130,7 +130,7 @@ class TrustStore:
         return Decisions()
 
     def _anchor(self) -> str:
-        """What nobody who puts files into a repository can know: when the lock file was made on this machine."""
+        """Return the inode and change time of the lock file, which no file in a repository can predict."""
         try:
             facts = os.lstat(self._lock)
         except OSError:
@@ -171,7 +171,7 @@ def home_part(home: Path) -> ActivePart | None:
 
 
 def is_home_own(home: Path) -> bool:
-    """Whether the settings in a home are the user's own: in no repository that may have brought them, or approved."""
+    """Return True if the settings in a home are the user's own: outside of any repository, or approved."""
     part = home_part(home)
     return part is None or TrustStore(home).decide(part) == "allowed"
 

@@ -201,7 +201,7 @@ def _sessions_in(ledger: Ledger) -> int | None:
 
 
 def _deletions_in(ledger: Ledger) -> int:
-    """How many deletions are recorded."""
+    """Return the number of recorded deletions."""
     from nexus_core.history.ledger.deletion import DeletableLedger  # noqa: PLC0415 - as above
 
     try:

@@ -23,7 +23,7 @@ _ENDINGS = ("_tool_use", "_tool_result")
 
 
 def recognises(item: Mapping[str, Any]) -> bool:
-    """Whether it is surely one of Anthropic's messages: a block that nobody else has stands in it."""
+    """Return True if the message has a block type that only Anthropic uses."""
     content = item.get("content")
     return isinstance(content, list) and "parts" not in item and any(map(_is_own_block, content))
 

@@ -9,7 +9,7 @@ from nexus_core.dialects.outline import Outline
 _TEXT = {"type", "text"}
 _CALL = {"type", "id", "name", "input"}
 _RESULT = {"type", "tool_use_id", "content"}
-_TOLD_RESULT = _RESULT | {"is_error"}
+_RESULT_WITH_STATUS = _RESULT | {"is_error"}
 _THOUGHT = {"type", "thinking", "signature"}
 
 
@@ -49,7 +49,7 @@ def _add_thought(found: Outline, block: dict[str, Any]) -> bool:
 
 
 def _add_result(found: Outline, block: dict[str, Any]) -> bool:
-    if block.keys() != _RESULT and (block.keys() != _TOLD_RESULT or type(block["is_error"]) is not bool):
+    if block.keys() != _RESULT and (block.keys() != _RESULT_WITH_STATUS or type(block["is_error"]) is not bool):
         return False
     return found.add_result(block["tool_use_id"], "") and found.add_texts(block["content"], "text")
 

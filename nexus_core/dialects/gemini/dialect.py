@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def recognises(item: Mapping[str, Any]) -> bool:
-    """Whether it is surely a content: its parts are what only Gemini's are."""
+    """Return True if the message has parts of a shape that only Gemini uses."""
     parts = item.get("parts")
     if not isinstance(parts, list) or "content" in item or "nexus" in item:  # Nexus's own messages have parts too
         return False

@@ -33,7 +33,7 @@ class NeutralDialect:
         return NEUTRAL
 
     def recognises(self, item: Mapping[str, Any]) -> bool:
-        """Whether it says so itself."""
+        """Return True if the message is marked as one of Nexus's own."""
         return is_marked(item) and "role" in item
 
     def read(self, item: object) -> Message:

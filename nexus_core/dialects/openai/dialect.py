@@ -23,7 +23,7 @@ _PARTS = ("image_url", "file", "refusal")  # no set: what is looked for may be a
 
 
 def recognises(item: Mapping[str, Any]) -> bool:
-    """Whether it is surely a chat message: a result, or with fields or parts of content that only chat has."""
+    """Return True if the message is a tool result, or has fields or content parts that only chat has."""
     if not isinstance(item.get("role"), str) or "type" in item or "parts" in item:
         return False
     if not _FIELDS.isdisjoint(item) or item["role"] in ("tool", "function"):

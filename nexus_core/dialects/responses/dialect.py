@@ -23,7 +23,7 @@ _PARTS = ("input_text", "output_text", "input_image", "input_file")  # no set: w
 
 
 def recognises(item: Mapping[str, Any]) -> bool:
-    """Whether it is surely an item: it says its type, as messages of other APIs do not, or its parts do."""
+    """Return True if the item, or one of its parts, has a type that only Responses uses."""
     kind, content = item.get("type"), item.get("content")
     if isinstance(content, list):
         return any(isinstance(part, dict) and part.get("type") in _PARTS for part in content)

@@ -17,7 +17,7 @@ PROMPT, SECTIONS, SETTINGS = "system prompt and tools", "sections", "settings"
 MEDIA, SOURCE, PIECE = "picture or document", "imported file", "piece of an imported file"
 
 _OF_STEPS = {"epoch": PROMPT, "view": SECTIONS, "setup": SETTINGS}
-"""Where the data of a step names blobs, and what they are."""
+"""Keys in the data of a step that name blobs, and the kind of each blob."""
 _ADDRESS = re.compile(r"[0-9a-f]{64}")
 
 

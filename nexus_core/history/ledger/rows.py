@@ -196,7 +196,7 @@ class Salvaged(NamedTuple):
 
 
 NO_MESSAGES, NO_DATA = "[]", "{}"
-"""What a step has in place of its messages and data when they were erased."""
+"""Stored in place of the messages and data of an erased step."""
 
 
 def erase_content(row: StepRow) -> StepRow:

@@ -121,7 +121,7 @@ class Store(Protocol):
         """Every blob."""
 
     def damage(self, session: str | None = None) -> Iterable[Finding]:
-        """What is wrong with the file or database itself; with a session's lasting name, only what concerns that."""
+        """Return defects of the file or database itself; with a session's id, only those that concern it."""
 
     def salvage(self) -> Salvaged:
         """Everything that can still be read, whole or not."""

@@ -60,7 +60,7 @@ class BlobUse(NamedTuple):
 
 
 class VerifiedSteps:
-    """What the steps that were looked at leave to be compared.
+    """Facts about verified steps that are compared once all have been read.
 
     Attributes:
         ends: The last step of each branch.
@@ -328,7 +328,7 @@ def _check_notes(
 
 
 class HeadNotes:
-    """Where a session stood, as its notes say.
+    """Notes on the heads that a session had.
 
     Attributes:
         session: The session.
@@ -352,7 +352,7 @@ class HeadNotes:
             self.last = place
 
     def missing(self, seen: VerifiedSteps, branches: Mapping[str, BranchRow]) -> int:
-        """How many notes are gone: each end of a turn since the session began has one."""
+        """Return the number of missing notes; each end of a turn since the session began has one."""
         if self.first is None or self.last is None:
             return 0
         first, reason = self.first
@@ -362,7 +362,7 @@ class HeadNotes:
 
 
 def _closed_between(floor: int, last: Place, seen: VerifiedSteps, branches: Mapping[str, BranchRow]) -> int:
-    """How many steps of a thread end a turn, from a position on."""
+    """Return the number of steps of a thread that end a turn, from a position on."""
     closed = 0
     for branch, end in _segments(last, branches):
         positions = seen.closers.get(branch, [])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nexus_core.values.ledger import Ledger, NewStep, SessionRecord, Step
 
 _COMPARED = ("id", "stop", "model", "usage", "kinds")
-"""What a step says of its messages that a later line of the transcript may change."""
+"""Facts about the messages of a step that a later line of the transcript may change."""
 CHUNK = 64
 """So many steps of a fork are read at first; twice as many each time that is not enough."""
 

@@ -67,7 +67,7 @@ def _config_of(loaded: Loaded) -> LayerConfig | None:
 
 
 def _approved_content(loaded: Loaded, config: LayerConfig) -> str | None:
-    """What the user approved of the program, with the digests of its code; None when it is not approved."""
+    """Return the approved content of the program, with the digests of its code; None if it is not approved."""
     path = config.path.resolve()
     parts = (part for part in loaded.active if part.path == path and part.pointer == POINTER)
     return next((part.content for part in parts if part.decision == "allowed"), None)

@@ -112,4 +112,4 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
 FOR_READERS: dict[int, tuple[str, ...]] = {
     1: (*(statement.replace("create table", "create temp table") for statement in _RECORDS), _ALL_NAMES),
 }
-"""What lets a reader use a file of an older schema that cannot be brought up to date: tables of its own, in memory."""
+"""Temporary tables in memory, for reading a file of an older schema that cannot be migrated."""
