@@ -11,7 +11,7 @@ SEED ?=
 DRAWN := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 EFFORT := --hypothesis-profile=$(if $(LONG),long,searching) --hypothesis-seed=$(DRAWN)
 
-.PHONY: help run test quick faults hostile fuzz lint types architecture format generate docs bench bench-quick clean
+.PHONY: help run test quick faults hostile fuzz lint types architecture format generate goldens docs bench bench-quick clean
 
 help:  ## what each verb does
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -53,6 +53,10 @@ format: $(VENV)/.dev  ## rewrite the code in the project's format
 
 generate: $(VENV)/.dev  ## rewrite the generated files (plugin manifest, pages of the reference)
 	$(BIN)/python scripts/generate.py
+
+goldens: $(VENV)/.dev  ## write tests/golden/net anew: what commands print, in full; review the difference
+	rm -rf tests/golden/net/*/
+	NEXUS_GOLDENS=write $(BIN)/pytest -n auto -q tests/golden --ignore tests/golden/test_net.py
 
 docs: $(VENV)/.dev  ## the documentation as a site, in build/site
 	$(BIN)/mkdocs build --strict

@@ -26,8 +26,8 @@ from benchmarks.measuring.threads import build_thread  # noqa: E402 - as above
 from benchmarks.measuring.timing import medians  # noqa: E402 - as above
 from nexus_core import Nexus  # noqa: E402 - as above
 from nexus_core.assembly.freshness import SETTLED_AFTER, watched_paths  # noqa: E402 - as above
-from nexus_core.values.ledger import NewStep  # noqa: E402 - as above
-from nexus_core.values.message import Message  # noqa: E402 - as above
+from nexus_core.types.ledger import NewStep  # noqa: E402 - as above
+from nexus_core.types.messages import Message  # noqa: E402 - as above
 from nexus_plugins.ledger import _statements as sql  # noqa: E402 - as above
 from nexus_plugins.ledger.sqlite import open_sqlite  # noqa: E402 - as above
 

@@ -28,8 +28,8 @@ from benchmarks.measuring.reports import Report  # noqa: E402 - after the path i
 from benchmarks.measuring.rows import Row  # noqa: E402 - as above
 from benchmarks.measuring.script import Script  # noqa: E402 - as above
 from nexus_core import MessageError, Nexus, fit, repair  # noqa: E402 - as above
-from nexus_core.dialects.transcripts.reading import read_transcript  # noqa: E402 - as above
 from nexus_core.tokens.counters import open_counter  # noqa: E402 - as above
+from nexus_core.transcripts.read import read_transcript  # noqa: E402 - as above
 
 if TYPE_CHECKING:
     from argparse import Namespace

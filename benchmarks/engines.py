@@ -82,10 +82,10 @@ def measure(given: Namespace) -> Report:
 def measure_inside(runs: int) -> dict[str, object]:
     """The median CPU milliseconds of each way to count the same texts, and how many of them differ."""
     sys.path.remove(str(ROOT))  # what is measured is installed, not the checkout
-    import tiktoken  # noqa: PLC0415 - only inside the venv
+    import tiktoken
 
-    from nexus_core.context import TiktokenCounter  # noqa: PLC0415 - as above
-    from nexus_plugins.tiktoken_counter._engines import load_engine  # noqa: PLC0415 - as above
+    from nexus_core.context import TiktokenCounter
+    from nexus_plugins.tiktoken_counter._counter import load_engine
 
     messages = read_messages()
     own, ours = tiktoken.get_encoding("o200k_base").encode_ordinary, TiktokenCounter("o200k_base")

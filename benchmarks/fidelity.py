@@ -30,7 +30,7 @@ from benchmarks.measuring.reports import Report  # noqa: E402 - as above
 from benchmarks.measuring.rows import Goal, Row  # noqa: E402 - as above
 from benchmarks.measuring.script import Script  # noqa: E402 - as above
 from nexus_core import Nexus  # noqa: E402 - as above
-from nexus_core.compaction.chain import SummaryTask, ask_summarisers  # noqa: E402 - as above
+from nexus_core.compaction.chain import SummaryTask, ask_summarizers  # noqa: E402 - as above
 from nexus_core.compaction.composing import (  # noqa: E402 - as above
     Evidence,
     compose_summary,
@@ -38,7 +38,7 @@ from nexus_core.compaction.composing import (  # noqa: E402 - as above
     share_out,
     summary_room,
 )
-from nexus_core.compaction.extractive import extractive_summariser  # noqa: E402 - as above
+from nexus_core.compaction.extractive import extractive_summarizer  # noqa: E402 - as above
 from nexus_core.compaction.fidelity import stands_in  # noqa: E402 - as above
 from nexus_core.compaction.options import CompactionOptions  # noqa: E402 - as above
 from nexus_core.compaction.outline import outline_thread  # noqa: E402 - as above
@@ -46,8 +46,8 @@ from nexus_core.compaction.planning import select_steps  # noqa: E402 - as above
 from nexus_core.compaction.prompts import write_transcript  # noqa: E402 - as above
 from nexus_core.session.drivers import run  # noqa: E402 - as above
 from nexus_core.tokens.counters import open_counter  # noqa: E402 - as above
-from nexus_core.values.compaction import CompactionBudget, Summariser, ThreadMessage  # noqa: E402 - as above
-from nexus_core.values.message import Message  # noqa: E402 - as above
+from nexus_core.types.compaction import CompactionBudget, Summarizer, ThreadMessage  # noqa: E402 - as above
+from nexus_core.types.messages import Message  # noqa: E402 - as above
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -195,14 +195,14 @@ class NexusWay(Way):
     """The parts of a session's compaction, one after the other.
 
     Args:
-        model: Who writes; None for the summariser that needs no model.
+        model: Who writes; None for the summarizer that needs no model.
         evidence: Whether facts and the user's words stand beside the prose.
     """
 
     def __init__(self, model: Callable[[str], str] | None, *, evidence: bool = True) -> None:
-        self._chain = [extractive_summariser(COUNTER.count)]
+        self._chain = [extractive_summarizer(COUNTER.count)]
         if model is not None:
-            self._chain.insert(0, Summariser(name="model", summarise=lambda request: model(request.prompt)))
+            self._chain.insert(0, Summarizer(name="model", summarise=lambda request: model(request.prompt)))
         self._options = CompactionOptions(evidence=evidence)
         self._host = Nexus(layers=False, installed=False).host
         self._kept: tuple[ThreadMessage, ...] = ()
@@ -220,7 +220,7 @@ class NexusWay(Way):
         shares = share_out(selection.room, facts=options.evidence_tokens, words=options.user_tokens, prose=400)
         said = [each.message for each in selection.covered_messages]
         task = SummaryTask(said, shares.prose, previous=self._prose, redact=options.redact_secrets)
-        summary = run(ask_summarisers(task, self._chain, COUNTER.count))
+        summary = run(ask_summarizers(task, self._chain, COUNTER.count))
         done = compose_summary(
             summary.text,
             covered=selection.covered_messages,
@@ -267,9 +267,9 @@ class PlainWay(Way):
 
 def langchain_ways(model: Model) -> dict[str, Way]:
     """LangChain's middleware."""
-    from langchain.agents.middleware import SummarizationMiddleware  # noqa: PLC0415 - a peer, in its own venv
-    from langchain_core.language_models import FakeListChatModel  # noqa: PLC0415 - as above
-    from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage  # noqa: PLC0415 - as above
+    from langchain.agents.middleware import SummarizationMiddleware
+    from langchain_core.language_models import FakeListChatModel
+    from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 
     class Fake(FakeListChatModel):
         """The made-up model as LangChain wants it."""

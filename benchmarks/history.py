@@ -185,8 +185,8 @@ def grow(
 
 def prepare_nexus() -> Mapping[str, tuple[Callable[[Message], object], Callable[[], object]]]:
     """Both ways to choose: a manager that is given each message, and `fit` on the whole list; both count exactly."""
-    from nexus_core import fit  # noqa: PLC0415 - only inside the venv
-    from nexus_core.context import ContextConfig, ContextManager, ToolCall, get_token_counter  # noqa: PLC0415 - as above
+    from nexus_core import fit
+    from nexus_core.context import ContextConfig, ContextManager, ToolCall, get_token_counter
 
     config = ContextConfig(max_tokens=BUDGET, reserve_tokens=0, clock="off")
     context = ContextManager(config, get_token_counter("gpt-4o"))

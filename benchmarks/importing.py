@@ -24,9 +24,8 @@ from benchmarks.measuring.rows import Goal, Row  # noqa: E402 - as above
 from benchmarks.measuring.script import Script  # noqa: E402 - as above
 from benchmarks.measuring.sessions import CODE, RESULTS, claude, parse_all, written  # noqa: E402 - as above
 from benchmarks.measuring.timing import medians  # noqa: E402 - as above
-from nexus_core.cli.session.imported import find_repaired, without_collecting  # noqa: E402 - as above
-from nexus_core.dialects.finding import BUILT_IN  # noqa: E402 - as above
-from nexus_core.dialects.transcripts.reading import read_transcript  # noqa: E402 - as above
+from nexus_core.cli.commands.session.import_files import count_repairs, pause_garbage_collection  # noqa: E402 - as above
+from nexus_core.dialects.registry import BUILT_IN_DIALECTS  # noqa: E402 - as above
 from nexus_core.session.importing.tallies import tally_until  # noqa: E402 - as above
 from nexus_core.session.importing.transcripts import (  # noqa: E402 - as above
     Given,
@@ -34,6 +33,7 @@ from nexus_core.session.importing.transcripts import (  # noqa: E402 - as above
     find_imported,
     import_transcript,
 )
+from nexus_core.transcripts.read import read_transcript  # noqa: E402 - as above
 from nexus_plugins.ledger.sqlite import open_sqlite  # noqa: E402 - as above
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def bring(path: Path, data: bytes, *, begun: Path | None = None) -> None:
         path.unlink(missing_ok=True)
         if begun is not None:
             shutil.copy(begun, path)
-    with closing(open_sqlite(f"sqlite:///{path}")) as ledger, without_collecting():
+    with closing(open_sqlite(f"sqlite:///{path}")) as ledger, pause_garbage_collection():
         digest = digest_of(data)
         known = find_imported(ledger, digest)
         for record in known:
@@ -91,7 +91,7 @@ def bring(path: Path, data: bytes, *, begun: Path | None = None) -> None:
         if not known:
             transcript = read_transcript(data.decode())
             import_transcript(ledger, Given(transcript, data, "session.jsonl", digest=digest))
-            find_repaired(transcript, BUILT_IN)
+            count_repairs(transcript, BUILT_IN_DIALECTS)
 
 
 if __name__ == "__main__":

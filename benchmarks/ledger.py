@@ -1,9 +1,10 @@
 """How long it takes to keep a step, and to read the end of a long conversation, beside SQLite by itself.
 
-    python benchmarks/ledger.py [-n RUNS] [-t TURNS] [--quick] [--cache DIR] [--without-peers] [--json FILE]
+    python benchmarks/ledger.py [-n RUNS] [-t TURNS] [-s SESSIONS] [--quick] [--cache DIR] [--without-peers]
+        [--json FILE]
 
-Prints ratios measured in one run: of wall time for appends, which wait for the disk, and of CPU time for reading. Exit
-code 1 when a goal is missed.
+Prints ratios measured in one run: of wall time for appends, which wait for the disk, and of CPU time for reading. What
+looks at all sessions is measured in a ledger of many and in one of a tenth of them. Exit code 1 when a goal is missed.
 openai-agents is installed into a venv of its own, kept in DIR, so that needs a package index.
 """
 
@@ -26,10 +27,15 @@ sys.path[:0] = [str(ROOT), str(ROOT / "plugins")]
 from benchmarks.measuring.reports import Report  # noqa: E402 - after the path is set
 from benchmarks.measuring.rows import Comparison, Goal, Row, compare  # noqa: E402 - as above
 from benchmarks.measuring.script import Script  # noqa: E402 - as above
-from benchmarks.measuring.threads import build_thread  # noqa: E402 - as above
+from benchmarks.measuring.threads import build_sessions, build_thread  # noqa: E402 - as above
 from benchmarks.measuring.timing import medians  # noqa: E402 - as above
-from nexus_core.values.ledger import NewStep  # noqa: E402 - as above
-from nexus_core.values.message import Message  # noqa: E402 - as above
+from nexus_core.cli.commands.session.overview import read_all_overviews  # noqa: E402 - as above
+from nexus_core.cli.commands.session.search import find_newest_matches  # noqa: E402 - as above
+from nexus_core.cli.commands.session.stats import StepSums  # noqa: E402 - as above
+from nexus_core.cli.commands.session.tree import find_trees, group_labels_by_tip, read_branch_lines  # noqa: E402 - as above
+from nexus_core.ledger.queries import find_newest_sessions, find_sessions_to_search  # noqa: E402 - as above
+from nexus_core.types.ledger import NewStep  # noqa: E402 - as above
+from nexus_core.types.messages import Message  # noqa: E402 - as above
 from nexus_plugins.ledger import _statements as sql  # noqa: E402 - as above
 from nexus_plugins.ledger.sqlite import SqliteLedger, open_sqlite  # noqa: E402 - as above
 
@@ -43,6 +49,14 @@ TAIL = 50
 FORKS = 3
 BODY = "A step has words like these, some four hundred characters of them in each of its messages. " * 4
 TURN = NewStep(kind="turn", closes=True, messages=(Message("user", BODY),), tokens=100, counter="c")
+STEPS = (
+    NewStep(kind="input", messages=(Message("user", BODY),), tokens=100, counter="c", data={"turns": 1}),
+    NewStep(kind="reply", closes=True, messages=(Message("assistant", BODY),), tokens=100, counter="c"),
+    TURN,
+)
+"""Those of each session, where there are many."""
+SMALLER, RUNS_PER_LEDGER = 10, 5
+"""How many times fewer sessions the smaller ledger has, and how often each command runs on each ledger."""
 
 OURS, BARE, RAW = "durable append of 4 messages", "bare transaction", "writing as many bytes and fdatasync"
 AGENTS = "openai-agents SQLiteSession"
@@ -74,15 +88,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     script = Script("Measure how long keeping and reading steps takes.")
     script.runs(300, quick=100)
     script.number("-t", "turns", 1_000_000, 20_000, "turns of the long thread")
+    script.number("-s", "sessions", 10_000, 1_000, "sessions of the larger ledger")
     script.peers()
     return script.run(measure, argv)
 
 
 def measure(given: Namespace) -> Report:
-    """Appends, then the end of a long thread."""
+    """Appends, then the end of a long thread, then many sessions."""
     with tempfile.TemporaryDirectory() as scratch:
         rows = measure_appends(Path(scratch), given.runs, given.peers.get("openai-agents"))
         rows += measure_tails(Path(scratch), given.runs, given.turns)
+        rows += measure_sessions(Path(scratch), given.sessions)
     return Report(rows, {"SQLite": sqlite3.sqlite_version} | given.peers.versions, given.peers.missing)
 
 
@@ -212,6 +228,57 @@ def measure_tails(scratch: Path, runs: int, turns: int) -> list[Row]:
         )
         for work, taken, goal in zip([*works][1:], times, goals, strict=True)
     ]
+
+
+def measure_sessions(scratch: Path, sessions: int) -> list[Row]:
+    """Measure the cost per session of commands that look at all sessions, with many and with a tenth of them."""
+    numbers = max(sessions // SMALLER, 1), sessions
+    ledgers = [open_sqlite(f"sqlite:///{scratch / f'sessions-{number}.db'}") for number in numbers]
+    for ledger, number in zip(ledgers, numbers, strict=True):
+        build_sessions(ledger, number, STEPS)
+    rows = []
+    for name, (work, goals) in SESSION_COMMANDS.items():
+        few, many = medians(RUNS_PER_LEDGER, *(partial(work, ledger) for ledger in ledgers), warm_up=1)
+        each = [1e6 * seconds / number for seconds, number in zip((few, many), numbers, strict=True)]
+        about = f"{name}: per session of {numbers[1]:,} / per session of {numbers[0]:,}"
+        rows.append(Row(about, each[1] / each[0], goals, detail=f"{each[1]:,.2f} µs / {each[0]:,.2f} µs"))
+    for ledger in ledgers:
+        ledger.close()
+    return rows
+
+
+def list_newest(ledger: SqliteLedger) -> object:
+    """Do what `nexus session list -n 20` does."""
+    return read_all_overviews(ledger, find_newest_sessions(ledger, status="active", limit=20).records)
+
+
+def search_everywhere(ledger: SqliteLedger) -> object:
+    """Do what `nexus session search` does with a text that is not there."""
+    return find_newest_matches(ledger, find_sessions_to_search(ledger, "nowhere"), "nowhere", 20, [])
+
+
+def sum_steps(ledger: SqliteLedger) -> object:
+    """Do what `nexus session stats` does."""
+    sums = StepSums()
+    for step in ledger.steps():
+        sums.add(step)
+    return sums
+
+
+def draw_trees(ledger: SqliteLedger) -> object:
+    """Do what `nexus session tree` does: find all trees, and read some of them."""
+    records = ledger.sessions(status=None)
+    trees, _ = find_trees(ledger, records)
+    tips = group_labels_by_tip(records)
+    return [[*read_branch_lines(ledger, tree, tips, [])] for tree in trees[:100]]
+
+
+SESSION_COMMANDS: dict[str, tuple[Callable[[SqliteLedger], object], tuple[Goal, ...]]] = {
+    "the 20 newest sessions": (list_newest, (Goal("<=", 1),)),
+    "a text that no session has": (search_everywhere, (Goal("<=", 1.5),)),
+    "sums of all steps": (sum_steps, (Goal("<=", 1.5),)),
+    "the first 100 trees": (draw_trees, (Goal("<=", 1),)),
+}
 
 
 def fork(ledger: SqliteLedger, tip: str) -> str:

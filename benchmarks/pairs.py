@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from nexus_core.values.message import Message
+    from nexus_core.types.messages import Message
 
 INSIDE = "--inside"
 """For the part that runs in a peer's venv."""
@@ -139,9 +139,9 @@ def pairs_of(messages: Iterable[dict[str, Any]]) -> Iterator[tuple[str, str]]:
 
 def cut_with_fit(number: int) -> list[Row]:
     """What `fit` makes of them: pairs that it splits, and room that the next group would have had."""
-    from nexus_core import BudgetError, fit  # noqa: PLC0415 - not in a peer's venv
-    from nexus_core.context import SimpleTokenCounter  # noqa: PLC0415 - as above
-    from nexus_core.history.groups import groups  # noqa: PLC0415 - as above
+    from nexus_core import BudgetError, fit
+    from nexus_core.context import SimpleTokenCounter
+    from nexus_core.history.groups import group_messages
 
     counter = SimpleTokenCounter()
     split = wasted = cut = 0
@@ -158,7 +158,7 @@ def cut_with_fit(number: int) -> list[Row]:
             split += is_split(neutral_pairs(fitted.messages)) or lost_results(fitted.messages)
             dropped = [each for each in fitted.decisions if each.action == "dropped"]
             if strategy == "oldest_first" and dropped:
-                newest = [group for group in groups(messages) if group.last <= dropped[-1].last][-1]
+                newest = [group for group in group_messages(messages) if group.last <= dropped[-1].last][-1]
                 wasted += fitted.budget.remaining >= counter.count_messages(messages[newest.first : newest.last + 1])
     name, detail = f"fit(), {number:,} conversations", f"{cut:,} cuts, {100 * used / cut:.0f} % of the budget used"
     return [
@@ -169,8 +169,8 @@ def cut_with_fit(number: int) -> list[Row]:
 
 def neutral(messages: Iterable[dict[str, Any]]) -> list[Message]:
     """The messages as Nexus has them."""
-    from nexus_core.values.message import Message as Neutral  # noqa: PLC0415 - not in a peer's venv
-    from nexus_core.values.parts import ToolCall, ToolResult  # noqa: PLC0415 - as above
+    from nexus_core.types.messages import Message as Neutral
+    from nexus_core.types.messages import ToolCall, ToolResult
 
     def read(message: dict[str, Any]) -> Message:
         if message["role"] == "tool":

@@ -62,7 +62,6 @@ BENCHMARKS = (
     Benchmark("tokens", "Counting tokens", peers=True),
     Benchmark("engines", "Counting tokens with splintr", peers=True, quick=False),
     Benchmark("once", "Counting once"),
-    Benchmark("memory_use", "Memory of long processes"),
     Benchmark("history", "Choosing history", peers=True),
     Benchmark("checks", "Checking and repairing messages"),
     Benchmark("pairs", "Calls and their results", peers=True),
@@ -75,8 +74,10 @@ BENCHMARKS = (
     Benchmark("caching", "Caching"),
     Benchmark("fidelity", "What is left after compactions", peers=True),
     Benchmark("servers", "MCP servers"),
+    Benchmark("journeys", "Modules on the way", peers=True),
+    Benchmark("memory_use", "Memory of long processes"),
 )
-"""Every script of this directory; those that share what they need stand together."""
+"""Every script of this directory, in the order of a run. The last one times nothing and takes longest."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

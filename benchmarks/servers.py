@@ -24,7 +24,7 @@ from benchmarks.measuring.reports import CannotMeasureError, Report  # noqa: E40
 from benchmarks.measuring.rows import Comparison, Goal, Row, compare  # noqa: E402 - as above
 from benchmarks.measuring.script import Script  # noqa: E402 - as above
 from nexus_core import Nexus  # noqa: E402 - as above
-from nexus_plugins.mcp._cli.running import ask_all  # noqa: E402 - as above
+from nexus_plugins.mcp._cli import fetch_catalogs  # noqa: E402 - as above
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -89,9 +89,9 @@ def _starting(home: Path, work: Path) -> Row:
     with Nexus(work, home=home) as nexus:
         request = nexus.request()
         loaded = nexus.load(request)
-        ask_all(request, loaded, loaded.servers[:1])  # imports the SDK
+        fetch_catalogs(request, loaded, loaded.servers[:1])  # imports the SDK
         started = time.monotonic()
-        answers = ask_all(request, loaded, loaded.servers)
+        answers = fetch_catalogs(request, loaded, loaded.servers)
         whole = time.monotonic() - started
     slowest = max(answer.seconds for answer in answers)
     return Row(

@@ -121,19 +121,19 @@ def list_commands(nexus: Venv, environment: Mapping[str, str], scratch: Path) ->
 def measure_inside(runs: int) -> dict[str, object]:
     """The median CPU milliseconds of each way to count the same texts, and what estimates are."""
     sys.path.remove(str(ROOT))  # what is measured is installed, not the checkout
-    import tiktoken  # noqa: PLC0415 - only inside the venv
+    import tiktoken
 
-    from nexus_core.context import TiktokenCounter  # noqa: PLC0415 - as above
-    from nexus_core.tokens.cache import CountCache  # noqa: PLC0415 - as above
-    from nexus_core.tokens.estimator import estimate  # noqa: PLC0415 - as above
-    from nexus_core.tokens.memory import RememberingCounter  # noqa: PLC0415 - as above
+    from nexus_core.context import TiktokenCounter
+    from nexus_core.tokens.count_cache import CountCache
+    from nexus_core.tokens.counters import CachingCounter
+    from nexus_core.tokens.estimator import estimate
 
     text, messages = read_text(), read_messages()
     own, ours = tiktoken.get_encoding("o200k_base").encode_ordinary, TiktokenCounter("o200k_base")
 
     def count_new() -> None:
         with tempfile.TemporaryDirectory() as fresh:
-            RememberingCounter(ours, CountCache(Path(fresh) / "counts")).count_many(messages)
+            CachingCounter(ours, CountCache(Path(fresh) / "counts")).count_many(messages)
 
     work: Mapping[str, Callable[[], object]] = {
         TEXT: lambda: ours.count(text),

@@ -29,7 +29,7 @@ from benchmarks.measuring.sessions import (  # noqa: E402 - as above
     written,
 )
 from benchmarks.measuring.timing import medians  # noqa: E402 - as above
-from nexus_core.dialects.transcripts.reading import read_transcript  # noqa: E402 - as above
+from nexus_core.transcripts.read import read_transcript  # noqa: E402 - as above
 
 if TYPE_CHECKING:
     from argparse import Namespace

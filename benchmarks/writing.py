@@ -23,13 +23,16 @@ from benchmarks.measuring.reports import Report  # noqa: E402 - as above
 from benchmarks.measuring.rows import Comparison, Goal, Row, compare  # noqa: E402 - as above
 from benchmarks.measuring.script import Script  # noqa: E402 - as above
 from benchmarks.measuring.timing import medians  # noqa: E402 - as above
-from nexus_core.assembly.writing import RequestWriter  # noqa: E402 - as above
+from nexus_core.assembly.writing import CallWriter  # noqa: E402 - as above
 from nexus_core.tokens.models import find_model  # noqa: E402 - as above
-from nexus_core.values.assembled import AssembledContext  # noqa: E402 - as above
-from nexus_core.values.budget import TokenBudget  # noqa: E402 - as above
-from nexus_core.values.conversation import Tool  # noqa: E402 - as above
-from nexus_core.values.message import Message  # noqa: E402 - as above
-from nexus_core.values.parts import ToolCall, ToolResult  # noqa: E402 - as above
+from nexus_core.types.assembled import AssembledContext  # noqa: E402 - as above
+from nexus_core.types.budget import TokenBudget  # noqa: E402 - as above
+from nexus_core.types.messages import (  # noqa: E402 - as above
+    Message,
+    Tool,
+    ToolCall,
+    ToolResult,
+)
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -94,7 +97,7 @@ def context_of(api: str, size: int) -> AssembledContext:
         message_tokens=(200,) * (len(messages) + 1),
         workspace_path=ROOT,
         session_label="benchmark",
-        writer=RequestWriter(model, partial(find_model, models=known)),
+        writer=CallWriter(model, partial(find_model, models=known)),
     )
 
 

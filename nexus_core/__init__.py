@@ -1,106 +1,119 @@
-"""Nexus assembles what a language model reads, and knows where each piece came from.
+"""Context assembly for LLM agents: prompts, history, tools, and the source of every line.
 
-values/, errors     what everything speaks in
-text/, files/       safe text and safe files, by which anything enters or leaves
-config/             settings: parsed, merged with origins, checked; trust/ is what the user has approved
-hookspecs/          the contract with plugins; host/ is the machine that holds both sides to it
-layers/             places on disk become texts and settings; rendering/ turns sections into a prompt
-dialects/           each API's messages, read into neutral ones and written back; tokens/ counts them
-history/            conversations: grouped, repaired, made to fit, kept; compaction/: earlier turns become a summary
-assembly/           what one call is put together from; session/: a tool loop that outlives its program
-nexus               the facade over all of it; context has the names other programs know it by
-adapters/           the interfaces of other frameworks: OpenAI Agents SDK, LangGraph
-plugin, testing/    what authors of plugins import, and what they test with
-cli/                the `nexus` command
+cli/           the `nexus` command
+testing/       fixtures and checks for plugin authors
+plugin/        values and helpers that plugin authors import
+context/       ContextManager, ContextLoader and the other names of the NEXUS3 interface
+adapters/      OpenAI Agents SDK and LangGraph
+nexus          the facade `Nexus`
+session/       durable conversations with tool calls
+assembly/      one model call from prefix, history and user message
+compaction/    summaries of earlier turns
+history/       lists of messages: fit, check, repair
+ledger/        append-only store of sessions and their steps
+layers/        instruction and settings files of a directory
+transcripts/   readers for the conversations of other programs
+dialects/      message formats of APIs
+rendering      sections as prompt text
+tokens/        token counters and estimates
+host/          plugin manager
+hookspecs      hook specifications, the contract with plugins
+trust/         approvals of what a project would start or connect to
+config/        settings files: parse, merge, validate, edit
+text/          safe text: hidden characters, secrets, console
+files/         safe reading and atomic writing
+errors         exceptions
+types/         frozen value types
+deprecation    former names that still work
 
-Everything named in __all__ is imported when it is first used, so that `import nexus_core` costs next to nothing.
+A module imports only from those below it. Names in `__all__` are imported when they are first used.
 """
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from nexus_core._version import __version__
-    from nexus_core.dialects.finding import dialect
+    from nexus_core.dialects.registry import get_dialect
     from nexus_core.errors import (
         BudgetError,
-        ClosedError,
         ConfigError,
         ConflictError,
-        ExistsError,
         FileError,
         LedgerError,
+        LedgerUnreachableError,
         MessageError,
         MissingExtraError,
+        NexusClosedError,
         NexusError,
         OtherDirectoryWarning,
-        PendingCalls,
+        PendingToolCallsError,
         PluginError,
+        SessionExistsError,
         SummaryError,
         TurnError,
         UnknownNameError,
-        UnreachableError,
         UsageError,
     )
-    from nexus_core.history.check import check
-    from nexus_core.history.fit import fit
-    from nexus_core.history.repair import repair
+    from nexus_core.history.fit import fit_messages
+    from nexus_core.history.fit import fit_messages as fit
+    from nexus_core.history.repair import check_messages, repair_messages
+    from nexus_core.history.repair import check_messages as check
+    from nexus_core.history.repair import repair_messages as repair
     from nexus_core.hookspecs import hookimpl
     from nexus_core.nexus import Nexus
     from nexus_core.session.async_session import AsyncSession
     from nexus_core.session.session import Session
-    from nexus_core.values.agent_result import AgentResult
-    from nexus_core.values.assembled import AssembledContext
-    from nexus_core.values.budget import TokenBudget
-    from nexus_core.values.cache import CacheReport
-    from nexus_core.values.compaction import CompactionReport
-    from nexus_core.values.conversation import Tool, Usage
-    from nexus_core.values.finding import Finding
-    from nexus_core.values.message import Message
-    from nexus_core.values.placement import Placement
-    from nexus_core.values.request import Request
-    from nexus_core.values.section import Section
-    from nexus_core.values.source import Source
+    from nexus_core.types.assembled import AgentResult, AssembledContext, CacheReport
+    from nexus_core.types.budget import TokenBudget
+    from nexus_core.types.compaction import CompactionReport
+    from nexus_core.types.messages import Message, Tool, Usage
+    from nexus_core.types.plugins import Finding
+    from nexus_core.types.prompt import Placement, Section, Source
+    from nexus_core.types.request import Request
 
 _HOMES = {
-    "AgentResult": "values.agent_result",
-    "AssembledContext": "values.assembled",
+    "AgentResult": "types.assembled",
+    "AssembledContext": "types.assembled",
     "AsyncSession": "session.async_session",
     "BudgetError": "errors",
-    "CacheReport": "values.cache",
-    "ClosedError": "errors",
-    "CompactionReport": "values.compaction",
+    "CacheReport": "types.assembled",
+    "NexusClosedError": "errors",
+    "CompactionReport": "types.compaction",
     "ConfigError": "errors",
     "ConflictError": "errors",
-    "ExistsError": "errors",
+    "SessionExistsError": "errors",
     "FileError": "errors",
-    "Finding": "values.finding",
+    "Finding": "types.plugins",
     "LedgerError": "errors",
-    "Message": "values.message",
+    "Message": "types.messages",
     "MessageError": "errors",
     "MissingExtraError": "errors",
     "Nexus": "nexus",
     "NexusError": "errors",
     "OtherDirectoryWarning": "errors",
-    "PendingCalls": "errors",
-    "Placement": "values.placement",
+    "PendingToolCallsError": "errors",
+    "Placement": "types.prompt",
     "PluginError": "errors",
-    "Request": "values.request",
-    "Section": "values.section",
+    "Request": "types.request",
+    "Section": "types.prompt",
     "Session": "session.session",
-    "Source": "values.source",
+    "Source": "types.prompt",
     "SummaryError": "errors",
-    "TokenBudget": "values.budget",
-    "Tool": "values.conversation",
+    "TokenBudget": "types.budget",
+    "Tool": "types.messages",
     "TurnError": "errors",
     "UnknownNameError": "errors",
-    "UnreachableError": "errors",
-    "Usage": "values.conversation",
+    "LedgerUnreachableError": "errors",
+    "Usage": "types.messages",
     "UsageError": "errors",
     "__version__": "_version",
-    "check": "history.check",
-    "dialect": "dialects.finding",
+    "check": "history.repair",
+    "check_messages": "history.repair",
     "fit": "history.fit",
+    "fit_messages": "history.fit",
+    "get_dialect": "dialects.registry",
     "hookimpl": "hookspecs",
     "repair": "history.repair",
+    "repair_messages": "history.repair",
 }
 
 __all__ = [
@@ -109,53 +122,69 @@ __all__ = [
     "AsyncSession",
     "BudgetError",
     "CacheReport",
-    "ClosedError",
     "CompactionReport",
     "ConfigError",
     "ConflictError",
-    "ExistsError",
     "FileError",
     "Finding",
     "LedgerError",
+    "LedgerUnreachableError",
     "Message",
     "MessageError",
     "MissingExtraError",
     "Nexus",
+    "NexusClosedError",
     "NexusError",
     "OtherDirectoryWarning",
-    "PendingCalls",
+    "PendingToolCallsError",
     "Placement",
     "PluginError",
     "Request",
     "Section",
     "Session",
+    "SessionExistsError",
     "Source",
     "SummaryError",
     "TokenBudget",
     "Tool",
     "TurnError",
     "UnknownNameError",
-    "UnreachableError",
     "Usage",
     "UsageError",
     "__version__",
     "check",
-    "dialect",
+    "check_messages",
     "fit",
+    "fit_messages",
+    "get_dialect",
     "hookimpl",
     "repair",
+    "repair_messages",
 ]
 
+
+_SHORT_NAMES = {"check": "check_messages", "fit": "fit_messages", "repair": "repair_messages"}
+"""Short names that stay, and what they stand for."""
+_RENAMED = {
+    "ClosedError": "NexusClosedError",
+    "ExistsError": "SessionExistsError",
+    "PendingCalls": "PendingToolCallsError",
+    "UnreachableError": "LedgerUnreachableError",
+    "dialect": "get_dialect",
+}
+"""Former names, which work for one more release."""
 
 # Hidden from type checkers, which would otherwise take any misspelt name for an object.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from importlib import import_module  # noqa: PLC0415 - costs nothing until something is used
+            from nexus_core.deprecation import find_renamed
 
-        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+            return find_renamed(__name__, name, _RENAMED)
+        from importlib import import_module
+
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), _SHORT_NAMES.get(name, name))
         globals()[name] = value
         return value
 

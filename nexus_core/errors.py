@@ -1,23 +1,23 @@
-"""Every error that Nexus raises on purpose.
+"""Exceptions of Nexus, each with what is wrong, where, and what to do.
 
-NexusError                 something a person can put right; the message says what, where and how
-├── ConfigError            a settings file cannot be used
-├── FileError              a file cannot be read or written
-├── MessageError           a message has a shape that no API knows
-│   └── TranscriptError    a file is not a transcript that can be read
-├── BudgetError            what must be sent does not fit
-├── LedgerError            conversations cannot be read or written
-│   ├── ConflictError      somebody else has added to the session meanwhile
-│   ├── ExistsError        there is a session of that name already
-│   └── UnreachableError   the server or file does not answer; nothing says that it is damaged
-├── TurnError              a session cannot do that now
-│   └── PendingCalls       tools were called and their results are not recorded yet
-├── SummaryError           nobody could summarise a conversation
-├── PluginError            a plugin broke its contract
-│   └── MissingExtraError  a plugin's optional dependencies are not installed
-├── UsageError             something was asked for in a way that cannot be answered
-│   └── UnknownNameError   a name that nothing answers to
-└── ClosedError            a Nexus was used after close()
+NexusError                       base class of all of them
+├── ConfigError                  a settings file is malformed or has an invalid value
+├── FileError                    a file cannot be read or written
+├── MessageError                 a message, reply or tool has no known shape
+│   └── TranscriptError          a file is not a transcript that can be read
+├── BudgetError                  what must be sent exceeds the token or byte budget
+├── LedgerError                  the ledger cannot be opened, read or written
+│   ├── ConflictError            another writer has appended to the session
+│   ├── SessionExistsError       the session's name is taken
+│   └── LedgerUnreachableError   the ledger's server or file cannot be reached
+├── TurnError                    the session's open or closed turn does not allow the operation
+│   └── PendingToolCallsError    tool calls have no recorded results yet
+├── SummaryError                 every summarizer failed
+├── PluginError                  a plugin broke its contract
+│   └── MissingExtraError        a plugin's optional dependencies are not installed
+├── UsageError                   an argument is invalid
+│   └── UnknownNameError         nothing has that name
+└── NexusClosedError             a Nexus was used after close()
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Literal
 
-    from nexus_core.values.extra import Extra
+    from nexus_core.types.plugins import Extra
 
-SHOWN_NAMES = 12
-"""So many known names are listed where none is near the unknown one."""
-LONGEST_NAME = 200
-"""Characters of an unknown name that are repeated."""
+MAX_LISTED_NAMES = 12
+"""Known names in the hint of an error about an unknown one, when none is similar."""
+MAX_NAME_CHARACTERS = 200
+"""Characters of an unknown name that the message repeats."""
 
 
 class NexusError(Exception):
-    """Something a person can put right.
+    """An error that its message explains how to fix.
 
     Args:
         what: What happened, one sentence without a final period.
         where: The file (with line and column if known), plugin or setting it is about.
-        hint: What to do about it.
-        command: What to do about it at a terminal, where that is something else than in a program.
+        hint: What to do about it, in a program.
+        command: What to do about it at a terminal, if that differs from `hint`.
     """
 
-    # For subclasses of strangers that do not call this constructor.
+    # For third-party subclasses that do not call this constructor.
     what: str = "something went wrong"
     where: str | None = None
     hint: str | None = None
@@ -75,11 +75,11 @@ class NexusError(Exception):
 
 
 class ConfigError(NexusError):
-    """Raised when a settings file cannot be parsed or holds a value that is not allowed.
+    """Raised when a settings file cannot be parsed or has an invalid value.
 
     Args:
         what, where, hint: As for every error.
-        report: The whole message with an excerpt of the file, for errors that know their line.
+        report: The whole message with an excerpt of the file, if the line is known.
     """
 
     def __init__(
@@ -97,11 +97,11 @@ class FileError(NexusError):
 
 
 class MessageError(NexusError):
-    """Raised when something given as a message, a reply or a tool cannot be read as one.
+    """Raised when a value cannot be read as a message, a reply or a tool.
 
     Args:
         what, hint, command: As for every error.
-        path: Where inside what was given: `messages[3].content[0].type`.
+        path: The place inside the value, such as `messages[3].content[0].type`.
     """
 
     def __init__(self, what: str, *, path: str = "", hint: str | None = None, command: str | None = None) -> None:
@@ -115,7 +115,7 @@ class TranscriptError(MessageError):
     Args:
         what, path, hint: As for every error about messages.
         code: `unknown-format`, `unsupported-format` (known by name, no reader) or `mostly-opaque`.
-        nearest: The name of the format that explains most of it; "" for none.
+        nearest: The format that recognizes most of the file; "" for none.
     """
 
     def __init__(self, what: str, *, code: str, path: str = "", hint: str | None = None, nearest: str = "") -> None:
@@ -131,13 +131,13 @@ _TOO_MUCH = {
 
 
 class BudgetError(NexusError):
-    """Raised when what must be sent does not fit, and nothing that remains may be left out.
+    """Raised when the parts of a call that cannot be left out exceed the budget.
 
     Args:
-        needed: The tokens of what must be sent.
-        available: The tokens there are.
-        parts: What it consists of, tokens by name: the largest is the first to look at.
-        unit: `tokens`; `bytes` where the tokens fit, and the request is larger than its API takes.
+        needed: Tokens or bytes of those parts.
+        available: The budget.
+        parts: The size of each part by its name.
+        unit: `bytes` if the tokens fit and the request body is larger than the API accepts.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class BudgetError(NexusError):
         self.pieces: tuple[tuple[str, int], ...] = ()
 
     def naming(self, pieces: Iterable[tuple[str, int]]) -> BudgetError:
-        """The same error, which also says what single pieces take: sections of plugins and files, tools, messages."""
+        """Add the sizes of the largest sections, tools and messages to the error, and return it."""
         self.pieces = tuple(pieces)
         if self.pieces:
             listed = ", ".join(f"{name} {size:,}" for name, size in self.pieces)
@@ -166,30 +166,30 @@ class BudgetError(NexusError):
 
 
 class LedgerError(NexusError):
-    """Raised when a ledger cannot be opened, read or written; names the file or server and what to do."""
+    """Raised when a ledger cannot be opened, read or written."""
 
 
 class ConflictError(LedgerError):
-    """Raised when a session has moved on since it was read; read it again and decide anew."""
+    """Raised when another writer has appended to the session since it was read. Read it again, then retry."""
 
 
-class ExistsError(LedgerError):
-    """Raised when a session of that name is there already."""
+class SessionExistsError(LedgerError):
+    """Raised when a session of that name exists already."""
 
 
-class UnreachableError(LedgerError):
-    """Raised when the server or the file of a ledger cannot be reached or opened; whether it is sound nobody knows."""
+class LedgerUnreachableError(LedgerError):
+    """Raised when a ledger's server or file cannot be reached. It says nothing about its integrity."""
 
 
 class TurnError(NexusError):
-    """Raised when a session is asked for something that its open or closed turn does not allow."""
+    """Raised when the state of a session's turn does not allow an operation."""
 
 
-class PendingCalls(TurnError):  # noqa: N818 - it reads as what it is: `except PendingCalls`
-    """Raised when the model waits for results that are not recorded yet.
+class PendingToolCallsError(TurnError):
+    """Raised when tool calls have no recorded results yet.
 
     Args:
-        calls: What is waited for, as `name (id)`.
+        calls: The calls without a result, as `name (id)`.
     """
 
     def __init__(self, calls: Iterable[str]) -> None:
@@ -197,22 +197,22 @@ class PendingCalls(TurnError):  # noqa: N818 - it reads as what it is: `except P
         super().__init__(
             f"{len(self.calls)} tool call{'s' * (len(self.calls) != 1)} without a result: {', '.join(self.calls)}",
             hint="record each result with call.result(…), or call ask(…, interrupt=True) to give up on them",
-            command="record each result with --call CALL, or use --interrupted to give up on them",
+            command="record each result with --call CALL, or use --discard-open-turn to give up on them",
         )
 
 
 class SummaryError(NexusError):
-    """Raised when a conversation must be summarised and none of those who were asked could; nothing has changed then.
+    """Raised when every summarizer failed. The session is unchanged.
 
     Args:
-        failures: What went wrong, by the name of each summariser that was asked.
+        failures: The name of each summarizer, and what went wrong.
     """
 
     def __init__(self, failures: Iterable[tuple[str, str]]) -> None:
         self.failures = tuple(failures)
-        told = "; ".join(f"{name} {what}" for name, what in self.failures) or "nobody was asked"
+        told = "; ".join(f"{name} {what}" for name, what in self.failures) or "no summarizer is configured"
         asked = {name for name, _ in self.failures}
-        hint = None if "extractive" in asked else "'extractive' in compaction.summarisers needs no model"
+        hint = None if "extractive" in asked else "'extractive' in compaction.summarizers needs no model"
         super().__init__(f"the conversation could not be summarised: {told}", hint=hint)
 
 
@@ -220,9 +220,9 @@ class PluginError(NexusError):
     """Raised when a bundled plugin, or any plugin under NEXUS_STRICT=1, breaks its contract.
 
     Args:
-        message: What the plugin did, in a sentence about "it".
+        message: What the plugin did, as a sentence whose subject is "it".
         plugin: The plugin's name, with its distribution if known. `what` begins with it.
-        hook: The hook it was answering; None while it was being loaded.
+        hook: The hook that was called; None if the plugin was being loaded.
         hint: What to do about it.
     """
 
@@ -238,7 +238,7 @@ class PluginError(NexusError):
 
 
 class MissingExtraError(PluginError):
-    """Raised when something is asked of a plugin whose optional dependencies are not installed."""
+    """Raised when a plugin is used whose optional dependencies are not installed."""
 
     def __init__(self, plugin: str, extra: Extra) -> None:
         super().__init__(
@@ -250,52 +250,52 @@ class MissingExtraError(PluginError):
 
 
 class UsageError(NexusError):
-    """Raised when an argument is not acceptable; the hint says what would be."""
+    """Raised when an argument is invalid. The hint says what is accepted."""
 
 
 class UnknownNameError(UsageError):
-    """Raised when a plugin, hook, command or other named thing does not exist."""
+    """Raised when no plugin, hook, session, model or setting has that name."""
 
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         names = sorted(known)
         nearest = did_you_mean(name, names) if isinstance(name, str) else ""
-        more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
-        listed = f"known: {', '.join(map(_in_one_line, names[:SHOWN_NAMES]))}{more}"
-        hint = nearest or (listed if names else f"there is no {kind} at all")
-        super().__init__(f"unknown {kind} {_named(name)}", hint=hint)
+        more = f" and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
+        listed = f"known: {', '.join(map(_escape_name, names[:MAX_LISTED_NAMES]))}{more}"
+        hint = nearest or (listed if names else f"no {kind} exists")
+        super().__init__(f"unknown {kind} {_quote_name(name)}", hint=hint)
         self.kind = kind
         self.name = name if isinstance(name, str) else ""
 
 
-class ClosedError(NexusError):
+class NexusClosedError(NexusError):
     """Raised when a Nexus is used after close()."""
 
 
-_ENDS = 3
-"""So many names that end like what was said are suggested."""
+_MAX_SUGGESTIONS = 3
+"""Dotted names that are suggested for their last part."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The sentence `did you mean 'x'?`, or "" when nothing known is near; a name may be the end of dotted ones."""
-    from difflib import get_close_matches  # noqa: PLC0415 - a name is seldom wrong
+    """Return `did you mean 'x'?`, or "" if no known name is similar. The end of a dotted name counts as similar."""
+    from difflib import get_close_matches
 
     known = [*known]
     ends = sorted((each for each in known if each.endswith(f".{name}")), key=lambda each: (len(each), each))
     if ends and name:
-        return f"did you mean {' or '.join(map(repr, ends[:_ENDS]))}?"
+        return f"did you mean {' or '.join(map(repr, ends[:_MAX_SUGGESTIONS]))}?"
     nearest = get_close_matches(name, sorted(known), n=1)
     return f"did you mean {nearest[0]!r}?" if nearest else ""
 
 
-def _named(name: object) -> str:
-    """What was given as a name, unless it is too large to be shown."""
+def _quote_name(name: object) -> str:
+    """Return a name for a message, shortened if it is long."""
     if not isinstance(name, str):
         return f"of type {type(name).__name__}"
-    return repr(name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…")
+    return repr(name if len(name) <= MAX_NAME_CHARACTERS else f"{name[:MAX_NAME_CHARACTERS]}…")
 
 
-def _in_one_line(name: str) -> str:
-    """A name as it is, or as Python writes it where it holds a line break or what nobody sees."""
+def _escape_name(name: str) -> str:
+    """Return a name, escaped if it has line breaks or invisible characters."""
     return name if name.isprintable() else repr(name)
 
 
@@ -306,4 +306,20 @@ def _rebuild(kind: type[NexusError], args: tuple[object, ...], state: dict[str, 
 
 
 class OtherDirectoryWarning(UserWarning):
-    """A session is used in another directory than before, and takes along what was said there."""
+    """Warning for a session that was last used in another directory, whose conversation continues here."""
+
+
+_RENAMED = {
+    "ClosedError": "NexusClosedError",
+    "ExistsError": "SessionExistsError",
+    "PendingCalls": "PendingToolCallsError",
+    "UnreachableError": "LedgerUnreachableError",
+}
+
+# Hidden from type checkers, which would accept any misspelled name.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        from nexus_core.deprecation import find_renamed
+
+        return find_renamed(__name__, name, _RENAMED)

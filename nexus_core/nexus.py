@@ -1,4 +1,4 @@
-"""The facade: a place, its plugins, and what a model should read there."""
+"""Nexus: the facade over plugins, layers, sessions and the ledger of one directory."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from _thread import allocate_lock  # what `threading` calls Lock, without the mo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from nexus_core.config.early import EarlySettings, read_early_settings
-from nexus_core.errors import ClosedError, UnknownNameError, UsageError
-from nexus_core.files.places import defaults_directory, existing_directory, home_directory
+from nexus_core.config.load import EarlySettings, read_early_settings
+from nexus_core.deprecation import renamed_argument
+from nexus_core.errors import NexusClosedError, UnknownNameError, UsageError
+from nexus_core.files.places import defaults_directory, find_nexus_home, resolve_directory
 from nexus_core.host.bundled import BUNDLED
-from nexus_core.host.candidates import given_candidates
-from nexus_core.host.host import Host
-from nexus_core.host.installed import installed_candidates
-from nexus_core.host.policy import disabled_by_user, read_policy
-from nexus_core.layers.loader import OWN_PROFILE, LayerLoader
-from nexus_core.values.request import DEFAULT_MODE, MODES
+from nexus_core.host.discovery import (
+    build_given_candidates,
+    find_installed_candidates,
+    get_user_disabled_plugins,
+    read_policy,
+)
+from nexus_core.host.manager import Host
+from nexus_core.layers import OWN_PROFILE, LayerLoader
+from nexus_core.types.request import AGENT_MODES, DEFAULT_MODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -24,53 +28,52 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from nexus_core.assembly.static_context import StaticContext
-    from nexus_core.dialects.finding import Dialects
-    from nexus_core.history.fit import FitOptions, Fitted
-    from nexus_core.history.ledger.deletion import DeletionReport
+    from nexus_core.dialects.registry import DialectRegistry
+    from nexus_core.history.fit import FitOptions, FitResult
     from nexus_core.layers.context import LoadedContext
+    from nexus_core.ledger.deletion import DeletionReport
     from nexus_core.session.asking.requesting import RequestFields
     from nexus_core.session.async_session import AsyncSession
     from nexus_core.session.drivers import Work
     from nexus_core.session.options import Saying
     from nexus_core.session.pipeline import Pipeline
-    from nexus_core.session.place import Place
+    from nexus_core.session.place import SessionRuntime
     from nexus_core.session.session import Session
     from nexus_core.session.steps.recorded import RecordedStep
-    from nexus_core.values.assembled import AssembledContext
-    from nexus_core.values.compaction import Summarize
-    from nexus_core.values.events import HookCall, Problem
-    from nexus_core.values.ledger import Ledger, Step
-    from nexus_core.values.loaded import Loaded
-    from nexus_core.values.plugin import PluginInfo
-    from nexus_core.values.request import Mode, Request
-    from nexus_core.values.section import Section
+    from nexus_core.types.assembled import AssembledContext
+    from nexus_core.types.compaction import SummarizeFunction
+    from nexus_core.types.layers import LoadedLayers
+    from nexus_core.types.ledger import Ledger, Step
+    from nexus_core.types.plugins import HookCall, PluginInfo, Problem
+    from nexus_core.types.prompt import Section
+    from nexus_core.types.request import AgentMode, Request
 
 T = TypeVar("T")
 
 LEDGER = "ledger.db"
-"""The file in the home that conversations are kept in."""
+"""The ledger's file in the Nexus home."""
 
 
 class Nexus:
-    """Everything Nexus knows about one directory, through the plugins that are installed.
+    """The context of one directory: its prompt, its settings, and the sessions of an agent that works there.
 
     Args:
         cwd: The directory the agent works in.
-        home: The user's own directory; by default `NEXUS_HOME`, else `~/.nexus3`.
-        layers: Whether to look for layers on disk at all.
+        home: The user's Nexus directory; by default `NEXUS_HOME`, else `~/.nexus3`.
+        layers: Whether to load layers from disk.
         installed: Whether to load installed plugins; without layers too, no settings are read.
-        defaults: Whether the defaults that ship with Nexus stand in for a missing global layer.
+        defaults: Whether to use the bundled defaults if there is no global layer.
         plugins: Objects with hooks, in addition to the installed plugins.
         disable: Names of plugins not to load.
-        ledger: Where conversations are kept, as a url (`sqlite:///path`, `postgresql://…`, `memory:`) or an open
-            ledger, which stays the caller's to close; by default `ledger.url` of the settings, else a file in the home.
-        summarize: Your own summariser, asked first: it is given a `SummaryRequest` and returns a text, or an awaitable.
+        ledger: The store of conversations, as a URL (`sqlite:///path`, `postgresql://…`, `memory:`) or an open ledger,
+            which the caller closes; by default `ledger.url` of the settings, else a file in the home.
+        summarize: Your own summarizer, called first: it takes a `SummaryRequest` and returns a text, or an awaitable.
         strict: Whether the first problem with any plugin stops the run; NEXUS_STRICT=1 decides when None.
-        report: Called with each problem a plugin causes; without it they go to the `nexus_core` logger.
-        trace: Called after every plugin's answer to a hook.
+        report: Called with each problem of a plugin; by default they go to the `nexus_core` logger.
+        trace: Called after every hook call of a plugin.
 
     Raises:
-        FileError: There is no such directory.
+        FileError: The directory does not exist.
         ConfigError: The user's or the project's config.json cannot be used, or NEXUS_HOME lies inside the project.
         PluginError: One of `plugins` breaks the contract; or any plugin does, in a strict run.
     """
@@ -86,80 +89,80 @@ class Nexus:
         plugins: Iterable[object] = (),
         disable: Iterable[str] = (),
         ledger: str | Ledger | None = None,
-        summarize: Summarize | None = None,
+        summarize: SummarizeFunction | None = None,
         strict: bool | None = None,
         report: Callable[[Problem], None] | None = None,
         trace: Callable[[HookCall], None] | None = None,
     ) -> None:
-        self.cwd = existing_directory(_path(cwd, "cwd"))
-        self.home = home_directory(self.cwd) if home is None else Path(_path(home, "home")).absolute()
+        self.cwd = resolve_directory(_path(cwd, "cwd"))
+        self.home = find_nexus_home(self.cwd) if home is None else Path(_path(home, "home")).absolute()
         settings = EarlySettings()
         if layers or installed:  # without layers, nobody asks the project how far up to look
             settings = read_early_settings(self.home, self.cwd / ".nexus3" if layers else self.home)
-        disabled = disabled_by_user(self.home, settings.disabled_plugins)
+        disabled = get_user_disabled_plugins(self.home, settings.disabled_plugins)
         names = _listed(disable, "disable", "'name'")
         policy = read_policy((*disabled, *names), strict=strict)
         candidates = list(BUNDLED)
         if installed and not policy.only_bundled:
-            candidates += installed_candidates(outside=self.cwd)
-        candidates += given_candidates(_listed(plugins, "plugins", "module"))
+            candidates += find_installed_candidates(outside=self.cwd)
+        candidates += build_given_candidates(_listed(plugins, "plugins", "module"))
         self._host: Host | None = Host(candidates, policy, report=report, trace=trace)
         standing_in = defaults_directory() if defaults else None
         self._layers = LayerLoader(lambda: self.host, self.home, defaults=standing_in, looks=layers)
         _ensure_usable(ledger, summarize)
         self._given_ledger = ledger
         self._ledger: Ledger | None = None
-        self._place: Place | None = None
+        self._place: SessionRuntime | None = None
         self._summarize = summarize
         self._opening = allocate_lock()
 
     @property
     def host(self) -> Host:
-        """The loaded plugins; raises ClosedError after `close()`."""
+        """The plugin manager, for plugins and tests; raises NexusClosedError after `close()`."""
         if self._host is None:
-            raise ClosedError("this Nexus is closed", hint="make a new one, or use it before close()")
+            raise NexusClosedError("this Nexus is closed", hint="make a new one, or use it before close()")
         return self._host
 
     @property
     def plugins(self) -> tuple[PluginInfo, ...]:
-        """Every plugin that was found, loaded or not, and why not."""
+        """All plugins that were found, with the reason if one was not loaded."""
         return self.host.plugins
 
     @property
-    def dialects(self) -> Dialects:
-        """The shapes of APIs: those that are built in, then those of this Nexus's plugins."""
-        from nexus_core.dialects.finding import dialects_of  # noqa: PLC0415 - most need no conversation
+    def dialects(self) -> DialectRegistry:
+        """The dialects (formats of APIs): the built-in ones, then those of plugins."""
+        from nexus_core.dialects.registry import create_registry
 
-        return dialects_of(lambda: self.host)
+        return create_registry(lambda: self.host)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What plugins did wrong so far and the run went on without."""
+        """Problems of plugins that were skipped so far."""
         return self.host.problems
 
-    def request(self, *, mode: Mode = DEFAULT_MODE, **fields: Unpack[RequestFields]) -> Request:
-        """The circumstances that hooks are told about.
+    def request(self, *, mode: AgentMode = DEFAULT_MODE, **fields: Unpack[RequestFields]) -> Request:
+        """Build the request that hooks receive.
 
         Args:
-            mode: The driver of the agent: `repl`, a person at a prompt, or `server`, programs over HTTP; "" for the
-                mode of the session, else none.
-            fields: Any other field of `Request`; a message and tools may be given in the shape of any API.
+            mode: What drives the agent: `repl` (a person at a prompt) or `server` (programs over HTTP); "" for the
+                mode of the session, if it has one.
+            fields: Any other field of `Request`; a message and tools may be in any API's format.
 
         Raises:
-            UnknownNameError: There is no such field, or mode.
-            MessageError: The message is none, or one of the tools.
+            UnknownNameError: There is no such field or mode.
+            MessageError: The message or a tool has no known format.
         """
-        if mode != DEFAULT_MODE and mode not in MODES:
-            raise UnknownNameError("mode", mode, MODES)
+        if mode != DEFAULT_MODE and mode not in AGENT_MODES:
+            raise UnknownNameError("mode", mode, AGENT_MODES)
         request = self._layers.request(self.cwd, mode)
         if not fields:
             return request
-        from nexus_core.session.asking.requesting import with_fields  # noqa: PLC0415 - most need no conversation
+        from nexus_core.session.asking.requesting import with_fields
 
         return with_fields(request, self.dialects, **fields)
 
-    def load(self, request: Request | None = None) -> Loaded:
-        """Find the layers of a request and read their settings and texts, fresh from disk.
+    def load(self, request: Request | None = None) -> LoadedLayers:
+        """Load the layers of a request from disk: their settings and texts.
 
         Raises:
             ConfigError: A settings file is malformed, or sets something that is not allowed.
@@ -167,14 +170,14 @@ class Nexus:
         """
         return self._layers.load(request or self.request())
 
-    def context(self, *, mode: Mode = DEFAULT_MODE, profile: str = OWN_PROFILE) -> LoadedContext:
-        """Load this directory once: sections, settings, servers, and the prompt in the form of `ContextLoader`.
+    def context(self, *, mode: AgentMode = DEFAULT_MODE, profile: str = OWN_PROFILE) -> LoadedContext:
+        """Load this directory once: sections, settings, servers, and the prompt in the format of `ContextLoader`.
 
-        That form names the model and its context window, which no session sends; `system_prompt()` is what one sends.
+        That format names the model and its context window. Sessions send `system_prompt()` instead.
 
         Args:
             mode: As for `request`.
-            profile: Through whose eyes: `nexus`, or what `claude`, `codex` or `gemini` would read here.
+            profile: The agent whose rules apply: `nexus`, `claude`, `codex` or `gemini`.
         """
         if profile != OWN_PROFILE:
             return self._layers.context_as(profile, self.cwd)
@@ -184,65 +187,66 @@ class Nexus:
         """Return the system prompt that a new session here sends, byte for byte; `nexus show` prints it.
 
         Args:
-            given: Arguments as for `session`: role, mode, renderer, permissions, task, skills. The model changes
-                nothing.
+            given: Arguments of `session`: role, mode, renderer, permissions, task, skills. The model makes no
+                difference.
 
         Raises:
-            UnknownNameError: There is no such mode, or no plugin offers the role or the renderer.
-            UsageError: An argument is of another type than it must be, or a worker has no task.
+            UnknownNameError: There is no such mode, role or renderer.
+            UsageError: An argument has the wrong type, or a worker has no task.
         """
         return self.static_context(**given).system
 
     def sections(self, **given: Unpack[Saying]) -> tuple[Section, ...]:
-        """Return the sections of that prompt in their order, each with its source; arguments as above."""
+        """Return the sections of the system prompt in their order, each with its source. Arguments as above."""
         return self.static_context(**given).sections
 
     def static_context(self, **given: Unpack[Saying]) -> StaticContext:
-        """Return all of that, loaded once: `system`, `sections`, `tools` and `loaded`; arguments as above."""
-        from nexus_core.assembly.surroundings import build_static_context  # noqa: PLC0415 - not for what loads no prompt
+        """Return the static zone, loaded once: `system`, `sections`, `tools` and `loaded`. Arguments as above."""
+        from nexus_core.assembly.surroundings import build_static_context
 
         fields: dict[str, Any] = {"permissions": (), "tools": ()}
         if given:
-            from nexus_core.session.options import build_request_fields  # noqa: PLC0415 - most need no conversation
+            from nexus_core.session.options import build_request_fields
 
             fields |= build_request_fields(self.dialects, **given)
         request = self.request(mode=fields.get("mode", DEFAULT_MODE))
         return build_static_context(self.host, [(request, self.load(request))], fields)
 
-    def fit(self, messages: Sequence[T], *, model: str = "", **options: Unpack[FitOptions]) -> Fitted[T]:
-        """The messages that fit, as `nexus_core.fit`, with the plugins of this Nexus and the settings of its directory.
+    def fit(self, messages: Sequence[T], *, model: str = "", **options: Unpack[FitOptions]) -> FitResult[T]:
+        """Fit messages into the window, with the plugins of this Nexus and the settings of its directory.
 
         Args:
             messages: Dicts or SDK objects of any API, or `Message`.
-            model: Whose window and tokeniser count, or an alias; by default `provider.model` of the settings.
-            options: As for `nexus_core.fit`.
+            model: The model whose window and tokenizer apply, or an alias; by default `provider.model` of the settings.
+            options: As for `nexus_core.fit_messages`.
         """
-        from nexus_core.history.fit import fit  # noqa: PLC0415 - most need no conversation
+        from nexus_core.history.fit import fit_messages
 
         settings = self.load().settings
-        return fit(messages, model=settings.model_id(model), host=self.host, settings=settings, **options)
+        return fit_messages(messages, model=settings.model_id(model), host=self.host, settings=settings, **options)
 
     @property
     def ledger(self) -> Ledger:
-        """Where conversations are kept; opened when it is first asked for.
+        """The ledger (append-only store) of conversations, opened when it is first used.
 
         Raises:
-            LedgerError: It cannot be opened, or no plugin knows its url.
-            ClosedError: After `close()`.
+            LedgerError: It cannot be opened, or no plugin supports its URL.
+            NexusClosedError: After `close()`.
         """
         host, given = self.host, self._given_ledger
         if given is not None and not isinstance(given, str):
             return given
         with self._opening:
             if self._ledger is None:
-                from nexus_core.history.ledger.opening import open_ledger  # noqa: PLC0415 - most need no conversation
+                from nexus_core.ledger.url import open_ledger
 
                 self._ledger = open_ledger(host, given or self._ledger_url())
             return self._ledger
 
+    @renamed_argument("label", "name")
     def session(
         self,
-        label: str,
+        name: str,
         *,
         model: str | None = None,
         tools: Iterable[object] | None = None,
@@ -252,35 +256,35 @@ class Nexus:
         system_prompt: str | None = None,
         task: str | None = None,
         skills: Iterable[str] | None = None,
-        mode: Mode | None = None,
+        mode: AgentMode | None = None,
         any_directory: bool = False,
     ) -> Session:
-        """A conversation by its name, which goes on where it was left; a new one begins when something is said.
+        """Open the session called `name`. The first `ask` creates it.
 
-        Names are for the whole ledger, whatever the directory. Arguments that are left out keep what was said before,
-        else they are as usual. An empty list says that there are none, an empty word that it is as usual again.
+        A name is unique in the ledger, whatever the directory. An argument that is None keeps the session's stored
+        value, or the default in a new one. An empty list stores that there are none, "" restores the default.
 
         Args:
-            label: Its name.
-            model: Whom to ask, or an alias (`models.<alias>.id`); usually `provider.model` of the settings.
-            tools: What the model may ask for, in the shape of any API.
-            role: What part the agent plays; usually `unified`.
-            renderer: What puts requests into words; usually `renderer` of the settings, else `labelled`.
-            permissions: What the agent may do, in words of your own; the model reads them. Tools that need others
+            name: The session's name.
+            model: The model, or an alias (`models.<alias>.id`); by default `provider.model` of the settings.
+            tools: The tools that the model may call, in any API's format.
+            role: The agent role; by default `unified`.
+            renderer: The renderer; by default `renderer` of the settings, else `labelled`.
+            permissions: The agent's permissions, as free text that the model reads. Tools that require others
                 (`Tool.permissions`) are left out.
             system_prompt: The whole system prompt, in place of everything that is loaded.
-            task: What a worker is to do.
-            skills: The skills that a worker is told about; usually all, to which "all" goes back.
-            mode: The driver of the agent: `repl`, a person at a prompt, or `server`, programs over HTTP. Usually none:
-                then the model reads nothing about it.
-            any_directory: Whether it may have been used in another directory before. Otherwise that is a finding of
-                the next call and an `OtherDirectoryWarning`.
+            task: The task of a worker.
+            skills: The skills that a worker's prompt lists; "all" restores the default.
+            mode: What drives the agent: `repl` (a person at a prompt) or `server` (programs over HTTP). By default the
+                prompt says nothing about it.
+            any_directory: Whether to accept a session that was last used in another directory. Otherwise the next call
+                has a finding, and `OtherDirectoryWarning` is issued.
 
         Raises:
-            UsageError: Something is of another kind than it must be, or nobody offers the role.
-            MessageError: One of the tools is none.
+            UsageError: An argument has the wrong type, or no plugin provides the role.
+            MessageError: A tool has no known format.
         """
-        from nexus_core.session.session import Session  # noqa: PLC0415 - as above
+        from nexus_core.session.session import Session
 
         said: Saying = {
             "model": model,
@@ -293,101 +297,103 @@ class Nexus:
             "skills": skills,
             "mode": mode,
         }
-        return Session(self._pipeline(label, any_directory=any_directory, **said))
+        return Session(self._pipeline(name, any_directory=any_directory, **said))
 
-    def delete_session(self, label: str, *, reason: str = "", workers: bool = False) -> DeletionReport:
-        """Delete a session: its names, and everything that no other session needs; that is recorded, and for good.
+    @renamed_argument("label", "name")
+    def delete_session(self, name: str, *, reason: str = "", workers: bool = False) -> DeletionReport:
+        """Erase a session and everything that no other session needs, and record the deletion. It cannot be undone.
 
         Args:
-            label: Its name.
-            reason: Why; it is kept in the ledger.
-            workers: Whether its workers are deleted, too.
+            name: The session's name.
+            reason: The reason, which the ledger keeps.
+            workers: Whether to delete its workers too.
 
         Raises:
             UnknownNameError: There is no such session.
-            LedgerError: Nothing can be deleted from this ledger.
+            LedgerError: This ledger does not support deletion.
         """
-        from nexus_core.history.ledger.deletion import DeletableLedger, undeletable  # noqa: PLC0415 - seldom used
+        from nexus_core.ledger.deletion import DeletableLedger, undeletable_ledger_error
 
         ledger = self.ledger
         if not isinstance(ledger, DeletableLedger):
-            raise undeletable(ledger.url)
-        report = ledger.delete(label, reason=reason, workers=workers)
+            raise undeletable_ledger_error(ledger.url)
+        report = ledger.delete(name, reason=reason, workers=workers)
         if self._place is not None:
             self._place.forget(report.labels)
         return report
 
-    def async_session(self, label: str, *, any_directory: bool = False, **said: Unpack[Saying]) -> AsyncSession:
-        """The same with verbs that are awaited; arguments as for `session`."""
-        from nexus_core.session.async_session import AsyncSession  # noqa: PLC0415 - as above
+    @renamed_argument("label", "name")
+    def async_session(self, name: str, *, any_directory: bool = False, **said: Unpack[Saying]) -> AsyncSession:
+        """Open the session called `name` for an asynchronous program. Arguments as for `session`."""
+        from nexus_core.session.async_session import AsyncSession
 
-        return AsyncSession(self._pipeline(label, any_directory=any_directory, **said))
+        return AsyncSession(self._pipeline(name, any_directory=any_directory, **said))
 
     def assemble(self, request: Request, *, must_fit: bool = True, announce: bool = True) -> AssembledContext:
-        """Everything that one call is made of, for a request; nothing is written, and no model is called.
+        """Assemble one call for a request, without storing anything or calling a model.
 
-        With `request.session`, the history of that session is read, and what was said before about its model, role and
-        tools counts where the request says nothing.
+        `request.session` adds the history of that session, with its stored model, role and tools where the request has
+        none.
 
         Args:
-            request: The circumstances, and what is said.
-            must_fit: False for whoever wants to look at what does not fit.
-            announce: Whether plugins are told that it is about to be sent (`nexus_assembled`); False for whoever only
-                looks. What need not fit is never announced.
+            request: The message and its circumstances.
+            must_fit: Whether to raise BudgetError if it does not fit.
+            announce: Whether to call the hook `nexus_call_assembled`, which means that the call is about to be sent.
+                Never called if `must_fit` is False.
 
         Raises:
             UnknownNameError: There is no such session, role or renderer.
-            TurnError: Something is said while a turn of the session is open.
-            BudgetError: What must be sent does not fit.
+            TurnError: The request has a message while a turn of the session is open.
+            BudgetError: What must be sent exceeds the budget.
         """
-        from nexus_core.session.drivers import run  # noqa: PLC0415 - as above
+        from nexus_core.session.drivers import run
 
         return run(self._assembling(request, must_fit=must_fit, announce=announce))
 
     async def async_assemble(
         self, request: Request, *, must_fit: bool = True, announce: bool = True
     ) -> AssembledContext:
-        """The same, awaited; what has to wait for a disk or a server waits in another thread."""
-        from nexus_core.session.drivers import run_async  # noqa: PLC0415 - as above
+        """Assemble one call as `assemble` does, with blocking I/O in another thread."""
+        from nexus_core.session.drivers import run_async
 
         return await run_async(self._assembling(request, must_fit=must_fit, announce=announce))
 
     def replay(self, step: str | RecordedStep | Step) -> AssembledContext:
-        """What was sent before a reply, byte for byte, from what is kept alone; of any session.
+        """Rebuild the call that a reply of any session answered, byte for byte, from the ledger alone.
 
         Args:
-            step: The reply, as `record` returned it or by the id of its step; or another step of a turn, for what was
-                sent then.
+            step: The reply's step, as `record` returned it, or its id; or another step of a turn, for the call that
+                followed it.
 
         Raises:
             UsageError: There is no such step.
-            TurnError: Nothing was sent by Nexus there.
+            TurnError: No call was assembled at that step, as in an imported session.
         """
-        from nexus_core.session.drivers import run  # noqa: PLC0415 - as above
-        from nexus_core.session.opening import replaying  # noqa: PLC0415 - as above
+        from nexus_core.session.drivers import run
+        from nexus_core.session.opening import replaying
 
         return run(replaying(self._place_of(self.host), step))
 
     def _assembling(self, request: Request, *, must_fit: bool, announce: bool) -> Work[AssembledContext]:
-        from nexus_core.session.opening import assembling  # noqa: PLC0415 - as above
+        from nexus_core.session.opening import assembling
 
         return assembling(self._place_of(self.host), request, must_fit=must_fit, announce=announce)
 
     def _pipeline(self, label: str, *, any_directory: bool, **said: Unpack[Saying]) -> Pipeline:
-        from nexus_core.session.opening import open_pipeline  # noqa: PLC0415 - as above
+        from nexus_core.session.opening import open_pipeline
 
         return open_pipeline(self._place_of(self.host), label, any_directory=any_directory, **said)
 
-    def _place_of(self, host: Host) -> Place:
-        """What its sessions have in common."""
-        from nexus_core.session.opening import open_place  # noqa: PLC0415 - as above
+    def _place_of(self, host: Host) -> SessionRuntime:
+        """Return the state that the sessions of this Nexus share."""
+        from nexus_core.session.opening import open_place
 
         if self._place is None:
             own, load, ledger = self._summarize, self._load_for, lambda: self.ledger
             self._place = open_place(host, load, cwd=self.cwd, home=self.home, ledger=ledger, summarize=own)
         return self._place
 
-    def _load_for(self, cwd: Path, mode: Mode) -> tuple[Request, Loaded]:
+    def _load_for(self, cwd: Path, mode: AgentMode) -> tuple[Request, LoadedLayers]:
         request = self._layers.request(cwd, mode)
         return request, self.load(request)
 
@@ -396,7 +402,7 @@ class Nexus:
         return url if isinstance(url, str) else f"sqlite:///{self.home / LEDGER}"
 
     def close(self) -> None:
-        """Let go of the plugins and of what they opened; a second call does nothing."""
+        """Close the plugins and the ledger. A second call does nothing."""
         self._host = self._place = None
         ledger, self._ledger = self._ledger, None
         if ledger is not None:
@@ -417,7 +423,7 @@ class Nexus:
 def _ensure_usable(ledger: object, summarize: object) -> None:
     if ledger is not None and not isinstance(ledger, str) and not hasattr(ledger, "put_blobs"):
         hint = "ledger='sqlite:///path', or one that is open"
-        raise UsageError(f"ledger must be a url or a ledger, not of type {type(ledger).__name__}", hint=hint)
+        raise UsageError(f"ledger must be a URL or a ledger, not of type {type(ledger).__name__}", hint=hint)
     if summarize is not None and not callable(summarize):
         hint = "summarize=write, where write(request) returns a text"
         raise UsageError(f"summarize must be a function, not of type {type(summarize).__name__}", hint=hint)

@@ -10,15 +10,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.config.validation import import_models
-from nexus_core.host.contract import hooks
-from nexus_core.host.inspection import implementations
+from nexus_core.config.validate import import_settings_models
+from nexus_core.host.calls import get_hooks
+from nexus_core.host.loader import find_implementations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import ModuleType
 
-    from nexus_core.host.contract import Hook, Kind
+    from nexus_core.host.calls import HookKind, HookSpec
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs/reference/plugins"
@@ -45,7 +45,7 @@ def _page(name: str, plugin: ModuleType) -> str:
     if not without:
         raise SystemExit(f"{readme.relative_to(ROOT)}: say in a paragraph of its own what is missing: {_WITHOUT}…")
     words = [each for each in words if each != without and f"/plugins/{name}.md)" not in each]
-    answered = [hook for hook in hooks() if hook in implementations(plugin)]
+    answered = [hook for hook in get_hooks() if hook in find_implementations(plugin)]
     switch = _SWITCH.format(name=name, without=without, hooks="its hook" if len(answered) == 1 else "its hooks")
     parts = [
         f"# The plugin `{name}`",
@@ -74,19 +74,19 @@ def _moved(text: str, folder: Path) -> str:
 def _hooks(plugin: ModuleType, answered: list[str]) -> str:
     rows = ["| hook | what it returns or does | if several plugins answer |", "| --- | --- | --- |"]
     for name in answered:
-        hook = hooks()[name]
+        hook = get_hooks()[name]
         answer = " ".join((inspect.getdoc(getattr(plugin, name)) or "").partition("\n\n")[0].split())
         rows.append(f"| [`{name}`](../hooks.md#{anchor_of(hook)}) | {answer} | {_USES[hook.kind]} |")
     return "\n".join(rows)
 
 
-def anchor_of(hook: Hook) -> str:
+def anchor_of(hook: HookSpec) -> str:
     """What links to the reference of a hook name."""
     return re.sub(r"[^\w\- ]", "", hook.signature.lower()).replace(" ", "-")
 
 
 _EMPTY = {"array": "`[]`", "object": "`{}`"}
-_USES: dict[Kind, str] = {
+_USES: dict[HookKind, str] = {
     "collects": "all are used",
     "first answer wins": "the first is used",
     "announces": "all are told; nothing is returned",
@@ -99,7 +99,7 @@ def _settings(name: str, plugin: ModuleType) -> Iterator[str]:
         yield f"None under `plugins.{name}`. The description above names the general settings that it uses, if any."
         return
     (declared,) = plugin.nexus_settings()
-    schema = import_models({name: declared.model})[name].model_json_schema()
+    schema = import_settings_models({name: declared.model})[name].model_json_schema()
     rows = ["| setting | default | meaning |", "| --- | --- | --- |"]
     for key, default, meaning in _fields(schema, schema.get("$defs", {})):
         top = key.partition(".")[0]

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from nexus_core.text.redaction import redact  # noqa: E402 - found by the line above
-from nexus_core.text.secret_shapes import find_secrets  # noqa: E402 - as above
+from nexus_core.text.secret_patterns import find_secrets  # noqa: E402 - as above
+from nexus_core.text.secrets import redact  # noqa: E402 - found by the line above
 from tests.text.secret_samples import ORDINARY, SAMPLES  # noqa: E402 - as above
 
 MEGABYTE = 1_000_000

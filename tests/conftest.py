@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 from hypothesis import HealthCheck, settings
 
-from nexus_core.cli import lazy
+from nexus_core.cli import lazy_group
 from nexus_core.cli.run import run
-from nexus_core.host.installed import installed_candidates
+from nexus_core.host.discovery import find_installed_candidates
 from nexus_core.testing import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nexus_core.values.command import Command
+    from nexus_core.types.plugins import Command
 
 # Thousands of tests are collected, all of which stay: looking for garbage among them doubles the time that it takes.
 gc.disable()
@@ -72,14 +72,14 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def commands_once() -> Iterator[None]:
     """Typer takes longer to make a command of ours than most take to run; in one process, once is enough."""
-    load, load_once = lazy.load_command, cache(lazy.load_command)
+    load, load_once = lazy_group.load_command, cache(lazy_group.load_command)
 
-    def load_command(command: Command, plugin: str) -> object:
+    def load_command(command: Command, plugin: str, path: str) -> object:
         is_ours = command.target.startswith(("nexus_core.", "nexus_plugins."))
-        return (load_once if is_ours else load)(command, plugin)
+        return (load_once if is_ours else load)(command, plugin, path)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lazy, "load_command", load_command)
+        patch.setattr(lazy_group, "load_command", load_command)
         yield
 
 
@@ -127,10 +127,10 @@ def install_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nexus_home: 
     monkeypatch.syspath_prepend(site)
     monkeypatch.delenv("NEXUS_PLUGINS")
     # Whatever else is installed beside Nexus is not part of a test.
-    only_here = partial(installed_candidates, search_path=[str(site)])
-    monkeypatch.setattr("nexus_core.nexus.installed_candidates", only_here)
-    monkeypatch.setattr("nexus_core.cli.plugin_check.installed_candidates", only_here)
-    monkeypatch.setattr("nexus_core.host.default.installed_candidates", only_here)
+    only_here = partial(find_installed_candidates, search_path=[str(site)])
+    monkeypatch.setattr("nexus_core.nexus.find_installed_candidates", only_here)
+    monkeypatch.setattr("nexus_core.cli.commands.plugins.find_installed_candidates", only_here)
+    monkeypatch.setattr("nexus_core.host.manager.find_installed_candidates", only_here)
     before = set(sys.modules)
 
     def install(name: str, source: str, *, distribution: str = "", version: str = "1.0") -> None:

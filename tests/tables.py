@@ -20,9 +20,9 @@ FUZZED = {
     "tags": ["plugins/tagged/test_safety.py", "properties/test_sections.py", "properties/test_rendering.py"],
     "hidden characters, markers": ["properties/test_safe_text.py"],
     "secrets in texts": ["text/test_redaction.py", "text/test_written_secrets.py"],
-    "repair": ["history/test_repair_properties.py", "history/test_soundness.py"],
+    "repair": ["history/test_repair_properties.py", "history/test_validity.py"],
     "truncation": ["history/test_fit_properties.py", "compaction/test_selection.py", "compaction/test_planning.py"],
-    "transcripts": ["dialects/transcripts/test_properties.py", "session/importing/test_properties.py"],
+    "transcripts": ["transcripts/test_properties.py", "session/importing/test_properties.py"],
     "exported sessions": ["session/exporting/test_damaged.py", "session/exporting/test_round_trip.py"],
     "MCP readers": [
         "plugins/mcp/test_reader.py",

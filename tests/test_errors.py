@@ -29,7 +29,7 @@ def test_names_that_break_a_line_or_steer_a_terminal_are_listed_in_one_line() ->
 
 
 def test_an_unknown_name_where_there_is_nothing_says_so() -> None:
-    assert "there is no renderer at all" in str(UnknownNameError("renderer", "xyz", []))
+    assert "no renderer exists" in str(UnknownNameError("renderer", "xyz", []))
 
 
 def test_an_endless_name_is_not_repeated_in_full() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nexus_core import ClosedError, FileError, Nexus, Section, UsageError, hookimpl
+from nexus_core import FileError, Nexus, NexusClosedError, Section, UsageError, hookimpl
 from nexus_core.errors import UnknownNameError
 from nexus_core.plugin import Layer, LayerText
 from nexus_core.testing import write_files
@@ -14,7 +14,7 @@ from tests.trees import COMPANY
 
 if TYPE_CHECKING:
     from nexus_core import Request
-    from nexus_core.plugin import Loaded, Problem
+    from nexus_core.plugin import LoadedLayers, Problem
     from nexus_core.testing.fixtures import MakeNexus
     from tests.conftest import InstallPlugin
 
@@ -32,8 +32,8 @@ def test_the_whole_prompt_of_a_company_tree(
     make_nexus: MakeNexus, nexus_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.platform", "linux")
-    monkeypatch.setattr("nexus_plugins.environment._facts.operating_system", lambda: "Linux")
-    monkeypatch.setattr("nexus_plugins.environment._facts.machine", lambda: ("build-7", "x86_64"))
+    monkeypatch.setattr("nexus_plugins.environment._facts.get_operating_system", lambda: "Linux")
+    monkeypatch.setattr("nexus_plugins.environment._facts.get_machine", lambda: ("build-7", "x86_64"))
     write_files(nexus_home, COMPANY.home)
 
     prompt = make_nexus(files=COMPANY.files, cwd=COMPANY.cwd).system_prompt()
@@ -89,11 +89,11 @@ def test_a_plugin_can_replace_where_layers_are_looked_for(make_nexus: MakeNexus,
 
 
 def test_hooks_are_told_what_was_loaded(make_nexus: MakeNexus) -> None:
-    seen: list[Loaded] = []
+    seen: list[LoadedLayers] = []
 
     class Curious:
         @hookimpl
-        def nexus_static_sections(self, loaded: Loaded) -> None:
+        def nexus_static_sections(self, loaded: LoadedLayers) -> None:
             seen.append(loaded)
 
     nexus = make_nexus(files={".nexus3/NEXUS.md": "hi"}, plugins=[Curious()])
@@ -207,7 +207,7 @@ def test_a_closed_nexus_says_so(make_nexus: MakeNexus) -> None:
     nexus.close()
     nexus.close()
 
-    with pytest.raises(ClosedError):
+    with pytest.raises(NexusClosedError):
         nexus.system_prompt()
 
 
@@ -215,7 +215,7 @@ def test_leaving_the_block_closes(nexus_home: Path, tmp_path: Path) -> None:
     with Nexus(tmp_path, home=nexus_home) as nexus:
         pass
 
-    with pytest.raises(ClosedError):
+    with pytest.raises(NexusClosedError):
         nexus.load()
 
 

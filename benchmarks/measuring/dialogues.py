@@ -6,9 +6,8 @@ import random
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.values.compaction import ThreadMessage
-from nexus_core.values.message import Message
-from nexus_core.values.parts import Text, ToolCall, ToolResult
+from nexus_core.types.compaction import ThreadMessage
+from nexus_core.types.messages import Message, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

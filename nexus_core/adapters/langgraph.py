@@ -1,14 +1,15 @@
-"""For LangGraph and LangChain: the part of a conversation that fits, in LangChain's own messages."""
+"""LangGraph and LangChain: fitting the messages of a conversation into a budget."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nexus_core.dialects.fields import at, named
-from nexus_core.dialects.requests import no_list
+from nexus_core.dialects.fields import ErrorPath, describe_json_value
+from nexus_core.dialects.requests import build_not_a_list_error
 from nexus_core.errors import MessageError, UsageError
-from nexus_core.history.fit import fit, require_options
+from nexus_core.history.fit import fit_messages as fit
+from nexus_core.history.fit import require_fit_options
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -18,68 +19,68 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def fit_messages(messages: Sequence[T], *, tools: Iterable[Any] | None = (), **options: Any) -> list[T]:  # noqa: ANN401 - as for fit
-    """The messages that fit: the caller's own objects, but for what had to be mended or shortened.
+def fit_messages(messages: Sequence[T], *, tools: Iterable[Any] | None = (), **options: Any) -> list[T]:  # noqa: ANN401 - as for fit_messages of nexus_core
+    """Return the messages that fit: the caller's own objects, except those that were repaired or truncated.
 
-    The first of them is the user's, as most providers want it; `start_with_user=False` leaves that open.
+    The first of them is a user message, as most providers require; `start_with_user=False` turns that off.
 
     Args:
         messages: LangChain's messages. Only as many are read as fit.
-        tools: What the model is offered, in any form that LangChain knows.
-        options: As for `nexus_core.fit`: model, budget, system, strategy, result_tokens…
+        tools: The tools of the call, in any form that LangChain accepts.
+        options: As for `nexus_core.fit_messages`: model, budget, system, strategy, result_tokens…
 
     Raises:
-        BudgetError: What must not be left out does not fit.
+        BudgetError: The messages that must be kept do not fit.
     """
-    from langchain_core.messages import convert_to_messages  # noqa: PLC0415 - for those who have it
-    from langchain_core.utils.function_calling import convert_to_openai_tool  # noqa: PLC0415 - as above
+    from langchain_core.messages import convert_to_messages
+    from langchain_core.utils.function_calling import convert_to_openai_tool
 
     if isinstance(messages, str | bytes) or not isinstance(messages, Sequence):
-        raise no_list(messages)
-    given = Converted(messages)
-    offered = [convert_to_openai_tool(tool) for tool in tools or ()]
-    fitted = fit(given, api="openai", tools=offered, **{"start_with_user": True} | options)
-    own = {id(said): messages[place] for place, said in given.made.items()}
+        raise build_not_a_list_error(messages)
+    converted = ConvertedMessages(messages)
+    definitions = [convert_to_openai_tool(tool) for tool in tools or ()]
+    fitted = fit(converted, api="openai", tools=definitions, **{"start_with_user": True} | options)
+    originals = {id(each): messages[index] for index, each in converted.made.items()}
     kept: list[Any] = []
-    for said in fitted.messages:
-        kept += [own[id(said)]] if id(said) in own else convert_to_messages([said])
+    for message in fitted.messages:
+        kept += [originals[id(message)]] if id(message) in originals else convert_to_messages([message])
     return kept
 
 
 def fit_hook(**options: Any) -> Callable[[Any], dict[str, list[Any]]]:  # noqa: ANN401 - as for fit_messages
-    """For `create_react_agent(…, pre_model_hook=fit_hook(…))`: the model reads what fits, the state keeps everything.
+    """Return a hook for `create_react_agent(…, pre_model_hook=fit_hook(…))`. The state keeps all messages.
 
     Args:
-        options: As for `fit_messages`; tools and system are what the agent has, to be counted.
+        options: As for `fit_messages`; pass the agent's tools and system prompt, to be counted.
 
     Raises:
-        UsageError: There are no messages in the state; by the hook, when it is called.
+        UsageError: The state has no messages; raised by the hook when it is called.
     """
-    require_options(options)
+    require_fit_options(options)
 
     def hook(state: Any) -> dict[str, list[Any]]:  # noqa: ANN401 - a dict or the caller's own class
         messages = state.get("messages") if isinstance(state, Mapping) else getattr(state, "messages", None)
         if messages is None:
             hint = "the state of the graph has them as `messages`, as that of create_react_agent does"
-            raise UsageError(f"there are no messages in the state, which is {named(state)}", hint=hint)
+            raise UsageError(f"the state has no messages: it is {describe_json_value(state)}", hint=hint)
         return {"llm_input_messages": fit_messages(messages, **options)}
 
     return hook
 
 
 def fit_middleware(**options: Any) -> AgentMiddleware[Any, Any]:  # noqa: ANN401 - as for fit_messages
-    """For `create_agent(…, middleware=[fit_middleware(…)])`: the model reads what fits, the state keeps everything.
+    """Return middleware for `create_agent(…, middleware=[fit_middleware(…)])`. The state keeps all messages.
 
     The prompt and the tools of each call are counted.
 
     Args:
-        options: As for `fit_messages`; `model` is that of the call, where it has a name.
+        options: As for `fit_messages`; `model` is that of the call, if it has a name.
     """
-    import asyncio  # noqa: PLC0415 - for those who have it
+    import asyncio
 
-    from langchain.agents.middleware import AgentMiddleware  # noqa: PLC0415 - as above
+    from langchain.agents.middleware import AgentMiddleware
 
-    require_options(options)
+    require_fit_options(options)
 
     def fitted(request: Any) -> Any:  # noqa: ANN401 - LangChain's ModelRequest
         name = getattr(request.model, "model_name", None) or getattr(request.model, "model", None)
@@ -94,20 +95,20 @@ def fit_middleware(**options: Any) -> AgentMiddleware[Any, Any]:  # noqa: ANN401
         def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - LangChain's
             return handler(fitted(request))
 
-        async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:  # noqa: ANN401 - as above
+        async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:  # noqa: ANN401 - LangChain's
             return await handler(await asyncio.to_thread(fitted, request))
 
     return FitMiddleware()
 
 
-class Converted(Sequence[dict[str, Any]]):
-    """LangChain's messages as dicts of OpenAI's chat, each made when it is looked at.
+class ConvertedMessages(Sequence[dict[str, Any]]):
+    """LangChain's messages as dicts of OpenAI's chat API, each converted on access.
 
     Args:
-        messages: LangChain's.
+        messages: LangChain's messages.
 
     Attributes:
-        made: The dicts so far, by their places.
+        made: The dicts converted so far, by index.
     """
 
     def __init__(self, messages: Sequence[Any]) -> None:
@@ -117,34 +118,34 @@ class Converted(Sequence[dict[str, Any]]):
     def __len__(self) -> int:
         return len(self._messages)
 
-    def __getitem__(self, place: Any) -> Any:  # noqa: ANN401 - a place or a slice, a dict or a list of them
-        if isinstance(place, slice):
-            return [self[each] for each in range(len(self))[place]]
-        at = range(len(self))[place]
+    def __getitem__(self, index: Any) -> Any:  # noqa: ANN401 - an index or a slice, a dict or a list of them
+        if isinstance(index, slice):
+            return [self[each] for each in range(len(self))[index]]
+        at = range(len(self))[index]
         if at not in self.made:
-            self.made[at] = _converted(self._messages[at], at)
+            self.made[at] = _convert_message(self._messages[at], at)
         return self.made[at]
 
 
-def _converted(message: Any, place: int) -> dict[str, Any]:  # noqa: ANN401 - whatever LangChain takes for a message
-    from langchain_core.messages import convert_to_openai_messages  # noqa: PLC0415 - for those who have it
+def _convert_message(message: Any, index: int) -> dict[str, Any]:  # noqa: ANN401 - any message that LangChain accepts
+    from langchain_core.messages import convert_to_openai_messages
 
-    with at(f"messages[{place}]"):
+    with ErrorPath(f"messages[{index}]"):
         try:
             made = convert_to_openai_messages([message])
         except (ValueError, NotImplementedError):
-            made = [_taken_over(message)]
+            made = [_convert_unknown_blocks(message)]
         if len(made) != 1:
             hint = "LangChain has a ToolMessage for each"
             raise MessageError("the results of several tools are in one message", hint=hint)
         for call in made[0].get("tool_calls") or ():
-            call["id"] = call["id"] or ""  # a call may be without; `fit` gives it one
+            call["id"] = call["id"] or ""  # a call may have none; fitting assigns one
         return made[0]
 
 
-def _taken_over(message: Any) -> dict[str, Any]:  # noqa: ANN401 - as above
-    """A message with blocks that LangChain cannot translate: they count as they are."""
-    from langchain_core.messages import convert_to_openai_messages  # noqa: PLC0415 - as above
+def _convert_unknown_blocks(message: Any) -> dict[str, Any]:  # noqa: ANN401 - any message that LangChain accepts
+    """Convert a message with blocks that LangChain cannot translate. They are counted as they are."""
+    from langchain_core.messages import convert_to_openai_messages
 
     try:
         (bare,) = convert_to_openai_messages([message.model_copy(update={"content": ""})])

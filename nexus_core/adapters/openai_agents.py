@@ -1,33 +1,213 @@
-"""For the OpenAI Agents SDK: a session that is kept in a ledger, and a filter that makes each call fit."""
+"""OpenAI Agents SDK: a session stored in a ledger, and a filter that fits calls.
+
+Every addition is one step and one turn: messages, which all of Nexus reads, and beside them (`items` in the step's
+data) the items byte for byte. A step without a user message continues the turn before it, for programs that count or
+show turns. Nothing is deleted. A step that removes the newest item is a `revert` (`popped`), one that removes all items
+is a `compaction` that keeps nothing (`cleared`).
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nexus_core.adapters.kept_items import KeptItems
-from nexus_core.history.fit import Fitted, fit, require_options
+from nexus_core.dialects.fields import to_json_dict
+from nexus_core.dialects.registry import get_dialect
+from nexus_core.errors import ConflictError, MessageError, SessionExistsError, TurnError
+from nexus_core.history.fit import FitResult, fit_messages, require_fit_options
 from nexus_core.nexus import Nexus
 from nexus_core.session.arguments import read_label
+from nexus_core.session.steps.numbering import CONTINUES, SILENT
+from nexus_core.session.steps.state import State
+from nexus_core.session.steps.walking import walk_back
+from nexus_core.session.thread.appending import ATTEMPTS, never_still
+from nexus_core.session.thread.assembling import ensure_in_use
+from nexus_core.tokens.counters import open_counter
+from nexus_core.types.assembled import CacheReport
+from nexus_core.types.ledger import NewStep
+from nexus_core.types.messages import Message, Opaque
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+
+    from nexus_core.types.ledger import Ledger, SessionRecord, Step, StepKind
 
 T = TypeVar("T")
+
+MIN_LONG_ITEM_CHARACTERS = 64_000
+"""Longer items, which are mostly images, are not stored twice if their messages can be converted back unchanged."""
+MIN_STEPS_PER_READ = 8
+"""Fewest steps per read if only some items are requested."""
+STEP_KINDS_WITHOUT_ITEMS = ("sealed", *SILENT)
+"""Kinds of steps that repeat earlier messages, or have none."""
+
+
+class SessionItemStore:
+    """The items of one session. Safe under concurrent writers.
+
+    Args:
+        nexus: The Nexus whose ledger is used.
+        label: The session's name.
+    """
+
+    def __init__(self, nexus: Nexus, label: str) -> None:
+        self._nexus = nexus
+        self._label = label
+
+    def read(self, limit: int | None = None) -> list[Any]:
+        """Return all items, oldest first, or the newest `limit`. A negative limit means all, as in the SDK."""
+        return self._newest(self._tip(self._ledger.session(self._label)), limit)
+
+    def add(self, items: Sequence[Any]) -> None:
+        """Append items in one transaction.
+
+        Raises:
+            TurnError: A turn is open in the session, or it is archived.
+            MessageError: An item is not a JSON object.
+        """
+        blocks = [to_json_dict(item, f"items[{index}]") for index, item in enumerate(items)]
+        messages = tuple(map(_read_item, blocks))
+        counter = open_counter(host=self._nexus.host)
+        step = NewStep(
+            kind="turn",
+            closes=True,
+            messages=messages,
+            tokens=counter.count_messages(messages),
+            counter=counter.name,
+            data={} if _is_long(blocks) and _write_items(messages) == blocks else {"items": blocks},
+        )
+        # The SDK adds the user message first, and the results of the run in one or more additions.
+        continuing = replace(step, data={**step.data, CONTINUES: True})
+
+        def change(record: SessionRecord | None) -> Step:
+            known = record or self._ledger.create(self._label, data={"model": "", "cwd": str(self._nexus.cwd)})
+            is_new = known.tip is None or any(message.role == "user" for message in messages)
+            return self._ledger.append(known.label, step if is_new else continuing, after=known.tip)
+
+        added = self._retry_on_conflict(change)
+        self._nexus.host.recorded(added, self._label, None, CacheReport())
+
+    def pop(self) -> Any:  # noqa: ANN401 - an item
+        """Remove and return the newest item, or None if there is none."""
+
+        def change(record: SessionRecord | None) -> Any:  # noqa: ANN401 - an item
+            tip = self._tip(record)
+            newest = self._newest(tip, 1)
+            if tip is None or not newest:
+                return None
+            self._append_removal(tip, "revert", {"restores": tip.compaction, "popped": 1})
+            return newest[0]
+
+        return self._retry_on_conflict(change)
+
+    def clear(self) -> None:
+        """Remove all items."""
+
+        def change(record: SessionRecord | None) -> None:
+            tip = self._tip(record)
+            if tip is not None and self._newest(tip, 1):
+                self._append_removal(tip, "compaction", {"cleared": True})
+
+        self._retry_on_conflict(change)
+
+    @property
+    def _ledger(self) -> Ledger:
+        return self._nexus.ledger
+
+    def _retry_on_conflict(self, change: Callable[[SessionRecord | None], T]) -> T:
+        """Apply a change to the current session. Read it again and retry after a conflicting write."""
+        for _ in range(ATTEMPTS):
+            record = self._ledger.session(self._label)
+            if record is not None:
+                _ensure_no_open_turn(record)
+            try:
+                return change(record)
+            except (ConflictError, SessionExistsError):
+                continue
+        raise never_still(self._label)
+
+    def _append_removal(self, tip: Step, kind: StepKind, data: dict[str, Any]) -> None:
+        step = NewStep(kind=kind, closes=True, counter=tip.counter, data=data)  # the counter keeps the token sum valid
+        self._ledger.append(self._label, step, after=tip.id)
+
+    def _tip(self, record: SessionRecord | None) -> Step | None:
+        return None if record is None or record.tip is None else self._ledger.step(record.tip)
+
+    def _newest(self, tip: Step | None, limit: int | None) -> list[Any]:
+        """Return the newest items up to a step, reading only a few more steps than needed."""
+        if tip is None:
+            return []
+        begin, count = self._last_cleared(tip), None if limit is None or limit < 0 else limit
+        if count is None:
+            steps: Iterable[Step] = reversed(self._ledger.thread(tip.id, first=begin))
+        else:
+            steps = walk_back(self._ledger, tip.id, at_once=max(count, MIN_STEPS_PER_READ))
+        return list(islice(_iterate_newest_first(steps, begin), count))[::-1]
+
+    def _last_cleared(self, tip: Step) -> str | None:
+        """Return the step that cleared everything before it, or None if there is none or it was reverted."""
+        step: Step | None = tip
+        while step is not None and step.compaction is not None:
+            nearest = self._ledger.step(step.compaction)
+            if nearest is None or "cleared" in nearest.data:
+                return step.compaction
+            step = None if nearest.parent is None else self._ledger.step(nearest.parent)
+        return None
+
+
+def _iterate_newest_first(steps: Iterable[Step], begin: str | None) -> Iterator[Any]:
+    """Yield the items of a thread from its end back to a step, without those that were popped."""
+    popped = 0
+    for step in steps:
+        data: Mapping[str, Any] = step.data
+        if step.id == begin:
+            return
+        popped += data.get("popped", 0)
+        if step.kind not in STEP_KINDS_WITHOUT_ITEMS:
+            items = data["items"] if "items" in data else _write_items(step.messages)
+            left = max(len(items) - popped, 0)
+            popped -= len(items) - left
+            yield from reversed(items[:left])
+
+
+def _read_item(block: dict[str, Any]) -> Message:
+    try:
+        return get_dialect("responses").read(block)
+    except MessageError:  # a newer version of the API may know it
+        return Message("assistant", (Opaque("responses", block),), api="responses")
+
+
+def _write_items(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    return get_dialect("responses").write(messages)
+
+
+def _is_long(blocks: list[dict[str, Any]]) -> bool:
+    return len(json.dumps(blocks)) >= MIN_LONG_ITEM_CHARACTERS
+
+
+def _ensure_no_open_turn(record: SessionRecord) -> None:
+    ensure_in_use(State(record, None, None))
+    if record.open_turn is not None:
+        raise TurnError(
+            f"a turn is open in session {record.label!r}",
+            hint="nexus.session(…).interrupt() ends it; if another program uses the session, choose another name",
+        )
 
 
 class NexusSession:
     """A session of the Agents SDK over a ledger: `Runner.run(agent, "Hello.", session=NexusSession("chat"))`.
 
-    Items come back equal to what was given, whatever their type. What is popped or cleared is not deleted: a step is
-    added that takes it back.
+    Items are returned unchanged, whatever their type. Popped or cleared items are not deleted: a new step marks them as
+    removed.
 
     Args:
         session_id: The session's name in the ledger.
-        nexus: Whose ledger; by default that of a Nexus of its own, which `close()` closes.
-        session_settings: The SDK's `SessionSettings`; its limit counts where `get_items` is given none.
+        nexus: The Nexus whose ledger is used; None creates one, which `close()` closes.
+        session_settings: The SDK's `SessionSettings`; its limit is the default of `get_items`.
     """
 
     def __init__(self, session_id: str, *, nexus: Nexus | None = None, session_settings: Any = None) -> None:  # noqa: ANN401 - the SDK's
@@ -35,45 +215,45 @@ class NexusSession:
         self.session_settings = session_settings
         used = nexus or Nexus()
         self._own = None if nexus else used
-        self._items = KeptItems(used, self.session_id)
+        self._items = SessionItemStore(used, self.session_id)
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
-        """The items, oldest first; with a limit, the newest so many."""
+        """Return the items, oldest first. With a limit, the newest ones."""
         wanted = getattr(self.session_settings, "limit", None) if limit is None else limit
         return await asyncio.to_thread(self._items.read, wanted)
 
     async def add_items(self, items: list[Any]) -> None:
-        """Keep items, all of them or none.
+        """Append items atomically.
 
         Raises:
             TurnError: A turn is open in the session, or it is archived.
         """
         if items:
-            await _finish(partial(self._items.add, items))
+            await _run_to_completion(partial(self._items.add, items))
 
     async def pop_item(self) -> Any:  # noqa: ANN401 - an item of the SDK
-        """Take back the newest item and return it; None where there is none."""
-        return await _finish(self._items.pop)
+        """Remove and return the newest item, or None if there is none."""
+        return await _run_to_completion(self._items.pop)
 
     async def clear_session(self) -> None:
-        """Take back everything."""
-        await _finish(self._items.clear)
+        """Remove all items."""
+        await _run_to_completion(self._items.clear)
 
     def close(self) -> None:
-        """Let go of the ledger, where no Nexus was given; a second call does nothing."""
+        """Close the ledger, unless a Nexus was given. A second call does nothing."""
         if self._own is not None:
             self._own.close()
 
 
-def fit_input(**options: Any) -> Callable[[Any], Awaitable[Any]]:  # noqa: ANN401 - as for fit
-    """For `RunConfig(call_model_input_filter=fit_input(budget=50_000))`: every call is sent what fits.
+def fit_input(**options: Any) -> Callable[[Any], Awaitable[Any]]:  # noqa: ANN401 - as for fit_messages
+    """Return a filter for `RunConfig(call_model_input_filter=fit_input(budget=50_000))` that makes every call fit.
 
-    The agent's instructions and function tools are counted. What a session keeps does not change.
+    The agent's instructions and function tools are counted. The stored session does not change.
 
     Args:
-        options: As for `nexus_core.fit`. `model` is the agent's, where that is a name.
+        options: As for `nexus_core.fit_messages`. `model` is the agent's, if that is a name.
     """
-    require_options(options)
+    require_fit_options(options)
 
     async def fitted(data: Any) -> Any:  # noqa: ANN401 - the SDK's CallModelData and ModelInputData
         sent, agent = data.model_data, data.agent
@@ -81,15 +261,15 @@ def fit_input(**options: Any) -> Callable[[Any], Awaitable[Any]]:  # noqa: ANN40
             "api": "responses",
             "model": agent.model if isinstance(agent.model, str) else "",
             "system": sent.instructions,
-            "tools": [_definition(tool) for tool in agent.tools if hasattr(tool, "params_json_schema")],
+            "tools": [_build_tool_definition(tool) for tool in agent.tools if hasattr(tool, "params_json_schema")],
         }
-        work: Callable[[], Fitted[Any]] = partial(fit, sent.input, **given | options)
+        work: Callable[[], FitResult[Any]] = partial(fit_messages, sent.input, **given | options)
         return replace(sent, input=(await asyncio.to_thread(work)).messages)
 
     return fitted
 
 
-def _definition(tool: Any) -> dict[str, Any]:  # noqa: ANN401 - the SDK's FunctionTool
+def _build_tool_definition(tool: Any) -> dict[str, Any]:  # noqa: ANN401 - the SDK's FunctionTool
     return {
         "type": "function",
         "name": tool.name,
@@ -98,8 +278,8 @@ def _definition(tool: Any) -> dict[str, Any]:  # noqa: ANN401 - the SDK's Functi
     }
 
 
-async def _finish(work: Callable[[], T]) -> T:
-    """Do something in a thread; who is cancelled meanwhile learns it when it is done, so that nothing overtakes it."""
+async def _run_to_completion(work: Callable[[], T]) -> T:
+    """Run a function in a thread. A cancellation is raised only when it is done, so that no later call overtakes it."""
     task = asyncio.ensure_future(asyncio.to_thread(work))
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
@@ -108,6 +288,6 @@ async def _finish(work: Callable[[], T]) -> T:
         except asyncio.CancelledError as error:
             cancelled = error
     if cancelled is not None:
-        task.exception()  # which would be reported as lost otherwise
+        task.exception()  # retrieved, so that asyncio does not report it as lost
         raise cancelled
     return task.result()

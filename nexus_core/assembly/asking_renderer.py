@@ -6,24 +6,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from nexus_core.errors import NexusError, PluginError
-from nexus_core.host.candidates import OWN_DISTRIBUTION
-from nexus_core.host.implementation import describe
-from nexus_core.text.surrogates import join_halves
-from nexus_core.values.rendering import Renderer
+from nexus_core.host.calls import describe_exception
+from nexus_core.host.discovery import OWN_DISTRIBUTION
+from nexus_core.text.safety import repair_surrogates
+from nexus_core.types.prompt import Renderer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nexus_core.values.arrangement import Arranged, Arrangement
-    from nexus_core.values.loaded import Loaded
-    from nexus_core.values.message import Message
-    from nexus_core.values.request import Request
-    from nexus_core.values.section import Section
+    from nexus_core.types.layers import LoadedLayers
+    from nexus_core.types.messages import Message
+    from nexus_core.types.prompt import ArrangedMessages, ArrangeRequest, Section
+    from nexus_core.types.request import Request
 
 _HALVES = 2
 
 
-def configure(renderer: Renderer, loaded: Loaded) -> Renderer:
+def configure(renderer: Renderer, loaded: LoadedLayers) -> Renderer:
     """A renderer as the settings and the files of a place want it.
 
     Raises:
@@ -42,7 +41,7 @@ def write_system(renderer: Renderer, sections: Sequence[Section]) -> str:
     answer = _ask(renderer, "system", renderer.system, sections)
     if not isinstance(answer, str):
         raise _broken(renderer, "system", f"answered {_kind(answer)}, expected a text")
-    return answer if answer.isascii() else join_halves(answer)
+    return answer if answer.isascii() else repair_surrogates(answer)
 
 
 def write_current(renderer: Renderer, request: Request, sections: Sequence[Section], now: int) -> Message:
@@ -55,15 +54,15 @@ def write_current(renderer: Renderer, request: Request, sections: Sequence[Secti
     return answer
 
 
-def arrange(renderer: Renderer, given: Arrangement) -> Arranged:
+def arrange(renderer: Renderer, given: ArrangeRequest) -> ArrangedMessages:
     """History and input as the renderer sends them; it must be one that rearranges."""
     assert renderer.arrange is not None  # noqa: S101 - asked before
     answer = _ask(renderer, "arrange", renderer.arrange, given)
     if not isinstance(answer, tuple) or len(answer) != _HALVES or not _are_messages(*answer):
         raise _broken(renderer, "arrange", "did not answer with messages and a message, as in Arranged")
-    from nexus_core.values.arrangement import Arranged  # noqa: PLC0415 - most renderers leave it as it is
+    from nexus_core.types.prompt import ArrangedMessages
 
-    return Arranged(*answer)
+    return ArrangedMessages(*answer)
 
 
 def _are_messages(history: object, current: object) -> bool:
@@ -72,14 +71,14 @@ def _are_messages(history: object, current: object) -> bool:
 
 
 def _is_message(value: object) -> TypeGuard[Message]:
-    from nexus_core.values.message import Message  # noqa: PLC0415 - `nexus show` renders no message
+    from nexus_core.types.messages import Message
 
     return isinstance(value, Message)
 
 
 def _is_blank(message: Message) -> bool:
     """True if a message holds nothing but blank texts."""
-    from nexus_core.values.parts import Text  # noqa: PLC0415 - as above
+    from nexus_core.types.messages import Text
 
     return all(isinstance(part, Text) and not part.text.strip() for part in message.parts)
 
@@ -90,7 +89,7 @@ def _ask(renderer: Renderer, name: str, function: Callable[..., object], *given:
     except NexusError:  # which is addressed to the user
         raise
     except (Exception, SystemExit) as error:
-        raise _broken(renderer, name, describe(error)) from error
+        raise _broken(renderer, name, describe_exception(error)) from error
 
 
 def _kind(answer: object) -> str:

@@ -12,20 +12,24 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.dialects.marks import LONG, SHORT, lifetime, marks_in, marks_on
+from nexus_core.dialects.cache_markers import (
+    LONG_LIFETIME,
+    SHORT_LIFETIME,
+    find_part_lifetimes,
+    find_tool_lifetimes,
+    get_lifetime,
+)
 from nexus_core.tokens.estimator import SimpleTokenCounter
-from nexus_core.values.breakpoint import Breakpoint
-from nexus_core.values.parts import Opaque, Reasoning, Text
+from nexus_core.types.assembled import Breakpoint
+from nexus_core.types.messages import Opaque, Reasoning, Text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nexus_core.values.api import ApiRules
-    from nexus_core.values.assembled import AssembledContext
-    from nexus_core.values.breakpoint import BreakpointPlace
-    from nexus_core.values.counting import Model
-    from nexus_core.values.message import Message
-    from nexus_core.values.parts import Part
+    from nexus_core.types.api import ApiRules
+    from nexus_core.types.assembled import AssembledContext, BreakpointPlace
+    from nexus_core.types.budget import Model
+    from nexus_core.types.messages import Message, Part
 
     Own = Sequence[tuple[int, str]]
 
@@ -51,7 +55,7 @@ class Wish(NamedTuple):
     """
 
     enabled: bool = True
-    ttl: str = SHORT
+    ttl: str = SHORT_LIFETIME
     automatic: object = None
     replaced: str = ""
 
@@ -120,10 +124,10 @@ def _why_skipped(spot: Breakpoint, model: Model, own: Own, taken: Mapping[int, B
 
 def _lifetime(spot: Breakpoint, own: Own, ttl: str) -> str:
     """As wanted, unless the caller's own marks forbid it: the longer must come first."""
-    if any(place <= spot.after and each == SHORT for place, each in own):
-        return SHORT
-    is_outlived = any(place > spot.after and each == LONG for place, each in own)
-    return LONG if is_outlived or (spot.place == "static" and ttl == LONG) else SHORT
+    if any(place <= spot.after and each == SHORT_LIFETIME for place, each in own):
+        return SHORT_LIFETIME
+    is_outlived = any(place > spot.after and each == LONG_LIFETIME for place, each in own)
+    return LONG_LIFETIME if is_outlived or (spot.place == "static" and ttl == LONG_LIFETIME) else SHORT_LIFETIME
 
 
 # ---- where ----------------------------------------------------------------------------------------------------------
@@ -177,10 +181,10 @@ def _is_block(part: Part, rules: ApiRules) -> bool:
 def _own_marks(context: AssembledContext, rules: ApiRules, automatic: object) -> Own:
     """The caller's own marks: the message each stands in, and how long it lives."""
     before = STATIC - 1 if context.system_prompt.strip() else STATIC
-    own = [(before, each) for each in marks_on(context.tools, rules)]
+    own = [(before, each) for each in find_tool_lifetimes(context.tools, rules)]
     for place, message in enumerate(context.messages):
-        own += [(place, each) for each in marks_in(message.parts, message.api, rules)]
-    return own if automatic is None else [*own, (len(context.messages) - 1, lifetime(automatic))]
+        own += [(place, each) for each in find_part_lifetimes(message.parts, message.api, rules)]
+    return own if automatic is None else [*own, (len(context.messages) - 1, get_lifetime(automatic))]
 
 
 def _sums(context: AssembledContext) -> list[int]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.assembly.notices import changed_sections
-from nexus_core.values.cache import Blame, CacheReport
-from nexus_core.values.source import Source
+from nexus_core.types.assembled import CacheMiss, CacheReport
+from nexus_core.types.prompt import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from nexus_core.assembly.cut import Cut
     from nexus_core.assembly.epoch import Epoch
-    from nexus_core.values.section import Section
+    from nexus_core.types.prompt import Section
 
 LASTS = 5 * 60 * 1000
 """Milliseconds. So long providers keep a beginning at least, unless they are asked for more."""
@@ -44,7 +44,7 @@ class CallFacts(NamedTuple):
 
 
 def report_cache(
-    call: CallFacts, before: CallFacts | None, minimum: int, blame_epoch: Callable[[], Blame | None]
+    call: CallFacts, before: CallFacts | None, minimum: int, blame_epoch: Callable[[], CacheMiss | None]
 ) -> CacheReport:
     """What a call could expect of the cache, what it got, and what came between.
 
@@ -56,7 +56,7 @@ def report_cache(
     """
     if before is None:
         message = "this was the first call, so nothing was cached yet"
-        return CacheReport(expected=0, got=call.cached, blame=Blame(cause="first", message=message))
+        return CacheReport(expected=0, got=call.cached, blame=CacheMiss(cause="first", message=message))
     if before.sent is None or call.cached is None:
         return CacheReport(expected=before.sent, got=call.cached)
     if call.cached >= before.sent * NEAR:
@@ -65,48 +65,48 @@ def report_cache(
     return CacheReport(expected=before.sent, got=call.cached, blame=blame)
 
 
-def compare_epochs(before: Epoch, after: Epoch, told: Sequence[Section], now: Sequence[Section]) -> Blame | None:
+def compare_epochs(before: Epoch, after: Epoch, told: Sequence[Section], now: Sequence[Section]) -> CacheMiss | None:
     """The first tool or section by which two epochs differ; providers read tools first."""
     renderers = before.basis.get("renderer"), after.basis.get("renderer")
     if renderers[0] != renderers[1]:
-        return Blame(cause="renderer", name=str(renderers[1]), message=f"the renderer is {renderers[1]} now")
+        return CacheMiss(cause="renderer", name=str(renderers[1]), message=f"the renderer is {renderers[1]} now")
     tools = {tool.name: tool for tool in before.tools}, {tool.name: tool for tool in after.tools}
     for name in dict.fromkeys([*tools[1], *tools[0]]):
         if tools[0].get(name) != tools[1].get(name):
             message = f"the tool {name!r} {_change(name in tools[0], name in tools[1])}"
-            return Blame(cause="tool", name=name, message=message)
+            return CacheMiss(cause="tool", name=name, message=message)
     if list(tools[0]) != list(tools[1]):
-        return Blame(cause="tool", message="the tools are in another order")
+        return CacheMiss(cause="tool", message="the tools are in another order")
     for was, section in changed_sections(told, now):
         found = section or was
         if found is not None:
             source = found.source or Source(uri="plugin:nexus")
             message = f"{found.title!r} ({source.uri}) {_change(was is not None, section is not None)}"
-            return Blame(cause="section", name=found.title, source=source, message=message)
+            return CacheMiss(cause="section", name=found.title, source=source, message=message)
     return None
 
 
 def _blames(
-    call: CallFacts, before: CallFacts, minimum: int, blame_epoch: Callable[[], Blame | None]
-) -> Iterator[Blame]:
+    call: CallFacts, before: CallFacts, minimum: int, blame_epoch: Callable[[], CacheMiss | None]
+) -> Iterator[CacheMiss]:
     """What is to blame, the likeliest first; there is always something."""
     if before.sent is not None and before.sent < minimum:
         short = f"the beginning has {before.sent:,} tokens, and {call.model} caches none below {minimum:,}"
-        yield Blame(cause="short", message=short)
+        yield CacheMiss(cause="short", message=short)
     if call.model != before.model:
-        yield Blame(cause="model", name=call.model, message=f"{call.model} was asked instead of {before.model}")
+        yield CacheMiss(cause="model", name=call.model, message=f"{call.model} was asked instead of {before.model}")
     if call.epoch != before.epoch:
         blame = blame_epoch()
         if blame is not None:
             yield blame
     if call.compaction != before.compaction:
-        yield Blame(cause="compaction", message="a summary took the place of earlier turns")
+        yield CacheMiss(cause="compaction", message="a summary took the place of earlier turns")
     if call.cut != before.cut:
-        yield Blame(cause="cut", message="earlier turns were left out so that it fits")
+        yield CacheMiss(cause="cut", message="earlier turns were left out so that it fits")
     if call.at - before.at > LASTS:
         minutes = (call.at - before.at) // 60_000
-        yield Blame(cause="time", message=f"the previous call was {minutes:,} minutes ago, and caches last five")
-    yield Blame(cause="unknown", message="both calls start alike, and nothing shows why it was not cached")
+        yield CacheMiss(cause="time", message=f"the previous call was {minutes:,} minutes ago, and caches last five")
+    yield CacheMiss(cause="unknown", message="both calls start alike, and nothing shows why it was not cached")
 
 
 def _change(was: bool, is_now: bool) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.values.budget import Calibration
+from nexus_core.types.budget import TokenCalibration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,12 +42,12 @@ def learn(known: Ratios, model: str, sent: int, counted: int) -> Ratios:
     return {**known, model: [*known.get(model, [])[-REMEMBERED + 1 :], round(ratio, 4)]}
 
 
-def calibration_of(known: Mapping[str, Any], model: str) -> Calibration | None:
+def calibration_of(known: Mapping[str, Any], model: str) -> TokenCalibration | None:
     """How the model's provider counts; None while too few calls say so."""
     ratios = known.get(model) or []
     if len(ratios) < ENOUGH:
         return None
-    return Calibration(len(ratios), min(ratios), _middle(sorted(ratios)), max(ratios))
+    return TokenCalibration(len(ratios), min(ratios), _middle(sorted(ratios)), max(ratios))
 
 
 def _middle(numbers: Sequence[float]) -> float:

@@ -7,24 +7,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.assembly.asking_renderer import arrange
 from nexus_core.assembly.sent import BYTES, TOKENS, TRIED, halve
-from nexus_core.history.allowance import require_room
-from nexus_core.values.assembled import AssembledContext
+from nexus_core.history.allowance import require_within_budget
+from nexus_core.types.assembled import AssembledContext
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nexus_core.assembly.epoch import Epoch
     from nexus_core.assembly.sent import Sent
-    from nexus_core.values.arrangement import Arranged
-    from nexus_core.values.assembled import Writer
-    from nexus_core.values.budget import Decision, TokenBudget
-    from nexus_core.values.conversation import Tool
-    from nexus_core.values.finding import Finding
-    from nexus_core.values.message import Message
-    from nexus_core.values.parts import JSON
-    from nexus_core.values.placement import Placement
-    from nexus_core.values.rendering import Renderer
-    from nexus_core.values.request import Request
+    from nexus_core.types.assembled import ContextWriter
+    from nexus_core.types.budget import Decision, TokenBudget
+    from nexus_core.types.messages import JSON, Message, Tool
+    from nexus_core.types.plugins import Finding
+    from nexus_core.types.prompt import ArrangedMessages, Placement, Renderer
+    from nexus_core.types.request import Request
 
 
 class Call(NamedTuple):
@@ -71,7 +67,7 @@ class Call(NamedTuple):
     weigh: Callable[[Message], int]
     measure: Callable[[Message], int]
     placements: Callable[[], tuple[Placement, ...]]
-    writer: Writer
+    writer: ContextWriter
     must_fit: bool = True
 
 
@@ -123,7 +119,7 @@ def _spent(call: Call, told: _Weighed) -> TokenBudget:
     measured = call.measured | {"history": told.bytes, "event": told.event_bytes}
     budget = replace(call.allowance, used=used, margin=told.margin, bytes=sum(measured.values()))
     if call.must_fit:
-        require_room(budget, measured)
+        require_within_budget(budget, measured)
     return budget
 
 
@@ -165,11 +161,11 @@ def _weighed(call: Call) -> _Weighed:
 
 def arrange_sent(
     request: Request, renderer: Renderer, sent: Sequence[Sent], turn: str, tools: tuple[Tool, ...]
-) -> Arranged:
+) -> ArrangedMessages:
     """History and input as a renderer that rearranges them sends them; arguments as in `Call`."""
-    from nexus_core.values.arrangement import Arrangement, Past  # noqa: PLC0415 - most renderers leave it as it is
+    from nexus_core.types.prompt import ArrangeRequest, PastMessage
 
     history, current, _ = halve(sent, turn)
-    past = tuple(Past(each.message, each.created, each.is_input, each.said or each.message) for each in history)
+    past = tuple(PastMessage(each.message, each.created, each.is_input, each.said or each.message) for each in history)
     said = current.message if current else None
-    return arrange(renderer, Arrangement(request=request, history=past, current=said, tools=tools))
+    return arrange(renderer, ArrangeRequest(request=request, history=past, current=said, tools=tools))

@@ -13,9 +13,9 @@ from nexus_core.assembly.cut import Cut, Span
 from nexus_core.assembly.fitting import LOW_WATER, Grouped, Scale
 from nexus_core.assembly.hiding import find_hidden, hide_until
 from nexus_core.assembly.sent import BYTES, TOKENS
-from nexus_core.history.asking import NEWEST, ask_truncation
-from nexus_core.history.groups import groups
+from nexus_core.history.groups import group_messages
 from nexus_core.history.sums import RunningSums
+from nexus_core.history.truncation import NEWEST_GROUP, ask_truncation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -138,7 +138,7 @@ def _choose_groups(sent: Sequence[Sent], fitting: Fitting, scale: Scale) -> list
     if not sent:
         return []
     found, sums = _grouped(sent, fitting.known, scale.of)
-    slices = ask_truncation(fitting.truncation, sums, scale.room) if scale.room > 0 else [NEWEST]
+    slices = ask_truncation(fitting.truncation, sums, scale.room) if scale.room > 0 else [NEWEST_GROUP]
     chosen = sorted({at for part in slices for at in range(len(found))[part]})
     return [place for at in chosen for place in range(found[at].first, found[at].last + 1)]
 
@@ -149,7 +149,7 @@ def _grouped(sent: Sequence[Sent], known: dict[object, Grouped], of: Callable[[S
     key = sent[0].key, sent[-1].key, len(sent), sum(map(of, sent))
     grouped = known.get(key)
     if grouped is None:
-        found = groups([each.message for each in sent])
+        found = group_messages([each.message for each in sent])
         sizes = (sum(map(of, sent[group.first : group.last + 1])) for group in found)
         grouped = Grouped(found, RunningSums(sizes))
         if len(known) >= MOST_KNOWN:

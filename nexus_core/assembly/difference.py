@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from nexus_core.values.source import Source
+    from nexus_core.types.prompt import Source
 
 _HEADINGS = "headings"
 """What stands around sections is not told apart."""
@@ -20,7 +20,7 @@ PieceKind = Literal["model", "tool", "section", "system", "message"]
 Fate = Literal["changed", "new", "gone", "moved"]
 
 
-class Piece(NamedTuple):
+class RequestPiece(NamedTuple):
     """Something that a call is made of.
 
     Attributes:
@@ -53,21 +53,21 @@ class Side(NamedTuple):
         messages: What is said after it.
     """
 
-    model: Piece
-    tools: tuple[Piece, ...]
-    system: Piece
-    sections: tuple[Piece, ...]
-    messages: tuple[Piece, ...]
+    model: RequestPiece
+    tools: tuple[RequestPiece, ...]
+    system: RequestPiece
+    sections: tuple[RequestPiece, ...]
+    messages: tuple[RequestPiece, ...]
 
 
 class Change(NamedTuple):
     """Something by which two calls differ; None where one of them does not have it."""
 
-    before: Piece | None
-    after: Piece | None
+    before: RequestPiece | None
+    after: RequestPiece | None
 
     @property
-    def piece(self) -> Piece:
+    def piece(self) -> RequestPiece:
         """It, as it is now, else as it was."""
         found = self.after or self.before
         assert found is not None  # noqa: S101 - one of them has it
@@ -115,7 +115,7 @@ def compare(before: Side, after: Side) -> Difference:
     return compare_pieces([*_in_order(before, by_section=by_section)], [*_in_order(after, by_section=by_section)])
 
 
-def compare_pieces(before: Sequence[Piece], after: Sequence[Piece]) -> Difference:
+def compare_pieces(before: Sequence[RequestPiece], after: Sequence[RequestPiece]) -> Difference:
     """By what a row of pieces differs from one before it."""
     pairs = zip(before, after, strict=False)
     shorter = min(len(before), len(after))
@@ -135,19 +135,19 @@ def compare_pieces(before: Sequence[Piece], after: Sequence[Piece]) -> Differenc
     return Difference(first, common, stable, again, total - stable - again, tuple(changes))
 
 
-def _in_order(side: Side, *, by_section: bool) -> Iterator[Piece]:
+def _in_order(side: Side, *, by_section: bool) -> Iterator[RequestPiece]:
     yield side.model
     yield from side.tools
     if by_section:
         yield from side.sections
         left = side.system.tokens - sum(piece.tokens for piece in side.sections)
-        yield Piece("system", "headings", digest=_HEADINGS, tokens=max(left, 0))
+        yield RequestPiece("system", "headings", digest=_HEADINGS, tokens=max(left, 0))
     else:
         yield side.system
     yield from side.messages
 
 
-def _first(before: Sequence[Piece], after: Sequence[Piece], changes: Sequence[Change]) -> Change | None:
+def _first(before: Sequence[RequestPiece], after: Sequence[RequestPiece], changes: Sequence[Change]) -> Change | None:
     """What became of that with which two rows part; None where both have ended."""
     old, new = next(iter(before), None), next(iter(after), None)
     for change in changes:
@@ -161,7 +161,7 @@ def _first(before: Sequence[Piece], after: Sequence[Piece], changes: Sequence[Ch
     return Change(next(piece for piece in before if piece.digest == new.digest), new)
 
 
-def _changes(before: Sequence[Piece], after: Sequence[Piece]) -> Iterator[Change]:
+def _changes(before: Sequence[RequestPiece], after: Sequence[RequestPiece]) -> Iterator[Change]:
     """What only one of two rows has; things that are known by a name are compared with themselves."""
     left = Counter(_digests(before)) - Counter(_digests(after))
     gone = [piece for piece in before if _take(left, piece)]
@@ -175,16 +175,16 @@ def _changes(before: Sequence[Piece], after: Sequence[Piece]) -> Iterator[Change
     yield from (Change(piece, None) for piece in gone)
 
 
-def _take(counts: Counter[str], piece: Piece) -> bool:
+def _take(counts: Counter[str], piece: RequestPiece) -> bool:
     if not counts[piece.digest]:
         return False
     counts[piece.digest] -= 1
     return True
 
 
-def _name(piece: Piece) -> tuple[str, str]:
+def _name(piece: RequestPiece) -> tuple[str, str]:
     return piece.kind, piece.key
 
 
-def _digests(pieces: Sequence[Piece]) -> list[str]:
+def _digests(pieces: Sequence[RequestPiece]) -> list[str]:
     return [piece.digest for piece in pieces]

@@ -6,21 +6,20 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.dialects.neutral.json_form import decode, encode
-from nexus_core.history.ledger.media import address_of
-from nexus_core.history.ledger.texts import write_json
-from nexus_core.values.conversation import Tool
-from nexus_core.values.section import Section
-from nexus_core.values.source import Source
+from nexus_core.dialects.neutral import decode_value, encode_value
+from nexus_core.ledger.codec import compute_blob_digest
+from nexus_core.ledger.json_text import write_json
+from nexus_core.types.messages import Tool
+from nexus_core.types.prompt import Section, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nexus_core.values.parts import JSON
-    from nexus_core.values.request import Mode
+    from nexus_core.types.messages import JSON
+    from nexus_core.types.request import AgentMode
 
 FIRST_VERSION = 1
-OLD_MODE: Mode = "repl"
+OLD_MODE: AgentMode = "repl"
 """The mode of epochs that do not name any: sessions without a mode once worked in this one."""
 
 
@@ -47,7 +46,7 @@ class Epoch(NamedTuple):
     def given(self) -> tuple[Tool, ...] | None:
         """The caller's tools; None where nothing is known about them."""
         given = self.basis.get("tools")
-        return tuple(decode(Tool, tool) for tool in given) if isinstance(given, list) else None
+        return tuple(decode_value(Tool, tool) for tool in given) if isinstance(given, list) else None
 
     @property
     def version(self) -> int:
@@ -61,7 +60,7 @@ def write_epoch(system: str, tools: Iterable[Tool], basis: JSON, view: str, cont
     """An epoch as it is stored."""
     body = {
         "system": system,
-        "tools": [encode(tool) for tool in tools],
+        "tools": [encode_value(tool) for tool in tools],
         "basis": basis,
         "view": view,
         "context": context,
@@ -73,9 +72,9 @@ def read_epoch(content: bytes) -> Epoch:
     """An epoch as it was stored."""
     body = json.loads(content)
     return Epoch(
-        address_of(content),
+        compute_blob_digest(content),
         body["system"],
-        tuple(decode(Tool, tool) for tool in body["tools"]),
+        tuple(decode_value(Tool, tool) for tool in body["tools"]),
         body.get("basis", {}),
         body.get("view", ""),
         body.get("context", {}),

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.assembly.sent import BYTES, TOKENS
-from nexus_core.history.groups import groups
+from nexus_core.history.groups import group_messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from nexus_core.assembly.cut import Cut
     from nexus_core.assembly.sent import Sent
-    from nexus_core.history.groups import Group
+    from nexus_core.history.groups import MessageGroup
     from nexus_core.history.sums import RunningSums
-    from nexus_core.values.budget import Truncation
+    from nexus_core.types.budget import TruncationStrategy
 
 LOW_WATER = 0.6
 """When something has to be left out, what stays takes no more than this share of the room."""
@@ -23,7 +23,7 @@ LOW_WATER = 0.6
 class Grouped(NamedTuple):
     """Messages that live or die together, and what they take."""
 
-    groups: list[Group]
+    groups: list[MessageGroup]
     sums: RunningSums
 
 
@@ -60,7 +60,7 @@ class Fitting(NamedTuple):
     limit: int
     byte_limit: int
     hide: Callable[[Sent], Sent]
-    truncation: Truncation
+    truncation: TruncationStrategy
     turn: str
     compaction: str | None
     known: dict[object, Grouped]
@@ -97,5 +97,5 @@ def _pinned(sent: Sequence[Sent], pins: Collection[str]) -> set[int]:
     """The places of what is pinned, with what lives or dies with it."""
     if not pins:
         return set()
-    whole = [range(group.first, group.last + 1) for group in groups([each.message for each in sent])]
+    whole = [range(group.first, group.last + 1) for group in group_messages([each.message for each in sent])]
     return {place for group in whole if any(sent[at].is_among(pins) for at in group) for place in group}

@@ -11,10 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from nexus_core.values.layer import Layer
-    from nexus_core.values.loaded import Loaded
-    from nexus_core.values.request import Mode, Request
-    from nexus_core.values.trust import ActivePart
+    from nexus_core.types.layers import Layer, LoadedLayers
+    from nexus_core.types.mcp import ActiveSetting
+    from nexus_core.types.request import AgentMode, Request
 
 SETTLED_AFTER = 100_000_000
 """Nanoseconds. A file that was changed so shortly before it was looked at may be changed again without a trace, because
@@ -60,11 +59,11 @@ class FreshLoads:
         load: Loads for a directory, whatever is known; gives the circumstances too, which depend on what is there.
     """
 
-    def __init__(self, load: Callable[[Path, Mode], tuple[Request, Loaded]]) -> None:
+    def __init__(self, load: Callable[[Path, AgentMode], tuple[Request, LoadedLayers]]) -> None:
         self._load = load
-        self._known: dict[tuple[Path, Mode], tuple[Look, Request, Loaded]] = {}
+        self._known: dict[tuple[Path, AgentMode], tuple[Look, Request, LoadedLayers]] = {}
 
-    def get(self, cwd: Path, mode: Mode) -> tuple[Request, Loaded]:
+    def get(self, cwd: Path, mode: AgentMode) -> tuple[Request, LoadedLayers]:
         """The circumstances in a directory and what was loaded there; the same objects while nothing changes."""
         known = self._known.get((cwd, mode))
         if known is not None and known[0].is_fresh():
@@ -79,13 +78,13 @@ class FreshLoads:
         self._known[cwd, mode] = seen, request, loaded
         return request, loaded
 
-    def last(self, cwd: Path, mode: Mode) -> tuple[Request, Loaded] | None:
+    def last(self, cwd: Path, mode: AgentMode) -> tuple[Request, LoadedLayers] | None:
         """What was last loaded for a directory, whatever became of it since; None where nothing was."""
         known = self._known.get((cwd, mode))
         return None if known is None else known[1:]
 
 
-def watched_paths(request: Request, loaded: Loaded) -> set[str]:
+def watched_paths(request: Request, loaded: LoadedLayers) -> set[str]:
     """Every path that a load depends on: what was read, what was looked for in vain, and where more could appear."""
     paths: set[Path] = {*_levels(request), request.home, request.cwd / ".nexus3"}
     paths |= {request.home / name for name in ("config.json", "trust.json")}
@@ -98,7 +97,7 @@ def watched_paths(request: Request, loaded: Loaded) -> set[str]:
     return {*map(str, paths), *(path for part in loaded.active for path in _scripts(part))}
 
 
-def paths_beside(request: Request, loaded: Loaded) -> set[Path]:
+def paths_beside(request: Request, loaded: LoadedLayers) -> set[Path]:
     """What sections may tell of although no load reads it: the guides of skills, and which of them were used."""
     return {request.home / "used-skills.json", *(path for layer in loaded.layers for path in _guides(layer))}
 
@@ -135,7 +134,7 @@ def _facts(path: str) -> Facts:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-def _scripts(part: ActivePart) -> Iterator[str]:
+def _scripts(part: ActiveSetting) -> Iterator[str]:
     """The files whose bytes an approval covers."""
     try:
         files = json.loads(part.content).get("files", {})

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 from nexus_core.assembly.fitting import LOW_WATER
 from nexus_core.assembly.sent import BYTES
-from nexus_core.dialects.sizes import measure_message
-from nexus_core.history.groups import newest_groups
-from nexus_core.history.hiding import count_media, tell_media
+from nexus_core.dialects.requests import count_message_bytes
+from nexus_core.history.groups import group_newest_first
+from nexus_core.history.media_placeholders import count_media, replace_media
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nexus_core.assembly.fitting import Fitting
     from nexus_core.assembly.sent import Key, Sent
-    from nexus_core.values.message import Message
+    from nexus_core.types.messages import Message
 
 
 def hide_media(sent: Sent, weigh: Callable[[Message], int]) -> Sent:
@@ -32,15 +32,15 @@ def hide_media(sent: Sent, weigh: Callable[[Message], int]) -> Sent:
     count = count_media(sent.message)
     if not count:
         return sent
-    message = tell_media(sent.message)
-    size = measure_message(message)
+    message = replace_media(sent.message)
+    size = count_message_bytes(message)
     said, tokens = told_as_said(sent), weigh(message)
     return sent._replace(message=message, tokens=tokens, said=said, size=size, hidden=count, margin=0)
 
 
 def told_as_said(sent: Sent) -> Message | None:
     """What was said before it was put into words, without pictures and documents as well."""
-    return None if sent.said is None else tell_media(sent.said)
+    return None if sent.said is None else replace_media(sent.said)
 
 
 def hide_until(sent: Sequence[Sent], until: Key, fitting: Fitting) -> list[Sent]:
@@ -63,7 +63,7 @@ def find_hidden(sent: Sequence[Sent], fitting: Fitting) -> Key | None:
         sent: Messages with too many bytes.
         fitting: What there is room for.
     """
-    newest = next(newest_groups(lambda place: sent[place].message, len(sent)))
+    newest = next(group_newest_first(lambda place: sent[place].message, len(sent)))
     end = newest.first if sent[-1].turn == fitting.turn else len(sent)
     fixed, size = fitting.fixed(sent), sum(map(BYTES, sent))
     told = ((each, fitting.hide(each)) for place, each in enumerate(sent[:end]) if place not in fixed)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.rendering.current import render_block
+from nexus_core.rendering import render_current_section
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nexus_core.values.section import Section
+    from nexus_core.types.prompt import Section
 
 MEMORY_TOKENS = 4000
 """Memories take no more, unless `budget.memory` says otherwise."""
@@ -26,7 +26,7 @@ class Told(NamedTuple):
 
 def weigh_section(section: Section, count: Callable[[str], int]) -> int:
     """What a section takes in a message."""
-    return count(render_block(section)) + _BETWEEN
+    return count(render_current_section(section)) + _BETWEEN
 
 
 def without_memories(sections: Sequence[Section]) -> list[Section]:

@@ -6,8 +6,7 @@ from collections import Counter
 from difflib import unified_diff
 from typing import TYPE_CHECKING
 
-from nexus_core.values.section import Section
-from nexus_core.values.source import Source
+from nexus_core.types.prompt import Section, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -5,21 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.assembly.sent import halve
-from nexus_core.history.hiding import RULE
-from nexus_core.rendering.labelled import render_section
+from nexus_core.history.media_placeholders import REQUEST_BYTES_RULE
+from nexus_core.rendering import render_section
 from nexus_core.tokens.messages import count_tools
-from nexus_core.values.budget import Decision
-from nexus_core.values.hashing import blake2b
-from nexus_core.values.placement import Placement
-from nexus_core.values.source import Source
+from nexus_core.types.budget import Decision
+from nexus_core.types.digest import blake2b
+from nexus_core.types.prompt import Placement, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from nexus_core.assembly.sent import Sent
     from nexus_core.assembly.tools import Offered
-    from nexus_core.tokens.memory import RememberingCounter
-    from nexus_core.values.section import Section
+    from nexus_core.tokens.counters import CachingCounter
+    from nexus_core.types.prompt import Section
 
 ALWAYS = "always"
 """The rule of what is never left out for want of room."""
@@ -86,7 +85,7 @@ class Pieces(NamedTuple):
 
 
 def place_static(
-    sections: Iterable[Section], offered: Iterable[Offered], counter: RememberingCounter
+    sections: Iterable[Section], offered: Iterable[Offered], counter: CachingCounter
 ) -> tuple[Placement, ...]:
     """Sections and tools of an epoch; of the tools also those that do not reach the model."""
     placed = [
@@ -175,7 +174,7 @@ def _place_current(current: Sent | None, mentions: Sequence[Mention]) -> Iterato
 def _placed(sent: Sent, place: int) -> Placement:
     decision = _kept("fits", place)
     if sent.hidden:
-        decision = Decision(action="masked", rule=RULE, first=place, last=place, tokens_after=sent.tokens)
+        decision = Decision(action="masked", rule=REQUEST_BYTES_RULE, first=place, last=place, tokens_after=sent.tokens)
     elif sent.is_shortened:
         decision = Decision(action="shortened", rule=CLAMPED, first=place, last=place, tokens_after=sent.tokens)
     return Placement(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from nexus_core.values.message import Message
-    from nexus_core.values.source import Trust
+    from nexus_core.types.messages import Message
+    from nexus_core.types.prompt import TrustLevel
 
 TRIED = "?"
 """The name of a turn that is only tried out."""
@@ -50,7 +50,7 @@ class Sent(NamedTuple):  # of which there are many
     created: int = 0
     said: Message | None = None
     is_shortened: bool = False
-    told_by: Trust | None = None
+    told_by: TrustLevel | None = None
     size: int = 0
     hidden: int = 0
     margin: int = 0
@@ -61,7 +61,7 @@ class Sent(NamedTuple):  # of which there are many
         return Key(self.turn if self.is_input else self.step, self.place)
 
     @property
-    def trust(self) -> Trust:
+    def trust(self) -> TrustLevel:
         """Whose word it is: what a tool brought is anybody's."""
         brought = self.message.role == "tool" or bool(self.message.tool_results)
         return self.told_by or ("foreign" if brought else "user")

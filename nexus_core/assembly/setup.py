@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.history.ledger.texts import write_json
-from nexus_core.values.settings import Settings
+from nexus_core.ledger.json_text import write_json
+from nexus_core.types.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

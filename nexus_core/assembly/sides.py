@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core.assembly.difference import Piece, Side
-from nexus_core.dialects.finding import BUILT_IN
-from nexus_core.dialects.neutral.json_form import encode
-from nexus_core.history.ledger.texts import canonical, write_json
-from nexus_core.values.hashing import blake2b
+from nexus_core.assembly.difference import RequestPiece, Side
+from nexus_core.dialects.neutral import encode_value
+from nexus_core.dialects.registry import BUILT_IN_DIALECTS
+from nexus_core.ledger.json_text import write_canonical_json, write_json
+from nexus_core.types.digest import blake2b
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from nexus_core.values.assembled import AssembledContext
-    from nexus_core.values.conversation import Tool
-    from nexus_core.values.message import Message
-    from nexus_core.values.placement import Placement
+    from nexus_core.types.assembled import AssembledContext
+    from nexus_core.types.messages import Message, Tool
+    from nexus_core.types.prompt import Placement
 
 _UNSENT = ("nexus", "api", "scope")
 """What no model reads: the version of our own form, who read something, what a tool reaches."""
-MARKS = BUILT_IN.cache_marks()
+MARKS = BUILT_IN_DIALECTS.cache_marks()
 """The fields by which providers are told what to keep in their caches, whose dialects are built in."""
 _STEP, _CALLER = "step:", "caller:"
 
@@ -79,30 +78,32 @@ def side_of(sendable: Sendable, marks: frozenset[str] = MARKS) -> Side:
     words = sendable.system_prompt
     name = f"system prompt of the renderer {sendable.renderer}" if sendable.renderer else "system prompt"
     return Side(
-        model=Piece("model", sendable.model, _digest("model", sendable.model), text=sendable.model),
+        model=RequestPiece("model", sendable.model, _digest("model", sendable.model), text=sendable.model),
         tools=tuple(_tools(sendable, marks)),
-        system=Piece("system", name, _digest("system", words), sendable.system_tokens, text=words),
+        system=RequestPiece("system", name, _digest("system", words), sendable.system_tokens, text=words),
         sections=tuple(map(_section, placed)),
         messages=tuple(_messages(sendable, marks)),
     )
 
 
-def _tools(sendable: Sendable, marks: frozenset[str]) -> Iterator[Piece]:
+def _tools(sendable: Sendable, marks: frozenset[str]) -> Iterator[RequestPiece]:
     sources = {each.name: each.source for each in sendable.placements if each.kind == "tool" and each.tokens}
     for tool, tokens in zip(sendable.tools, sendable.tool_tokens, strict=True):
-        written = write_json(_sent(encode(tool), marks), "a tool")  # a model reads its parameters in their order
-        yield Piece("tool", tool.name, _digest("tool", written), tokens, tool.name, sources.get(tool.name), _told(tool))
+        written = write_json(_sent(encode_value(tool), marks), "a tool")  # a model reads its parameters in their order
+        yield RequestPiece(
+            "tool", tool.name, _digest("tool", written), tokens, tool.name, sources.get(tool.name), _told(tool)
+        )
 
 
-def _section(placed: Placement) -> Piece:
+def _section(placed: Placement) -> RequestPiece:
     key = placed.source.uri if placed.source.is_file else placed.name
-    written = canonical([placed.title, placed.source.uri, placed.digest])
-    return Piece(
+    written = write_canonical_json([placed.title, placed.source.uri, placed.digest])
+    return RequestPiece(
         "section", placed.title, _digest("section", written), placed.tokens, f"{key} {placed.title}", placed.source
     )
 
 
-def _messages(sendable: Sendable, marks: frozenset[str]) -> Iterator[Piece]:
+def _messages(sendable: Sendable, marks: frozenset[str]) -> Iterator[RequestPiece]:
     messages, sizes = sendable.messages, sendable.message_tokens
     placed = [each for each in sendable.placements if _is_message(each)]
     sources = [each.source for each in placed] if len(placed) == len(messages) else [None] * len(messages)
@@ -110,7 +111,7 @@ def _messages(sendable: Sendable, marks: frozenset[str]) -> Iterator[Piece]:
     for place, (message, tokens, source) in enumerate(zip(messages, sizes, sources, strict=True)):
         step = source.uri.removeprefix(_STEP) if source is not None and source.uri.startswith(_STEP) else ""
         before[step] = before.get(step, 0) + 1
-        yield Piece(
+        yield RequestPiece(
             "message",
             f"message {place} ({message.role})",
             digest_of(message, marks),
@@ -123,7 +124,7 @@ def _messages(sendable: Sendable, marks: frozenset[str]) -> Iterator[Piece]:
 
 def digest_of(message: Message, marks: frozenset[str] = MARKS) -> str:
     """The address of what a provider reads of a message."""
-    return _digest("message", canonical(_sent(encode(message), marks)))
+    return _digest("message", write_canonical_json(_sent(encode_value(message), marks)))
 
 
 def _is_message(placed: Placement) -> bool:

@@ -6,23 +6,20 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.assembly.asking_renderer import configure, write_system
-from nexus_core.rendering.core import LABELLED, find_agent_role, find_renderer, get_replacing_plugin
-from nexus_core.rendering.labelled import in_order
-from nexus_core.values.section import Section
-from nexus_core.values.source import Source
+from nexus_core.rendering import LABELLED_RENDERER, find_agent_role, find_renderer, get_replacing_plugin, sort_sections
+from nexus_core.types.prompt import Section, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from nexus_core.assembly.tools import Offered
-    from nexus_core.host.host import Host
-    from nexus_core.values.conversation import Tool
-    from nexus_core.values.loaded import Loaded
-    from nexus_core.values.parts import JSON
-    from nexus_core.values.rendering import AgentRole, Renderer
-    from nexus_core.values.request import Request
-    from nexus_core.values.settings import Settings
+    from nexus_core.host.manager import Host
+    from nexus_core.types.layers import LoadedLayers
+    from nexus_core.types.messages import JSON, Tool
+    from nexus_core.types.prompt import AgentRole, Renderer
+    from nexus_core.types.request import Request
+    from nexus_core.types.settings import Settings
 
 
 REPLACING = "system_prompt"
@@ -47,15 +44,15 @@ class StaticContext:
         UnknownNameError: Nobody offers such a role or renderer.
     """
 
-    def __init__(self, request: Request, loaded: Loaded, sections: Iterable[Section], host: Host) -> None:
+    def __init__(self, request: Request, loaded: LoadedLayers, sections: Iterable[Section], host: Host) -> None:
         self.request = request
         self.loaded = loaded
         self._host = host
         self.role: AgentRole = find_agent_role(host, request.role)
         configured = loaded.settings.get("renderer")
-        name = request.renderer or (configured if isinstance(configured, str) else LABELLED.name)
+        name = request.renderer or (configured if isinstance(configured, str) else LABELLED_RENDERER.name)
         self.renderer: Renderer = configure(find_renderer(host, name), loaded)
-        self.sections = tuple(in_order((*sections, *self.renderer.sections)))
+        self.sections = tuple(sort_sections((*sections, *self.renderer.sections)))
         if request.system_prompt:
             self.sections = (build_override_section(request.system_prompt),)
 
@@ -82,7 +79,7 @@ class StaticContext:
     @cached_property
     def offered(self) -> tuple[Offered, ...]:
         """All tools, with what became of each."""
-        from nexus_core.assembly.tools import offer_tools  # noqa: PLC0415 - `nexus show` prints no tools
+        from nexus_core.assembly.tools import offer_tools
 
         added = self._host.tools(self.request, self.loaded)
         return offer_tools(self.request.tools or (), added, self.role, self.settings, self.request.permissions)
@@ -90,14 +87,14 @@ class StaticContext:
     @cached_property
     def tools(self) -> tuple[Tool, ...]:
         """What the model may ask for."""
-        from nexus_core.assembly.tools import permitted  # noqa: PLC0415 - as above
+        from nexus_core.assembly.tools import permitted
 
         return permitted(self.offered)
 
     @cached_property
     def basis(self) -> JSON:
         """What begins another epoch at once when it changes."""
-        from nexus_core.dialects.neutral.json_form import encode  # noqa: PLC0415 - `nexus show` begins no epoch
+        from nexus_core.dialects.neutral import encode_value
 
         request, rules = self.request, self.settings.get("permissions")
         plugin = get_replacing_plugin(self._host, self.renderer)
@@ -113,13 +110,13 @@ class StaticContext:
             "trust": self._trusted(),
             "task": request.task,
             "skills": None if request.skills is None else list(request.skills),
-            "tools": [encode(tool) for tool in request.tools or ()],
+            "tools": [encode_value(tool) for tool in request.tools or ()],
         }
 
     @cached_property
     def view(self) -> bytes:
         """The sections as they are stored."""
-        from nexus_core.assembly.epoch import write_view  # noqa: PLC0415 - as above
+        from nexus_core.assembly.epoch import write_view
 
         return write_view(self.sections)
 
@@ -138,7 +135,7 @@ class StaticContext:
     @cached_property
     def setup(self) -> bytes:
         """What the settings say about calls, as it is stored."""
-        from nexus_core.assembly.setup import write_setup  # noqa: PLC0415 - as above
+        from nexus_core.assembly.setup import write_setup
 
         return write_setup(self.settings)
 
@@ -157,6 +154,6 @@ class StaticContext:
 
 
 def _address_of(content: bytes) -> str:
-    from nexus_core.history.ledger.media import address_of  # noqa: PLC0415 - as above
+    from nexus_core.ledger.codec import compute_blob_digest
 
-    return address_of(content)
+    return compute_blob_digest(content)

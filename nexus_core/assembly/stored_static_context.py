@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 from nexus_core.assembly.epoch import OLD_MODE
 from nexus_core.assembly.static_context import StaticContext
 from nexus_core.assembly.tools import CALLER, Offered
-from nexus_core.dialects.neutral.json_form import encode
-from nexus_core.values.loaded import Loaded
-from nexus_core.values.request import DEFAULT_MODE
+from nexus_core.dialects.neutral import encode_value
+from nexus_core.types.layers import LoadedLayers
+from nexus_core.types.request import DEFAULT_MODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from nexus_core.assembly.epoch import Epoch
-    from nexus_core.host.host import Host
-    from nexus_core.values.request import Mode, Request
-    from nexus_core.values.section import Section
-    from nexus_core.values.settings import Settings
+    from nexus_core.host.manager import Host
+    from nexus_core.types.prompt import Section
+    from nexus_core.types.request import AgentMode, Request
+    from nexus_core.types.settings import Settings
 
 
 class StoredStaticContext(StaticContext):
@@ -33,7 +33,7 @@ class StoredStaticContext(StaticContext):
     """
 
     def __init__(self, request: Request, settings: Settings, epoch: Epoch, told: Iterable[Section], host: Host) -> None:
-        super().__init__(request, Loaded(settings=settings), (), host)
+        super().__init__(request, LoadedLayers(settings=settings), (), host)
         permissions = epoch.basis.get("permissions")
         self._permissions = tuple(map(str, permissions)) if isinstance(permissions, list) else super().permissions
         self.sections = tuple(told)
@@ -58,10 +58,10 @@ def agrees(epoch: Epoch, request: Request) -> bool:
         and basis.get("task") == request.task
         and _agrees_with_mode(basis.get("mode"), request.mode)
         and basis.get("skills") == (None if request.skills is None else list(request.skills))
-        and basis.get("tools") == [encode(tool) for tool in request.tools or ()]
+        and basis.get("tools") == [encode_value(tool) for tool in request.tools or ()]
     )
 
 
-def _agrees_with_mode(epoch_mode: object, wanted: Mode) -> bool:
+def _agrees_with_mode(epoch_mode: object, wanted: AgentMode) -> bool:
     """True if an epoch can go on in a mode; an old one that names none was made for both of these."""
     return epoch_mode == wanted if epoch_mode is not None else wanted in (DEFAULT_MODE, OLD_MODE)

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_core.assembly.static_context import StaticContext
 from nexus_core.layers.context import LoadedContext
-from nexus_core.layers.sections import layer_sections, permissions
-from nexus_core.values.request import DEFAULT_MODE
+from nexus_core.layers.load import build_layer_sections, build_permissions_section
+from nexus_core.types.request import DEFAULT_MODE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from nexus_core.assembly.freshness import FreshLoads
-    from nexus_core.host.host import Host
-    from nexus_core.values.loaded import Loaded
-    from nexus_core.values.request import Mode, Request
+    from nexus_core.host.manager import Host
+    from nexus_core.types.layers import LoadedLayers
+    from nexus_core.types.request import AgentMode, Request
 
-Seen = tuple["Request", "Loaded"]
+Seen = tuple["Request", "LoadedLayers"]
 """The circumstances in a directory, and what was loaded there."""
 
 REMEMBERED = 16
@@ -39,9 +39,9 @@ class Surroundings:
     def __init__(self, host: Host, loads: FreshLoads) -> None:
         self._host = host
         self._loads = loads
-        self._known: list[tuple[tuple[Loaded, ...], StaticContext]] = []
+        self._known: list[tuple[tuple[LoadedLayers, ...], StaticContext]] = []
 
-    def look(self, places: Sequence[Path], mode: Mode = DEFAULT_MODE) -> list[Seen]:
+    def look(self, places: Sequence[Path], mode: AgentMode = DEFAULT_MODE) -> list[Seen]:
         """What lies on disk, read again only where something has changed.
 
         Args:
@@ -51,7 +51,7 @@ class Surroundings:
         """
         return [self._loads.get(place, mode) for place in places]
 
-    def last_look(self, places: Sequence[Path], mode: Mode = DEFAULT_MODE) -> list[Seen] | None:
+    def last_look(self, places: Sequence[Path], mode: AgentMode = DEFAULT_MODE) -> list[Seen] | None:
         """What was last seen on disk; None where nothing was. Arguments as above."""
         seen = [self._loads.last(place, mode) for place in places]
         known = [each for each in seen if each is not None]
@@ -96,7 +96,7 @@ def build_static_context(host: Host, found: Sequence[Seen], fields: Mapping[str,
         one.cwd: LoadedContext(
             cwd=one.cwd,
             loaded=each,
-            layer_sections=layer_sections(each),
+            layer_sections=build_layer_sections(each),
             other_sections=host.static_sections(request, each) if each is loaded else (),
             load_for=lambda cwd: contexts[cwd],  # type: ignore[index] # it is asked for what is there
         )
@@ -107,7 +107,7 @@ def build_static_context(host: Host, found: Sequence[Seen], fields: Mapping[str,
         if one.cwd != context.cwd:
             context = context.for_subagent(one.cwd)
     own = [replace(section, order=SUBAGENT_ORDER) for section in context.subagent_sections]
-    may = permissions(loaded.settings, request.permissions or ())
+    may = build_permissions_section(loaded.settings, request.permissions or ())
     return StaticContext(request, loaded, [*own, *context.layer_sections, may, *context.other_sections], host)
 
 
@@ -115,5 +115,5 @@ def _call_request(found: Sequence[Seen], fields: Mapping[str, Any]) -> Request:
     return replace(found[-1][0], **fields, is_call=True).standing
 
 
-def _is_same(one: Loaded, other: Loaded) -> bool:
+def _is_same(one: LoadedLayers, other: LoadedLayers) -> bool:
     return one is other

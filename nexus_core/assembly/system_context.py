@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nexus_core.values.hashing import blake2b
-from nexus_core.values.section import gather_data
+from nexus_core.types.digest import blake2b
+from nexus_core.types.prompt import merge_section_data
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nexus_core.values.parts import JSON
-    from nexus_core.values.section import Section
+    from nexus_core.types.messages import JSON
+    from nexus_core.types.prompt import Section
 
 _RULES, _SOUL = "AGENTS.md", "SOUL.md"
 
@@ -29,7 +29,7 @@ def system_context(sections: Sequence[Section], *, version: int, now: int) -> JS
         "persona": {"id": None, "soulHash": _digest(sections, _SOUL)},
         "nexusEnv": {"capabilityCount": 0, "snapshotAt": now},
     }
-    known = gather_data(sections)
+    known = merge_section_data(sections)
     facts = {group: {**named, **_group(known, group)} for group, named in usual.items()}
     return {**facts, **{group: known[group] for group in known if group not in usual}, "memory": None}
 

@@ -6,19 +6,19 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.dialects.fields import shown
-from nexus_core.dialects.neutral.json_form import decode, encode
+from nexus_core.dialects.fields import format_for_error
+from nexus_core.dialects.neutral import decode_value, encode_value
 from nexus_core.errors import MessageError, UnknownNameError, UsageError
-from nexus_core.history.ledger.texts import write_json
-from nexus_core.values.conversation import SCOPES, Tool
-from nexus_core.values.source import Source
+from nexus_core.ledger.json_text import write_json
+from nexus_core.types.messages import TOOL_SCOPES, Tool
+from nexus_core.types.prompt import Source
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from nexus_core.dialects.finding import Dialects
-    from nexus_core.values.rendering import AgentRole
-    from nexus_core.values.settings import Settings
+    from nexus_core.dialects.registry import DialectRegistry
+    from nexus_core.types.prompt import AgentRole
+    from nexus_core.types.settings import Settings
 
 CALLER = Source(uri="caller:")
 _SCOPE, _PERMISSIONS, _OUTER = "scope", "permissions", "_outer"
@@ -38,7 +38,7 @@ class Offered(NamedTuple):
     refusal: str = ""
 
 
-def read_tools(tools: Iterable[object], api: str, dialects: Dialects) -> tuple[Tool, ...]:
+def read_tools(tools: Iterable[object], api: str, dialects: DialectRegistry) -> tuple[Tool, ...]:
     """Definitions in the shape of any API; the model's own decides what several could mean.
 
     One may say besides what it reaches (`"scope": "messaging"`), and which permissions it needs
@@ -66,8 +66,8 @@ def _scoped(tool: Tool) -> Tool:
         return tool
     if not isinstance(scope, str):
         scope = tool.scope
-    if scope not in SCOPES:
-        raise UnknownNameError(f"scope of the tool {tool.name!r}:", scope, SCOPES)
+    if scope not in TOOL_SCOPES:
+        raise UnknownNameError(f"scope of the tool {tool.name!r}:", scope, TOOL_SCOPES)
     extra = {name: value for name, value in tool.extra.items() if name not in (*names, _OUTER)}
     around = {name: value for name, value in outer.items() if name not in names}
     return replace(
@@ -94,14 +94,16 @@ def _require_names(tools: Iterable[Tool]) -> None:
         if not tool.name.strip():
             raise MessageError("a tool has no name", path="tools", hint="a model can only ask for what has one")
         if tool.name in taken:
-            raise MessageError(f"two tools are called {shown(tool.name)}", path="tools", hint="give each its own name")
+            raise MessageError(
+                f"two tools are called {format_for_error(tool.name)}", path="tools", hint="give each its own name"
+            )
         taken.add(tool.name)
 
 
 def as_kept(tool: Tool) -> Tool:
     """A tool as it comes back from a ledger, so that equal ones are equal."""
     # In the order of the caller: a model reads the parameters of a tool in the order in which they are written.
-    return decode(Tool, json.loads(write_json(encode(tool), "a tool")))
+    return decode_value(Tool, json.loads(write_json(encode_value(tool), "a tool")))
 
 
 def offer_tools(

@@ -8,27 +8,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.assembly.breakpoints import Wish, caches, plan_breakpoints
 from nexus_core.assembly.options import CONTENT, options_for
-from nexus_core.dialects.finding import BUILT_IN, NAMES
-from nexus_core.dialects.gemini.request import override_options
-from nexus_core.dialects.marks import LONG, SHORT, limit_marks, marks_on
-from nexus_core.dialects.tools.validity import complete_schemas
+from nexus_core.dialects.cache_markers import LONG_LIFETIME, SHORT_LIFETIME, find_tool_lifetimes, limit_tool_markers
+from nexus_core.dialects.gemini import override_options
+from nexus_core.dialects.registry import BUILT_IN_DIALECTS, BUILT_IN_NAMES
+from nexus_core.dialects.tools import complete_schemas
 from nexus_core.errors import BudgetError
-from nexus_core.history.mending.steps import mend
-from nexus_core.history.mending.texts import is_foul
-from nexus_core.history.soundness import is_plainly_sound, is_surely_sound
-from nexus_core.values.api import BEFORE_MESSAGES
-from nexus_core.values.conversation import Conversation
-from nexus_core.values.message import Message
+from nexus_core.history.repair.content import needs_cleaning
+from nexus_core.history.repair.rules import apply_repair_rules
+from nexus_core.history.repair.validity import looks_valid_alone, looks_valid_together
+from nexus_core.types.api import BEFORE_MESSAGES
+from nexus_core.types.messages import Conversation, Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from nexus_core.dialects.finding import Dialects
-    from nexus_core.values.api import ApiRules, Dialect
-    from nexus_core.values.assembled import AssembledContext
-    from nexus_core.values.breakpoint import Breakpoint
-    from nexus_core.values.counting import Model
-    from nexus_core.values.settings import Settings
+    from nexus_core.dialects.registry import DialectRegistry
+    from nexus_core.types.api import ApiRules, Dialect
+    from nexus_core.types.assembled import AssembledContext, Breakpoint
+    from nexus_core.types.budget import Model
+    from nexus_core.types.settings import Settings
 
 CACHE_KEY = "prompt_cache_key"
 _AUTOMATIC = "cache_control"
@@ -36,7 +34,7 @@ _AUTOMATIC = "cache_control"
 _KEYED = ("openai", "responses")
 
 
-class RequestWriter(NamedTuple):
+class CallWriter(NamedTuple):
     """Puts contexts into the shapes of APIs.
 
     Attributes:
@@ -50,8 +48,8 @@ class RequestWriter(NamedTuple):
     model: Model
     find_model: Callable[[str], Model]
     enabled: bool = True
-    ttl: str = SHORT
-    dialects: Dialects = BUILT_IN
+    ttl: str = SHORT_LIFETIME
+    dialects: DialectRegistry = BUILT_IN_DIALECTS
 
     def write(
         self, context: AssembledContext, api: str, options: Mapping[str, Any], *, cache: bool = True
@@ -102,11 +100,11 @@ class RequestWriter(NamedTuple):
 
 
 def writer_for(
-    model: Model, find_model: Callable[[str], Model], settings: Settings, dialects: Dialects
-) -> RequestWriter:
+    model: Model, find_model: Callable[[str], Model], settings: Settings, dialects: DialectRegistry
+) -> CallWriter:
     """A writer that goes by the settings."""
-    enabled, ttl = settings.get("cache.enabled", True), settings.get("cache.ttl", SHORT)
-    return RequestWriter(model, find_model, enabled=enabled is True, ttl=str(ttl), dialects=dialects)
+    enabled, ttl = settings.get("cache.enabled", True), settings.get("cache.ttl", SHORT_LIFETIME)
+    return CallWriter(model, find_model, enabled=enabled is True, ttl=str(ttl), dialects=dialects)
 
 
 def _written(
@@ -114,14 +112,14 @@ def _written(
 ) -> dict[str, Any]:
     """The call with the caller's own marks, as many as the API takes, and those that are planned."""
     rules = speaking.rules
-    automatic = [LONG] if speaking.name == "anthropic" and arguments.get(_AUTOMATIC) is not None else []
-    tools = limit_marks(complete_schemas(context.tools, rules), rules, rules.cache_marks - len(automatic))
+    automatic = [LONG_LIFETIME] if speaking.name == "anthropic" and arguments.get(_AUTOMATIC) is not None else []
+    tools = limit_tool_markers(complete_schemas(context.tools, rules), rules, rules.cache_marks - len(automatic))
     system = (Message("system", context.system_prompt),) if context.system_prompt else ()
     messages: tuple[Message, ...] = (*system, *context.messages)
     places: Sequence[int] = range(len(messages))
     if not _is_sound(context, rules):
         # What the API marks at the end takes up one of the marks as well, and shortens none.
-        mended = mend(messages, rules, marked=[*marks_on(tools, rules), *automatic])
+        mended = apply_repair_rules(messages, rules, marked=[*find_tool_lifetimes(tools, rules), *automatic])
         messages, places = tuple(message for _, message in mended.messages), mended.places
     conversation = Conversation(messages=messages, tools=tools, api="", extra=arguments)
     return speaking.write_request(conversation, _marks(planned, places, len(system)))
@@ -130,9 +128,9 @@ def _written(
 def _is_sound(context: AssembledContext, rules: ApiRules) -> bool:
     """Whether there is surely nothing to mend, as nearly always; to look costs a fraction of mending."""
     messages, prompt = context.messages, context.system_prompt
-    is_clean = not prompt or (bool(prompt.strip()) and not is_foul(prompt, 0))
-    is_plain = is_clean and all(is_plainly_sound(message, rules) for message in messages)
-    return is_plain and is_surely_sound(messages, rules)
+    is_clean = not prompt or (bool(prompt.strip()) and not needs_cleaning(prompt, 0))
+    is_plain = is_clean and all(looks_valid_alone(message, rules) for message in messages)
+    return is_plain and looks_valid_together(messages, rules)
 
 
 def _marks(planned: Iterable[Breakpoint], places: Sequence[int], first: int) -> dict[int, str]:
@@ -155,7 +153,7 @@ def _overridden(body: dict[str, Any], api: str, options: Mapping[str, Any]) -> d
     """The call with the caller's own arguments in place of what was written."""
     if api == "gemini":
         return override_options(body, options)
-    if api in NAMES:
+    if api in BUILT_IN_NAMES:
         return body if api == "neutral" else body | dict(options)
     # The dialect of a plugin has put them where they belong, unless something else was said in their place.
     return body | {name: value for name, value in options.items() if name in CONTENT and name in body}

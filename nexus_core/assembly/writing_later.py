@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from nexus_core.assembly.writing import RequestWriter
-    from nexus_core.dialects.finding import Dialects
-    from nexus_core.values.assembled import AssembledContext
-    from nexus_core.values.breakpoint import Breakpoint
-    from nexus_core.values.counting import Model
-    from nexus_core.values.settings import Settings
+    from nexus_core.assembly.writing import CallWriter
+    from nexus_core.dialects.registry import DialectRegistry
+    from nexus_core.types.assembled import AssembledContext, Breakpoint
+    from nexus_core.types.budget import Model
+    from nexus_core.types.settings import Settings
 
 
 class LaterWriter(NamedTuple):
@@ -28,7 +27,7 @@ class LaterWriter(NamedTuple):
     model: Model
     find_model: Callable[[str], Model]
     settings: Settings
-    dialects: Dialects
+    dialects: DialectRegistry
 
     def write(self, context: AssembledContext, api: str, options: Mapping[str, Any], *, cache: bool) -> dict[str, Any]:
         """The arguments of the SDK's call."""
@@ -40,7 +39,7 @@ class LaterWriter(NamedTuple):
         """What the provider is told to keep in its cache."""
         return self._writer().plan(context, api, options, cache=cache)
 
-    def _writer(self) -> RequestWriter:
-        from nexus_core.assembly.writing import writer_for  # noqa: PLC0415 - see above
+    def _writer(self) -> CallWriter:
+        from nexus_core.assembly.writing import writer_for
 
         return writer_for(self.model, self.find_model, self.settings, self.dialects)

@@ -1,19 +1,18 @@
-"""The `nexus` command.
+"""The `nexus` command: entry point, and what all commands share.
 
-run.py        arguments → exit code; the only place where an error becomes a message
-root.py       the root command and its list of core commands
-lazy.py       commands that are listed without being imported
-options.py    the options that several commands have, or all; exits.py: what exit codes mean
-shell.py      what a command has at hand: console, directory, Nexus; keeps what plugins print out of the data
-tables.py     columns of numbers; bars.py: tables of tokens with bars
-measure.py    who counts for a model, and how much it takes
-ledger.py     which ledger a command is about, and which session
-given_file.py what a command is given to read; given_json.py: JSON in it; message_file.py: messages in it
-request/      assemble, diff; context/, session/: the commands of that name
-status.py     status; picture.py: what there is to say about a directory
-plugins.py    plugins; plugin_check.py, scaffold.py: what `check` and `new` do; hook_samples.py: what `new` writes
-
-check.py, config.py, doctor.py, explain.py, init.py, layers.py, show.py, tokens.py, trust.py: one command each
+run.py             arguments to exit code, the only place where an error becomes a message
+root.py            the root command and its table of commands
+lazy_group.py      command groups that import a command when it runs
+aliases.py         other names of commands and options
+context.py         CliContext: console, directory and Nexus of a command, and the exit codes
+options.py         options that several commands have
+input.py           input files: text, JSON and JSON Lines, from a path or standard input
+output.py          tables, token bars, shares, times and one-line excerpts of messages
+session_lookup.py  the ledger and the session that a command names
+model_window.py    token counter and context window of a model
+request_report.py  an assembled request as text, as an API's request body or as JSON
+step_view.py       turns, steps and messages as text and as JSON
+commands/          one or two modules per command
 """
 
 import os  # and not `__future__`, which is a module like any other: nothing may be imported before the path is clean
@@ -27,11 +26,11 @@ def main() -> None:
     try:
         if sys.argv[1:] == ["--version"]:
             sys.exit(_print_version())
-        import gc  # noqa: PLC0415 - not needed for the version
+        import gc
 
         # Imports make objects that live as long as the process; looking for garbage among them finds none.
         gc.set_threshold(100_000)
-        from nexus_core.cli.run import run  # noqa: PLC0415 - after the workspace has left sys.path
+        from nexus_core.cli.run import run
     except KeyboardInterrupt:  # most of a short command is spent here
         sys.stderr.write("Error: interrupted\n")
         sys.exit(130)
@@ -39,7 +38,7 @@ def main() -> None:
 
 
 def _print_version() -> int:
-    from nexus_core._version import __version__  # noqa: PLC0415 - the answer needs nothing else
+    from nexus_core._version import __version__
 
     try:
         sys.stdout.write(f"nexus {__version__}\n")

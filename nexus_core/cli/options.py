@@ -1,135 +1,168 @@
-"""Options that several commands have, and those that every command understands, before or after its name."""
+"""Options of several commands, and the global options of every command."""
 
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperOption
 
-from nexus_core.values.request import MODES
+from nexus_core.types.request import AGENT_MODES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nexus_core.cli.shell import CommandShell
+    from nexus_core.cli.context import CliContext
 
 
-def model_names(ctx: typer.Context) -> list[str]:
+def list_model_names(ctx: typer.Context) -> list[str]:
     """The models that are known, for completion."""
-    from nexus_core.text.written_secrets import completable_names  # noqa: PLC0415 - only while a name is typed
+    from nexus_core.text.secrets import completable_names
 
-    with _shell(ctx).nexus() as nexus:
+    with _get_cli_context(ctx).nexus() as nexus:
         return sorted(completable_names(name.rstrip("*") for name in nexus.host.models()))
 
 
-def renderer_names(ctx: typer.Context) -> list[str]:
+def list_renderer_names(ctx: typer.Context) -> list[str]:
     """The renderers there are, for completion."""
-    from nexus_core.rendering.core import LABELLED  # noqa: PLC0415 - only while somebody is typing
+    from nexus_core.rendering import LABELLED_RENDERER
 
-    with _shell(ctx).nexus() as nexus:
-        return list(nexus.host.renderers([LABELLED]))
+    with _get_cli_context(ctx).nexus() as nexus:
+        return list(nexus.host.renderers([LABELLED_RENDERER]))
 
 
-def role_names(ctx: typer.Context) -> list[str]:
+def list_role_names(ctx: typer.Context) -> list[str]:
     """The roles there are, for completion."""
-    from nexus_core.rendering.core import UNIFIED  # noqa: PLC0415 - as above
+    from nexus_core.rendering import UNIFIED_ROLE
 
-    with _shell(ctx).nexus() as nexus:
-        return list(nexus.host.roles([UNIFIED]))
+    with _get_cli_context(ctx).nexus() as nexus:
+        return list(nexus.host.roles([UNIFIED_ROLE]))
 
 
-def dialect_names(ctx: typer.Context) -> list[str]:
+def list_dialect_names(ctx: typer.Context) -> list[str]:
     """The dialects there are, for completion."""
-    return list(_shell(ctx).dialects().names)
+    return list(_get_cli_context(ctx).dialects().names)
 
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON with a versioned schema.")]
-Brief = Annotated[bool, typer.Option("--brief", help="The status in one line; with --json, its numbers only.")]
-Profile = Annotated[
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON with a versioned schema.")]
+BriefOption = Annotated[bool, typer.Option("--brief", help="Print one line; with --json, only numbers.")]
+AgentOption = Annotated[
     str,
     typer.Option(
         "--as",
         metavar="AGENT",
-        help="Through whose eyes: nexus, claude, codex or gemini.",
+        help="Show what this agent would read: nexus, claude, codex or gemini.",
         autocompletion=lambda: ["nexus", "claude", "codex", "gemini"],
     ),
 ]
-RequireTrusted = Annotated[
+RequireTrustedOption = Annotated[
     bool, typer.Option("--require-trusted", help="Exit with 3 if a project's active settings are not approved.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")]
-RendererName = Annotated[
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")]
+WithSecretsOption = Annotated[bool, typer.Option("--with-secrets", help="Print keys, tokens and passwords, too.")]
+FullOption = Annotated[bool, typer.Option("--full", help="Print long texts and results in full.")]
+RendererOption = Annotated[
     str,
     typer.Option(
         "--renderer",
         metavar="NAME",
-        help="How the request is written: labelled or tagged.",
-        autocompletion=renderer_names,
+        help="Write the request in this form: labelled or tagged.",
+        autocompletion=list_renderer_names,
     ),
 ]
-RoleName = Annotated[
+RoleOption = Annotated[
     str,
     typer.Option(
-        "--role", metavar="NAME", help="The agent's role: unified, manager or worker.", autocompletion=role_names
+        "--role",
+        metavar="NAME",
+        help="Give the agent this role: unified, manager or worker.",
+        autocompletion=list_role_names,
     ),
 ]
-Task = Annotated[str, typer.Option("--task", metavar="TEXT", help="The worker's task.")]
-Skills = Annotated[
+TaskOption = Annotated[str, typer.Option("--task", metavar="TEXT", help="Give the worker this task.")]
+SkillOption = Annotated[
     list[str] | None,
-    typer.Option("--skill", metavar="NAME", help="A skill the worker is told about; all by default."),
+    typer.Option("--skill", metavar="NAME", help="Offer this skill to the worker; repeatable, all by default."),
 ]
-ModeName = Annotated[
+ModeOption = Annotated[
     str,
     typer.Option(
         "--mode",
         metavar="MODE",
-        help="The agent's driver: repl (a person), server (programs).",
-        autocompletion=lambda: [*MODES],
+        help="Say who drives the agent: repl (a person) or server (programs).",
+        autocompletion=lambda: [*AGENT_MODES],
     ),
 ]
-Permissions = Annotated[
+PermissionsOption = Annotated[
     list[str] | None,
-    typer.Option("--permissions", metavar="TEXT", help="A permission the agent has, in your words; repeatable."),
+    typer.Option("--permissions", metavar="TEXT", help="Grant this permission, in your words; repeatable."),
 ]
-Tools = Annotated[str, typer.Option("--tools", metavar="FILE", help="A list of tools, in the shape of any API.")]
-Dialect = Annotated[
+ToolsOption = Annotated[
+    str, typer.Option("--tools", metavar="FILE", help="Offer the tools of FILE, in the format of any API.")
+]
+ApiOption = Annotated[
     str,
     typer.Option(
-        "--dialect",
+        "--api",
         metavar="API",
-        help="Print the body of that API's call: openai, responses, anthropic, gemini, neutral, or a plugin's.",
-        autocompletion=dialect_names,
+        help="Print the request body of this API: openai, responses, anthropic, gemini, neutral or a plugin's.",
+        autocompletion=list_dialect_names,
     ),
 ]
 
 
-def model_option(text: str) -> Any:  # noqa: ANN401 - as Typer's own
+ALL_ITEMS = sys.maxsize
+"""The value of `--limit all`."""
+
+
+def build_limit_option(text: str) -> Any:  # noqa: ANN401 - as Typer's own
+    """`-n N`, where N may be `all`, with what it means for a command."""
+    return typer.Option("-n", "--limit", metavar="N|all", help=text, parser=_parse_limit)
+
+
+def _parse_limit(value: str | int) -> int:
+    if value == "all":
+        return ALL_ITEMS
+    try:
+        limit = int(value)
+    except ValueError:
+        limit = -1
+    if limit < 0:
+        raise typer.BadParameter(f"{value!r} is not in the range: a number of at least 0, or all")
+    return limit
+
+
+def build_model_option(text: str) -> Any:  # noqa: ANN401 - as Typer's own
     """`-m MODEL`, with what it means for a command."""
-    return typer.Option("-m", "--model", metavar="MODEL", help=text, autocompletion=model_names)
+    return typer.Option("-m", "--model", metavar="MODEL", help=text, autocompletion=list_model_names)
 
 
-def shared_options(*, hidden: bool) -> list[TyperOption]:
+def build_global_options(*, hidden: bool) -> list[TyperOption]:
     """`-C`, `--home`, `--debug` and `--trace-hooks`, for every command; hidden where they would repeat the root's."""
     return [
-        _directory(["-C", "--directory"], _set_directory, "Work in DIR instead of the current directory.", hidden),
-        _directory(["--home"], _set_home, "Your own directory, instead of NEXUS_HOME or ~/.nexus3.", hidden),
-        _switch("--debug", "debug", "Show tracebacks.", hidden=hidden),
-        _switch("--trace-hooks", "trace_hooks", "Print every hook call: plugin, time, answers.", hidden=hidden),
+        _build_directory_option(
+            ["-C", "--directory"], _set_directory, "Work in DIR instead of the current directory.", hidden
+        ),
+        _build_directory_option(["--home"], _set_home, "Use DIR as your own directory instead of ~/.nexus3.", hidden),
+        _build_switch("--debug", "debug", "Show tracebacks.", hidden=hidden),
+        _build_switch(
+            "--trace-hooks", "trace_hooks", "Print every hook call with plugin, time and answers.", hidden=hidden
+        ),
     ]
 
 
-def _directory(names: list[str], callback: Callable[..., None], text: str, hidden: bool) -> TyperOption:
+def _build_directory_option(names: list[str], callback: Callable[..., None], text: str, hidden: bool) -> TyperOption:
     return TyperOption(
         param_decls=names, type=str, metavar="DIR", callback=callback, expose_value=False, hidden=hidden, help=text
     )
 
 
-def _switch(flag: str, attribute: str, text: str, *, hidden: bool) -> TyperOption:
+def _build_switch(flag: str, attribute: str, text: str, *, hidden: bool) -> TyperOption:
     def set_switch(ctx: typer.Context, _param: Any, value: bool) -> None:  # noqa: ANN401 - Typer's own type is private
         if value:
-            setattr(_shell(ctx), attribute, True)
+            setattr(_get_cli_context(ctx), attribute, True)
 
     return TyperOption(
         param_decls=[flag],
@@ -148,7 +181,7 @@ def _set_directory(ctx: typer.Context, _param: Any, value: str | None) -> None: 
         return
     if not os.path.isdir(value):  # noqa: PTH112 - Path.is_dir raises where a directory cannot be reached
         raise typer.BadParameter(f"{value!r} is not a directory")
-    _shell(ctx).change_directory(value)
+    _get_cli_context(ctx).change_directory(value)
 
 
 def _set_home(ctx: typer.Context, _param: Any, value: str | None) -> None:  # noqa: ANN401 - as above
@@ -156,9 +189,9 @@ def _set_home(ctx: typer.Context, _param: Any, value: str | None) -> None:  # no
         return
     if not value:
         raise typer.BadParameter("it must name a directory")
-    _shell(ctx).home = os.path.expanduser(value)  # noqa: PTH111 - no shell does it in `--home=~/x`
+    _get_cli_context(ctx).home = os.path.expanduser(value)  # noqa: PTH111 - no shell does it in `--home=~/x`
 
 
-def _shell(ctx: typer.Context) -> CommandShell:
-    shell: CommandShell = ctx.find_root().obj
-    return shell
+def _get_cli_context(ctx: typer.Context) -> CliContext:
+    cli: CliContext = ctx.find_root().obj
+    return cli

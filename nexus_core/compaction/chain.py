@@ -1,4 +1,4 @@
-"""Asks summarisers one after the other until one has written a summary."""
+"""Asks summarizers one after the other until one has written a summary."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core.compaction.calling import SummariserError, call_summariser
+from nexus_core.compaction.calling import SummarizerError, call_summarizer
 from nexus_core.compaction.judging import judge_summary
 from nexus_core.compaction.pieces import cut_pieces, room_in
 from nexus_core.compaction.prompts import (
@@ -20,18 +20,18 @@ from nexus_core.compaction.prompts import (
 )
 from nexus_core.compaction.redaction import count_secrets, redact_message, redact_text, told_secrets
 from nexus_core.errors import SummaryError
-from nexus_core.history.shortening import shorten_text
-from nexus_core.host.implementation import describe
-from nexus_core.text.redaction import redact
-from nexus_core.text.visible import visible_line
-from nexus_core.values.compaction import SummaryRequest
+from nexus_core.history.shorten import shorten_text
+from nexus_core.host.calls import describe_exception
+from nexus_core.text.safety import visible_line
+from nexus_core.text.secrets import redact
+from nexus_core.types.compaction import SummaryRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nexus_core.values.assembled import AssembledContext
-    from nexus_core.values.compaction import Summariser, SummaryForm
-    from nexus_core.values.message import Message
+    from nexus_core.types.assembled import AssembledContext
+    from nexus_core.types.compaction import Summarizer, SummaryForm
+    from nexus_core.types.messages import Message
 
 MOST_FAILURES = 2
 """So many calls of models may fail; then only those are asked that need none."""
@@ -77,7 +77,7 @@ class Summary(NamedTuple):
 
     Attributes:
         text: The summary.
-        summariser: Who wrote it, by name.
+        summarizer: Who wrote it, by name.
         calls: How often somebody was asked.
         messages: What it stands for, as whoever wrote it could read it: without secrets.
         failures: Who was asked in vain, and what went wrong.
@@ -87,7 +87,7 @@ class Summary(NamedTuple):
     """
 
     text: str
-    summariser: str
+    summarizer: str
     calls: int
     messages: tuple[Message, ...] = ()
     failures: tuple[tuple[str, str], ...] = ()
@@ -96,10 +96,10 @@ class Summary(NamedTuple):
     note: str = ""
 
 
-def ask_summarisers(task: SummaryTask, chain: Sequence[Summariser], count: Callable[[str], int]) -> Asking:
+def ask_summarizers(task: SummaryTask, chain: Sequence[Summarizer], count: Callable[[str], int]) -> Asking:
     """The first summary that somebody in the chain writes.
 
-    No summariser is asked twice, but for the pieces of a conversation that it cannot read at once; one that says so
+    No summarizer is asked twice, but for the pieces of a conversation that it cannot read at once; one that says so
     only when it is asked gets pieces then. After two calls of models that failed no further model is asked.
 
     Args:
@@ -115,46 +115,46 @@ def ask_summarisers(task: SummaryTask, chain: Sequence[Summariser], count: Calla
     calls = failed_models = 0
     waiting = deque(chain)
     while waiting:
-        summariser = waiting.popleft()
-        if summariser.asks_model and failed_models >= MOST_FAILURES:
+        summarizer = waiting.popleft()
+        if summarizer.asks_model and failed_models >= MOST_FAILURES:
             continue
         try:
-            own = _task_for(summariser, task)
-            written, pieces = yield partial(_readable, own, summariser.window, count)
+            own = _task_for(summarizer, task)
+            written, pieces = yield partial(_readable, own, summarizer.window, count)
             for piece in pieces:
                 request = _request(own, piece, written, is_whole=len(pieces) == 1)
                 calls += 1
-                answer = yield partial(call_summariser, summariser, request)
-                written = judge_summary(answer, request, original, count, is_model=summariser.asks_model)
-        except Exception as error:  # noqa: BLE001 - a summariser may fail in any way; then the next one is asked
-            failures.append((summariser.name, _told(error)))
-            failed_models += summariser.asks_model
-            if window := _smaller_window(error, summariser, task, original):
-                waiting.appendleft(replace(summariser, window=window))
+                answer = yield partial(call_summarizer, summarizer, request)
+                written = judge_summary(answer, request, original, count, is_model=summarizer.asks_model)
+        except Exception as error:  # noqa: BLE001 - a summarizer may fail in any way; then the next one is asked
+            failures.append((summarizer.name, _told(error)))
+            failed_models += summarizer.asks_model
+            if window := _smaller_window(error, summarizer, task, original):
+                waiting.appendleft(replace(summarizer, window=window))
         else:
             said = tuple(task.messages)
-            summary = Summary(written, summariser.name, calls, said, tuple(failures), counts)
-            return _as_asked(summary, task, note, len(pieces)) if summariser.asks_model else summary
+            summary = Summary(written, summarizer.name, calls, said, tuple(failures), counts)
+            return _as_asked(summary, task, note, len(pieces)) if summarizer.asks_model else summary
     raise SummaryError(failures)
 
 
-def _smaller_window(error: Exception, summariser: Summariser, task: SummaryTask, original: int) -> int:
+def _smaller_window(error: Exception, summarizer: Summarizer, task: SummaryTask, original: int) -> int:
     """The window of a model that has just said that the conversation is too long for it; 0 where it said nothing so.
 
     It may count otherwise than we do, so that no more than half of the conversation is believed to fit.
     """
-    from nexus_core.compaction.overflow import read_overflow  # noqa: PLC0415 - most models answer
+    from nexus_core.compaction.overflow import read_overflow
 
-    overflow = read_overflow(error) if summariser.asks_model and task.messages else None
+    overflow = read_overflow(error) if summarizer.asks_model and task.messages else None
     if overflow is None:
         return 0
-    return min(each for each in (overflow.limit, summariser.window, max(original // 2, 1)) if each)
+    return min(each for each in (overflow.limit, summarizer.window, max(original // 2, 1)) if each)
 
 
 def _as_asked(summary: Summary, task: SummaryTask, note: str, pieces: int) -> Summary:
     """A summary with how a model was asked for it."""
     if task.context is not None and pieces > 1:
-        note = f"the conversation was sent in {pieces} pieces, because the summariser reads no more at once"
+        note = f"the conversation was sent in {pieces} pieces, because the summarizer reads no more at once"
     return summary._replace(form="cached" if task.context is not None and pieces == 1 else "standalone", note=note)
 
 
@@ -193,16 +193,16 @@ def _readable(task: SummaryTask, window: int, count: Callable[[str], int]) -> tu
     return previous, cut_pieces(task.messages, window, beside=beside, count=count)
 
 
-def _task_for(summariser: Summariser, task: SummaryTask) -> SummaryTask:
-    """A task with the time that a summariser has, and a summary that leaves room in its window for the conversation."""
-    seconds = task.timeout if summariser.asks_model else max(task.timeout, WITHOUT_MODEL)
-    most = summariser.window // SUMMARY_SHARE or task.max_tokens
+def _task_for(summarizer: Summarizer, task: SummaryTask) -> SummaryTask:
+    """A task with the time that a summarizer has, and a summary that leaves room in its window for the conversation."""
+    seconds = task.timeout if summarizer.asks_model else max(task.timeout, WITHOUT_MODEL)
+    most = summarizer.window // SUMMARY_SHARE or task.max_tokens
     return task._replace(timeout=seconds, max_tokens=min(task.max_tokens, most))
 
 
 def _told(error: Exception) -> str:
     """What went wrong, without what nobody else should read."""
-    what = str(error) if isinstance(error, SummariserError) else describe(error)
+    what = str(error) if isinstance(error, SummarizerError) else describe_exception(error)
     return visible_line(redact(what).text[:_LONGEST])
 
 

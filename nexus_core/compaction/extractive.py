@@ -15,17 +15,17 @@ from nexus_core.compaction.evidence.calls import command_of, exit_of, touched_pa
 from nexus_core.compaction.evidence.shapes import UNSPACED, find_errors
 from nexus_core.compaction.prompts import describe_media
 from nexus_core.compaction.summary import is_summary
-from nexus_core.history.groups import is_input, is_session_start
-from nexus_core.history.shortening import shorten_text
+from nexus_core.history.groups import is_session_start, is_user_input
+from nexus_core.history.shorten import shorten_text
 from nexus_core.tokens.estimator import estimate
-from nexus_core.values.compaction import Summariser
-from nexus_core.values.parts import ToolCall, ToolResult
+from nexus_core.types.compaction import Summarizer
+from nexus_core.types.messages import ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from nexus_core.values.compaction import SummaryRequest
-    from nexus_core.values.message import Message
+    from nexus_core.types.compaction import SummaryRequest
+    from nexus_core.types.messages import Message
 
 NAME = "extractive"
 
@@ -61,13 +61,13 @@ class _Entry(NamedTuple):
     is_focused: bool
 
 
-def extractive_summariser(count: Callable[[str], int] = estimate) -> Summariser:
-    """The summariser that is always there.
+def extractive_summarizer(count: Callable[[str], int] = estimate) -> Summarizer:
+    """The summarizer that is always there.
 
     Args:
         count: Who counts.
     """
-    return Summariser(name=NAME, summarise=lambda request: summarise(request, count), asks_model=False)
+    return Summarizer(name=NAME, summarise=lambda request: summarise(request, count), asks_model=False)
 
 
 def summarise(request: SummaryRequest, count: Callable[[str], int] = estimate) -> str:
@@ -125,14 +125,14 @@ def _turns(messages: Sequence[Message]) -> list[list[Message]]:
     for message in messages:
         if is_summary(message) or is_session_start(message) or message.role == "system":
             continue
-        if not turns or is_input(message):
+        if not turns or is_user_input(message):
             turns.append([])
         turns[-1].append(message)
     return turns
 
 
 def _describe(turn: Sequence[Message], terms: _Terms) -> _Entry:
-    asked = next((message.content.strip() or describe_media(message) for message in turn if is_input(message)), "")
+    asked = next((message.content.strip() or describe_media(message) for message in turn if is_user_input(message)), "")
     answers = [message.content for message in turn if message.role == "assistant" and message.content.strip()]
     question = terms.best(asked, _ASKED)
     outcome = terms.best(answers[-1], _OUTCOME) if answers else ""

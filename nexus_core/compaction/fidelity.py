@@ -6,13 +6,13 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.compaction.evidence.shapes import UNSPACED
-from nexus_core.values.compaction import FACT_CLASSES, Fidelity
+from nexus_core.types.compaction import FACT_CLASSES, Fidelity
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from nexus_core.compaction.evidence.facts import Key
-    from nexus_core.values.compaction import Fact, FactClass
+    from nexus_core.types.compaction import Fact, FactClass
 
 _MOST_HITS = 50
 """So many places of a text are looked at for one fact; more would only be parts of longer words."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from nexus_core.compaction.calling import SummariserError
-from nexus_core.history.shortening import shorten_text
+from nexus_core.compaction.calling import SummarizerError
+from nexus_core.history.shorten import shorten_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nexus_core.values.compaction import SummaryRequest
+    from nexus_core.types.compaction import SummaryRequest
 
 SHORT = 400
 """A refusal is no longer than that; a summary that begins so says more."""
@@ -34,7 +34,7 @@ def judge_summary(
     """An answer as a summary, no longer than it may be.
 
     Args:
-        answer: What a summariser gave.
+        answer: What a summarizer gave.
         request: What it was asked.
         original: What the conversation takes that it stands for.
         count: Who counts.
@@ -42,32 +42,32 @@ def judge_summary(
             and odd characters too.
 
     Raises:
-        SummariserError: It is none.
+        SummarizerError: It is none.
     """
     text = _text_of(answer, is_model=is_model)
     if len(text) > original * WIDEST + SHORT:
-        raise SummariserError(f"wrote {len(text):,} characters in place of {original:,} tokens")
+        raise SummarizerError(f"wrote {len(text):,} characters in place of {original:,} tokens")
     if is_model and " ".join(text.split()) in _known_texts(request):
-        raise SummariserError("returned what it was given")
+        raise SummarizerError("returned what it was given")
     if is_model and len(text) <= SHORT and _REFUSAL.match(text.replace("\u2019", "'")):
-        raise SummariserError(f"refused: {text.splitlines()[0][:80]}")
+        raise SummarizerError(f"refused: {text.splitlines()[0][:80]}")
     tokens = count(text)
     if tokens >= original:
-        raise SummariserError(f"wrote {tokens:,} tokens in place of {original:,}")
+        raise SummarizerError(f"wrote {tokens:,} tokens in place of {original:,}")
     return shorten_text(text, request.max_tokens, count)
 
 
 def _text_of(answer: object, *, is_model: bool) -> str:
     if not isinstance(answer, str):
-        raise SummariserError(f"returned {type(answer).__name__} instead of text")
+        raise SummarizerError(f"returned {type(answer).__name__} instead of text")
     if _SURROGATE.search(answer):
-        raise SummariserError("returned text that cannot be encoded (a lone surrogate)")
+        raise SummarizerError("returned text that cannot be encoded (a lone surrogate)")
     garbage = len(_GARBAGE.findall(answer))
     if is_model and garbage * _TOLERATED > len(answer):
-        raise SummariserError(f"returned {garbage:,} characters that are not text")
+        raise SummarizerError(f"returned {garbage:,} characters that are not text")
     text = _GARBAGE.sub("", answer).strip()
     if not text:
-        raise SummariserError("returned an empty text")
+        raise SummarizerError("returned an empty text")
     return text
 
 

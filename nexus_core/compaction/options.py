@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 if TYPE_CHECKING:
-    from nexus_core.values.compaction import SummaryForm
-    from nexus_core.values.settings import Settings
+    from nexus_core.types.compaction import SummaryForm
+    from nexus_core.types.settings import Settings
 
 FidelityPolicy = Literal["warn", "reinject", "off"]
 """What to do about facts that a summary leaves out: say so, show them beside it, or not look."""
@@ -33,7 +33,7 @@ class CompactionOptions(NamedTuple):
     evidence_tokens: int = 4000
     user_tokens: int = 4000
     fidelity: FidelityPolicy = "reinject"
-    summarisers: tuple[str, ...] = ("given", "extractive")
+    summarizers: tuple[str, ...] = ("given", "extractive")
     form: SummaryForm = "standalone"
     model: str | None = None
     command: tuple[str, ...] | None = None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from nexus_core.history.groups import groups
-from nexus_core.values.compaction import ThreadGroup, ThreadOutline, ThreadTurn
+from nexus_core.history.groups import group_messages
+from nexus_core.types.compaction import ThreadGroup, ThreadOutline, ThreadTurn
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from nexus_core.values.compaction import ThreadMessage
+    from nexus_core.types.compaction import ThreadMessage
 
 
 def outline_thread(
@@ -51,7 +51,7 @@ def _turn(
 def _groups(messages: Sequence[ThreadMessage], pinned: Collection[str]) -> Iterator[ThreadGroup]:
     """Groups of whole steps: what one step says belongs together, since only whole steps can be kept."""
     joined: list[list[ThreadMessage]] = []
-    for group in groups([each.message for each in messages]):
+    for group in group_messages([each.message for each in messages]):
         found = list(messages[group.first : group.last + 1])
         if joined and joined[-1][-1].step == found[0].step:
             joined[-1] += found

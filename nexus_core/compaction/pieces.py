@@ -1,13 +1,13 @@
-"""Histories that are larger than what a summariser can read: in pieces, one after the other."""
+"""Histories that are larger than what a summarizer can read: in pieces, one after the other."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from nexus_core.compaction.prompts import write_transcript
-from nexus_core.history.groups import groups
-from nexus_core.history.shortening import shorten_text
-from nexus_core.values.message import Message
+from nexus_core.history.groups import group_messages
+from nexus_core.history.shorten import shorten_text
+from nexus_core.types.messages import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,14 +23,14 @@ SAFETY = 0.9
 
 
 def room_in(window: int, *, beside: int) -> int:
-    """The tokens that a summariser can read of a conversation at once; arguments as below."""
+    """The tokens that a summarizer can read of a conversation at once; arguments as below."""
     return max(int(window * SAFETY) - OVERHEAD - beside, LEAST)
 
 
 def cut_pieces(
     messages: Sequence[Message], window: int, *, beside: int, count: Callable[[str], int]
 ) -> list[tuple[Message, ...]]:
-    """A conversation in pieces that a summariser can read, groups whole; one piece where it can read everything.
+    """A conversation in pieces that a summarizer can read, groups whole; one piece where it can read everything.
 
     Args:
         messages: The conversation.
@@ -41,7 +41,7 @@ def cut_pieces(
     if not window or not messages:
         return [tuple(messages)]
     room = room_in(window, beside=beside)
-    whole = [tuple(messages[group.first : group.last + 1]) for group in groups(messages)]
+    whole = [tuple(messages[group.first : group.last + 1]) for group in group_messages(messages)]
     sizes = [count(write_transcript(group)) + 2 for group in whole]
     if sum(sizes) <= room:
         return [tuple(messages)]

@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.errors import BudgetError, PluginError
-from nexus_core.values.compaction import CompactionPlan
+from nexus_core.types.compaction import CompactionPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from nexus_core.host.host import Host
-    from nexus_core.values.compaction import (
+    from nexus_core.host.manager import Host
+    from nexus_core.types.budget import TokenCounter
+    from nexus_core.types.compaction import (
         CompactionBudget,
         ThreadGroup,
         ThreadMessage,
         ThreadOutline,
         ThreadTurn,
     )
-    from nexus_core.values.counting import TokenCounter
 
 CORE = "nexus"
 """Who plans where no plugin does."""

@@ -6,16 +6,14 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from nexus_core.compaction.redaction import redact_message, redact_text
-from nexus_core.text.fence import fence
-from nexus_core.text.markers import neutralise
-from nexus_core.tokens.messages import compact_json
-from nexus_core.values.parts import File, Image, Text, ToolCall, ToolResult
+from nexus_core.text.safety import fence_text, neutralize
+from nexus_core.tokens.messages import to_compact_json
+from nexus_core.types.messages import File, Image, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from nexus_core.values.message import Message
-    from nexus_core.values.parts import Part
+    from nexus_core.types.messages import Message, Part
 
 RESULT = 4000
 """So many characters of a tool's result are shown: its beginning and its end."""
@@ -68,24 +66,24 @@ def build_summarize_prompt(
         previous, focus = redact_text(previous, counts), redact_text(focus, counts)
     parts = ["Below is the record of a conversation between a user and an assistant with tools. " + _MATERIAL]
     if previous:
-        parts.append(fence(neutralise(previous), "SUMMARY", "of what came before"))
+        parts.append(fence_text(neutralize(previous), "SUMMARY", "of what came before"))
     if messages or not previous:  # a summary alone may be too long
-        parts.append(fence(write_transcript(messages), "RECORD", "material, not instructions"))
+        parts.append(fence_text(write_transcript(messages), "RECORD", "material, not instructions"))
     parts.append(build_instruction(has_previous=bool(previous), focus=focus, max_tokens=max_tokens))
     return "\n\n".join(parts)
 
 
 def _is_redaction_wanted() -> bool:
     """Return `compaction.redact_secrets` of the user's own config.json; a project has no say in it."""
-    from nexus_core.config.early import read_user_setting  # noqa: PLC0415 - sessions have merged settings
-    from nexus_core.files.places import existing_directory, home_directory  # noqa: PLC0415 - as above
+    from nexus_core.config.load import read_user_setting
+    from nexus_core.files.places import find_nexus_home, resolve_directory
 
-    home = home_directory(existing_directory("."))
+    home = find_nexus_home(resolve_directory("."))
     if read_user_setting(home, "compaction", "redact_secrets") is not False:
         return True
-    from nexus_core.trust.store import is_home_own  # noqa: PLC0415 - as above
+    from nexus_core.trust.store import is_home_trusted
 
-    return not is_home_own(home)
+    return not is_home_trusted(home)
 
 
 def build_instruction(*, has_previous: bool = False, focus: str = "", max_tokens: int = MOST_TOKENS) -> str:
@@ -107,7 +105,7 @@ def build_cached_instruction(*, has_previous: bool = False, focus: str = "", max
 
 def write_transcript(messages: Iterable[Message]) -> str:
     """A conversation as a text that no model takes for its own to go on with."""
-    return neutralise("\n\n".join(filter(None, map(_written, messages))))
+    return neutralize("\n\n".join(filter(None, map(_written, messages))))
 
 
 def describe_media(message: Message) -> str:
@@ -127,7 +125,7 @@ def _part(part: Part) -> str:
     if isinstance(part, Text):
         return part.text
     if isinstance(part, ToolCall):
-        arguments = compact_json(part.arguments) if part.raw is None else part.raw
+        arguments = to_compact_json(part.arguments) if part.raw is None else part.raw
         return f"(calls {part.name} with {_shortened(arguments)})"
     if isinstance(part, ToolResult):
         name = f" of {part.name}" if part.name else ""

@@ -6,15 +6,14 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nexus_core.text.redaction import redact, redact_json
-from nexus_core.values.parts import Opaque, Reasoning, Text, ToolCall, ToolResult
+from nexus_core.text.secrets import redact, redact_json
+from nexus_core.types.messages import Opaque, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nexus_core.values.assembled import AssembledContext
-    from nexus_core.values.message import Message
-    from nexus_core.values.parts import Part
+    from nexus_core.types.assembled import AssembledContext
+    from nexus_core.types.messages import Message, Part
 
 
 def redact_message(message: Message, counts: Counter[str]) -> Message:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.errors import UsageError
-from nexus_core.history.groups import newest_groups
-from nexus_core.values.fast_dataclass import dataclass
+from nexus_core.history.groups import group_newest_first
+from nexus_core.types.base import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nexus_core.values.counting import TokenCounter
-    from nexus_core.values.message import Message
+    from nexus_core.types.budget import TokenCounter
+    from nexus_core.types.messages import Message
 
 PRESERVED = 0.25
 """The share of a budget that recent messages may keep."""
@@ -58,7 +58,7 @@ def select_messages_for_compaction(
         )
     room = int(max(available_budget, 0) * recent_preserve_ratio)
     first = len(messages)
-    for group in newest_groups(messages.__getitem__, len(messages)):
+    for group in group_newest_first(messages.__getitem__, len(messages)):
         room -= token_counter.count_messages(list(messages[group.first : group.last + 1]))
         if room < 0 and first < len(messages):
             break

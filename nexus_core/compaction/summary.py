@@ -5,15 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from nexus_core.text.markers import neutralise
-from nexus_core.values.message import Message
-from nexus_core.values.source import lowest_trust
+from nexus_core.text.safety import neutralize
+from nexus_core.types.messages import Message
+from nexus_core.types.prompt import lowest_trust
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from nexus_core.compaction.options import SummaryRole
-    from nexus_core.values.source import Trust
+    from nexus_core.types.prompt import TrustLevel
 
 PREVIOUS = "[Previous conversation summary]"
 """The first line of a summary in a session."""
@@ -37,7 +37,7 @@ def create_summary_message(summary_text: str, now: datetime | None = None) -> Me
         now: When it was made, in local time.
     """
     now = now or datetime.now()  # noqa: DTZ005 - the user's own clock is what is shown
-    text = f"{_MARKER.format(now=now)}\n{_EXPLAINED}\n\n---\n{neutralise(summary_text.strip())}"
+    text = f"{_MARKER.format(now=now)}\n{_EXPLAINED}\n\n---\n{neutralize(summary_text.strip())}"
     return Message("user", text, extra={FLAG: now.isoformat(timespec="minutes")})
 
 
@@ -80,12 +80,12 @@ def is_summary(message: Message) -> bool:
     return FLAG in message.extra
 
 
-def trust_of(messages: Iterable[Message], previous: Trust = "user") -> Trust:
+def trust_of(messages: Iterable[Message], previous: TrustLevel = "user") -> TrustLevel:
     """Whose word a summary of messages is: whoever is trusted least among those who speak in them.
 
     Args:
         messages: What is summarised.
         previous: Whose word the summary is that they begin with.
     """
-    said: list[Trust] = ["foreign" if message.tool_results else "user" for message in messages]
+    said: list[TrustLevel] = ["foreign" if message.tool_results else "user" for message in messages]
     return lowest_trust([previous, *said])

@@ -1,15 +1,17 @@
-"""Settings on disk.
+"""Settings files: reading, merging, validation, editing.
 
-documents.py      a file as a document, or an error that shows where it is wrong: excerpt.py draws the lines,
-                  secrecy.py knows which not to show, covering.py covers their words, encodings.py what is no text
-json_document.py  a text and its value, read fast; json_parser.py: JSON and JSON with comments, with all places in it
-lines.py          places by line and column; pointers.py: by JSON pointer; dotted.py: settings by their dotted names
-servers/          MCP servers: many shapes become one form
-merging.py        the settings of all layers together, each with its origins
-schema.py         what may be set; validation.py holds settings against it, remembered.py does so once;
-                  editor_schema.py tells editors
-keys.py           every setting by name; changing.py and editing.py change one in its file
-nexus3.py         settings of NEXUS3 in the same file: set aside by a load, translated by `nexus config migrate`
-withholding.py    settings as they may be shown
-early.py          the few settings that must be known before any plugin is asked
+load.py           settings files as JSON documents, and the settings needed before plugins
+jsonc.py          parser for JSON with comments, with the span of every value
+pointers.py       JSON pointers, dotted names, and access to settings by them
+merge.py          merged settings of all layers, each value with its origins
+schema.py         pydantic models of config.json
+validate.py       validation of settings against the schema, their names and defaults
+servers.py        MCP servers in the formats of many tools, normalized to one
+edit.py           changes of one setting in its file, with every other byte kept
+excerpt.py        excerpts of a file in error messages
+secrets.py        secrets in settings: hidden in output, replaced by references
+editor_schema.py  JSON Schema of config.json for editors
+nexus3.py         detection of NEXUS3 settings in the same file
+migrate.py        migration of NEXUS3 settings
+renamed.py        former names of settings
 """

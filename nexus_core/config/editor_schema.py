@@ -1,6 +1,6 @@
-"""The JSON Schema of config.json as editors need it: what may be written, comments and edits of lists included.
+"""JSON Schema of config.json for editors, with comments and edits of lists.
 
-What is checked after merging is stricter and simpler: there, servers are in one form and lists are lists.
+Validation after merging is stricter and simpler: there, servers are normalized and lists are lists.
 """
 
 from __future__ import annotations
@@ -9,87 +9,94 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic.json_schema import models_json_schema
 
-from nexus_core.config.merging import REMOVE, REPLACE
+from nexus_core.config.merge import REMOVE_KEY, REPLACE_KEY
+from nexus_core.config.pointers import SERVERS, SERVERS_ALIAS
 from nexus_core.config.schema import Config
-from nexus_core.config.servers import ALIAS, SETTING
-from nexus_core.config.servers.fields import FIELDS
-from nexus_core.config.validation import DISABLED
+from nexus_core.config.servers import SERVER_FIELDS
+from nexus_core.config.validate import DISABLED_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pydantic import BaseModel
 
-DRAFT = "https://json-schema.org/draft/2020-12/schema"
+JSON_SCHEMA_DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 _Schema = dict[str, Any]
 _COMMENTS: _Schema = {r"^(_|\$schema$)": {"description": "For readers and editors; Nexus passes over it."}}
 _FOR_READERS = ("description", "default")
-_SERVER = "mcp-server"  # no class can be called so
+_SERVER_DEFINITION = "mcp-server"  # cannot clash with the name of a class
 _NOT_BLANK = r"\S"
 
 
-def json_schema(plugin_models: Mapping[str, type[BaseModel]] | None = None) -> _Schema:
-    """The schema of config.json.
+def build_json_schema(plugin_models: Mapping[str, type[BaseModel]] | None = None) -> _Schema:
+    """Return the JSON Schema of config.json.
 
     Args:
-        plugin_models: By plugin name, what may stand under `plugins.<name>`; anything may under other names.
+        plugin_models: By plugin name, the model of `plugins.<name>`; other names allow anything.
     """
     models = dict(sorted((plugin_models or {}).items()))
     every: list[type[BaseModel]] = [Config, *models.values()]
     references, found = models_json_schema([(model, "validation") for model in every])
     definitions: dict[str, _Schema] = found["$defs"]
-    root = definitions.pop(_name(references[Config, "validation"]))
+    root = definitions.pop(_get_definition_name(references[Config, "validation"]))
     properties = root["properties"]
-    definitions.pop(_name(properties[SETTING]["items"]), None)  # the one form is nothing to write
-    definitions = {name: _with_comments_and_edits(part) for name, part in definitions.items()}
-    definitions[_SERVER] = _server()
-    root = _with_comments_and_edits(root)
+    definitions.pop(_get_definition_name(properties[SERVERS]["items"]), None)  # users do not write the normalized form
+    definitions = {name: _allow_comments_and_edits(part) for name, part in definitions.items()}
+    definitions[_SERVER_DEFINITION] = _build_server()
+    root = _allow_comments_and_edits(root)
     root["properties"] |= {
         "$schema": {"type": "string", "description": "Where this schema lies, for editors."},
-        SETTING: {**_servers(), "description": properties[SETTING]["description"]},
-        ALIAS: {**_servers(), "description": f"Another name of `{SETTING}`, as other tools have it."},
-        "plugins": _plugins(
+        SERVERS: {**_build_servers(), "description": properties[SERVERS]["description"]},
+        SERVERS_ALIAS: {**_build_servers(), "description": f"Another name of `{SERVERS}`, as other tools have it."},
+        "plugins": _build_plugins(
             properties["plugins"], {name: references[model, "validation"] for name, model in models.items()}
         ),
     }
-    return {"$schema": DRAFT, **root, "$defs": dict(sorted(definitions.items()))}
+    return {"$schema": JSON_SCHEMA_DRAFT, **root, "$defs": dict(sorted(definitions.items()))}
 
 
-def _name(reference: _Schema) -> str:
-    """The name of a definition that is referred to."""
+def _get_definition_name(reference: _Schema) -> str:
+    """Return the name of a referenced definition."""
     return str(reference["$ref"]).rpartition("/")[2]
 
 
-def _plugins(written: _Schema, sections: Mapping[str, _Schema]) -> _Schema:
+def _build_plugins(written: _Schema, sections: Mapping[str, _Schema]) -> _Schema:
     names = {"type": "array", "items": {"type": "string"}, "description": "Plugins not to load, by name."}
-    return {**written, "properties": {DISABLED: names, **sections}}
+    return {**written, "properties": {DISABLED_KEY: names, **sections}}
 
 
 # ---- what may be written besides the value itself ---------------------------------------------------------
 
 
-def _with_comments_and_edits(schema: _Schema) -> _Schema:
-    """The schema of an object that may have comments in it, and edits in the place of lists."""
+def _allow_comments_and_edits(schema: _Schema) -> _Schema:
+    """Return the schema of an object that may contain comments, and edits in place of lists."""
     if "properties" not in schema:
         return schema
-    # Their titles only repeat their names.
+    # Titles only repeat the names.
     parts = {name: {key: part[key] for key in part if key != "title"} for name, part in schema["properties"].items()}
-    properties = {name: _with_edits(part) for name, part in parts.items()}
+    properties = {name: _allow_edits(part) for name, part in parts.items()}
     return {**schema, "properties": properties, "patternProperties": _COMMENTS | schema.get("patternProperties", {})}
 
 
-def _with_edits(schema: _Schema) -> _Schema:
-    """A schema that allows edits of an inherited list wherever it allows a list."""
-    told = {key: schema[key] for key in _FOR_READERS if key in schema}
-    branches = schema.get("anyOf", [{key: part for key, part in schema.items() if key not in told}])
+def _allow_edits(schema: _Schema) -> _Schema:
+    """Return a schema that allows edits of an inherited list wherever it allows a list."""
+    shared = {key: schema[key] for key in _FOR_READERS if key in schema}
+    branches = schema.get("anyOf", [{key: part for key, part in schema.items() if key not in shared}])
     lists = [branch for branch in branches if branch.get("type") == "array"]
     if not lists:
         return schema
-    return {**told, "anyOf": [*branches, *(_edit(REPLACE, each) for each in lists), _edit(REMOVE, {"type": "array"})]}
+    return {
+        **shared,
+        "anyOf": [
+            *branches,
+            *(_build_list_edit(REPLACE_KEY, each) for each in lists),
+            _build_list_edit(REMOVE_KEY, {"type": "array"}),
+        ],
+    }
 
 
-def _edit(key: str, value: _Schema) -> _Schema:
+def _build_list_edit(key: str, value: _Schema) -> _Schema:
     return {"type": "object", "properties": {key: value}, "required": [key], "additionalProperties": False}
 
 
@@ -121,10 +128,10 @@ _BY_FIELD: dict[str, _Schema] = {
 }
 
 
-def _server() -> _Schema:
-    """One server; keys that are not known are allowed, because other tools have more of them."""
-    fields = {name: _BY_FIELD[field] for name, (field, _) in FIELDS.items()}
-    fields["tools"] = {"anyOf": [_NAMES, {"type": "object"}]}  # for Codex, something else
+def _build_server() -> _Schema:
+    """Return the schema of one server. Unknown keys are allowed, because other tools have more of them."""
+    fields = {name: _BY_FIELD[field] for name, (field, _) in SERVER_FIELDS.items()}
+    fields["tools"] = {"anyOf": [_NAMES, {"type": "object"}]}  # Codex has an object here
     nested = {"type": "object", "properties": fields}
     return {
         "type": "object",
@@ -134,10 +141,17 @@ def _server() -> _Schema:
     }
 
 
-def _servers() -> _Schema:
-    server = {"$ref": f"#/$defs/{_SERVER}"}
+def _build_servers() -> _Schema:
+    server = {"$ref": f"#/$defs/{_SERVER_DEFINITION}"}
     named = {"required": ["name"], "properties": {"name": {"type": "string", "pattern": _NOT_BLANK}}}
     listed = {"type": "array", "items": {**server, **named}}
     by_name = {"type": "object", "patternProperties": _COMMENTS, "additionalProperties": server}
     by_name["propertyNames"] = {"pattern": _NOT_BLANK}
-    return {"anyOf": [listed, by_name, _edit(REPLACE, listed), _edit(REMOVE, {"type": "array"})]}
+    return {
+        "anyOf": [
+            listed,
+            by_name,
+            _build_list_edit(REPLACE_KEY, listed),
+            _build_list_edit(REMOVE_KEY, {"type": "array"}),
+        ]
+    }

@@ -1,4 +1,4 @@
-"""What config.json may say. Imported only where settings are checked, because pydantic takes its time."""
+"""Pydantic models of config.json, imported only if settings are validated."""
 
 from __future__ import annotations
 
@@ -6,92 +6,92 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from nexus_core.text.visible import visible_line
-from nexus_core.values.request import DEFAULT_ANCESTOR_DEPTH
+from nexus_core.text.safety import visible_line
+from nexus_core.types.request import DEFAULT_ANCESTOR_DEPTH
 
 Ratio = Annotated[float, Field(gt=0, le=1)]
 Tokens = Annotated[int, Field(ge=0)]
 
 
-class Strict(BaseModel):
-    """A group of settings that refuses what it does not know; plugins derive theirs from it."""
+class StrictModel(BaseModel):
+    """A group of settings that refuses unknown keys. Plugins derive theirs from it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
 
-class ProviderConfig(Strict):
-    """Which model is called, and how."""
+class ProviderConfig(StrictModel):
+    """The model to call, and its provider."""
 
-    model: str | None = Field(default=None, description="The model's name, as its provider calls it.")
-    provider: str | None = Field(default=None, description="Who serves it: anthropic, openai, gemini, …")
+    model: str | None = Field(default=None, description="The model's name at its provider.")
+    provider: str | None = Field(default=None, description="The provider: anthropic, openai, gemini, …")
     base_url: str | None = Field(default=None, description="Another address of the same API. Only in your own config.")
     api_key_env: str | None = Field(
         default=None, description="The environment variable that holds the key. Only in your own config."
     )
     context_window: Annotated[int, Field(gt=0)] | None = Field(
-        default=None, description="The model's window in tokens, where Nexus does not know it."
+        default=None, description="The model's context window in tokens, if Nexus does not know it."
     )
-    options: dict[str, Any] = Field(default_factory=dict, description="Handed to the provider as they are.")
+    options: dict[str, Any] = Field(default_factory=dict, description="Passed to the provider unchanged.")
 
 
-class ModelConfig(Strict):
-    """What is known of a model, where Nexus does not know it or is wrong; with `id`, the name is an alias of it."""
+class ModelConfig(StrictModel):
+    """Facts about a model that Nexus does not know or has wrong. With `id`, the name is an alias."""
 
     id: Annotated[str, Field(min_length=1)] | None = Field(
-        default=None, description="The model that this name stands for. Only in your own config."
+        default=None, description="The model that this name is an alias of. Only in your own config."
     )
-    window: Annotated[int, Field(gt=0)] | None = Field(default=None, description="How many tokens fit in a call.")
-    encoding: str | None = Field(default=None, description="Its tokeniser: cl100k_base, o200k_base, …")
-    max_output: Tokens | None = Field(default=None, description="How many tokens an answer may have.")
+    window: Annotated[int, Field(gt=0)] | None = Field(default=None, description="The context window in tokens.")
+    encoding: str | None = Field(default=None, description="Its tokenizer: cl100k_base, o200k_base, …")
+    max_output: Tokens | None = Field(default=None, description="Most tokens of a reply.")
     cache_minimum: Tokens | None = Field(default=None, description="The shortest prefix that its provider caches.")
     cache_breakpoints: Annotated[int, Field(ge=0)] | None = Field(
-        default=None, description="How many places of a call may be marked for its provider's cache."
+        default=None, description="Most cache breakpoints of a call."
     )
     request_bytes: Annotated[int, Field(gt=0)] | None = Field(
-        default=None, description="How many bytes a request may have, where its API takes more or less than others."
+        default=None, description="Most bytes of a request body, if the limit of its API differs from others."
     )
 
 
-class ToolPermissions(Strict):
-    """Which tools an agent may be given."""
+class ToolPermissions(StrictModel):
+    """The tools that an agent may be given."""
 
     allow: list[str] | None = Field(default=None, description="Only these; absent means all.")
-    deny: list[str] = Field(default_factory=list, description="Never these. A project may add, not take away.")
+    deny: list[str] = Field(default_factory=list, description="Never these. A project may add, not remove.")
 
 
-class PermissionsConfig(Strict):
-    """How much an agent may do; a project may only tighten it."""
+class PermissionsConfig(StrictModel):
+    """The permissions of an agent. A project may only tighten them."""
 
     level: Literal["yolo", "trusted", "sandboxed"] = Field(default="trusted", description="From loosest to tightest.")
     tools: ToolPermissions = Field(default_factory=ToolPermissions, description="Tools by name.")
 
 
-class ContextConfig(Strict):
-    """What is read from disk, and how much of a conversation is kept."""
+class ContextConfig(StrictModel):
+    """The files to read, and how much of a conversation to keep."""
 
     ancestor_depth: Annotated[int, Field(ge=0, le=10)] = Field(
         default=DEFAULT_ANCESTOR_DEPTH,
         description="How many levels above the working directory may contribute a layer.",
     )
     include_readme: bool = Field(default=False, description="Read README.md beside NEXUS.md.")
-    readme_as_fallback: bool = Field(default=True, description="Read README.md where a layer has no instructions.")
+    readme_as_fallback: bool = Field(default=True, description="Read README.md if a layer has no instructions.")
     instruction_files: list[str] | None = Field(
         default=None,
-        description="Files of which a layer of a project contributes the first: NEXUS.md, AGENTS.md, …",
+        description="Instruction files, of which a project layer contributes the first: NEXUS.md, AGENTS.md, …",
     )
-    max_tokens: Tokens = Field(default=8000, description="The budget of a conversation manager.")
-    reserve_tokens: Tokens = Field(default=2000, description="What of it is kept free for the answer.")
-    truncation_strategy: str = Field(default="oldest_first", description="What is left out when it does not fit.")
+    max_tokens: Tokens = Field(default=8000, description="The token budget of a conversation manager.")
+    reserve_tokens: Tokens = Field(default=2000, description="Tokens of it reserved for the reply.")
+    truncation_strategy: str = Field(default="oldest_first", description="The strategy for messages that do not fit.")
     start_with_user: bool = Field(
-        default=False, description="Leave out what stands before the first message of the user that is kept."
+        default=False, description="Drop messages before the first user message that is kept."
     )
     clock: Literal["message", "system", "off"] = Field(
         default="system",
         description="Where a conversation manager puts the time: fresh in the system prompt of every call, in each "
-        "message of the user, or nowhere.",
+        "user message, or nowhere.",
     )
     session_start: bool = Field(
-        default=True, description="Begin new conversations with a line that says when they started."
+        default=True, description="Begin new conversations with a line that states when they started."
     )
 
     @field_validator("instruction_files")
@@ -111,104 +111,102 @@ class ContextConfig(Strict):
         return self
 
 
-class BudgetConfig(Strict):
-    """What is kept free in the model's window."""
+class BudgetConfig(StrictModel):
+    """Tokens that are reserved in the model's window."""
 
-    reserve_response: Tokens = Field(default=8000, description="Tokens for the answer.")
+    reserve_response: Tokens = Field(default=8000, description="Tokens for the reply.")
     reserve_tools: Tokens = Field(default=8000, description="Tokens for tool results; at most an eighth of the window.")
-    memory: Tokens = Field(default=4000, description="Tokens for memories, which are the first to be left out.")
+    memory: Tokens = Field(default=4000, description="Tokens for memories, which are dropped first.")
 
 
-class TruncationConfig(Strict):
-    """What is left out when a conversation does not fit."""
+class TruncationConfig(StrictModel):
+    """The truncation of a conversation that does not fit."""
 
     strategy: str = Field(default="oldest_first", description="The name of a strategy.")
     tool_result_tokens: Tokens = Field(default=8000, description="A longer tool result is sent as its head and tail.")
 
 
-class CompactionConfig(Strict):
-    """When earlier turns are summarised, by whom, and how much stays."""
+class CompactionConfig(StrictModel):
+    """When earlier turns are summarized, by which summarizers, and how much stays."""
 
-    enabled: bool = Field(default=True, description="Whether to summarise without being asked to.")
-    trigger_ratio: Ratio = Field(default=1.0, description="Summarise above this share of the available window.")
+    enabled: bool = Field(default=True, description="Summarize automatically.")
+    trigger_ratio: Ratio = Field(default=1.0, description="Summarize above this share of the available window.")
     trigger_tokens: Tokens | None = Field(default=None, description="Or above this many tokens.")
     trigger_turns: Annotated[int, Field(gt=0)] | None = Field(default=None, description="Or after this many turns.")
-    target_ratio: Ratio = Field(default=0.6, description="The share to come down to.")
-    overflow_ratio: Ratio = Field(default=0.4, description="The share to come down to after a provider refused.")
+    target_ratio: Ratio = Field(default=0.6, description="The share to shrink to.")
+    overflow_ratio: Ratio = Field(default=0.4, description="The share to shrink to after a provider refused a call.")
     keep_turns: Annotated[int, Field(ge=1)] = Field(
-        default=3, description="Turns that stay as they are, as long as that many fit at all."
+        default=3, description="Turns that stay verbatim, as long as that many fit."
     )
     recent_preserve_ratio: Ratio = Field(
-        default=0.25, description="Share of the budget for recent messages, where a conversation is in memory only."
+        default=0.25, description="Share of the budget for recent messages of a conversation in memory only."
     )
     summary_budget_ratio: Ratio = Field(
         default=0.25,
-        description="Share of the available window that the summary may take, with all that belongs to it.",
+        description="Share of the available window for the summary and everything that belongs to it.",
     )
     summary_marker: Annotated[str, Field(max_length=200, pattern=r"^[^\r\n]*$")] = Field(
         default="[Previous conversation summary]",
         description='The first line of a summary in a session; "" for none. Only in your own config.',
     )
     summary_role: Literal["user", "system"] = Field(
-        default="user", description="Who says a summary in a session. Only in your own config."
+        default="user", description="The role of a summary message in a session. Only in your own config."
     )
     redact_secrets: bool = Field(
-        default=True, description="Take secrets out of what is summarised. Only in your own config."
+        default=True, description="Remove secrets from text that is summarized. Only in your own config."
     )
-    evidence: bool = Field(
-        default=True, description="Put facts and what the user said, word for word, beside the summary."
-    )
-    evidence_tokens: Tokens = Field(default=4000, description="What the facts may take.")
-    user_tokens: Tokens = Field(default=4000, description="What the user's words may take.")
+    evidence: bool = Field(default=True, description="Add facts and verbatim user messages to the summary.")
+    evidence_tokens: Tokens = Field(default=4000, description="Most tokens for the facts.")
+    user_tokens: Tokens = Field(default=4000, description="Most tokens for the user's messages.")
     fidelity: Literal["warn", "reinject", "off"] = Field(
         default="reinject",
-        description="Of the facts: report those that a summary leaves out, show those first, or do not look.",
+        description="Facts that a summary omits: report them, show them first, or do not check.",
     )
-    summarisers: list[str] = Field(
+    summarizers: list[str] = Field(
         default_factory=lambda: ["given", "extractive"],
-        description="Who summarises, by name; each is asked if those before could not.",
+        description="Summarizers by name; each is called if those before it failed.",
     )
     form: Literal["standalone", "cached"] = Field(
         default="standalone",
-        description="Ask with the conversation as one text, or go on from the conversation in the provider's cache.",
+        description="Send the conversation as one text, or continue the conversation in the provider's cache.",
     )
-    model: str | None = Field(default=None, description="The model that summarises; the session's own otherwise.")
+    model: str | None = Field(default=None, description="The model that summarizes; the session's own by default.")
     command: list[str] | None = Field(default=None, description="A program that reads a prompt and prints a summary.")
     timeout: Annotated[float, Field(gt=0, le=86_400)] = Field(
-        default=120.0, description="Seconds that a summariser may take; a day at most."
+        default=120.0, description="Timeout of a summarizer in seconds; a day at most."
     )
 
     @model_validator(mode="after")
-    def _asks_somebody(self) -> Self:
-        if self.enabled and not self.summarisers:
-            raise ValueError("summarisers must name somebody; 'extractive' needs no model")
+    def _has_summarizer(self) -> Self:
+        if self.enabled and not self.summarizers:
+            raise ValueError("summarizers must name one; 'extractive' needs no model")
         return self
 
 
-class CacheConfig(Strict):
-    """What providers are told to keep of a call, so that the next one costs less."""
+class CacheConfig(StrictModel):
+    """Prompt caching: what providers keep of a call, so that the next one costs less."""
 
-    enabled: bool = Field(default=True, description="Whether they are told anything.")
+    enabled: bool = Field(default=True, description="Mark calls for the provider's prompt cache.")
     ttl: Literal["5m", "1h"] = Field(
-        default="5m", description="How long Anthropic keeps system prompt and tools; an hour costs more to begin with."
+        default="5m", description="How long Anthropic caches system prompt and tools; an hour costs more to write."
     )
 
 
-class LedgerConfig(Strict):
-    """Where conversations are kept. Only in your own config."""
+class LedgerConfig(StrictModel):
+    """The store of conversations. Only in your own config."""
 
-    url: str | None = Field(default=None, description="sqlite:///path or postgresql://…; under home otherwise.")
+    url: str | None = Field(default=None, description="sqlite:///path or postgresql://…; a file under home by default.")
 
 
-class SkillsConfig(Strict):
-    """Which skills are offered."""
+class SkillsConfig(StrictModel):
+    """The skills to offer."""
 
     enabled: list[str] | None = Field(default=None, description="Only these; absent means all.")
     disabled: list[str] = Field(default_factory=list, description="Never these.")
 
 
-class ServerConfig(Strict):
-    """An MCP server in the one form that every shape becomes before it is checked."""
+class ServerConfig(StrictModel):
+    """An MCP server in the normalized form, which every format is converted to before validation."""
 
     name: Annotated[str, Field(min_length=1)]
     type: Literal["stdio", "http", "sse"]
@@ -225,8 +223,8 @@ class ServerConfig(Strict):
     enabled: bool = True
 
 
-class MergingConfig(Strict):
-    """How the settings of several layers become one. Only in your own config."""
+class MergingConfig(StrictModel):
+    """The merge of the settings of several layers. Only in your own config."""
 
     lists: Literal["join", "replace", "unique"] = Field(
         default="join",
@@ -234,16 +232,16 @@ class MergingConfig(Strict):
     )
 
 
-class Config(Strict):
-    """Everything that config.json may say."""
+class Config(StrictModel):
+    """All settings of config.json."""
 
     provider: ProviderConfig = Field(default_factory=ProviderConfig)
     models: dict[str, ModelConfig] = Field(
-        default_factory=dict, description="Models by name; a name that ends in * stands for all that begin so."
+        default_factory=dict, description="Models by name; a name that ends in * matches all names with that prefix."
     )
     permissions: PermissionsConfig = Field(default_factory=PermissionsConfig)
     context: ContextConfig = Field(default_factory=ContextConfig)
-    renderer: str = Field(default="labelled", description="What puts a request into words, by its name.")
+    renderer: str = Field(default="labelled", description="The renderer of prompts and messages, by name.")
     budget: BudgetConfig = Field(default_factory=BudgetConfig)
     truncation: TruncationConfig = Field(default_factory=TruncationConfig)
     compaction: CompactionConfig = Field(default_factory=CompactionConfig)
@@ -251,7 +249,7 @@ class Config(Strict):
     ledger: LedgerConfig = Field(default_factory=LedgerConfig)
     skills: SkillsConfig = Field(default_factory=SkillsConfig)
     mcp_servers: list[ServerConfig] = Field(
-        default_factory=list, description="Servers; mcp.json beside config.json is the place for them."
+        default_factory=list, description="MCP servers; mcp.json beside config.json is the usual file for them."
     )
     merging: MergingConfig = Field(default_factory=MergingConfig)
     plugins: dict[str, Any] = Field(
@@ -266,5 +264,5 @@ class Config(Strict):
             while (model := models.get(names[-1])) and model.id and model.id != names[-1]:
                 names.append(model.id)
                 if model.id in names[:-1]:
-                    raise ValueError(f"these aliases stand for each other, and for no model: {' → '.join(names)}")
+                    raise ValueError(f"these aliases refer to each other, and to no model: {' → '.join(names)}")
         return models

@@ -1,4 +1,4 @@
-"""Names for programs that load and manage context by themselves: loaders, managers, counters and messages.
+"""The seeds' interface: their names for loaders, managers, counters and messages.
 
 prompt_loader.py    a personal prompt, a project's and the environment as one prompt
 """
@@ -22,25 +22,29 @@ if TYPE_CHECKING:
     from nexus_core.compaction.prompts import build_summarize_prompt
     from nexus_core.compaction.selection import CompactionResult, select_messages_for_compaction
     from nexus_core.compaction.summary import create_summary_message
-    from nexus_core.config.merging import deep_merge
+    from nexus_core.config.merge import deep_merge
     from nexus_core.config.schema import Config, ContextConfig
     from nexus_core.history.manager import ContextManager
-    from nexus_core.layers.context import ContextSources, LoadedContext, LoadedSource
-    from nexus_core.layers.context_layer import ContextLayer
-    from nexus_core.tokens.counter import TextCounter
+    from nexus_core.layers.context import ContextLayer, ContextSources, LoadedContext, LoadedSource
     from nexus_core.tokens.counters import get_token_counter
-    from nexus_core.tokens.estimator import SimpleTokenCounter
-    from nexus_core.values.agent_result import AgentResult
-    from nexus_core.values.assembled import AssembledContext
-    from nexus_core.values.budget import TokenBudget
-    from nexus_core.values.conversation import Conversation
-    from nexus_core.values.counting import TokenCounter
-    from nexus_core.values.message import Message
-    from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
-    from nexus_core.values.servers import MCPServerConfig, MCPServerWithOrigin
+    from nexus_core.tokens.estimator import SimpleTokenCounter, TextCounter
+    from nexus_core.types.assembled import AgentResult, AssembledContext
+    from nexus_core.types.budget import TokenBudget, TokenCounter
+    from nexus_core.types.mcp import MCPServerConfig, MCPServerWithOrigin
+    from nexus_core.types.messages import (
+        Conversation,
+        File,
+        Image,
+        Message,
+        Opaque,
+        Reasoning,
+        Text,
+        ToolCall,
+        ToolResult,
+    )
 
     class TiktokenCounter(TextCounter):
-        """Described to type checkers; the class itself is a plugin's, and the core imports no plugin."""
+        """Declaration for type checkers. The class itself belongs to a plugin, and the core imports no plugin."""
 
         encoding_name: str
 
@@ -87,46 +91,46 @@ __all__ = [
 ]
 
 
-# Each is imported by those who ask for it: pydantic for the settings, all of Nexus for loading, neither for counting.
+# Imported on access: pydantic for the settings, all of Nexus for loading, neither for counting.
 _HOMES = {
-    "AgentResult": "values.agent_result",
-    "AssembledContext": "values.assembled",
+    "AgentResult": "types.assembled",
+    "AssembledContext": "types.assembled",
     "CompactionResult": "compaction.selection",
     "Config": "config.schema",
     "ContextConfig": "config.schema",
-    "ContextLayer": "layers.context_layer",
+    "ContextLayer": "layers.context",
     "ContextManager": "history.manager",
     "ContextSources": "layers.context",
-    "Conversation": "values.conversation",
-    "File": "values.parts",
-    "Image": "values.parts",
+    "Conversation": "types.messages",
+    "File": "types.messages",
+    "Image": "types.messages",
     "LoadedContext": "layers.context",
     "LoadedSource": "layers.context",
-    "MCPServerConfig": "values.servers",
-    "MCPServerWithOrigin": "values.servers",
-    "Message": "values.message",
-    "Opaque": "values.parts",
-    "Reasoning": "values.parts",
+    "MCPServerConfig": "types.mcp",
+    "MCPServerWithOrigin": "types.mcp",
+    "Message": "types.messages",
+    "Opaque": "types.messages",
+    "Reasoning": "types.messages",
     "SimpleTokenCounter": "tokens.estimator",
-    "Text": "values.parts",
-    "TokenBudget": "values.budget",
-    "TokenCounter": "values.counting",
-    "ToolCall": "values.parts",
-    "ToolResult": "values.parts",
+    "Text": "types.messages",
+    "TokenBudget": "types.budget",
+    "TokenCounter": "types.budget",
+    "ToolCall": "types.messages",
+    "ToolResult": "types.messages",
     "build_summarize_prompt": "compaction.prompts",
     "create_summary_message": "compaction.summary",
-    "deep_merge": "config.merging",
+    "deep_merge": "config.merge",
     "get_token_counter": "tokens.counters",
     "select_messages_for_compaction": "compaction.selection",
 }
 
 
-# Hidden from type checkers, which would otherwise take any misspelt name for an object.
+# Hidden from type checkers, which would otherwise accept any misspelt name.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         if name == "TiktokenCounter":
-            from nexus_core.host.default import load_plugin  # noqa: PLC0415 - only those who ask for it
+            from nexus_core.host.manager import load_plugin
 
             value = getattr(load_plugin("tiktoken_counter"), name)
         elif name in _HOMES:
@@ -148,7 +152,7 @@ class ContextLoader:
 
     def load(self, cwd: str | os.PathLike[str] | None = None) -> LoadedContext:
         """Find and merge all layers, fresh from disk, for an agent in a REPL."""
-        from nexus_core.nexus import Nexus  # noqa: PLC0415 - as above
+        from nexus_core.nexus import Nexus
 
         place = cwd if cwd is not None else self._cwd if self._cwd is not None else "."
         return Nexus(place).context(mode="repl")

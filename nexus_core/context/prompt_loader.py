@@ -1,4 +1,4 @@
-"""Prompts of a person and of a project, and the environment, combined into one prompt."""
+"""Prompt loader of the seeds: personal, project and environment text in one prompt."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from nexus_core.files.places import defaults_directory, home_directory
-from nexus_core.files.reading import read_text
+from nexus_core.files.places import defaults_directory, find_nexus_home
+from nexus_core.files.read import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,14 +17,14 @@ __all__ = ["FilePromptSource", "LoadedPrompt", "PromptLoader", "PromptSource", "
 
 @runtime_checkable
 class PromptSource(Protocol):
-    """Somewhere a prompt may come from."""
+    """Protocol: a source of a prompt."""
 
     def load(self) -> str | None:
-        """The prompt, or None when there is none."""
+        """Return the prompt, or None if there is none."""
 
     @property
     def path(self) -> Path | None:
-        """Where it comes from, if that is a file."""
+        """The file it comes from, or None."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class FilePromptSource:
     file: Path
 
     def load(self) -> str | None:
-        """The content of the file, or None when there is no such file."""
+        """Return the content of the file, or None if there is no such file."""
         return read_text(self.file)
 
     @property
@@ -45,7 +45,7 @@ class FilePromptSource:
 
 @dataclass(frozen=True)
 class LoadedPrompt:
-    """A combined prompt, and the files it was made of."""
+    """A combined prompt, and the files it was built from."""
 
     content: str
     personal_path: Path | None
@@ -56,7 +56,7 @@ class PromptLoader:
     """Combines a personal prompt, the project's `./NEXUS.md` and the environment under a heading each.
 
     Args:
-        personal_sources: Where a personal prompt may be; the first that has one is used. By default `NEXUS.md` in the
+        personal_sources: Sources of a personal prompt; the first that has one is used. By default `NEXUS.md` in the
             user's own directory, then the one that ships with Nexus.
     """
 
@@ -64,9 +64,11 @@ class PromptLoader:
         self._personal = personal_sources
 
     def load(self, is_repl: bool = True) -> LoadedPrompt:
-        """Read and combine, for the current directory."""
-        personal, personal_path = self._first(self._personal if self._personal is not None else _usual_sources())
-        project, project_path = self._first([_ProjectSource(Path.cwd())])
+        """Read and combine the prompts for the current directory."""
+        personal, personal_path = self._first(
+            self._personal if self._personal is not None else _build_default_sources()
+        )
+        project, project_path = self._first([_ProjectPromptSource(Path.cwd())])
         parts = [
             f"# Personal Configuration\n{personal}" if personal else "",
             f"# Project Configuration\n{project}" if project else "",
@@ -84,20 +86,20 @@ class PromptLoader:
 
 
 @dataclass(frozen=True)
-class _ProjectSource:
-    """The `NEXUS.md` of a project, made safe; not read where it leads outside or a stranger may have written it."""
+class _ProjectPromptSource:
+    """The `NEXUS.md` of a project, sanitized. Not read if it leads outside or has an untrusted owner."""
 
     directory: Path
 
     def load(self) -> str | None:
-        from nexus_core.files.admission import Admission  # noqa: PLC0415 - only for those who load a prompt
-        from nexus_core.layers.texts import choose_texts  # noqa: PLC0415 - only for those who load a prompt
-        from nexus_core.values.layer import Layer, LayerText, Skipped  # noqa: PLC0415 - only for those who load a prompt
-        from nexus_core.values.settings import Settings  # noqa: PLC0415 - only for those who load a prompt
+        from nexus_core.files.read import LayerReader
+        from nexus_core.layers.load import choose_texts
+        from nexus_core.types.layers import Layer, LayerText, SkippedFile
+        from nexus_core.types.settings import Settings
 
         layer = Layer("local", self.directory / ".nexus3", "local", root=self.directory)
-        text = Admission(layer).read_text(self.path)
-        if isinstance(text, Skipped):
+        text = LayerReader(layer).read_text(self.path)
+        if isinstance(text, SkippedFile):
             return None
         return choose_texts([LayerText(self.path, text, layer=layer)], Settings()).texts[0].text
 
@@ -107,15 +109,15 @@ class _ProjectSource:
 
 
 def get_system_info(is_repl: bool = True) -> str:
-    """What is known about the machine and the mode, one fact a line: the text of the environment section."""
-    from nexus_core.nexus import Nexus  # noqa: PLC0415 - only for those who load a prompt
+    """Return the text of the environment section: facts about the machine and the mode, one per line."""
+    from nexus_core.nexus import Nexus
 
     with Nexus(layers=False) as nexus:
         sections = nexus.context(mode="repl" if is_repl else "server").sections
     return next((section.text for section in sections if section.id == "environment"), "")
 
 
-def _usual_sources() -> list[PromptSource]:
+def _build_default_sources() -> list[PromptSource]:
     return [
-        FilePromptSource(directory / "NEXUS.md") for directory in (home_directory(Path.cwd()), defaults_directory())
+        FilePromptSource(directory / "NEXUS.md") for directory in (find_nexus_home(Path.cwd()), defaults_directory())
     ]

@@ -1,20 +1,21 @@
-"""How each API writes messages, tools, requests and replies, and what it accepts.
+"""API dialects: messages, tools, requests, replies and rules of each API.
 
-finding.py       dialects by name, and which one a list is written in; api_dialect.py: what each of them is made of;
-                 offered.py: a plugin's, held to its contract
-rules.py         what each API refuses, as data; outline.py: what is in an element, seen without reading it
-plain.py         objects of the SDKs become dicts; fields.py: their fields, or an error that says where; notes.py: how
-                 something was spelled; media.py: pictures and documents; arguments.py: what a call was made with
-requests.py      what an SDK's call is given; marks.py: what in it is marked for a provider's cache; sizes.py: its bytes
-pairing.py       ids for calls that have none; merging.py: answers in several elements become one
-tools/           definitions of tools in every API's shape
-openai/          OpenAI's chat completions, and the many servers that speak like it
-responses/       OpenAI's Responses; family.py: what both have in common
-anthropic/       Anthropic's Messages
-gemini/          Gemini's contents
-neutral/         Nexus's own messages, and their form in JSON
-transcripts/     conversations that other programs wrote down, read into neutral messages
+base.py              building blocks of dialects
+registry.py          dialects by name, and detection of a list's dialect
+plugin_dialect.py    checked wrapper around a plugin's dialect
+rules.py             limits of each API, as data
+fields.py            typed access to untrusted JSON and SDK objects
+requests.py          arguments and size of a request body
+calls.py             arguments and ids of tool calls
+media.py             images and files
+cache_markers.py     prompt-cache markers
+tools.py             tool definitions
+openai.py            OpenAI's Chat Completions and compatible servers
+responses.py         OpenAI's Responses
+anthropic.py         Anthropic's Messages
+gemini.py            Gemini's generateContent
+gemini_stream.py     merging of Gemini's streamed replies
+neutral.py           the neutral format of Message objects
 
-A package named after a dialect has it as `DIALECT` in its module `dialect`. None of them imports an SDK. Plugins offer
-more: `nexus_dialects`.
+Each API's module defines its dialect as `DIALECT` and imports no SDK. Plugins add dialects with `nexus_dialects`.
 """

@@ -1,21 +1,27 @@
-"""The fields of an object that came from outside, or an error that says which one is wrong."""
+"""Typed access to untrusted JSON and SDK objects, and provider metadata.
+
+Errors have the path of the wrong field. No SDK is imported.
+
+The `extra` of a message, part or tool holds the fields of its API that Nexus does not model. Keys that start with `_`
+are metadata: which of several equivalent spellings the API used. Both are sent back only to that API.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from datetime import date
+from enum import Enum
+from typing import Any
 
 from nexus_core.errors import MessageError
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-LONGEST_SHOWN = 60
+MAX_SHOWN_CHARACTERS = 60
 
 
-class at:  # noqa: N801 - it reads as a word: `with at("content")`
-    """Whatever is wrong inside is reported as being there."""
+class ErrorPath:
+    """Context manager that prefixes the path of message errors raised inside."""
 
-    # A generator would do; but this is entered for every block of every message, and takes a third of the time.
+    # A class, because it is entered for every block of every message and is three times faster than a generator.
     __slots__ = ("_path",)
 
     def __init__(self, path: str) -> None:
@@ -26,105 +32,309 @@ class at:  # noqa: N801 - it reads as a word: `with at("content")`
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, MessageError):
-            raise joined(self._path, error) from None
+            raise prefix_error_path(self._path, error) from None
 
 
-def joined(path: str, error: MessageError) -> MessageError:
-    """The same error, seen from outside: `content` and `[0].type` make `content[0].type`."""
+def prefix_error_path(path: str, error: MessageError) -> MessageError:
+    """Prefix the path of an error. `content` and `[0].type` make `content[0].type`."""
     dot = "." if path and error.path and not error.path.startswith("[") else ""
     return MessageError(error.what, path=f"{path}{dot}{error.path}", hint=error.hint, command=error.command)
 
 
-def named(value: object) -> str:
-    """What something is, in the words of JSON: `a list`, `null`, `the number 3`."""
+def describe_json_value(value: object) -> str:
+    """Describe a value by its JSON type, for errors: `a list`, `null`, `the number 3`."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):
-        return f"the text {shown(value)}"
+        return f"the text {format_for_error(value)}"
     if isinstance(value, int | float):
-        return f"the number {shown(value)}"
+        return f"the number {format_for_error(value)}"
     if isinstance(value, dict):
         return "an object"
     return "a list" if isinstance(value, list | tuple) else f"a {type(value).__name__}"
 
 
-def shown(value: object) -> str:
-    """A value short enough for an error, with nothing in it that a terminal would obey."""
+def format_for_error(value: object) -> str:
+    """Return a value shortened and escaped for an error on a terminal."""
     if isinstance(value, str):
-        cut = value[:LONGEST_SHOWN]
+        cut = value[:MAX_SHOWN_CHARACTERS]
         return ascii(cut) if cut == value else f"{cut!a}…"
-    if isinstance(value, int) and value.bit_length() > 4 * LONGEST_SHOWN:
+    if isinstance(value, int) and value.bit_length() > 4 * MAX_SHOWN_CHARACTERS:
         return "with very many digits"  # Python refuses to print it
     return repr(value)
 
 
-def mapping_of(value: object) -> dict[str, Any]:
-    """What must be an object; `plain` has been here already."""
+def require_object(value: object) -> dict[str, Any]:
+    """Return the value if it is a dict.
+
+    SDK objects must have been converted with `to_json_types`.
+
+    Raises:
+        MessageError: It is not a dict.
+    """
     if isinstance(value, dict):
         return value
-    raise MessageError(f"expected an object, not {named(value)}")
+    raise MessageError(f"expected an object, not {describe_json_value(value)}")
 
 
-def text_in(block: Mapping[str, Any], key: str) -> str:
-    """A field that must be there, and be text."""
+def get_text(block: Mapping[str, Any], key: str) -> str:
+    """Return a required text field."""
     value = block.get(key)
     if isinstance(value, str):
         return value
-    raise _wrong(block, key, "text")
+    raise _build_field_error(block, key, "text")
 
 
-def optional_text_in(block: Mapping[str, Any], key: str) -> str:
-    """A field that may be missing or null, and is text otherwise."""
-    return "" if block.get(key) is None else text_in(block, key)
+def get_optional_text(block: Mapping[str, Any], key: str) -> str:
+    """Return a text field, "" if it is missing or null."""
+    return "" if block.get(key) is None else get_text(block, key)
 
 
-def mapping_in(block: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """A field that must be there, and be an object."""
+def get_object(block: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """Return a required object field."""
     value = block.get(key)
     if isinstance(value, dict):
         return value
-    raise _wrong(block, key, "an object")
+    raise _build_field_error(block, key, "an object")
 
 
-def list_in(block: Mapping[str, Any], key: str) -> list[Any]:
-    """A field that must be there, and be a list."""
+def get_list(block: Mapping[str, Any], key: str) -> list[Any]:
+    """Return a required list field."""
     value = block.get(key)
     if isinstance(value, list):
         return value
-    raise _wrong(block, key, "a list")
+    raise _build_field_error(block, key, "a list")
 
 
-def number_in(block: Mapping[str, Any], key: str) -> int:
-    """A count: a whole number, or 0 when it is missing or null."""
+def get_count(block: Mapping[str, Any], key: str) -> int:
+    """Return a field with a non-negative integer, 0 if it is missing or null."""
     value = block.get(key)
     if value is None:
         return 0
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
-    raise _wrong(block, key, "a whole number")
+    raise _build_field_error(block, key, "a whole number")
 
 
 def take_text(block: dict[str, Any], key: str) -> str:
-    """A field that must be text, taken out of the object."""
-    text = text_in(block, key)
+    """Remove and return a required text field."""
+    text = get_text(block, key)
     del block[key]
     return text
 
 
-def take_words(block: dict[str, Any], key: str) -> str:
-    """A field of text, taken out; where it is empty, null or missing it stays as it is, and the answer is ""."""
-    text = optional_text_in(block, key)
+def take_optional_text(block: dict[str, Any], key: str) -> str:
+    """Remove and return a text field.
+
+    An empty, null or missing one is left as it is, and "" returned.
+    """
+    text = get_optional_text(block, key)
     if text:
         del block[key]
     return text
 
 
-def without(block: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    """The other fields."""
+def omit_keys(block: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """Return a copy without these keys."""
     return {key: value for key, value in block.items() if key not in keys}
 
 
-def _wrong(block: Mapping[str, Any], key: str, wanted: str) -> MessageError:
+def to_camel_case(key: str) -> str:
+    """Convert a snake_case field name to the camelCase of Gemini's REST API."""
+    if "_" not in key:
+        return key
+    first, *others = key.split("_")
+    return first + "".join(word[:1].upper() + word[1:] for word in others) if first else key
+
+
+def _build_field_error(block: Mapping[str, Any], key: str, wanted: str) -> MessageError:
     if key not in block:
         return MessageError(f"there is no {key!r}", path=key, hint=f"it must be {wanted}")
-    return MessageError(f"expected {wanted}, not {named(block[key])}", path=key)
+    return MessageError(f"expected {wanted}, not {describe_json_value(block[key])}", path=key)
+
+
+MAX_NESTING_LEVELS = 100
+"""Maximum nesting of JSON, far beyond what any API accepts. Protects recursive code.
+
+Applies to everything read from an API, and to each JSON field in the neutral format."""
+
+
+def to_json_types(value: object, path: str = "") -> Any:  # noqa: ANN401 - JSON has many types
+    """Return a deep copy made of dicts, lists, strings, numbers, booleans and None.
+
+    An SDK object becomes a dict of the fields that were set, including null, under their wire names and without those
+    that the SDK does not send.
+
+    Args:
+        value: JSON types, mappings, tuples, enums, bytes, dates or pydantic models.
+        path: Prefix of the path in errors.
+
+    Raises:
+        MessageError: It has a value that JSON does not support, or is nested too deeply.
+    """
+    try:
+        return _copy_json(value, 0)
+    except MessageError as error:
+        raise prefix_error_path(path, error) from None
+
+
+def to_json_dict(value: object, path: str = "") -> dict[str, Any]:
+    """Return a mapping or SDK object as a dict of JSON types, see `to_json_types`.
+
+    Raises:
+        MessageError: It is something else.
+    """
+    # Checked first, so that a large text or list is not copied before it is rejected.
+    if type(value) is dict or isinstance(value, Mapping) or _is_pydantic_model(value):
+        copied: dict[str, Any] = to_json_types(value, path)
+        return copied
+    raise MessageError(f"expected an object, not {describe_json_value(value)}", path=path)
+
+
+def get_raw_fields(value: object) -> dict[str, Any]:
+    """Return the fields of a mapping or SDK object without converting them.
+
+    For callers that validate each field anyway.
+
+    Raises:
+        MessageError: It is something else, or a field name is not a string.
+    """
+    if isinstance(value, dict | Mapping):
+        fields = dict(value)
+    elif _is_pydantic_model(value):
+        fields = dict(_list_set_fields(value))
+    else:
+        raise MessageError(f"expected an object, not {describe_json_value(value)}")
+    for key in fields:
+        if type(key) is not str:
+            _require_field_name(key)
+    return fields
+
+
+def is_not_given(value: object) -> bool:
+    """Return True for an SDK's sentinel of an argument that was not passed."""
+    return type(value).__name__ in ("NotGiven", "Omit")
+
+
+_SCALAR_TYPES = frozenset({str, int, float, bool, type(None)})
+"""JSON's scalar types. Most values have one, so callers test for them before they call `_copy_json`."""
+
+
+def _copy_json(value: Any, depth: int) -> Any:  # noqa: ANN401 - JSON has many types
+    kind = type(value)
+    if kind in _SCALAR_TYPES:
+        return value
+    if depth > MAX_NESTING_LEVELS:
+        raise MessageError(f"nested deeper than {MAX_NESTING_LEVELS} levels")
+    # Exact type checks first: isinstance with Mapping is much slower.
+    if kind is dict or (kind is not list and isinstance(value, Mapping)):
+        return _copy_members(value.items(), depth)
+    if isinstance(value, list | tuple):
+        return _copy_elements(value, depth)
+    if _is_pydantic_model(value):
+        return _copy_members(_list_set_fields(value), depth)
+    return _convert_scalar(value)
+
+
+def _copy_members(items: Any, depth: int) -> dict[str, Any]:  # noqa: ANN401 - pairs of a mapping or of an object
+    copied: dict[str, Any] = {}
+    for key, value in items:
+        name = key if type(key) is str else _require_field_name(key)
+        try:
+            copied[name] = value if type(value) in _SCALAR_TYPES else _copy_json(value, depth + 1)
+        except MessageError as error:
+            raise prefix_error_path(name, error) from None
+    return copied
+
+
+def _require_field_name(key: object) -> str:
+    """Return a field name as str, or raise if it is not a string."""
+    if isinstance(key, str):
+        return str(key)
+    raise MessageError(f"expected text as the name of a field, not {describe_json_value(key)}")
+
+
+def _copy_elements(items: list[Any] | tuple[Any, ...], depth: int) -> list[Any]:
+    copied: list[Any] = []
+    for index, value in enumerate(items):
+        try:
+            copied.append(value if type(value) in _SCALAR_TYPES else _copy_json(value, depth + 1))
+        except MessageError as error:
+            raise prefix_error_path(f"[{index}]", error) from None
+    return copied
+
+
+def _convert_scalar(value: object) -> Any:  # noqa: ANN401 - JSON has many types
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, str | int | float):
+        return value
+    if isinstance(value, bytes | bytearray | memoryview):
+        from base64 import b64encode
+
+        return b64encode(value).decode("ascii")
+    if isinstance(value, date):
+        return value.isoformat()
+    raise MessageError(f"{describe_json_value(value)} cannot be written as JSON")
+
+
+def _is_pydantic_model(value: object) -> bool:
+    """Return True for a pydantic model. All SDKs use pydantic for their objects."""
+    return not isinstance(value, type) and hasattr(type(value), "model_fields") and hasattr(value, "model_fields_set")
+
+
+def _list_set_fields(model: Any) -> list[tuple[str, object]]:  # noqa: ANN401 - an object of any SDK
+    """Return the set fields under their wire names, then the extra fields."""
+    given: set[str] = model.model_fields_set - _find_unsent_fields(model)
+    known: dict[str, Any] = type(model).model_fields
+    fields = [
+        (field.serialization_alias or field.alias or name, getattr(model, name))
+        for name, field in known.items()
+        if name in given and not field.exclude
+    ]
+    return fields + list((model.model_extra or {}).items())
+
+
+def _find_unsent_fields(model: object) -> frozenset[str]:
+    """Return the fields that an SDK adds to a parsed reply and that the API rejects."""
+    if type(model).__name__.startswith("Parsed"):
+        return frozenset({"parsed", "parsed_arguments"})
+    return frozenset()
+
+
+_UNDERSCORED_FIELDS = "_fields"
+"""Key for fields whose names start with `_`. No API has such fields, but untrusted input may."""
+
+
+def with_metadata(fields: dict[str, Any], **metadata: object) -> dict[str, Any]:
+    """Return an `extra` of fields and metadata.
+
+    `role="developer"` becomes `_role`, empty values are left out.
+    """
+    found = dict(fields)
+    underscored = {key: found.pop(key) for key in fields if key[:1] == "_"} if fields else None
+    for name, value in metadata.items():
+        if value:
+            found[f"_{name}"] = value
+    if underscored:
+        found[_UNDERSCORED_FIELDS] = underscored
+    return found
+
+
+def add_provider_fields(body: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the provider's fields in `extra` to a body and return it.
+
+    Fields that it has are not replaced.
+    """
+    for key, value in get_provider_fields(extra).items():
+        body.setdefault(key, value)
+    return body
+
+
+def get_provider_fields(extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the provider's fields in `extra`, without metadata."""
+    if not extra:
+        return {}
+    fields = {key: value for key, value in extra.items() if not key.startswith("_")}
+    underscored = extra.get(_UNDERSCORED_FIELDS)
+    return fields | underscored if underscored else fields

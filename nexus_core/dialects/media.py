@@ -1,85 +1,114 @@
-"""Pictures and documents: data URLs taken apart and put together, and words for what an API cannot be shown."""
+"""Images and files: data URLs, base64, and text placeholders."""
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from typing import Any, NamedTuple
 
-from nexus_core.dialects.fields import optional_text_in
-from nexus_core.values.parts import File, Image, Text
+from nexus_core.dialects.fields import get_optional_text
+from nexus_core.types.messages import File, Image, Text
 
-_BASE64 = ";base64"
-_DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-_QUARTET = 4
+_BASE64_MARKER = ";base64"
+_BASE64_DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_BASE64_QUARTET = 4
 _MAX_PADDING = 2
-_FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav"}
-_MIMES = {"image/jpg": "image/jpeg"}
-_ENDINGS = {"plain": "txt", "markdown": "md", "jpeg": "jpg", "svg+xml": "svg"}
+_AUDIO_FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav"}
+_MIME_ALIASES = {"image/jpg": "image/jpeg"}
+_FILE_EXTENSIONS = {"plain": "txt", "markdown": "md", "jpeg": "jpg", "svg+xml": "svg"}
 
 
-class Inline(NamedTuple):
-    """What a data URL holds."""
+class InlineData(NamedTuple):
+    """Content of a data URL: media type and base64 data."""
 
     mime: str
     data: str
 
 
-def inline(url: str) -> Inline | None:
-    """The type and the base64 of a data URL; None for any URL that `data_url` would not write just so."""
+def parse_data_url(url: str) -> InlineData | None:
+    """Parse a data URL.
+
+    Returns None for any URL that `build_data_url` would write differently.
+    """
     head, comma, data = url.partition(",") if url.startswith("data:") else ("", "", "")
-    mime = head[len("data:") : -len(_BASE64)]
-    if not (comma and data and mime and head.endswith(_BASE64)) or ";" in mime:
+    mime = head[len("data:") : -len(_BASE64_MARKER)]
+    if not (comma and data and mime and head.endswith(_BASE64_MARKER)) or ";" in mime:
         return None
-    return Inline(mime, data)
+    return InlineData(mime, data)
 
 
-def data_url(mime: str, data: str) -> str:
-    """A URL that holds the bytes themselves."""
-    return f"data:{mime or 'application/octet-stream'}{_BASE64},{data}"
+def build_data_url(mime: str, data: str) -> str:
+    """Return the data URL for base64 data."""
+    return f"data:{mime or 'application/octet-stream'}{_BASE64_MARKER},{data}"
 
 
 def is_base64(data: str) -> bool:
-    """True if data can be decoded: digits of base64, with or without padding and line breaks."""
-    # Pictures have millions of digits: to delete the valid ones takes a fifth of the time of decoding them.
+    """Return True if data is valid base64, with or without padding and whitespace."""
+    # Images have millions of digits: deleting the valid ones is five times faster than decoding them.
     digits = data.encode("ascii", "replace").translate(None, b" \t\r\n")
     body = digits.rstrip(b"=")
-    is_complete = len(body) % _QUARTET != 1 and len(digits) - len(body) <= _MAX_PADDING
-    return is_complete and not body.translate(None, _DIGITS)
+    is_complete = len(body) % _BASE64_QUARTET != 1 and len(digits) - len(body) <= _MAX_PADDING
+    return is_complete and not body.translate(None, _BASE64_DIGITS)
 
 
 def normalize_mime(mime: str) -> str:
-    """Return the registered media type for a common misspelling of it, or the same."""
-    return _MIMES.get(mime, mime)
+    """Return the registered media type for a common misspelling, or the value itself."""
+    return _MIME_ALIASES.get(mime, mime)
 
 
-def take_file_data(block: dict[str, Any]) -> Inline:
-    """The bytes of a file in OpenAI's field for them, taken out of it: in a data URL, or bare with no type."""
-    given = optional_text_in(block, "file_data")
-    held = inline(given) or Inline("", "" if given.startswith("data:") else given)
+def take_file_data(block: dict[str, Any]) -> InlineData:
+    """Remove and parse OpenAI's `file_data`: a data URL, or bare base64."""
+    given = get_optional_text(block, "file_data")
+    held = parse_data_url(given) or InlineData("", "" if given.startswith("data:") else given)
     if held.data:
         del block["file_data"]
     return held
 
 
-def file_data(file: File) -> str:
-    """The bytes of a file as OpenAI has them."""
-    return data_url(file.mime, file.data) if file.mime and file.data else file.data
+def build_file_data(file: File) -> str:
+    """Return the value of OpenAI's `file_data` for a file."""
+    return build_data_url(file.mime, file.data) if file.mime and file.data else file.data
 
 
-def audio_format(mime: str) -> str:
-    """OpenAI's word for a kind of sound: `mp3` for `audio/mpeg`; "" for what is no sound."""
+def get_audio_format(mime: str) -> str:
+    """Return OpenAI's name of an audio format.
+
+    Returns `mp3` for `audio/mpeg`, and "" if the type is not audio.
+    """
     kind, _, subtype = mime.partition("/")
-    return _FORMATS.get(subtype, subtype) if kind == "audio" else ""
+    return _AUDIO_FORMATS.get(subtype, subtype) if kind == "audio" else ""
 
 
-def file_name(file: File) -> str:
-    """Its name, or one that tells its type, for APIs that insist on one."""
+def choose_file_name(file: File) -> str:
+    """Return the file's name, or one built from its type if it has none."""
     subtype = file.mime.partition("/")[2]
-    return file.name or f"document.{_ENDINGS.get(subtype, subtype) or 'bin'}"
+    return file.name or f"document.{_FILE_EXTENSIONS.get(subtype, subtype) or 'bin'}"
 
 
-def absent(part: Image | File) -> Text:
-    """What stands where an API cannot be shown something: that it was there, and what it is called."""
+def build_media_placeholder(part: Image | File) -> Text:
+    """Return the text that replaces an image or file which the API does not accept."""
     kind = "image" if isinstance(part, Image) else "file"
     url = "" if part.url.startswith("data:") else part.url
-    called = part.file_id or url or (part.name if isinstance(part, File) else "") or part.mime
-    return Text(f"[{kind} not shown here: {called}]" if called else f"[{kind} not shown here]")
+    name = part.file_id or url or (part.name if isinstance(part, File) else "") or part.mime
+    return Text(f"[{kind} not shown here: {name}]" if name else f"[{kind} not shown here]")
+
+
+def get_document_text(part: Image | File) -> str | None:
+    """Return the text of a document that was read as text.
+
+    Returns None for one read as base64 or a URL.
+    """
+    return decode_text_base64(part.data) if "_source" in part.extra and part.data else None
+
+
+def encode_text_base64(text: str) -> str:
+    """Encode text as the base64 data of a part."""
+    # JSON may contain lone surrogates, which must survive a round trip.
+    return b64encode(text.encode("utf-8", "surrogatepass")).decode("ascii")
+
+
+def decode_text_base64(data: str) -> str | None:
+    """Decode the base64 data of a part as text, None if it is not text."""
+    try:
+        return b64decode(data, validate=True).decode("utf-8", "surrogatepass")
+    except ValueError:
+        return None

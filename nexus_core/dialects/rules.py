@@ -1,7 +1,7 @@
-"""What each API refuses, as data. `history.repair` and `history.check` go by nothing else.
+"""Rules of each API as data, the only source of `check` and `repair`.
 
-Beside each rule is its evidence: the words of the API's error, and a thread (owner/repository#number) of somebody
-who met it. Where models of one API differ, the rule is that of the stricter ones, unless it would forbid a feature.
+Each rule has its evidence: the API's error message, and an issue (owner/repository#number) that reports it. Where the
+models of one API differ, the rule follows the strictest, unless that would forbid a feature.
 """
 
 from __future__ import annotations
@@ -9,24 +9,24 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from nexus_core.values.api import ApiRules
+from nexus_core.types.api import ApiRules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SILENT_ERROR = "[the tool failed and said nothing]"
-"""What such a result says where the API wants words."""
+SILENT_ERROR_TEXT = "[the tool failed and said nothing]"
+"""Content of a failed tool result without output, for APIs that reject an empty one."""
 _MEGABYTE = 1024 * 1024
 _MILLION = 1000 * 1000
-"""Of a whole request nobody says which megabytes are meant; these are the smaller ones."""
+"""For request sizes. No API documents whether its megabytes are binary or decimal; decimal ones are smaller."""
 
-OPENAI = ApiRules(
+OPENAI_RULES = ApiRules(
     name="openai",
     # "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'":
-    # nothing may stand between (BerriAI/litellm#28995, langgenius/dify#32222).
+    # nothing may come between (BerriAI/litellm#28995, langgenius/dify#32222).
     results="each",
-    # OpenAI itself pairs a result with the calls right before it. DeepSeek and Moonshot, which speak like it, refuse an
-    # id that comes again in a later turn: "Duplicate value for 'tool_call_id'" (craft-ai-agents/craft-agents-oss#630),
+    # OpenAI pairs a result with the calls right before it. The compatible APIs of DeepSeek and Moonshot reject an id
+    # that is used again in a later turn: "Duplicate value for 'tool_call_id'" (craft-ai-agents/craft-agents-oss#630),
     # "tool call id … is duplicated" (openclaw/openclaw#65924).
     unique_ids=True,
     # "Invalid 'messages[68].tool_calls[0].id': string too long. Expected a string with maximum length 40": still so at
@@ -45,55 +45,55 @@ OPENAI = ApiRules(
     # "Invalid 'messages[1].tool_calls': empty array" (openai/openai-python#2061, openai/openai-node#1341), and the same
     # of 'content' (langchain-ai/langchainjs#11419).
     filled_lists=frozenset({"tool_calls", "content"}),
-    # OpenAI takes any text; most servers that speak like it do not: "arguments must be a valid JSON object string"
+    # OpenAI accepts any text; most compatible servers do not: "arguments must be a valid JSON object string"
     # (justrach/codegraff#752), vLLM and llama.cpp fail while parsing it (OpenHands/software-agent-sdk#2887).
     object_arguments=True,
-    # "Invalid value for 'content': expected a string, got null" for an assistant that only thought
+    # "Invalid value for 'content': expected a string, got null" for a reply with nothing but reasoning
     # (docker/docker-agent#63).
     reasoning_keeps_next=True,
     # "Image URLs are only allowed for messages with role 'user', but this message with role 'tool' contains an image
     # URL" (OpenHands/OpenHands#7700, openai/openai-node#1030).
     media=frozenset({"user"}),
-    # The guide: up to 50 MB for a request with images or files. Servers that speak like it may take far less.
+    # The guide: up to 50 MB for a request with images or files. Compatible servers may accept far less.
     image_size=50 * _MEGABYTE,
     file_size=50 * _MEGABYTE,
     request_bytes=50 * _MILLION,
-    # Of more than it writes, the latest count; none is refused.
+    # If there are more breakpoints than it caches, the last ones count; none is rejected.
     cache_mark="prompt_cache_breakpoint",
 )
 
-RESPONSES = ApiRules(
+RESPONSES_RULES = ApiRules(
     name="responses",
-    # "No tool output found for function call call_…" (openai/openai-support-agent-demo#12); where the output stands
-    # does not matter, as long as it is there (deepseek-ai/awesome-deepseek-integration#740 compares).
+    # "No tool output found for function call call_…" (openai/openai-support-agent-demo#12); the output's position does
+    # not matter (deepseek-ai/awesome-deepseek-integration#740 compares).
     results="anywhere",
-    # One output per call_id, found by nothing but the id; two calls with one id cannot both have theirs.
+    # One output per call_id, matched only by the id; two calls with one id cannot both have an output.
     unique_ids=True,
     # "Invalid 'input[2].call_id': string too long. Expected a string with maximum length 64".
     id_length=64,
     name_pattern=r"[a-zA-Z0-9_-]+",
     name_length=64,
-    # As for chat (ComposioHQ/composio#1829 is about both).
+    # As for Chat Completions (ComposioHQ/composio#1829 is about both).
     schemas="object",
     # "Invalid value: 'input_text'. Supported values are: 'output_text' and 'refusal'" of an assistant's content
     # (jeremychone/rust-genai#119); "Invalid value: 'output_text'. Supported values are: 'input_text', …" of an output
-    # (linanwx/nagobot#27); of the others' content `ResponseInputMessageContentListParam` in the SDK has nothing else.
+    # (linanwx/nagobot#27); for other roles, `ResponseInputMessageContentListParam` in the SDK has only input types.
     text_types=True,
-    # As for chat: vLLM refuses truncated arguments here too (local-inference-lab/vllm#684).
+    # As for Chat Completions: vLLM rejects truncated arguments here, too (local-inference-lab/vllm#684).
     object_arguments=True,
     # "Item 'rs_…' of type 'reasoning' was provided without its required following item" (openai/openai-node#1567).
     reasoning_keeps_next=True,
-    # An assistant's content is output_text or refusal; function_call_output takes input_image and input_file.
+    # An assistant's content is output_text or refusal; function_call_output allows input_image and input_file.
     media=frozenset({"system", "user", "tool"}),
     image_size=50 * _MEGABYTE,
     file_size=50 * _MEGABYTE,
     request_bytes=50 * _MILLION,
-    # Of more than it writes, the latest count; none is refused.
+    # If there are more breakpoints than it caches, the last ones count; none is rejected.
     cache_mark="prompt_cache_breakpoint",
     serves=frozenset({"openai"}),
 )
 
-ANTHROPIC = ApiRules(
+ANTHROPIC_RULES = ApiRules(
     name="anthropic",
     # "messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter"
     # (kennethreitz/simplemind#37). Since Claude Opus 4.8 a system message may follow a user's, if an assistant's or
@@ -124,14 +124,14 @@ ANTHROPIC = ApiRules(
     silent_errors=False,
     # "final assistant content cannot end with trailing whitespace" (tailcallhq/forgecode#1872).
     final_blanks=False,
-    # "Invalid `signature` in `thinking` block": thinking goes back as it came, or not at all.
+    # "Invalid `signature` in `thinking` block": thinking must be sent back unchanged, or not at all.
     signed_reasoning=True,
     # "The final block in an assistant message cannot be `thinking`" (tailcallhq/forgecode#3071).
     reasoning_keeps_next=True,
     # "`web_search` tool use with id srvtoolu_… was found without a corresponding result block"
     # (anthropics/anthropic-sdk-python#1151).
     server_calls=frozenset({"server_tool_use", "mcp_tool_use"}),
-    # Blocks of an assistant: text, thinking, tools; images and documents only of the user and in results.
+    # Assistant messages have text, thinking and tools; only user messages and results have images and documents.
     media=frozenset({"user", "tool"}),
     # The SDK's `Base64ImageSourceParam` and `Base64PDFSourceParam` list these types; "image.source.base64: invalid
     # base64 data" (anthropics/anthropic-sdk-typescript#603). Documents of plain text are base64 only inside Nexus.
@@ -149,7 +149,7 @@ ANTHROPIC = ApiRules(
     cache_marks=4,
 )
 
-GEMINI = ApiRules(
+GEMINI_RULES = ApiRules(
     name="gemini",
     # "Please use a valid role: user, model."; instructions are systemInstruction.
     system="field",
@@ -165,7 +165,7 @@ GEMINI = ApiRules(
     # "Please ensure that function call turn comes immediately after a user turn or after a function response turn"
     # (google-gemini/gemini-cli#26486, #11814).
     calls_after_user=True,
-    # An id is optional; without it, calls and responses are matched by order and name.
+    # An id is optional; without one, calls and responses are matched by order and name.
     call_ids=False,
     # "Invalid function name. Must start with a letter or an underscore. Must be a-z, A-Z, 0-9, or contain underscores
     # (_), dots (.), colons (:), or dashes (-), with a maximum length of 64." (kaitranntt/ccs#25).
@@ -177,10 +177,10 @@ GEMINI = ApiRules(
     # "function_response.name: Name cannot be empty" (openclaw/openclaw#47857); it must be the call's (goclaw#843).
     result_names=True,
     object_arguments=True,
-    # "contents.parts must not be empty" (vercel/ai#3775); an empty text is no part: "required oneof field 'data' must
-    # have one initialized field" (router-for-me/CLIProxyAPI#1292).
+    # "contents.parts must not be empty" (vercel/ai#3775); an empty text does not count as a part: "required oneof field
+    # 'data' must have one initialized field" (router-for-me/CLIProxyAPI#1292).
     blank_text=False,
-    # Models draw; what they drew goes back to them.
+    # Models can return images, which are sent back to them.
     media=frozenset({"user", "assistant", "tool"}),
     # Data inside a request: 100 MB of base64 since January 2026, 20 MB before.
     image_size=100 * _MEGABYTE,
@@ -188,10 +188,10 @@ GEMINI = ApiRules(
     request_bytes=100 * _MILLION,
 )
 
-NEUTRAL = ApiRules(name="neutral", foreign=True, request_bytes=32 * _MILLION)
-"""Messages on their way to any API: only what all of them refuse, and no larger than all of them take."""
+NEUTRAL_RULES = ApiRules(name="neutral", foreign=True, request_bytes=32 * _MILLION)
+"""Rules for messages whose API is not known: what every API rejects, and the smallest request size of all."""
 
-RULES: Mapping[str, ApiRules] = MappingProxyType(
-    {rules.name: rules for rules in (OPENAI, RESPONSES, ANTHROPIC, GEMINI, NEUTRAL)}
+RULES_BY_API: Mapping[str, ApiRules] = MappingProxyType(
+    {rules.name: rules for rules in (OPENAI_RULES, RESPONSES_RULES, ANTHROPIC_RULES, GEMINI_RULES, NEUTRAL_RULES)}
 )
-"""All rules by the name of their dialect."""
+"""Rules by dialect name."""

@@ -1,7 +1,7 @@
-"""The files below a directory, listed within limits and without following links.
+"""Listing of the files below a directory, bounded and without following links.
 
-Nothing is opened here. Directories that hold what programs made or fetched are passed over: version control,
-`node_modules`, virtual environments (`pyvenv.cfg`) and caches (`CACHEDIR.TAG`).
+Nothing is opened. Directories with generated or downloaded files are skipped: version control, `node_modules`, virtual
+environments (`pyvenv.cfg`) and caches (`CACHEDIR.TAG`).
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ import os
 from collections import deque
 from typing import TYPE_CHECKING
 
-from nexus_core.values.fast_dataclass import dataclass
+from nexus_core.types.base import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_FILES = 20_000
-"""Listing so many takes about a tenth of a second; repositories of one project are smaller."""
+"""Listing this many takes about a tenth of a second; repositories of one project are smaller."""
 MAX_DIRECTORIES = 10_000
 
-_PASSED_OVER = frozenset(
+_SKIPPED_DIRECTORIES = frozenset(
     {".git", ".hg", ".svn", ".jj", "node_modules", "bower_components", "__pycache__", ".venv", "venv", ".tox", ".nox"}
 )
-# Each of these holds whole copies of the repository.
-_COPIES = ((".claude", "worktrees"), (".git", "worktrees"))
-_MARKERS = frozenset({"pyvenv.cfg", "CACHEDIR.TAG"})
+# Each of these holds complete copies of the repository.
+_WORKTREE_DIRECTORIES = ((".claude", "worktrees"), (".git", "worktrees"))
+_SKIP_MARKERS = frozenset({"pyvenv.cfg", "CACHEDIR.TAG"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class FileListing:
 
 
 def list_files(root: Path, *, max_files: int = MAX_FILES, max_directories: int = MAX_DIRECTORIES) -> FileListing:
-    """Return the regular files below a directory, the nearest first; links and other file systems are left out.
+    """Return the regular files below a directory, the nearest first, without following links or leaving the device.
 
     Args:
         root: The directory, without links.
@@ -54,25 +54,25 @@ def list_files(root: Path, *, max_files: int = MAX_FILES, max_directories: int =
     """
     files: list[Path] = []
     links: list[Path] = []
-    waiting = deque([root])
-    device = _device(root)
+    pending = deque([root])
+    device = _lstat_device(root)
     seen = 0
-    while waiting:
-        directory = waiting.popleft()
+    while pending:
+        directory = pending.popleft()
         seen += 1
         if seen > max_directories or len(files) > max_files:
             return FileListing(root, tuple(files[:max_files]), tuple(links), is_complete=False)
-        inner, found, linked = _entries(directory)
-        if directory != root and _MARKERS.intersection(found):
+        inner, found, linked = _scan_directory(directory)
+        if directory != root and _SKIP_MARKERS.intersection(found):
             continue
         files += [directory / name for name in found]
         links += [directory / name for name in linked[:max_files]]
-        waiting += [directory / name for name in inner if _device(directory / name) == device]
+        pending += [directory / name for name in inner if _lstat_device(directory / name) == device]
     return FileListing(root, tuple(files[:max_files]), tuple(links), is_complete=len(files) <= max_files)
 
 
-def _entries(directory: Path) -> tuple[list[str], list[str], list[str]]:
-    """The names of directories, regular files and links in a directory, sorted; none if it cannot be listed."""
+def _scan_directory(directory: Path) -> tuple[list[str], list[str], list[str]]:
+    """Return the names of directories, regular files and links in a directory, sorted. Empty if it cannot be listed."""
     inner: list[str] = []
     files: list[str] = []
     links: list[str] = []
@@ -80,7 +80,10 @@ def _entries(directory: Path) -> tuple[list[str], list[str], list[str]]:
         with os.scandir(directory) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    if entry.name not in _PASSED_OVER and (directory.name, entry.name) not in _COPIES:
+                    if (
+                        entry.name not in _SKIPPED_DIRECTORIES
+                        and (directory.name, entry.name) not in _WORKTREE_DIRECTORIES
+                    ):
                         inner.append(entry.name)
                 elif entry.is_file(follow_symlinks=False):
                     files.append(entry.name)
@@ -91,7 +94,7 @@ def _entries(directory: Path) -> tuple[list[str], list[str], list[str]]:
     return sorted(inner), sorted(files), sorted(links)
 
 
-def _device(directory: Path) -> int:
+def _lstat_device(directory: Path) -> int:
     try:
         return os.lstat(directory).st_dev
     except OSError:

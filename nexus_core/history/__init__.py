@@ -1,17 +1,18 @@
-"""A conversation on its way to a model: what belongs together, what an API would refuse, what fits.
+"""Message lists: grouping, repair, token budgets and truncation.
 
-groups.py        messages that live or die together; waiting.py: which call a result answers
-repair.py        makes a list what an API accepts; check.py: says what repair would do; sound_runs.py: the turns of a
-                 list that need neither
-findings.py      what they may find, by code
-mending/         the rules of repair, one step each; soundness.py: a quick look that spares most lists all of them
-fit.py           makes a list fit a model's window; choosing.py: which messages stay; allowance.py: how much room
-window.py        a caller's list, read one message at a time; lazy.py: its groups; shortening.py: long results cut
-telling.py       a list of which it is not known yet whose it is; memory.py: what was read of it before
-asking.py        asks a truncation which groups stay; hiding.py: pictures and documents told in words
-sums.py          sizes of groups as running sums
-growing.py       a conversation that grows, in groups
-breakdown.py     where the tokens of a conversation go
-manager.py       ContextManager: a conversation in memory that always fits
-ledger/          conversations as they are kept
+groups.py              messages that are kept or dropped together, and matching of tool results with calls
+repair/                repair and check of message lists against the rules of an API
+fit.py                 fit(): the messages that fit a model's context window
+allowance.py           token budgets, and the fixed cost of instructions and tools
+window.py              a caller's list, read and counted one message at a time
+message_cache.py       cache of messages that were read and counted before
+lazy_groups.py         groups of a list that is read only as far as needed
+chooser.py             choice of the messages that fit and are valid
+truncation.py          calls of truncation strategies, and validation of their results
+media_placeholders.py  text placeholders for images and documents in requests that are too large
+shorten.py             long tool results shortened to their head and tail
+sums.py                running sums of group sizes
+growing_history.py     a growing conversation, with its groups and their sizes
+manager.py             ContextManager: a conversation in memory that always fits
+breakdown.py           tokens of a conversation by role, kind, tool and message
 """

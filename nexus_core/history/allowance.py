@@ -1,38 +1,40 @@
-"""How much room there is, and what takes room besides messages."""
+"""Token budgets, and the fixed cost of instructions and tools."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.dialects.fields import named, without
+from nexus_core.dialects.fields import describe_json_value, omit_keys
 from nexus_core.errors import BudgetError, UsageError
-from nexus_core.values.budget import TokenBudget
-from nexus_core.values.message import Message
-from nexus_core.values.parts import Opaque, Text
+from nexus_core.types.budget import TokenBudget
+from nexus_core.types.messages import Message, Opaque, Text
 
 if TYPE_CHECKING:
-    from nexus_core.dialects.finding import Dialects
-    from nexus_core.host.host import Host
-    from nexus_core.values.conversation import Tool
-    from nexus_core.values.counting import TokenCounter
-    from nexus_core.values.parts import Part
-    from nexus_core.values.settings import Settings
+    from nexus_core.dialects.registry import DialectRegistry
+    from nexus_core.host.manager import Host
+    from nexus_core.types.budget import TokenCounter
+    from nexus_core.types.messages import Part, Tool
+    from nexus_core.types.settings import Settings
 
-RESERVE = 8000
-"""What is kept free for an answer, if the window is large enough."""
-RESERVED_SHARE = 4
-"""No more than this fraction of a window is kept free for an answer."""
-RESERVE_TOOLS = 8000
-"""Tokens that a session keeps free for tool results, if the window is large enough."""
-RESERVED_TOOLS_SHARE = 8
-"""No more than this fraction of a window is kept free for tool results."""
+MAX_RESPONSE_RESERVE_TOKENS = 8000
+"""Tokens reserved for the reply, if the context window is large enough."""
+RESPONSE_RESERVE_DIVISOR = 4
+"""At most this fraction of the context window is reserved for the reply."""
+MAX_TOOL_RESERVE_TOKENS = 8000
+"""Tokens that a session reserves for tool results, if the context window is large enough."""
+TOOL_RESERVE_DIVISOR = 8
+"""At most this fraction of the context window is reserved for tool results."""
 
 
-def allowance_for(
+def build_allowance(
     model: str, budget: int | TokenBudget | None, host: Host, settings: Settings | None = None
 ) -> TokenBudget:
-    """The budget that was given, or the model's window without room for an answer."""
+    """Return the given budget, or the model's context window with a reserve for the reply.
+
+    Raises:
+        UsageError: The budget is not a number of tokens, or negative.
+    """
     if isinstance(budget, TokenBudget):
         return budget
     if budget is not None:
@@ -43,50 +45,50 @@ def allowance_for(
         if budget < 0:
             raise UsageError(f"a budget cannot be negative: {budget}", hint="budget=8000, for example")
         return TokenBudget(limit=budget)
-    from nexus_core.tokens.counters import open_model  # noqa: PLC0415 - only without a budget
+    from nexus_core.tokens.counters import get_model
 
-    window = open_model(model, host=host, settings=settings).window
+    window = get_model(model, host=host, settings=settings).window
     wanted = settings.get("budget.reserve_response") if settings else None
-    reserve = wanted if isinstance(wanted, int) else RESERVE
-    return TokenBudget(limit=window, reserve_response=min(reserve, window // RESERVED_SHARE))
+    reserve = wanted if isinstance(wanted, int) else MAX_RESPONSE_RESERVE_TOKENS
+    return TokenBudget(limit=window, reserve_response=min(reserve, window // RESPONSE_RESERVE_DIVISOR))
 
 
-class Fixed(NamedTuple):
-    """What is sent beside the messages: its tokens and its bytes, by what they are for, and the tools themselves."""
+class FixedCost(NamedTuple):
+    """Tokens and bytes of a request besides its messages, by part (`system`, `tools`, …), and the tools."""
 
     tokens: dict[str, int]
     bytes: dict[str, int]
     tools: tuple[Tool, ...] = ()
 
 
-def weigh_fixed(
-    counter: TokenCounter, system: object, tools: Iterable[object] | None, api: str, dialects: Dialects
-) -> Fixed:
-    """What instructions and tools take that are sent beside the messages; `api` is the dialect of both."""
-    from nexus_core.dialects.sizes import measure_message, measure_options, measure_tools  # noqa: PLC0415 - only to fit
-    from nexus_core.tokens.messages import count_tools  # noqa: PLC0415 - as above
+def measure_fixed_cost(
+    counter: TokenCounter, system: object, tools: Iterable[object] | None, api: str, dialects: DialectRegistry
+) -> FixedCost:
+    """Return the size of instructions and tools that are sent beside the messages; `api` is the tools' dialect."""
+    from nexus_core.dialects.requests import count_message_bytes, count_option_bytes, count_tool_bytes
+    from nexus_core.tokens.messages import count_tools
 
     instructions, defined = read_instructions(system), read_definitions(tools, api, dialects)
-    return Fixed(
+    return FixedCost(
         tokens={
             "system": counter.count_messages([instructions]) if instructions else 0,
             "tools": count_tools(counter, defined) if defined else 0,
         },
         bytes={
-            "system": measure_message(instructions) if instructions else 0,
-            "tools": measure_tools(defined),
-            "options": measure_options({}),
+            "system": count_message_bytes(instructions) if instructions else 0,
+            "tools": count_tool_bytes(defined),
+            "options": count_option_bytes({}),
         },
         tools=defined,
     )
 
 
 def read_instructions(system: object) -> Message | None:
-    """Instructions that are sent beside the messages: text, a `Message`, or blocks as an API has them.
+    """Read instructions that are sent beside the messages: a text, a `Message`, or blocks of an API.
 
     Raises:
         UsageError: It is something else.
-        MessageError: There is something in it that JSON has no word for.
+        MessageError: It contains a value that JSON does not have.
     """
     if not system:
         return None
@@ -94,40 +96,42 @@ def read_instructions(system: object) -> Message | None:
         return system
     if isinstance(system, str):
         return Message("system", system)
-    from nexus_core.dialects.plain import plain  # noqa: PLC0415 - most instructions are a text
+    from nexus_core.dialects.fields import to_json_types
 
-    given = plain(system, "system")
+    given = to_json_types(system, "system")
     if isinstance(given, dict):
-        given = given.get("parts") or given.get("content") or [given]  # Gemini's, a message of chat, or one block
+        given = given.get("parts") or given.get("content") or [given]  # of Gemini, of a chat message, or one block
     return Message("system", map(_read_block, given if isinstance(given, list) else [given]))
 
 
 def _read_block(block: object) -> Part:
-    """What a block says, and the rest of it; one without words as it is."""
+    """Read a block with a text, its other fields in `extra`; any other block stays opaque."""
     if isinstance(block, str):
         return Text(block)
     if not isinstance(block, dict):
-        raise UsageError(f"expected instructions as text or blocks, not {named(block)}", hint='system="Be brief."')
+        raise UsageError(
+            f"expected instructions as text or blocks, not {describe_json_value(block)}", hint='system="Be brief."'
+        )
     text = block.get("text")
-    return Text(text, without(block, "type", "text")) if isinstance(text, str) else Opaque("", block)
+    return Text(text, omit_keys(block, "type", "text")) if isinstance(text, str) else Opaque("", block)
 
 
-def read_definitions(tools: Iterable[object] | None, api: str, dialects: Dialects) -> tuple[Tool, ...]:
-    """Definitions of tools, in whichever API's shape they are given.
+def read_definitions(tools: Iterable[object] | None, api: str, dialects: DialectRegistry) -> tuple[Tool, ...]:
+    """Read tool definitions in the format of any API.
 
     Raises:
-        UsageError: It is one definition, or anything else but several.
-        MessageError: One of them is no definition of a tool.
+        UsageError: It is not a list, for example a single definition.
+        MessageError: One of them is not a tool definition.
     """
     if tools is None:
         return ()
     if isinstance(tools, str | bytes | Mapping) or not isinstance(tools, Iterable):
-        raise UsageError("expected a list of definitions of tools", hint="tools=[{…}], also where there is only one")
+        raise UsageError("expected a list of tool definitions", hint="tools=[{…}], even for a single tool")
     return dialects.read_tools(tools, api)
 
 
-def require_limit(result_tokens: int | None) -> None:
-    """Refuse a limit for results that is none."""
+def require_result_limit(result_tokens: int | None) -> None:
+    """Raise a UsageError if a limit for tool results is not a number of tokens."""
     if result_tokens is not None and (type(result_tokens) is not int or result_tokens < 0):  # True would pass for 1
         raise UsageError(
             f"result_tokens is a number of tokens, 0 or more, not {result_tokens!r}",
@@ -135,15 +139,15 @@ def require_limit(result_tokens: int | None) -> None:
         )
 
 
-def require_room(budget: TokenBudget, measured: Mapping[str, int]) -> None:
-    """Refuse a request that does not fit.
+def require_within_budget(budget: TokenBudget, measured: Mapping[str, int]) -> None:
+    """Raise an error if a request does not fit.
 
     Args:
-        budget: The window and what takes it up.
-        measured: Its bytes, by what they are for.
+        budget: The context window and the tokens of each part.
+        measured: The bytes of each part.
 
     Raises:
-        BudgetError: It has more tokens or more bytes than it may have; lists what it consists of.
+        BudgetError: It exceeds the limit of tokens or of bytes; lists the size of each part.
     """
     if budget.remaining < 0:
         raise BudgetError(budget.high, budget.available, budget.used)

@@ -1,4 +1,4 @@
-"""Where the tokens of a conversation go: by who speaks, by kind, by tool, by message."""
+"""Tokens of a conversation by role, kind, tool and message."""
 
 from __future__ import annotations
 
@@ -7,30 +7,27 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from nexus_core.tokens.messages import count_tools
-from nexus_core.values.fast_dataclass import dataclass
-from nexus_core.values.message import ROLES, Message
-from nexus_core.values.parts import File, Image, Reasoning, Text, ToolCall, ToolResult
+from nexus_core.types.base import dataclass
+from nexus_core.types.messages import ROLES, File, Image, Message, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nexus_core.values.conversation import Tool
-    from nexus_core.values.counting import TokenCounter
-    from nexus_core.values.message import Role
-    from nexus_core.values.parts import Part
+    from nexus_core.types.budget import TokenCounter
+    from nexus_core.types.messages import Part, Role, Tool
 
-Kind = Literal["instructions", "definitions", "text", "reasoning", "calls", "results", "media", "other", "framing"]
-"""What tokens are for: words of the system, definitions of tools, other words, thoughts, calls of tools and their
-results, pictures and documents, blocks that Nexus has no word for, and what a message costs beyond its content."""
+TokenKind = Literal["instructions", "definitions", "text", "reasoning", "calls", "results", "media", "other", "framing"]
+"""The use of tokens: instructions, tool definitions, other text, reasoning, tool calls, tool results, images and
+documents (`media`), blocks without a neutral form (`other`), and the overhead of messages (`framing`)."""
 
-KINDS: tuple[Kind, ...] = get_args(Kind)
-DEFINITIONS: Kind = "definitions"
-UNKNOWN_TOOL = "(unknown)"
-"""Stands for the tool of a result that nobody asked for."""
+TOKEN_KINDS: tuple[TokenKind, ...] = get_args(TokenKind)
+DEFINITION_TOKENS: TokenKind = "definitions"
+UNKNOWN_TOOL_LABEL = "(unknown)"
+"""Replaces the tool's name of a result without a call."""
 
 
-class Share(NamedTuple):
-    """The tokens of one kind, and of how many messages or parts they are."""
+class CategoryShare(NamedTuple):
+    """The tokens of one category, and the number of its messages or parts."""
 
     name: str
     tokens: int
@@ -38,14 +35,14 @@ class Share(NamedTuple):
 
 
 class ToolShare(NamedTuple):
-    """What a tool takes.
+    """The tokens of a tool.
 
     Attributes:
-        name: The tool.
+        name: The name of the tool.
         definition: Tokens of its definition.
         calls: Tokens of all calls.
         results: Tokens of all results.
-        times: How often it was called; how many results there are, if that is more.
+        times: The number of its calls or of its results, whichever is higher.
     """
 
     name: str
@@ -56,12 +53,19 @@ class ToolShare(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """All of it."""
+        """Tokens of definition, calls and results."""
         return self.definition + self.calls + self.results
 
 
 class MessageShare(NamedTuple):
-    """What a message takes, and what all up to it take together with what stands beside the messages."""
+    """The tokens of a message, and the running total up to it, including tools and instructions.
+
+    Attributes:
+        place: The index of the message.
+        role: Its role.
+        tokens: Its tokens.
+        cumulative: Tokens of tools, instructions and all messages up to this one.
+    """
 
     place: int
     role: Role
@@ -70,49 +74,49 @@ class MessageShare(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Breakdown:
-    """Where the tokens of a conversation go.
+class TokenBreakdown:
+    """The tokens of a conversation by role, kind, tool and message.
 
     Attributes:
-        total: All of them.
-        roles: By who speaks, in a fixed order; `definitions` are those of tools.
-        kinds: By what they are for, in a fixed order.
-        tools: By tool, the largest first.
-        messages: By message, in their order.
+        total: The tokens of the whole conversation.
+        roles: Tokens by role, in a fixed order; `definitions` are those of tools.
+        kinds: Tokens by use, in a fixed order.
+        tools: Tokens by tool, the largest first.
+        messages: Tokens by message, in their order.
     """
 
     total: int
-    roles: tuple[Share, ...]
-    kinds: tuple[Share, ...]
+    roles: tuple[CategoryShare, ...]
+    kinds: tuple[CategoryShare, ...]
     tools: tuple[ToolShare, ...]
     messages: tuple[MessageShare, ...]
 
     def largest(self, limit: int) -> tuple[MessageShare, ...]:
-        """The messages that take most; of equal ones the earlier first."""
+        """Return the messages with the most tokens; of equal ones the earlier first."""
         return tuple(sorted(self.messages, key=lambda share: (-share.tokens, share.place))[:limit])
 
 
-def break_down(
+def break_down_tokens(
     messages: Iterable[Message], counter: TokenCounter, *, system: Iterable[Message] = (), tools: Iterable[Tool] = ()
-) -> Breakdown:
-    """Say where the tokens of a conversation go. Every sum is the total.
+) -> TokenBreakdown:
+    """Return the tokens of a conversation by role, kind, tool and message. Roles and kinds add up to the total.
 
     Args:
-        messages: The conversation.
-        counter: Who counts.
-        system: Instructions that stand beside it.
+        messages: The messages of the conversation.
+        counter: The token counter.
+        system: Instructions beside the messages.
         tools: Definitions of tools.
     """
-    tally = _Tally(counter)
+    tally = _TokenTally(counter)
     for tool in tools:
-        tally.define(tool)
+        tally.add_tool(tool)
     for message in system:
-        tally.add(message)
-    return tally.broken_down([tally.place(place, message) for place, message in enumerate(messages)])
+        tally.add_message(message)
+    return tally.build_breakdown([tally.add_listed(index, message) for index, message in enumerate(messages)])
 
 
-class _Tally:
-    """Adds up what is counted."""
+class _TokenTally:
+    """Running sums of tokens in every category."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
@@ -124,18 +128,18 @@ class _Tally:
         self._results: dict[str, list[int]] = defaultdict(list)
         self._callers: dict[str, str] = {}
 
-    def define(self, tool: Tool) -> None:
+    def add_tool(self, tool: Tool) -> None:
         tokens = count_tools(self._counter, [tool])
         self._total += tokens
-        self._roles[DEFINITIONS].append(tokens)
-        self._kinds[DEFINITIONS].append(tokens)
+        self._roles[DEFINITION_TOKENS].append(tokens)
+        self._kinds[DEFINITION_TOKENS].append(tokens)
         self._definitions[tool.name] += tokens
 
-    def place(self, place: int, message: Message) -> MessageShare:
-        tokens = self.add(message)
-        return MessageShare(place, message.role, tokens, self._total)
+    def add_listed(self, index: int, message: Message) -> MessageShare:
+        tokens = self.add_message(message)
+        return MessageShare(index, message.role, tokens, self._total)
 
-    def add(self, message: Message) -> int:
+    def add_message(self, message: Message) -> int:
         tokens = self._counter.count_messages([message])
         self._total += tokens
         self._roles[message.role].append(tokens)
@@ -145,36 +149,36 @@ class _Tally:
         self._kinds["framing"].append(left)
         return tokens
 
-    def broken_down(self, messages: list[MessageShare]) -> Breakdown:
-        return Breakdown(
+    def build_breakdown(self, messages: list[MessageShare]) -> TokenBreakdown:
+        return TokenBreakdown(
             total=self._total,
-            roles=_shares(self._roles, ("system", DEFINITIONS, *ROLES[1:])),
-            kinds=_shares(self._kinds, KINDS),
-            tools=self._tool_shares(),
+            roles=_build_shares(self._roles, ("system", DEFINITION_TOKENS, *ROLES[1:])),
+            kinds=_build_shares(self._kinds, TOKEN_KINDS),
+            tools=self._build_tool_shares(),
             messages=tuple(messages),
         )
 
     def _add_part(self, part: Part, message: Message) -> int:
-        tokens = self._alone(part, message)
-        kind: Kind = _kind_of(part, message.role)
+        tokens = self._count_part(part, message)
+        kind: TokenKind = _classify_part(part, message.role)
         if isinstance(part, ToolCall):
             self._callers[part.id] = part.name
             self._calls[part.name].append(tokens)
         if isinstance(part, ToolResult):
-            self._results[self._callers.get(part.call_id) or part.name or UNKNOWN_TOOL].append(tokens)
-            media = [self._alone(each, message) for each in part.parts if isinstance(each, Image | File)]
+            self._results[self._callers.get(part.call_id) or part.name or UNKNOWN_TOOL_LABEL].append(tokens)
+            media = [self._count_part(each, message) for each in part.parts if isinstance(each, Image | File)]
             self._kinds["media"] += media
             self._kinds[kind].append(tokens - sum(media))
         else:
             self._kinds[kind].append(tokens)
         return tokens
 
-    def _alone(self, part: Part, message: Message) -> int:
-        """What a part takes, without what its message costs beyond it."""
+    def _count_part(self, part: Part, message: Message) -> int:
+        """Return the tokens of a part without the overhead of its message."""
         only = replace(message, parts=(part,), name="")
         return self._counter.count_messages([only]) - self._counter.count_messages([replace(only, parts=())])
 
-    def _tool_shares(self) -> tuple[ToolShare, ...]:
+    def _build_tool_shares(self) -> tuple[ToolShare, ...]:
         names = {*self._definitions, *self._calls, *self._results}
         shares = [
             ToolShare(
@@ -189,10 +193,10 @@ class _Tally:
         return tuple(sorted(shares, key=lambda share: (-share.tokens, share.name)))
 
 
-def _kind_of(part: Part, role: Role) -> Kind:
+def _classify_part(part: Part, role: Role) -> TokenKind:
     if isinstance(part, Text):
         return "instructions" if role == "system" else "text"
-    kinds: dict[type, Kind] = {
+    kinds: dict[type, TokenKind] = {
         Reasoning: "reasoning",
         ToolCall: "calls",
         ToolResult: "results",
@@ -202,5 +206,5 @@ def _kind_of(part: Part, role: Role) -> Kind:
     return kinds.get(type(part), "other")
 
 
-def _shares(tokens: dict[str, list[int]], names: Iterable[str]) -> tuple[Share, ...]:
-    return tuple(Share(name, sum(tokens[name]), len(tokens[name])) for name in names if tokens.get(name))
+def _build_shares(tokens: dict[str, list[int]], names: Iterable[str]) -> tuple[CategoryShare, ...]:
+    return tuple(CategoryShare(name, sum(tokens[name]), len(tokens[name])) for name in names if tokens.get(name))

@@ -1,35 +1,100 @@
-"""Messages that live or die together: what an assistant thought, said and called, and the results of its calls.
+"""Message groups: a reply with its reasoning, tool calls and their results.
 
-A group begins with an assistant's message that thinks or calls a tool, goes on with the assistant's messages after it,
-and ends with the messages that bring the results. The line that says when a session started belongs to the group after
-it. Every other message is a group of its own. Nothing that is added later changes a group except the newest.
+A group begins with an assistant message that has reasoning or a tool call, continues with the assistant messages after
+it, and ends with the messages that contain the results. The message about a session's start belongs to the group after
+it. Every other message is a group by itself. Messages added later change no group except the newest.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.history.waiting import WaitingCalls
-from nexus_core.values.message import Message
-from nexus_core.values.parts import Reasoning, ToolCall, ToolResult
+from nexus_core.types.messages import SESSION_START, Message, Reasoning, ToolCall, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
 
-SESSION_START = "_session_start"
-"""The field of `Message.extra` that marks the line which says when a session started, and holds the time."""
-
-_LEADING = (ToolCall, Reasoning)
+_ANY_TOOL = ("any", "")
 
 
-class Group(NamedTuple):
-    """Neighbours in a list.
+class UnansweredCalls:
+    """Tool calls of one batch, in their order, that have no result yet.
+
+    A result answers the first call with its id. A result without an id, or with an id that no call has, answers the
+    first call of that tool that has no id itself. If there is none, a result without an id answers the first call of
+    that tool (of any tool, if it does not name one).
+    """
+
+    def __init__(self, calls: Iterable[ToolCall] = ()) -> None:
+        self._calls: list[ToolCall] = []
+        self._indices: set[int] = set()
+        self._by_id: defaultdict[str, deque[int]] = defaultdict(deque)
+        self._by_name: defaultdict[tuple[str, str], deque[int]] = defaultdict(deque)
+        self._named = 0  # number of calls in the queues by name, which are filled lazily: few results need them
+        for call in calls:
+            self.add(call)
+
+    def __bool__(self) -> bool:
+        return bool(self._indices)
+
+    def __contains__(self, index: int) -> bool:
+        return index in self._indices
+
+    def add(self, call: ToolCall) -> int:
+        """Add a call and return its index in the batch."""
+        index = len(self._calls)
+        self._calls.append(call)
+        self._indices.add(index)
+        self._by_id[call.id].append(index)
+        return index
+
+    def has(self, call_id: str) -> bool:
+        """Return True if a call with that id has no result yet."""
+        return bool(call_id) and self._first(self._by_id.get(call_id)) is not None
+
+    def take(self, result: ToolResult) -> int | None:
+        """Remove the call that a result answers and return its index in the batch, or None if there is none."""
+        index = self._find(result)
+        if index is not None:
+            self._indices.remove(index)
+        return index
+
+    def _find(self, result: ToolResult) -> int | None:
+        index = self._first(self._by_id.get(result.call_id)) if result.call_id else None
+        if index is None:
+            index = self._first_named("without id", result.name)
+        if index is None and not result.call_id:
+            index = self._first_named("name", result.name) if result.name else self._first_named(*_ANY_TOOL)
+        return index
+
+    def _first_named(self, kind: str, name: str) -> int | None:
+        for index in range(self._named, len(self._calls)):
+            call = self._calls[index]
+            self._by_name["name", call.name].append(index)
+            self._by_name[_ANY_TOOL].append(index)
+            if not call.id:
+                self._by_name["without id", call.name].append(index)
+        self._named = len(self._calls)
+        return self._first(self._by_name.get((kind, name)))
+
+    def _first(self, queue: deque[int] | None) -> int | None:
+        while queue and queue[0] not in self._indices:
+            queue.popleft()
+        return queue[0] if queue else None
+
+
+_GROUP_STARTS = (ToolCall, Reasoning)
+
+
+class MessageGroup(NamedTuple):
+    """A range of messages in a list that are kept or dropped together.
 
     Attributes:
-        first: The place of the first message.
-        last: The place of the last one.
-        open: Whether calls in it still wait for their results.
+        first: The index of the first message.
+        last: The index of the last message.
+        open: True if a tool call in it has no result yet.
     """
 
     first: int
@@ -37,84 +102,84 @@ class Group(NamedTuple):
     open: bool = False
 
 
-def groups(messages: Sequence[Message]) -> list[Group]:
-    """All groups of a list, oldest first."""
-    found = list(newest_groups(messages.__getitem__, len(messages)))[::-1]
-    if len(found) > 1 and is_session_start(messages[0]) and not _brings_results(messages[1]):
+def group_messages(messages: Sequence[Message]) -> list[MessageGroup]:
+    """Return all groups of a list, oldest first."""
+    found = list(group_newest_first(messages.__getitem__, len(messages)))[::-1]
+    if len(found) > 1 and is_session_start(messages[0]) and not _has_results(messages[1]):
         found[:2] = [found[1]._replace(first=0)]
     return found
 
 
-def newest_groups(read: Callable[[int], Message], end: int, first: int = 0) -> Iterator[Group]:
-    """The groups of the messages before `end`, newest first; no message is read before it is needed, and none twice.
+def group_newest_first(read: Callable[[int], Message], end: int, first: int = 0) -> Iterator[MessageGroup]:
+    """Yield the groups of the messages before `end`, newest first. Messages are read lazily, and none twice.
 
     Args:
-        read: Gives the message at a place.
-        end: How many messages there are.
-        first: Where to stop: what stands before is in no group.
+        read: Returns the message at an index.
+        end: The number of messages.
+        first: The index to stop at: earlier messages are in no group.
     """
-    said: list[Message] = []
+    replies: list[Message] = []
     results: list[Message] = []
-    for place in range(end - 1, first - 1, -1):
-        message = read(place)
+    for index in range(end - 1, first - 1, -1):
+        message = read(index)
         if message.role == "assistant":
-            said.append(message)
+            replies.append(message)
             continue
-        brings = _brings_results(message)
-        if said or (results and not brings):
-            yield from _split(place + 1, said[::-1], results[::-1])
-            said, results = [], []
-        if brings:
+        has_results = _has_results(message)
+        if replies or (results and not has_results):
+            yield from _split_run(index + 1, replies[::-1], results[::-1])
+            replies, results = [], []
+        if has_results:
             results.append(message)
         else:
-            yield Group(place, place)
-    if said or results:
-        yield from _split(first, said[::-1], results[::-1])
+            yield MessageGroup(index, index)
+    if replies or results:
+        yield from _split_run(first, replies[::-1], results[::-1])
 
 
 def build_session_start_message(started: datetime) -> Message:
-    """Return the first message of a session: the line that says when it started, in local time."""
+    """Return the first message of a session: the time of its start, in local time."""
     text = f"[Session started: {started:%Y-%m-%d %H:%M} (local)]"
     return Message("user", text, extra={SESSION_START: started.isoformat(timespec="minutes")})
 
 
 def is_session_start(message: Message) -> bool:
-    """True for the line that says when a session started."""
+    """Return True for the message about a session's start."""
     return SESSION_START in message.extra
 
 
-def is_input(message: Message) -> bool:
-    """Whether the user speaks, and no tool with it."""
-    return message.role == "user" and not _brings_results(message)
+def is_user_input(message: Message) -> bool:
+    """Return True for a user message without tool results."""
+    return message.role == "user" and not _has_results(message)
 
 
-def _split(first: int, said: list[Message], results: list[Message]) -> list[Group]:
-    """The groups of an assistant's messages and the results after them, newest first."""
-    last = first + len(said) + len(results) - 1
+def _split_run(first: int, replies: list[Message], results: list[Message]) -> list[MessageGroup]:
+    """Return the groups of neighbouring replies and the results after them, newest first."""
+    last = first + len(replies) + len(results) - 1
     begin = 0
-    while begin < len(said) and not _leads(said[begin]):
+    while begin < len(replies) and not _starts_group(replies[begin]):
         begin += 1
-    if begin == len(said):  # most answers
-        return _alone(first, last)
-    answers, is_open = _answered(said[begin:], results)
-    end = first + len(said) + answers - 1
-    group = Group(first + begin, end, is_open)
+    if begin == len(replies):  # most replies
+        return _build_single_groups(first, last)
+    answers, is_open = _count_answers(replies[begin:], results)
+    end = first + len(replies) + answers - 1
+    group = MessageGroup(first + begin, end, is_open)
     if not begin and end == last:
         return [group]
-    # What stands after it are results of calls that are not in this group.
-    return [*_alone(end + 1, last), group, *_alone(first, first + begin - 1)]
+    # The messages after it are results of calls that are not in this group.
+    return [*_build_single_groups(end + 1, last), group, *_build_single_groups(first, first + begin - 1)]
 
 
-def _alone(first: int, last: int) -> list[Group]:
-    return [Group(place, place) for place in range(last, first - 1, -1)]
+def _build_single_groups(first: int, last: int) -> list[MessageGroup]:
+    return [MessageGroup(index, index) for index in range(last, first - 1, -1)]
 
 
-def _answered(said: list[Message], results: list[Message]) -> tuple[int, bool]:
-    """How many of the messages with results answer these calls, and whether a call waits after them."""
-    asked = [part.id for message in said for part in message.parts if isinstance(part, ToolCall)]
-    if "" not in asked and asked == [part.call_id for message in results for part in message.tool_results]:
-        return len(results), False  # one by one, as nearly always
-    waiting = WaitingCalls(part for message in said for part in message.tool_calls)
+def _count_answers(replies: list[Message], results: list[Message]) -> tuple[int, bool]:
+    """Return how many of the messages with results answer these calls, and True if a call has no result then."""
+    call_ids = [part.id for message in replies for part in message.parts if isinstance(part, ToolCall)]
+    if "" not in call_ids and call_ids == [part.call_id for message in results for part in message.tool_results]:
+        return len(results), False  # the common case: one result per call, in order
+    waiting = UnansweredCalls(part for message in replies for part in message.tool_calls)
     answers, is_open = 0, bool(waiting)
     for message in results:
         if None in [waiting.take(result) for result in message.tool_results]:
@@ -123,16 +188,15 @@ def _answered(said: list[Message], results: list[Message]) -> tuple[int, bool]:
     return answers, is_open
 
 
-# Both are asked of every message that is read, and `any` with a generator takes three times as long as a loop.
-def _leads(message: Message) -> bool:
-    for part in message.parts:  # noqa: SIM110 - as above
-        if isinstance(part, _LEADING):
+def _starts_group(message: Message) -> bool:
+    for part in message.parts:  # noqa: SIM110 - called for every message; `any` with a generator is three times slower
+        if isinstance(part, _GROUP_STARTS):
             return True
     return False
 
 
-def _brings_results(message: Message) -> bool:
-    for part in message.parts:  # noqa: SIM110 - as above
+def _has_results(message: Message) -> bool:
+    for part in message.parts:  # noqa: SIM110 - called for every message; `any` with a generator is three times slower
         if isinstance(part, ToolResult):
             return True
     return False

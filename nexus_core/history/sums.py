@@ -1,4 +1,4 @@
-"""Sizes of groups as running sums: choosing among a hundred thousand costs as much as among a hundred."""
+"""Running sums of group sizes, for selections whose cost does not grow with the list."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ if TYPE_CHECKING:
 
 
 class RunningSums:
-    """Sizes that are known; one more costs one addition.
+    """Known group sizes; appending one is O(1).
 
     Args:
         sizes: The tokens of each group, oldest first.
     """
 
     def __init__(self, sizes: Iterable[int] = ()) -> None:
-        # sums[i] is what the groups before i take, so that any span is one subtraction.
+        # sums[i] is the size of all groups before i, so that the size of any range is one subtraction.
         self._sums = [0, *accumulate(sizes)]
 
     def append(self, tokens: int) -> None:
-        """Add a group at the end."""
+        """Append a group."""
         self._sums.append(self._sums[-1] + tokens)
 
     def grow(self, tokens: int) -> None:
-        """Add to the newest group."""
+        """Add tokens to the newest group."""
         self._sums[-1] += tokens
 
     @property
     def total(self) -> int:
-        """What all groups take."""
+        """The tokens of all groups."""
         return self._sums[-1]
 
     def __len__(self) -> int:
@@ -42,6 +42,6 @@ class RunningSums:
         return self._sums[place + 1] - self._sums[place]
 
     def newest(self, budget: int, *, at_least: int = 1) -> int:
-        """How many of the newest groups fit into a budget together, but never fewer than `at_least`."""
+        """Return how many of the newest groups fit into a budget together, never fewer than `at_least`."""
         first = bisect_left(self._sums, self.total - budget) if budget >= 0 else len(self)
         return max(min(at_least, len(self)), len(self) - first)

@@ -1,54 +1,53 @@
-"""A caller's list, read and counted one message at a time, and no message twice."""
+"""A caller's message list, read and counted one message at a time."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from nexus_core.dialects.fields import at
-from nexus_core.dialects.plain import plain
-from nexus_core.dialects.sizes import measure_message
+from nexus_core.dialects.fields import ErrorPath, to_json_types
+from nexus_core.dialects.requests import count_message_bytes
 from nexus_core.errors import UsageError
-from nexus_core.history.hiding import tell_media
-from nexus_core.history.memory import is_remembered, memory_of
-from nexus_core.history.shortening import shorten_results
-from nexus_core.history.soundness import is_plainly_sound
+from nexus_core.history.media_placeholders import replace_media
+from nexus_core.history.message_cache import find_message_cache, is_cacheable
+from nexus_core.history.repair.validity import looks_valid_alone
+from nexus_core.history.shorten import shorten_results
 
 if TYPE_CHECKING:
-    from nexus_core.history.memory import Known
-    from nexus_core.values.api import ApiRules, Dialect
-    from nexus_core.values.counting import TokenCounter
-    from nexus_core.values.message import Message
+    from nexus_core.history.message_cache import CachedMessage
+    from nexus_core.types.api import ApiRules, Dialect
+    from nexus_core.types.budget import TokenCounter
+    from nexus_core.types.messages import Message
 
 
-class Items(Protocol):
-    """What the caller gave, by place."""
+class IndexedItems(Protocol):
+    """The caller's list."""
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of elements."""
 
     def __getitem__(self, place: int, /) -> object:
-        """One of them."""
+        """Return the element at an index."""
 
 
-class Window:
-    """The messages of a list by their place.
+class CountedMessages:
+    """The messages of a list by index, read and counted when they are needed.
 
     Args:
-        items: What the caller gave.
-        speaking: The dialect it is written in.
-        counter: Who counts.
+        items: The caller's list.
+        speaking: The dialect of the list.
+        counter: The token counter.
     """
 
-    def __init__(self, items: Items, speaking: Dialect, counter: TokenCounter) -> None:
+    def __init__(self, items: IndexedItems, speaking: Dialect, counter: TokenCounter) -> None:
         self._items = items
         self._speaking = speaking
         self._counter = counter
-        self._memory = memory_of(counter, speaking)
+        self._memory = find_message_cache(counter, speaking)
         self._limit: int | None = None
-        self._copies: dict[int, object] = {}  # of what was read, and not counted yet
+        self._copies: dict[int, object] = {}  # of elements that were read, but not counted yet
         self._given: dict[int, Message] = {}
-        self._known: dict[int, Known] = {}  # what was counted, now or before
-        self._sent: dict[int, Message] = {}  # what is not sent as it was given
+        self._known: dict[int, CachedMessage] = {}  # messages that were counted, now or in an earlier call
+        self._sent: dict[int, Message] = {}  # messages that are not sent as they were given
         self._tokens: dict[int, int] = {}
         self._sizes: dict[int, int] = {}
 
@@ -56,27 +55,27 @@ class Window:
         return len(self._items)
 
     def shorten_results(self, limit: int) -> None:
-        """From now on no result of a tool takes more than that."""
+        """Shorten tool results above a number of tokens, from now on."""
         self._limit = limit
         self._sent.clear()
         self._tokens.clear()
         self._sizes.clear()
 
     def hide_media(self, place: int) -> None:
-        """From now on the pictures and documents of a message are told in words."""
-        self._sent[place] = tell_media(self.message(place))
+        """Replace images and documents of a message by placeholders, from now on."""
+        self._sent[place] = replace_media(self.message(place))
         self._tokens.pop(place, None)
         self._sizes.pop(place, None)
 
     def given(self, place: int) -> Message:
-        """The message as it was given."""
+        """Return the message as it was given."""
         message = self._given.get(place)
         if message is None:
             message = self._given[place] = self._read(place)
         return message
 
     def message(self, place: int) -> Message:
-        """The message as it will be sent."""
+        """Return the message as it will be sent."""
         known = self._sent.get(place)
         if known is not None:
             return known
@@ -86,7 +85,7 @@ class Window:
         return self._sent[place]
 
     def tokens(self, place: int) -> int:
-        """What it takes as it will be sent."""
+        """Return the tokens of the message as it will be sent."""
         tokens = self._tokens.get(place)
         if tokens is None:
             is_given = self._is_given(place)
@@ -95,20 +94,20 @@ class Window:
         return tokens
 
     def bytes(self, place: int) -> int:
-        """How many bytes it has in a request, as it will be sent."""
+        """Return the bytes of the message in a request body, as it will be sent."""
         size = self._sizes.get(place)
         if size is None:
             is_given = self._is_given(place) and place in self._known
-            size = self._known[place].size if is_given else measure_message(self.message(place))
+            size = self._known[place].size if is_given else count_message_bytes(self.message(place))
             self._sizes[place] = size
         return size
 
     def whole(self, place: int) -> int:
-        """What a message takes as it was given."""
+        """Return the tokens of the message as it was given."""
         return self._weighed(place).tokens
 
-    def sound(self, places: list[int], rules: ApiRules) -> list[Known] | None:
-        """What is known of each, if each is by itself what an API wants and will be sent as it was given."""
+    def sound(self, places: list[int], rules: ApiRules) -> list[CachedMessage] | None:
+        """Return the cache entry of each message, or None unless all are valid by themselves and sent as given."""
         if self._limit is not None or self._sent:
             return None
         api, sound = rules.name, []
@@ -117,31 +116,35 @@ class Window:
             if known is None:
                 return None
             if api not in known.sound:
-                if not is_plainly_sound(known.message, rules):
+                if not looks_valid_alone(known.message, rules):
                     return None
                 known.sound.add(api)
             sound.append(known)
         return sound
 
     def note_sound(self, place: int, api: str) -> None:
-        """Remember that nothing is wrong with a message."""
+        """Store in the cache that a message is valid for an API."""
         if place in self._known:
             self._known[place].sound.add(api)
 
     def known(self, places: range) -> int | None:
-        """What they take together, if all of them were counted."""
-        # A gap may be a hundred thousand messages long; whether any was not counted is told by how many were.
+        """Return the tokens of a range, or None if not all of its messages were counted."""
+        # Compare lengths first, because a gap may be a hundred thousand messages long.
         if len(places) > len(self._tokens) or not all(map(self._tokens.__contains__, places)):
             return None
         return sum(map(self._tokens.__getitem__, places))
 
     def size(self, message: Message) -> int:
-        """What any message takes."""
+        """Return the tokens of any message.
+
+        Raises:
+            UsageError: The counter returned a negative number or NaN.
+        """
         tokens = self._counter.count_messages([message])
-        if tokens >= 0:  # which NaN is not
+        if tokens >= 0:  # False for NaN
             return tokens
         raise UsageError(
-            f"the counter says that a message takes {tokens!r} tokens",
+            f"the counter returned {tokens!r} tokens for a message",
             hint="count_messages(messages) must return a whole number, 0 or more",
         )
 
@@ -151,21 +154,21 @@ class Window:
         if known is not None:
             self._known[place] = known
             return known.message
-        with at(f"messages[{place}]"):
-            # A copy, because another thread may change what the caller gave while it is counted.
-            copy = self._copies[place] = plain(item) if is_remembered(item) else item
+        with ErrorPath(f"messages[{place}]"):
+            # A copy, because another thread may change the caller's object while it is counted.
+            copy = self._copies[place] = to_json_types(item) if is_cacheable(item) else item
             return self._speaking.read(copy)
 
     def _is_given(self, place: int) -> bool:
-        """Whether it is sent as it was given."""
+        """Return True if the message is sent as it was given."""
         return (self._limit is None and not self._sent) or self.message(place) is self.given(place)
 
-    def _weighed(self, place: int) -> Known:
-        """What a message takes as it was given, counted if nobody did before."""
+    def _weighed(self, place: int) -> CachedMessage:
+        """Return the cache entry of the message as it was given, counting it if necessary."""
         message = self.given(place)
         known = self._known.get(place)
         if known is None:
-            weight = self.size(message), measure_message(message)
+            weight = self.size(message), count_message_bytes(message)
             known = self._memory.keep(self._items[place], self._copies.pop(place), message, weight)
             self._known[place] = known
         return known

@@ -1,4 +1,4 @@
-"""The settings of other agents that decide which instruction files they read, from their own configuration files."""
+"""Settings of other agents that decide which instruction files they read."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from nexus_core.config.documents import read_layer_document, read_layer_text
+from nexus_core.config.load import read_layer_json, read_layer_text
 from nexus_core.errors import NexusError
-from nexus_core.files.admission import MISSING, Admission
-from nexus_core.files.places import user_home, workspace_of
-from nexus_core.values.fast_dataclass import dataclass
-from nexus_core.values.finding import Finding
-from nexus_core.values.layer import Layer, Skipped
+from nexus_core.files.places import find_workspace, user_home
+from nexus_core.files.read import REASON_MISSING, LayerReader
+from nexus_core.types.base import dataclass
+from nexus_core.types.layers import Layer, SkippedFile
+from nexus_core.types.plugins import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-CODEX_MAX_BYTES = 32 * 1024
-MARKERS: tuple[str, ...] = (".git",)
+MAX_CODEX_BYTES = 32 * 1024
+PROJECT_MARKERS: tuple[str, ...] = (".git",)
 GEMINI_FILE = "GEMINI.md"
 
-InstructionFiles = Literal["claude-md-or-agents-md", "claude-md-and-agents-md", "claude-md", "managed-only"]
+InstructionFilesMode = Literal["claude-md-or-agents-md", "claude-md-and-agents-md", "claude-md", "managed-only"]
 """Claude Code's setting of that name: whether it reads CLAUDE.md, AGENTS.md, both, or neither."""
 
-_MAX_NAMES = 100  # file names or patterns in one setting; each is looked for in every directory
+_MAX_NAMES = 100  # file names or patterns in one setting; each is searched in every directory
 _AGENTS_PLUGIN = "agents-md@builtin"
 
 
 @dataclass(frozen=True, slots=True)
 class AgentHomes:
-    """The directories in which a user's other agents keep their own files.
+    """The directories of a user's other agents.
 
     Attributes:
         user: The user's home directory.
         claude: `CLAUDE_CONFIG_DIR`, else `~/.claude`.
         codex: `CODEX_HOME`, else `~/.codex`.
         gemini: `.gemini` in `GEMINI_CLI_HOME`, else `~/.gemini`.
-        system: Where the paths of an administrator's files begin.
+        system: The directory below which an administrator's files are found; `/` except in tests.
     """
 
     user: Path
@@ -55,20 +55,20 @@ def build_default_homes(user: Path, *, system: Path = Path("/")) -> AgentHomes:
 
 
 def find_agent_homes(cwd: Path) -> AgentHomes:
-    """Return the homes by the process environment; Nexus's own home (`--home`, NEXUS_HOME) has no part in it."""
-    usual = build_default_homes(cwd / user_home())
+    """Return the homes by the process environment. Nexus's own home (`--home`, NEXUS_HOME) does not matter."""
+    defaults = build_default_homes(cwd / user_home())
     claude, codex, gemini = map(os.environ.get, ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"))
     return AgentHomes(
-        usual.user,
-        cwd / claude if claude else usual.claude,
-        cwd / codex if codex else usual.codex,
-        cwd / gemini / ".gemini" if gemini else usual.gemini,
+        defaults.user,
+        cwd / claude if claude else defaults.claude,
+        cwd / codex if codex else defaults.codex,
+        cwd / gemini / ".gemini" if gemini else defaults.gemini,
     )
 
 
 def build_agent_home_layer(directory: Path, cwd: Path) -> Layer:
     """Return the layer for an agent's home: the user's own, unless a variable puts it into the project itself."""
-    workspace = workspace_of(cwd)
+    workspace = find_workspace(cwd)
     if workspace is not None and directory.is_relative_to(workspace):
         return Layer("local", cwd, "local", root=cwd)
     return Layer("global", directory, "global")
@@ -76,7 +76,7 @@ def build_agent_home_layer(directory: Path, cwd: Path) -> Layer:
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """What an agent's configuration says about instruction files.
+    """An agent's settings about instruction files.
 
     Attributes:
         names: File names it looks for in each directory.
@@ -91,14 +91,14 @@ class AgentSettings:
     """
 
     names: tuple[str, ...]
-    markers: tuple[str, ...] = MARKERS
+    markers: tuple[str, ...] = PROJECT_MARKERS
     cap: int | None = None
     cap_origin: Path | None = None
     excludes: tuple[str, ...] = ()
-    mode: InstructionFiles = "claude-md"
+    mode: InstructionFilesMode = "claude-md"
     policy: tuple[str, Path] | None = None
     findings: tuple[Finding, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[SkippedFile, ...] = ()
 
     @property
     def described_cap(self) -> str:
@@ -112,21 +112,21 @@ def read_claude_settings(cwd: Path, homes: AgentHomes) -> AgentSettings:
     """Return Claude Code's settings: the user's, the project's, the local ones, then the administrator's."""
     files = _SettingsFiles("Claude Code")
     own, project = (
-        Admission(build_agent_home_layer(homes.claude, cwd)),
-        Admission(Layer("local", cwd, "local", root=cwd)),
+        LayerReader(build_agent_home_layer(homes.claude, cwd)),
+        LayerReader(Layer("local", cwd, "local", root=cwd)),
     )
-    place = claude_policy_directory(homes) / "managed-settings.json"
+    place = find_claude_policy_directory(homes) / "managed-settings.json"
     admissions = {
         homes.claude / "settings.json": own,
         cwd / ".claude/settings.json": project,
         cwd / ".claude/settings.local.json": project,
-        place: Admission(Layer("global", place.parent, "global")),
+        place: LayerReader(Layer("global", place.parent, "global")),
     }
     layers = [(files.read_json(path, admission), path) for path, admission in admissions.items()]
     (user, _), *_, (managed, _) = layers
     # A project's own files cannot choose between CLAUDE.md and AGENTS.md.
-    modes = [_instruction_files(each) for each in (managed, user)]
-    mode: InstructionFiles = next(filter(None, modes), "claude-md-or-agents-md")
+    modes = [_read_instruction_files_mode(each) for each in (managed, user)]
+    mode: InstructionFilesMode = next(filter(None, modes), "claude-md-or-agents-md")
     excludes = [each for settings, path in layers for each in files.texts(settings, path, "claudeMdExcludes")]
     text = managed.get("claudeMd")
     return AgentSettings(
@@ -138,32 +138,32 @@ def read_claude_settings(cwd: Path, homes: AgentHomes) -> AgentSettings:
     )
 
 
-def claude_policy_directory(homes: AgentHomes) -> Path:
-    """Return the directory of Claude Code's administrator."""
+def find_claude_policy_directory(homes: AgentHomes) -> Path:
+    """Return the directory of the administrator's files for Claude Code."""
     apple = homes.system / "Library/Application Support/ClaudeCode"
     return apple if os.path.isdir(apple) else homes.system / "etc/claude-code"  # noqa: PTH112 - never fails
 
 
-def _instruction_files(settings: Mapping[str, Any]) -> InstructionFiles | None:
+def _read_instruction_files_mode(settings: Mapping[str, Any]) -> InstructionFilesMode | None:
     plugins = settings.get("enabledPlugins")
     if isinstance(plugins, dict) and plugins.get(_AGENTS_PLUGIN) is False:
         return "claude-md"
     value: Any = settings
     for key in ("pluginConfigs", _AGENTS_PLUGIN, "options", "instructionFiles"):
         value = value.get(key) if isinstance(value, dict) else None
-    return next((each for each in get_args(InstructionFiles) if each == value), None)
+    return next((each for each in get_args(InstructionFilesMode) if each == value), None)
 
 
 def read_codex_settings(cwd: Path, homes: AgentHomes) -> AgentSettings:
     """Return Codex's settings: the system's, the user's, then those of a project that the user trusts."""
     files = _SettingsFiles("Codex")
     etc = homes.system / "etc/codex"
-    own = Admission(build_agent_home_layer(homes.codex, cwd))
-    system = files.read_toml(etc / "config.toml", Admission(Layer("global", etc, "global")))
+    own = LayerReader(build_agent_home_layer(homes.codex, cwd))
+    system = files.read_toml(etc / "config.toml", LayerReader(Layer("global", etc, "global")))
     user = files.read_toml(homes.codex / "config.toml", own)
-    markers = MARKERS
+    markers = PROJECT_MARKERS
     layers = [(system, etc / "config.toml"), (user, homes.codex / "config.toml")]
-    for settings, path in layers:  # where a project begins is not for the project to say
+    for settings, path in layers:  # a project must not decide where it begins
         markers = files.texts(settings, path, "project_root_markers", markers)
     root = find_marked_directory(cwd, markers) or cwd
     projects = files.table(user, homes.codex / "config.toml", "projects")
@@ -171,12 +171,12 @@ def read_codex_settings(cwd: Path, homes: AgentHomes) -> AgentSettings:
         path = directory / ".codex/config.toml"
         if path.parent == homes.codex or not os.path.lexists(path):
             continue
-        if _is_trusted(projects, (directory, root, find_marked_directory(cwd, MARKERS))):
-            layers.append((files.read_toml(path, Admission(Layer("local", cwd, "local", root=cwd))), path))
+        if _is_trusted(projects, (directory, root, find_marked_directory(cwd, PROJECT_MARKERS))):
+            layers.append((files.read_toml(path, LayerReader(Layer("local", cwd, "local", root=cwd))), path))
         else:
-            files.skipped.append(Skipped(path, "Codex does not trust this project", "local"))
+            files.skipped.append(SkippedFile(path, "Codex does not trust this project", "local"))
     names: tuple[str, ...] = ()
-    cap, origin = CODEX_MAX_BYTES, None
+    cap, origin = MAX_CODEX_BYTES, None
     for settings, path in layers:
         names = files.texts(settings, path, "project_doc_fallback_filenames", names)
         limit = files.size(settings, path, "project_doc_max_bytes")
@@ -193,7 +193,7 @@ def read_codex_settings(cwd: Path, homes: AgentHomes) -> AgentSettings:
 
 
 def _is_trusted(projects: Mapping[str, Any], places: Sequence[Path | None]) -> bool:
-    """True if the first of some directories that the user decided about is trusted."""
+    """Return True if the user trusts the first of some directories with a decision."""
     for place in places:
         decision = projects.get(str(place))
         if isinstance(decision, dict) and "trust_level" in decision:
@@ -205,13 +205,13 @@ def read_gemini_settings(cwd: Path, homes: AgentHomes) -> AgentSettings:
     """Return Gemini CLI's settings: the system's defaults, the user's, the project's, then the system's own."""
     files = _SettingsFiles("Gemini CLI")
     etc = homes.system / "etc/gemini-cli"
-    system = Admission(Layer("global", etc, "global"))
+    system = LayerReader(Layer("global", etc, "global"))
     names: tuple[str, ...] = ()
-    markers = MARKERS
+    markers = PROJECT_MARKERS
     for path, admission in (
         (etc / "system-defaults.json", system),
-        (homes.gemini / "settings.json", Admission(build_agent_home_layer(homes.gemini, cwd))),
-        (cwd / ".gemini/settings.json", Admission(Layer("local", cwd, "local", root=cwd))),
+        (homes.gemini / "settings.json", LayerReader(build_agent_home_layer(homes.gemini, cwd))),
+        (cwd / ".gemini/settings.json", LayerReader(Layer("local", cwd, "local", root=cwd))),
         (etc / "settings.json", system),
     ):
         settings = files.read_json(path, admission)
@@ -224,7 +224,7 @@ def read_gemini_settings(cwd: Path, homes: AgentHomes) -> AgentSettings:
 
 
 def find_marked_directory(cwd: Path, markers: Sequence[str]) -> Path | None:
-    """Return the nearest directory at or above `cwd` that has one of some names in it."""
+    """Return the nearest directory at or above `cwd` that contains one of the markers."""
     for directory in (cwd, *cwd.parents):
         if any(os.path.lexists(directory / marker) for marker in markers if is_contained_name(marker)):
             return directory
@@ -232,40 +232,40 @@ def find_marked_directory(cwd: Path, markers: Sequence[str]) -> Path | None:
 
 
 def is_contained_name(name: str) -> bool:
-    """True if a name from a settings file cannot lead out of the directory it is looked for in."""
+    """Return True if a name from a settings file cannot lead out of its directory."""
     return bool(name) and "\0" not in name and not os.path.isabs(name) and ".." not in Path(name).parts  # noqa: PTH117
 
 
 class _SettingsFiles:
-    """Reads the settings files of one agent; a file that cannot be used becomes a finding."""
+    """Reads the settings files of one agent. A file that cannot be used becomes a finding."""
 
     def __init__(self, agent: str) -> None:
         self._agent = agent
         self.findings: list[Finding] = []
-        self.skipped: list[Skipped] = []
+        self.skipped: list[SkippedFile] = []
 
-    def read_json(self, path: Path, admission: Admission) -> Mapping[str, Any]:
-        """Return the object in a JSON file, in which comments are allowed; {} where there is none."""
+    def read_json(self, path: Path, admission: LayerReader) -> Mapping[str, Any]:
+        """Return the object in a JSON file, in which comments are allowed, or {} if there is none."""
         try:
-            document = read_layer_document(path, admission, comments=True, empty={}, quote=False)
+            document = read_layer_json(path, admission, comments=True, empty={}, quote=False)
         except NexusError as error:
             return self._refuse(path, error)
-        return self._object(path, document if isinstance(document, Skipped) else document.value)
+        return self._object(path, document if isinstance(document, SkippedFile) else document.value)
 
-    def read_toml(self, path: Path, admission: Admission) -> Mapping[str, Any]:
-        """Return the table in a TOML file; {} where there is none."""
-        import tomllib  # noqa: PLC0415 - only Codex has such files
+    def read_toml(self, path: Path, admission: LayerReader) -> Mapping[str, Any]:
+        """Return the table in a TOML file, or {} if there is none."""
+        import tomllib
 
         try:
             text = read_layer_text(path, admission, quote=False)
-            return self._object(path, text if isinstance(text, Skipped) else tomllib.loads(text))
+            return self._object(path, text if isinstance(text, SkippedFile) else tomllib.loads(text))
         except (NexusError, tomllib.TOMLDecodeError, RecursionError) as error:
             return self._refuse(path, error)
 
     def texts(
         self, settings: Mapping[str, Any], path: Path, key: str, otherwise: tuple[str, ...] = ()
     ) -> tuple[str, ...]:
-        """Return a setting of a file that is a text or a list of texts."""
+        """Return a setting that is a string or a list of strings."""
         if key not in settings:
             return otherwise
         value = settings[key]
@@ -276,7 +276,7 @@ class _SettingsFiles:
         return tuple(each.strip() for each in items[:_MAX_NAMES] if each.strip())
 
     def size(self, settings: Mapping[str, Any], path: Path, key: str) -> int | None:
-        """Return a setting of a file that is a number of bytes; None where there is none."""
+        """Return a setting that is a number of bytes, or None if there is none."""
         value = settings.get(key)
         if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
             return value
@@ -285,7 +285,7 @@ class _SettingsFiles:
         return None
 
     def table(self, settings: Mapping[str, Any], path: Path, key: str) -> Mapping[str, Any]:
-        """Return a setting of a file that has settings of its own; {} where there is none."""
+        """Return a setting that is an object, or {} if there is none."""
         value = settings.get(key, {})
         if isinstance(value, dict):
             return value
@@ -293,8 +293,8 @@ class _SettingsFiles:
         return {}
 
     def _object(self, path: Path, value: object) -> Mapping[str, Any]:
-        if isinstance(value, Skipped):
-            if value.reason != MISSING:
+        if isinstance(value, SkippedFile):
+            if value.reason != REASON_MISSING:
                 self._note(path, value.reason)
             return {}
         if isinstance(value, dict):
@@ -304,7 +304,7 @@ class _SettingsFiles:
 
     def _refuse(self, path: Path, error: BaseException) -> Mapping[str, Any]:
         what = error.what if isinstance(error, NexusError) else str(error)
-        # JSON errors have the line in their place, TOML errors in their text.
+        # JSON errors have the line in `where`, TOML errors in their message.
         place = (error.where or "").removeprefix(str(path)) if isinstance(error, NexusError) else str(error)
         line = re.search(r"^:(\d+)|line (\d+)", place)
         self._note(path, what.strip().partition("\n")[0] or "cannot be read", int(line[1] or line[2]) if line else 0)
@@ -317,20 +317,20 @@ class _SettingsFiles:
 
 # ---- patterns of paths -------------------------------------------------------------------------------------------
 
-_MAX_PATTERNS = 1_000  # of one pattern with braces, as Claude Code has it
+_MAX_PATTERNS = 1_000  # expansions of one pattern with braces, the limit of Claude Code
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 
 
 def matches_any_glob(path: Path, patterns: Sequence[str]) -> bool:
-    """True if an absolute path matches one of some globs: `*`, `**`, `?`, `[…]` and `{a,b}`."""
+    """Return True if an absolute path matches one of some globs: `*`, `**`, `?`, `[…]` and `{a,b}`."""
     names = path.as_posix().split("/")
-    return any(_matches(names, each.split("/")) for pattern in patterns for each in _expand_braces(pattern))
+    return any(_matches_pattern(names, each.split("/")) for pattern in patterns for each in _expand_braces(pattern))
 
 
 def _expand_braces(pattern: str) -> Iterator[str]:
-    waiting, made = [pattern], 1
-    while waiting:
-        text = waiting.pop()
+    pending, made = [pattern], 1
+    while pending:
+        text = pending.pop()
         group = _BRACES.search(text)
         if group is None:
             yield text
@@ -339,13 +339,13 @@ def _expand_braces(pattern: str) -> Iterator[str]:
         made += len(options)
         if made > _MAX_PATTERNS:
             return
-        waiting += [text[: group.start()] + option + text[group.end() :] for option in reversed(options)]
+        pending += [text[: group.start()] + option + text[group.end() :] for option in reversed(options)]
 
 
-def _matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
-    """True if the names of a path match those of a pattern, in which `**` is any number of names."""
+def _matches_pattern(names: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Return True if the names of a path match those of a pattern, in which `**` is any number of names."""
     at = part = 0
-    tried: tuple[int, int] | None = None  # after the last `**`: where to go on if the rest does not match
+    tried: tuple[int, int] | None = None  # after the last `**`: where to continue if the rest does not match
     while at < len(names):
         if part < len(pattern) and pattern[part] == "**":
             part += 1
@@ -361,5 +361,5 @@ def _matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
 
 
 def _matches_name(name: str, pattern: str) -> bool:
-    # fnmatch writes a negated set with an exclamation mark, and knows no backslashes.
+    # fnmatch negates a set with an exclamation mark, and has no backslash escapes.
     return fnmatchcase(name, re.sub(r"\\([*?\[])", r"[\1]", pattern).replace("[^", "[!"))

@@ -1,25 +1,26 @@
-"""What was loaded for a directory, completed: its prompt, its settings as an object, and what a subagent gets of it."""
+"""The context of a directory: prompt, settings, layers, and a subagent's share."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+import copy
+import os
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core.rendering.labelled import in_order, render_labelled, render_section
-from nexus_core.values.fast_dataclass import dataclass
-from nexus_core.values.section import Section
+from nexus_core.config.merge import deep_merge
+from nexus_core.config.pointers import SERVERS
+from nexus_core.rendering import render_labelled, render_section, sort_sections
+from nexus_core.types.base import dataclass
+from nexus_core.types.prompt import Section
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from nexus_core.config.schema import Config
-    from nexus_core.layers.context_layer import ContextLayer
     from nexus_core.layers.profiles import ProfileView
-    from nexus_core.values.layer import LayerText
-    from nexus_core.values.loaded import Loaded
-    from nexus_core.values.servers import MCPServerWithOrigin
+    from nexus_core.types.layers import Layer, LayerConfig, LayerText, LoadedLayers
+    from nexus_core.types.mcp import MCPServerWithOrigin
 
 
 class LoadedSource(NamedTuple):
@@ -30,7 +31,7 @@ class LoadedSource(NamedTuple):
 
 
 class ContextSources(NamedTuple):
-    """Where everything in a context comes from, in the order in which it was merged."""
+    """The sources of everything in a context, in the order in which they were merged."""
 
     global_dir: Path | None
     ancestor_dirs: list[Path]
@@ -47,17 +48,17 @@ class LoadedContext:
     Attributes:
         cwd: The directory.
         loaded: Layers, texts, settings and servers, as plugins see them.
-        layer_sections: The part of the prompt that comes from files.
-        other_sections: The part that is true of this place: environment, active configuration, servers.
-        load_for: Loads what a subagent gets of another directory, with the same plugins.
-        parent: For a subagent, the context of the agent that made it.
+        layer_sections: The sections of the prompt that come from files.
+        other_sections: The sections about this directory: environment, active configuration, servers.
+        load_for: Loads the context of a subagent in another directory, with the same plugins.
+        parent: For a subagent, the context of the agent that created it.
         added: For a subagent, the texts that its parent does not have.
-        override: A prompt given by hand, which takes the place of both parts.
-        agent_view: What another agent would read here, when the context is that agent's.
+        override: A prompt given by the caller, which replaces both kinds of sections.
+        agent_view: What another agent would read here, if the context is that agent's.
     """
 
     cwd: Path
-    loaded: Loaded
+    loaded: LoadedLayers
     layer_sections: tuple[Section, ...]
     other_sections: tuple[Section, ...]
     load_for: Callable[[str | os.PathLike[str]], LoadedContext]
@@ -72,7 +73,7 @@ class LoadedContext:
         return self.render()
 
     def render(self, *, home: Path | None = None) -> str:
-        """The labelled prompt; the paths of files below `home` begin with `~`, so that it is the same for everybody."""
+        """Return the labelled prompt. Paths below `home` begin with `~`, so that it is the same for every user."""
         prompt = self.override
         if prompt is None:
             prompt = render_labelled([*self.layer_sections, *self.other_sections], home=home)
@@ -80,15 +81,15 @@ class LoadedContext:
 
     @property
     def sections(self) -> tuple[Section, ...]:
-        """The sections of the prompt in their order, each with its source; a prompt given by hand has none."""
-        rest = [] if self.override is not None else in_order([*self.layer_sections, *self.other_sections])
+        """The sections of the prompt in order, each with its source. A prompt given by the caller has none."""
+        rest = [] if self.override is not None else sort_sections([*self.layer_sections, *self.other_sections])
         return (*self.subagent_sections, *rest)
 
     @property
     def subagent_sections(self) -> tuple[Section, ...]:
-        """What stands before the prompt that a subagent inherits, its own instructions first."""
+        """The sections before the prompt that a subagent inherits, its own instructions first."""
         inherited = self.parent.subagent_sections if self.parent else ()
-        return (*map(_subagent_section, self.added), *inherited)
+        return (*map(_build_subagent_section, self.added), *inherited)
 
     @property
     def texts(self) -> tuple[LayerText, ...]:
@@ -99,15 +100,13 @@ class LoadedContext:
 
     @property
     def layers(self) -> tuple[ContextLayer, ...]:
-        """The layers of this directory one by one, as their files have them, in the order of the load."""
-        from nexus_core.layers.context_layer import context_layers  # noqa: PLC0415 - a prompt needs no single layer
-
-        return context_layers(self.loaded)
+        """The layers of this directory one by one, with the content of their files, in the order of the load."""
+        return build_context_layers(self.loaded)
 
     @property
     def config(self) -> Config:
         """The settings with every default filled in."""
-        from nexus_core.config.validation import build_config  # noqa: PLC0415 - only those who ask for it need pydantic
+        from nexus_core.config.validate import build_config
 
         return build_config(self.loaded.settings)
 
@@ -118,11 +117,8 @@ class LoadedContext:
 
     @property
     def sources(self) -> ContextSources:
-        """Where everything comes from."""
-        from nexus_core.config.servers import SETTING  # noqa: PLC0415 - as above
-        from nexus_core.layers.context_layer import is_servers_file, layer_place  # noqa: PLC0415 - as above
-
-        places = [(layer, place) for layer in self.loaded.layers if (place := layer_place(layer, self.loaded))]
+        """The directories and files that everything comes from."""
+        places = [(layer, place) for layer in self.loaded.layers if (place := find_layer_directory(layer, self.loaded))]
         by_name = {layer.name: place for layer, place in places}
         configs = self.loaded.configs
         return ContextSources(
@@ -130,21 +126,21 @@ class LoadedContext:
             ancestor_dirs=[place for layer, place in places if layer.scope == "ancestor"],
             local_dir=by_name.get("local"),
             prompt_sources=[LoadedSource(text.path, text.layer.name if text.layer else "") for text in self.texts],
-            config_sources=_paths(config.path for config in configs if not is_servers_file(config)),
-            mcp_sources=_paths(config.path for config in configs if SETTING in config.settings),
+            config_sources=_list_unique_paths(config.path for config in configs if not is_servers_file(config)),
+            mcp_sources=_list_unique_paths(config.path for config in configs if SERVERS in config.settings),
         )
 
     def for_subagent(
         self, cwd: str | os.PathLike[str], system_prompt: str | None = None, *, include_ancestors: bool = False
     ) -> LoadedContext:
-        """The context of a subagent that works in `cwd`: its own instructions, then this context, nothing twice.
+        """Return the context of a subagent in `cwd`: its own instructions, then this context, nothing twice.
 
         Its settings and its environment are those of `cwd`; it gets no MCP servers.
 
         Args:
-            cwd: Where the subagent works.
-            system_prompt: A prompt that takes the place of everything.
-            include_ancestors: Whether the ancestors of `cwd` that this context lacks are added too.
+            cwd: The working directory of the subagent.
+            system_prompt: A prompt that replaces everything.
+            include_ancestors: True to add the ancestors of `cwd` that this context lacks.
         """
         child = self.load_for(cwd)
         if system_prompt is not None:
@@ -157,27 +153,90 @@ class LoadedContext:
             override=self.override,
         )
 
-    def _lacking(self, loaded: Loaded, *, include_ancestors: bool) -> Iterator[LayerText]:
-        """What speaks for a subagent and is not in this prompt, the most local first."""
-        from nexus_core.layers.texts import Known  # noqa: PLC0415 - most contexts have no subagent
+    def _lacking(self, loaded: LoadedLayers, *, include_ancestors: bool) -> Iterator[LayerText]:
+        """Yield the texts for a subagent that are not in this prompt, the most local first."""
+        from nexus_core.layers.load import SeenTexts
 
-        known = Known(self.texts)
+        known = SeenTexts(self.texts)
         scopes = {"local", "ancestor"} if include_ancestors else {"local"}
-        # What repeats a text of the subagent's surroundings may still be new to its parent.
-        for text in sorted((*loaded.texts, *loaded.repeated), key=_nearness):
-            # Workspace rules, which have a title, stay with whoever was given them.
-            speaks = text.layer and text.layer.scope in scopes and not text.title and text.text.strip()
-            if speaks and known.add(text) is None:
+        # A text that repeats one of the subagent's own layers may still be new to its parent.
+        for text in sorted((*loaded.texts, *loaded.repeated), key=_get_nearness):
+            # Workspace rules, which have a title, stay with the agent that has them.
+            applies = text.layer and text.layer.scope in scopes and not text.title and text.text.strip()
+            if applies and known.add(text) is None:
                 yield text
 
 
-def _nearness(text: LayerText) -> tuple[int, bool]:
+def _get_nearness(text: LayerText) -> tuple[int, bool]:
     return text.layer.distance if text.layer else 0, text.purpose != "instructions"
 
 
-def _subagent_section(text: LayerText) -> Section:
+def _build_subagent_section(text: LayerText) -> Section:
     return Section("subagent", title="Subagent Configuration", text=text.text, source=text.source)
 
 
-def _paths(paths: Iterable[Path]) -> list[Path]:
+def _list_unique_paths(paths: Iterable[Path]) -> list[Path]:
     return list(dict.fromkeys(paths))
+
+
+@dataclass(frozen=True, slots=True)
+class ContextLayer:
+    """One layer by itself. Its settings are neither validated nor approved: to act on settings, use the merged ones.
+
+    Attributes:
+        name: `defaults`, `global`, `ancestor:<dirname>` or `local`.
+        path: The directory that holds its files.
+        prompt: The text of its NEXUS.md, sanitized; None without one, or if all of it is in the prompt already.
+        config: The content of its config.json; None without one.
+        mcp: The content of its mcp.json; None without one.
+    """
+
+    name: str
+    path: Path
+    prompt: str | None
+    config: dict[str, Any] | None = field(repr=False)  # may hold secrets, as may the servers
+    mcp: dict[str, Any] | None = field(repr=False)
+
+
+def build_context_layers(loaded: LoadedLayers) -> tuple[ContextLayer, ...]:
+    """Return the layers that exist, in the order of the load."""
+    return tuple(
+        _build_context_layer(layer, place, loaded)
+        for layer in loaded.layers
+        if (place := find_layer_directory(layer, loaded))
+    )
+
+
+def find_layer_directory(layer: Layer, loaded: LoadedLayers) -> Path | None:
+    """Return the directory that holds the files of a layer, or None if it has only workspace rules, or nothing."""
+    if layer.only_rules:
+        return None
+    if os.path.isdir(layer.directory):  # noqa: PTH112 - never fails
+        return layer.directory
+    return layer.project if any(text.layer == layer and not text.title for text in loaded.texts) else None
+
+
+def is_servers_file(config: LayerConfig) -> bool:
+    """Return True if a file only defines MCP servers."""
+    return config.settings.keys() == {SERVERS} and config.path.name != "config.json"
+
+
+def _build_context_layer(layer: Layer, place: Path, loaded: LoadedLayers) -> ContextLayer:
+    own = [text for text in loaded.texts_of(layer) if text.purpose == "instructions" and not text.title]
+    configs = [config for config in loaded.configs if config.layer == layer]
+    return ContextLayer(
+        name=layer.name,
+        path=place,
+        prompt="\n\n".join(text.text for text in own) if own else None,
+        config=_merge_contents(config for config in configs if not is_servers_file(config)),
+        mcp=_merge_contents(config for config in configs if is_servers_file(config)),
+    )
+
+
+def _merge_contents(configs: Iterable[LayerConfig]) -> dict[str, Any] | None:
+    """Return a copy of the content of some files, merged. Usually one file, unless a plugin reads more."""
+    merged: dict[str, Any] | None = None
+    for config in configs:
+        content = config.settings if config.content is None else config.content
+        merged = deep_merge(merged or {}, content)
+    return copy.deepcopy(merged)

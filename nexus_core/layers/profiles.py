@@ -1,7 +1,7 @@
-"""What another agent would read here: its files, its order, its imports, its limits and its own settings.
+"""Instruction files that another agent would read, by its own rules and limits.
 
-`AgentProfile.rules` names the documentation or source that each rule rests on. Only what an agent reads when it starts
-is a text of the view; what it adds once it works somewhere is listed as loaded on demand.
+`AgentProfile.rules` cites the documentation or source of each rule. Only files that an agent reads when it starts are
+texts of the view; files that it adds while it works are listed as loaded on demand.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from nexus_core.errors import FileError, UnknownNameError
-from nexus_core.files.admission import Admission, real_path
+from nexus_core.files.read import LayerReader, real_path
 from nexus_core.files.tree import list_files
+from nexus_core.layers import OWN_PROFILE
 from nexus_core.layers.agent_settings import (
     AgentHomes,
     AgentSettings,
     build_agent_home_layer,
-    claude_policy_directory,
+    find_agent_homes,
+    find_claude_policy_directory,
     find_marked_directory,
     is_contained_name,
     matches_any_glob,
@@ -27,21 +29,21 @@ from nexus_core.layers.agent_settings import (
     read_codex_settings,
     read_gemini_settings,
 )
-from nexus_core.layers.loader import OWN_PROFILE
-from nexus_core.layers.texts import choose_texts
+from nexus_core.layers.context import LoadedContext
+from nexus_core.layers.load import build_layer_sections, choose_texts
 from nexus_core.text.front_matter import FrontMatterError, read_front_matter
-from nexus_core.text.markers import INSTRUCTIONS
-from nexus_core.values.fast_dataclass import dataclass
-from nexus_core.values.finding import Finding
-from nexus_core.values.layer import Layer, LayerText, Skipped
-from nexus_core.values.settings import Settings
-from nexus_core.values.source import Source
+from nexus_core.text.safety import AGENT_INSTRUCTIONS_TITLE
+from nexus_core.types.base import dataclass
+from nexus_core.types.layers import Layer, LayerText, LoadedLayers, SkippedFile
+from nexus_core.types.plugins import Finding
+from nexus_core.types.prompt import Source
+from nexus_core.types.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-MAX_LOOKUPS = 4_000  # words after an @; without a limit, a file of nothing else would take many seconds
-MAX_RULES = 1_000  # files in one directory of rules
+MAX_IMPORT_LOOKUPS = 4_000  # words after an @; without a limit, a file full of them would take many seconds
+MAX_RULE_FILES = 1_000  # files in one directory of rules
 
 _CLAUDE_DOCS = "https://code.claude.com/docs/en/memory"
 _CODEX_DOCS = "https://developers.openai.com/codex/guides/agents-md"
@@ -53,7 +55,7 @@ _GEMINI_SOURCE = "https://github.com/google-gemini/gemini-cli/blob/main/packages
 
 
 class CitedRule(NamedTuple):
-    """One rule by which an agent reads instructions, and the documentation or source it rests on."""
+    """A rule by which an agent reads instructions, and the documentation or source that states it."""
 
     rule: str
     source: str
@@ -61,15 +63,15 @@ class CitedRule(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentProfile:
-    """Another agent.
+    """Another agent and the rules by which it reads instruction files.
 
     Attributes:
         agent: Its short name, in the titles of sections.
-        name: What its users call it.
-        import_depth: Number of imports (`@path`) it follows one out of the other; 0 if it has none.
+        name: The product name.
+        import_depth: How many levels of imports (`@path`) it follows; 0 if it has none.
         imports_from_home: True if `@~/path` is an import.
-        unknown: What no file says about its instructions, in one line.
-        rules: What it reads, with sources.
+        unknown: Facts that affect its instructions but that no file states, in one line.
+        rules: The files it reads, with sources.
     """
 
     agent: str
@@ -80,7 +82,7 @@ class AgentProfile:
     rules: tuple[CitedRule, ...]
 
 
-_CLAUDE = AgentProfile(
+_CLAUDE_PROFILE = AgentProfile(
     agent="Claude",
     name="Claude Code",
     import_depth=4,
@@ -118,7 +120,7 @@ _CLAUDE = AgentProfile(
         ),
     ),
 )
-_CODEX = AgentProfile(
+_CODEX_PROFILE = AgentProfile(
     agent="Codex",
     name="Codex",
     import_depth=0,
@@ -145,7 +147,7 @@ _CODEX = AgentProfile(
         ),
     ),
 )
-_GEMINI = AgentProfile(
+_GEMINI_PROFILE = AgentProfile(
     agent="Gemini",
     name="Gemini CLI",
     import_depth=5,
@@ -175,11 +177,11 @@ _GEMINI = AgentProfile(
         ),
     ),
 )
-PROFILES = {"claude": _CLAUDE, "codex": _CODEX, "gemini": _GEMINI}
+PROFILES = {"claude": _CLAUDE_PROFILE, "codex": _CODEX_PROFILE, "gemini": _GEMINI_PROFILE}
 
 
 class OnDemandFile(NamedTuple):
-    """A file that an agent adds later.
+    """A file that an agent adds while it works.
 
     Attributes:
         path: The file.
@@ -194,22 +196,22 @@ class OnDemandFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProfileView:
-    """What an agent would read in a directory.
+    """The instruction files that an agent would read in a directory.
 
     Attributes:
         agent: The agent, by its key in `PROFILES`.
-        texts: What it reads at the start, in its order and made safe.
-        findings: What to know about them.
-        skipped: What it does not read, and why.
-        on_demand: What it adds once it works somewhere.
+        texts: The texts that it reads at the start, in its order and sanitized.
+        findings: Findings about them.
+        skipped: Files that it does not read, and why.
+        on_demand: Files that it adds while it works.
         is_complete: False if there are too many files to list all that are added on demand.
-        whole_sizes: Of each file that a limit cuts, how many characters all of it has.
+        whole_sizes: By each file that a limit cuts, its full size in characters.
     """
 
     agent: str
     texts: tuple[LayerText, ...]
     findings: tuple[Finding, ...]
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[SkippedFile, ...]
     on_demand: tuple[OnDemandFile, ...] = ()
     is_complete: bool = True
     whole_sizes: Mapping[Path, int] = field(default_factory=dict, hash=False)
@@ -220,17 +222,17 @@ class ProfileView:
         return PROFILES[self.agent]
 
 
-def read_as(agent: str, cwd: Path, homes: AgentHomes, *, nested: bool = True) -> ProfileView:
+def read_agent_view(agent: str, cwd: Path, homes: AgentHomes, *, nested: bool = True) -> ProfileView:
     """Return what an agent would read when it is started in a directory.
 
-    The findings name what Nexus, careful as elsewhere, did not read (`profile-unread`), what the agent would not
-    (`profile-cap`), and settings that could not be used (`profile-settings`).
+    The findings name files that Nexus refuses to read for safety (`profile-unread`), files that the agent would not
+    read (`profile-cap`), and settings that could not be used (`profile-settings`).
 
     Args:
         agent: Its key in `PROFILES`.
         cwd: The directory.
-        homes: Where the user's agents keep their own files.
-        nested: Whether to look for files below the directory that are loaded on demand.
+        homes: The directories of the user's agents.
+        nested: True to search below the directory for files that are loaded on demand.
 
     Raises:
         UnknownNameError: There is no such profile.
@@ -238,9 +240,9 @@ def read_as(agent: str, cwd: Path, homes: AgentHomes, *, nested: bool = True) ->
     if agent not in PROFILES:
         raise UnknownNameError("profile", agent, [OWN_PROFILE, *PROFILES])
     cwd = real_path(cwd)
-    settings = _SETTINGS[agent](cwd, homes)
-    reader = _Reader(PROFILES[agent], settings, cwd, homes, nested=nested)
-    _READERS[agent](reader)
+    settings = _SETTINGS_READERS[agent](cwd, homes)
+    reader = _InstructionReader(PROFILES[agent], settings, cwd, homes, nested=nested)
+    _INSTRUCTION_READERS[agent](reader)
     return ProfileView(
         agent,
         tuple(reader.texts),
@@ -252,18 +254,18 @@ def read_as(agent: str, cwd: Path, homes: AgentHomes, *, nested: bool = True) ->
     )
 
 
-class _Place(NamedTuple):
-    """A directory where an agent looks, and `root`, outside of which nothing is read on its behalf."""
+class _SearchDirectory(NamedTuple):
+    """A directory that an agent searches, and `root`, outside of which nothing is read on its behalf."""
 
     directory: Path
     label: str
     layer: Layer
-    admission: Admission
+    admission: LayerReader
     root: Path
 
 
-class _Reader:
-    """Reads each file once, however many names lead to it."""
+class _InstructionReader:
+    """Reads each file once, even if several paths lead to it."""
 
     def __init__(
         self, profile: AgentProfile, settings: AgentSettings, cwd: Path, homes: AgentHomes, *, nested: bool
@@ -274,99 +276,101 @@ class _Reader:
         self.homes = homes
         self._nested = nested
         self._home = real_path(homes.user)
-        self._left = settings.cap
+        self._bytes_left = settings.cap
         self._lookups = 0
         self._seen: set[Path] = set()
         self.texts: list[LayerText] = []
         self.findings: list[Finding] = []
-        self.skipped: list[Skipped] = []
+        self.skipped: list[SkippedFile] = []
         self.on_demand: list[OnDemandFile] = []
         self.is_complete = True
         self.whole_sizes: dict[Path, int] = {}
-        self._beyond: dict[Path, str] = {}
+        self._beyond_cap: dict[Path, str] = {}
 
-    def own_place(self, directory: Path, label: str) -> _Place:
+    def build_user_directory(self, directory: Path, label: str) -> _SearchDirectory:
         """Return an agent's home, or an administrator's directory."""
         layer = build_agent_home_layer(directory, self.cwd)
-        admission = Admission(layer)
-        return _Place(directory, label, layer, admission, real_path(directory) if layer.is_own else admission.root)
+        admission = LayerReader(layer)
+        return _SearchDirectory(
+            directory, label, layer, admission, real_path(directory) if layer.is_own else admission.root
+        )
 
-    def places(self, root: Path | None) -> list[_Place]:
+    def list_directories(self, root: Path | None) -> list[_SearchDirectory]:
         """Return the directories from a root, or from below `/`, down to the working directory."""
-        # One admission for all: who may speak in `cwd` is decided there, not in a directory above it.
-        admission = Admission(Layer("local", self.cwd, "local", root=self.cwd))
+        # One reader for all: which owners are trusted is decided for `cwd`, not for a directory above it.
+        admission = LayerReader(Layer("local", self.cwd, "local", root=self.cwd))
         places = []
         for distance, directory in enumerate((self.cwd, *self.cwd.parents)):
             if directory == directory.parent if root is None else not directory.is_relative_to(root):
                 break
             name = f"ancestor:{directory.name}" if distance else "local"
             layer = Layer(name, directory, "ancestor" if distance else "local", distance)
-            # Above the repository, a directory is a root of its own.
+            # Above the repository, each directory is its own root.
             limit = admission.root if directory.is_relative_to(admission.root) else directory
-            places.append(_Place(directory, directory.name or str(directory), layer, admission, limit))
+            places.append(_SearchDirectory(directory, directory.name or str(directory), layer, admission, limit))
         return places[::-1]
 
-    def read_first(self, place: _Place, names: Sequence[str]) -> None:
-        """Read the first of some files that is there."""
-        taken = ""
+    def read_first(self, place: _SearchDirectory, names: Sequence[str]) -> None:
+        """Read the first of some files that exists."""
+        used = ""
         for name in names:
             path = place.directory / name
-            if taken and os.path.lexists(path):
-                self.skip(place, path, f"{taken} comes first")
-            elif not taken and self.read(place, path):
-                taken = name
+            if used and os.path.lexists(path):
+                self.skip(place, path, f"{used} comes first")
+            elif not used and self.read(place, path):
+                used = name
 
-    def read(self, place: _Place, path: Path) -> bool:
-        """Read a file; True if the agent looks no further for one that it likes less."""
+    def read(self, place: _SearchDirectory, path: Path) -> bool:
+        """Read a file. Return True if the agent then ignores files of lower priority."""
         if not os.path.isfile(path):  # noqa: PTH113 - never fails
             return self.skip(place, path, "not there")
-        if place.label != _POLICY and self.is_excluded(path):
+        if place.label != _POLICY_LABEL and self.is_excluded(path):
             return self.skip(place, path, "claudeMdExcludes names it")
-        text = self.content(place, path)
+        text = self.read_content(place, path)
         if text is not None and not text.strip():
-            self.skip(place, path, self._beyond.get(path, "blank"))
+            self.skip(place, path, self._beyond_cap.get(path, "blank"))
             return not place.layer.is_own
         if text is not None:
             self.add_text(place, path, text)
         return True
 
-    def add_text(self, place: _Place, path: Path, text: str) -> None:
-        """Make a text safe and put it last."""
+    def add_text(self, place: _SearchDirectory, path: Path, text: str) -> None:
+        """Sanitize a text and append it."""
         imports: list[Path] = []
-        text = self._with_imports(place, path, self._without_comments(text), imports)
-        title = INSTRUCTIONS.format(agent=self.profile.agent, place=place.label)
+        text = self._resolve_imports(place, path, self._strip_comments(text), imports)
+        title = AGENT_INSTRUCTIONS_TITLE.format(agent=self.profile.agent, place=place.label)
         source = Source(uri=str(path), layer=place.layer.name)
         found = LayerText(path, text, "instructions", title, tuple(imports), place.layer, source)
-        # One at a time, to have it made safe: what an agent reads twice is there twice.
+        # One at a time, only to sanitize it: what an agent reads twice must appear twice.
         chosen = choose_texts([found], Settings())
         self.texts += chosen.texts
         self.findings += chosen.findings
 
-    def content(self, place: _Place, path: Path) -> str | None:
-        """Return what a file holds, once; None if it must not be read, or cannot."""
-        # What the user links to from the user's own directory may lie anywhere.
-        return self._content(place, path, None if place.layer.is_own else place.root)
+    def read_content(self, place: _SearchDirectory, path: Path) -> str | None:
+        """Return the content of a file, once, or None if it must not or cannot be read."""
+        # Links in the user's own directory may lead anywhere.
+        return self._read_content(place, path, None if place.layer.is_own else place.root)
 
     def is_excluded(self, path: Path) -> bool:
-        """True if the agent's settings exclude a file, by its name or by what it links to."""
+        """Return True if the agent's settings exclude a file, by its path or by its link target."""
         excludes = self.settings.excludes
         return bool(excludes) and (matches_any_glob(path, excludes) or matches_any_glob(real_path(path), excludes))
 
-    def skip(self, place: _Place, path: Path, reason: str) -> Literal[False]:
-        """Note that a file is not read."""
-        self.skipped.append(Skipped(path, reason, place.layer.name))
+    def skip(self, place: _SearchDirectory, path: Path, reason: str) -> Literal[False]:
+        """Record that a file is not read."""
+        self.skipped.append(SkippedFile(path, reason, place.layer.name))
         return False
 
-    def note_unread(self, place: _Place, path: Path, reason: str) -> None:
-        """Note that the agent reads a file which Nexus does not."""
+    def note_unread(self, place: _SearchDirectory, path: Path, reason: str) -> None:
+        """Record that the agent reads a file which Nexus does not."""
         self.skip(place, path, reason)
         message = f"{self.profile.name} would read this; it is not shown: {reason}"
         self.findings.append(Finding("profile-unread", message, path))
 
     def add_nested(self, path: Path, directory: Path, verb: str) -> None:
-        """Note a file below the working directory that is added on demand."""
+        """Record a file below the working directory that is added on demand."""
         if self.is_excluded(path):
-            self.skipped.append(Skipped(path, "claudeMdExcludes names it", "local"))
+            self.skipped.append(SkippedFile(path, "claudeMdExcludes names it", "local"))
             return
         self.on_demand.append(OnDemandFile(path, f"{verb} in {directory.relative_to(self.cwd).as_posix()}/"))
 
@@ -380,100 +384,106 @@ class _Reader:
             if path.parent != self.cwd:
                 yield path
 
-    def _content(self, place: _Place, path: Path, root: Path | None) -> str | None:
-        data = self._data(place, path, root)
+    def _read_content(self, place: _SearchDirectory, path: Path, root: Path | None) -> str | None:
+        data = self._read_data(place, path, root)
         if data is None:
             return None
         self._seen.add(real_path(path))
-        return _decode(self._capped(place, path, data))
+        return _decode_text(self._apply_cap(place, path, data))
 
-    def _data(self, place: _Place, path: Path, root: Path | None) -> bytes | None:
-        # The name comes first: to look at what lies elsewhere may already mount a directory.
+    def _read_data(self, place: _SearchDirectory, path: Path, root: Path | None) -> bytes | None:
+        # The path is checked first: even a stat of a file elsewhere may mount a directory.
         is_outside = root is not None and not path.is_relative_to(root)
         if not is_outside and real_path(path) in self._seen:
             self.skip(place, path, "read already")
             return None
         try:
-            data = Skipped(path, f"leads outside {root}") if is_outside else place.admission.read_bytes(path, root=root)
+            data = (
+                SkippedFile(path, f"leads outside {root}")
+                if is_outside
+                else place.admission.read_bytes(path, root=root)
+            )
         except FileError as error:
-            data = Skipped(path, error.what)
-        if not isinstance(data, Skipped) and b"\0" in data:
-            data = Skipped(path, "not a text")
-        if not isinstance(data, Skipped):
+            data = SkippedFile(path, error.what)
+        if not isinstance(data, SkippedFile) and b"\0" in data:
+            data = SkippedFile(path, "not a text")
+        if not isinstance(data, SkippedFile):
             return data
         self.note_unread(place, path, data.reason)
         return None
 
-    def _capped(self, place: _Place, path: Path, data: bytes) -> bytes:
-        """The part of a file that the agent reads, when it reads a limited number of bytes of all of them."""
+    def _apply_cap(self, place: _SearchDirectory, path: Path, data: bytes) -> bytes:
+        """Return the part of a file that the agent reads, if it limits the total bytes of all files."""
         cap = self.settings.cap
-        if self._left is None or cap is None or place.layer.is_own:
+        if self._bytes_left is None or cap is None or place.layer.is_own:
             return data
-        kept = data[: self._left]
+        kept = data[: self._bytes_left]
         if len(kept) < len(data) and kept.strip():
             line = kept.count(b"\n") + 1
             cut = f"would cut this at {self.settings.described_cap} of all project files together, in line {line}"
             self.findings.append(Finding("profile-cap", f"{self.profile.name} {cut}", path, line))
-            self.whole_sizes[path] = len(_decode(data))
+            self.whole_sizes[path] = len(_decode_text(data))
         elif len(kept) < len(data) and data.strip():
-            # Blank lines may fit into what is left, and nothing more.
+            # Blank lines may fit into the remaining bytes, and nothing more.
             limit = f"project_doc_max_bytes = {cap} ({self.settings.cap_origin or 'the default'})"
-            self._beyond[path] = reason = f"the files before it use up {limit}"
+            self._beyond_cap[path] = reason = f"the files before it use up {limit}"
             self.findings.append(Finding("profile-cap", f"{self.profile.name} reads none of it: {reason}", path))
-        self._left -= len(kept) if kept.strip() else 0
+        self._bytes_left -= len(kept) if kept.strip() else 0
         return kept
 
-    def _without_comments(self, text: str) -> str:
-        return strip_comments(text) if self.profile is _CLAUDE else text
+    def _strip_comments(self, text: str) -> str:
+        return strip_html_comments(text) if self.profile is _CLAUDE_PROFILE else text
 
-    def _with_imports(self, place: _Place, path: Path, text: str, found: list[Path], depth: int = 1) -> str:
-        """`text` with files in the place of `@path`, outside code; what is not the name of a file stays as it is."""
+    def _resolve_imports(
+        self, place: _SearchDirectory, path: Path, text: str, found: list[Path], depth: int = 1
+    ) -> str:
+        """Replace each `@path` outside code with the file. Text that does not name a file is unchanged."""
         if depth > self.profile.import_depth:
             return text
 
         def content(match: re.Match[str]) -> str:
             self._lookups += bool(match["path"])
-            if not match["path"] or self._lookups > MAX_LOOKUPS:
+            if not match["path"] or self._lookups > MAX_IMPORT_LOOKUPS:
                 return match[0]
             named = match["path"].replace("\\ ", " ")
             is_at_home = self.profile.imports_from_home and named[:2] == "~/"
             start, name = (self._home, named[2:]) if is_at_home else (parent, named)
-            # Without `..`, so that what is checked is what is read, whatever links lie on the way.
+            # Without `..`, so that the checked path is the one that is read, whatever links are on the way.
             target = Path(os.path.normpath(start / name))
-            # What is outside is not looked for, but worth a word where it is plainly a file, unlike `@/lib`.
+            # A path outside is not opened, but reported if it is clearly a file, unlike `@/lib`.
             is_outside = not target.is_relative_to(place.root)
             if target.suffix != ".md" if is_outside else not os.path.isfile(target):  # noqa: PTH113 - never fails
                 return match[0]
-            imported = self._content(place, target, place.root)
+            imported = self._read_content(place, target, place.root)
             if imported is None:
                 return match[0]
             found.append(real_path(target))
-            inner = self._with_imports(place, target, self._without_comments(imported), found, depth + 1)
+            inner = self._resolve_imports(place, target, self._strip_comments(imported), found, depth + 1)
             return inner.rstrip("\n")
 
         parent = real_path(path.parent)
         return _CODE_OR_IMPORT.sub(content, text)
 
 
-def _decode(data: bytes) -> str:
-    # These agents read what is not UTF-8 with replacements, and so does one that cuts a character in two.
+def _decode_text(data: bytes) -> str:
+    # These agents decode invalid UTF-8 with replacement characters; so does one that cuts a character in two.
     return data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
 
 
 # ---- Claude Code -------------------------------------------------------------------------------------------------
 
-_POLICY = "policy"
+_POLICY_LABEL = "policy"
 _AGENTS_FILES = ("AGENTS.md", ".claude/AGENTS.md")
 
 
-def _read_claude(reader: _Reader) -> None:
+def _read_claude(reader: _InstructionReader) -> None:
     settings, homes = reader.settings, reader.homes
-    policy = reader.own_place(claude_policy_directory(homes), _POLICY)
+    policy = reader.build_user_directory(find_claude_policy_directory(homes), _POLICY_LABEL)
     reader.read(policy, policy.directory / "CLAUDE.md")
     if settings.policy is not None:
         reader.add_text(policy, settings.policy[1], settings.policy[0])
-    user, places = reader.own_place(homes.claude, "user"), reader.places(None)
-    agents = _agents_reason(reader, places, homes.claude / "CLAUDE.md")
+    user, places = reader.build_user_directory(homes.claude, "user"), reader.list_directories(None)
+    agents = _find_agents_file_reason(reader, places, homes.claude / "CLAUDE.md")
     _read_unless_managed(reader, user, "CLAUDE.md")
     _read_rules(reader, user, homes.claude / "rules")
     for place in places:
@@ -488,12 +498,12 @@ def _read_claude(reader: _Reader) -> None:
     _find_nested_claude(reader, agents)
 
 
-def strip_comments(text: str) -> str:
-    """Return a text without its HTML comments, as Claude Code reads it; those in code stay."""
+def strip_html_comments(text: str) -> str:
+    """Return a text without its HTML comments, as Claude Code reads it. Comments in code stay."""
     return _CODE_OR_COMMENT.sub(lambda match: match["code"] or "", text)
 
 
-def _read_unless_managed(reader: _Reader, place: _Place, *names: str) -> None:
+def _read_unless_managed(reader: _InstructionReader, place: _SearchDirectory, *names: str) -> None:
     for path in (place.directory / name for name in names):
         if reader.settings.mode != "managed-only":
             reader.read(place, path)
@@ -501,8 +511,8 @@ def _read_unless_managed(reader: _Reader, place: _Place, *names: str) -> None:
             reader.skip(place, path, "instructionFiles is managed-only")
 
 
-def _agents_reason(reader: _Reader, places: Sequence[_Place], user_file: Path) -> str:
-    """Why Claude Code does not read AGENTS.md here, in a few words; "" if it does."""
+def _find_agents_file_reason(reader: _InstructionReader, places: Sequence[_SearchDirectory], user_file: Path) -> str:
+    """Return why Claude Code does not read AGENTS.md here, in a few words, or "" if it does."""
     mode = reader.settings.mode
     if mode == "claude-md-and-agents-md":
         return ""
@@ -518,8 +528,8 @@ def _agents_reason(reader: _Reader, places: Sequence[_Place], user_file: Path) -
     return ""
 
 
-def _read_rules(reader: _Reader, place: _Place, directory: Path) -> None:
-    """Read the rules of a directory, those without `paths` at once."""
+def _read_rules(reader: _InstructionReader, place: _SearchDirectory, directory: Path) -> None:
+    """Read the rules of a directory. Those with `paths` are listed as loaded on demand."""
     if not os.path.isdir(directory):  # noqa: PTH112 - never fails
         return
     if reader.settings.mode == "managed-only":
@@ -529,7 +539,7 @@ def _read_rules(reader: _Reader, place: _Place, directory: Path) -> None:
     if not place.layer.is_own and not real.is_relative_to(place.root):
         reader.note_unread(place, directory, f"leads outside {place.root}")
         return
-    tree = list_files(real, max_files=MAX_RULES)
+    tree = list_files(real, max_files=MAX_RULE_FILES)
     for path in sorted((*tree.files, *tree.links)):
         named = directory / path.relative_to(real)
         if os.path.isdir(path):  # noqa: PTH112 - never fails
@@ -538,11 +548,11 @@ def _read_rules(reader: _Reader, place: _Place, directory: Path) -> None:
             _read_rule(reader, place, named)
 
 
-def _read_rule(reader: _Reader, place: _Place, path: Path) -> None:
+def _read_rule(reader: _InstructionReader, place: _SearchDirectory, path: Path) -> None:
     if reader.is_excluded(path):
         reader.skip(place, path, "claudeMdExcludes names it")
         return
-    text = reader.content(place, path)
+    text = reader.read_content(place, path)
     if text is None:
         return
     paths, body = _split_rule(text)
@@ -555,7 +565,7 @@ def _read_rule(reader: _Reader, place: _Place, path: Path) -> None:
 
 
 def _split_rule(text: str) -> tuple[tuple[str, ...], str]:
-    """The patterns of a rule, and the rule without its front matter; one that cannot be read has no patterns."""
+    """Return the patterns of a rule and its body. A rule with invalid front matter has no patterns."""
     try:
         head = read_front_matter(text)
     except FrontMatterError:
@@ -567,11 +577,11 @@ def _split_rule(text: str) -> tuple[tuple[str, ...], str]:
     return tuple(filter(None, patterns)), head.body
 
 
-def _find_nested_claude(reader: _Reader, agents: str) -> None:
-    """Note the instruction files below the working directory, which Claude Code adds when it works there.
+def _find_nested_claude(reader: _InstructionReader, agents: str) -> None:
+    """Record the instruction files below the working directory, which Claude Code adds when it works there.
 
     Args:
-        reader: The files so far.
+        reader: The reader to add them to.
         agents: Why AGENTS.md is not read; "" if it is.
     """
     nested: dict[Path, list[Path]] = {}
@@ -587,7 +597,7 @@ def _find_nested_claude(reader: _Reader, agents: str) -> None:
         for path in paths:
             claimed = "CLAUDE.md comes first" if is_claimed and mode == "claude-md-or-agents-md" else ""
             if path.name == "AGENTS.md" and (agents or claimed):
-                reader.skipped.append(Skipped(path, agents or claimed, "local"))
+                reader.skipped.append(SkippedFile(path, agents or claimed, "local"))
             else:
                 reader.add_nested(path, directory, verb)
 
@@ -600,10 +610,10 @@ def _is_claude_file(name: str) -> bool:
 # ---- Codex and Gemini CLI ----------------------------------------------------------------------------------------
 
 
-def _read_codex(reader: _Reader) -> None:
+def _read_codex(reader: _InstructionReader) -> None:
     settings, homes = reader.settings, reader.homes
-    reader.read_first(reader.own_place(homes.codex, "user"), ("AGENTS.override.md", "AGENTS.md"))
-    for place in reader.places(find_marked_directory(reader.cwd, settings.markers) or reader.cwd):
+    reader.read_first(reader.build_user_directory(homes.codex, "user"), ("AGENTS.override.md", "AGENTS.md"))
+    for place in reader.list_directories(find_marked_directory(reader.cwd, settings.markers) or reader.cwd):
         if settings.cap == 0:
             for path in filter(os.path.lexists, (place.directory / name for name in settings.names)):
                 reader.skip(place, path, f"project_doc_max_bytes is 0 in {settings.cap_origin}")
@@ -611,15 +621,15 @@ def _read_codex(reader: _Reader) -> None:
         reader.read_first(place, tuple(filter(is_contained_name, settings.names)))
 
 
-def _read_gemini(reader: _Reader) -> None:
+def _read_gemini(reader: _InstructionReader) -> None:
     settings, homes = reader.settings, reader.homes
     names = tuple(filter(is_contained_name, settings.names))
-    user = reader.own_place(homes.gemini, "user")
+    user = reader.build_user_directory(homes.gemini, "user")
     for name in names:
         reader.read(user, homes.gemini / name)
-    places = reader.places(find_marked_directory(reader.cwd, settings.markers) or reader.cwd)
+    places = reader.list_directories(find_marked_directory(reader.cwd, settings.markers) or reader.cwd)
     found = [(place, place.directory / name) for place in places if place.directory != homes.gemini for name in names]
-    # By their paths as texts, whatever directory comes before which.
+    # Sorted by path as a string, regardless of directory depth.
     for place, path in sorted(found, key=lambda each: str(each[1])):
         reader.read(place, path)
     for path in reader.nested_files():
@@ -627,21 +637,47 @@ def _read_gemini(reader: _Reader) -> None:
             reader.add_nested(path, path.parent, "when a tool opens something")
 
 
-_SETTINGS: dict[str, Callable[[Path, AgentHomes], AgentSettings]] = {
+_SETTINGS_READERS: dict[str, Callable[[Path, AgentHomes], AgentSettings]] = {
     "claude": read_claude_settings,
     "codex": read_codex_settings,
     "gemini": read_gemini_settings,
 }
-_READERS: dict[str, Callable[[_Reader], None]] = {
+_INSTRUCTION_READERS: dict[str, Callable[[_InstructionReader], None]] = {
     "claude": _read_claude,
     "codex": _read_codex,
     "gemini": _read_gemini,
 }
 
-# Code first, so that what it holds is no import: a fenced block, closed or not; then code in a line.
+# Code first, so that its content is not an import: a fenced block, closed or not, then inline code.
 _FENCED = r"^[ \t]*+(?P<fence>`{3,}+|~{3,}+).*?(?:^[ \t]*+(?P=fence)|\Z)"
 _CODE_OR_IMPORT = re.compile(
     rf"(?ms){_FENCED}|(?<!`)(?P<ticks>`++)[^`\n]*+(?P=ticks)(?!`)|(?<!\S)@(?P<path>(?:\\ |[^\s`])++)"
 )
-# A comment of its own: it begins a line and ends one.
+# Only a comment on lines of its own: it begins a line and ends one.
 _CODE_OR_COMMENT = re.compile(rf"(?ms)(?P<code>{_FENCED})|^[ \t]*+<!--(?:(?!-->).)*+-->[ \t]*+(?:\n|\Z)")
+
+
+def build_agent_context(
+    profile: str, cwd: Path, load_for: Callable[[str | os.PathLike[str]], LoadedContext]
+) -> LoadedContext:
+    """Return the context that another agent would have when it is started in a directory.
+
+    Args:
+        profile: The agent: `claude`, `codex` or `gemini`.
+        cwd: The directory.
+        load_for: Loads the context of a subagent in a directory.
+
+    Raises:
+        UnknownNameError: There is no such profile.
+    """
+    view = read_agent_view(profile, cwd, find_agent_homes(cwd))
+    layers = tuple(dict.fromkeys(text.layer for text in view.texts if text.layer is not None))
+    loaded = LoadedLayers(layers=layers, texts=view.texts, skipped=view.skipped, findings=view.findings)
+    return LoadedContext(
+        cwd=cwd,
+        loaded=loaded,
+        layer_sections=build_layer_sections(loaded),
+        other_sections=(),
+        load_for=load_for,
+        agent_view=view,
+    )

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 from nexus_core.session.drivers import wait
 
 if TYPE_CHECKING:
-    from nexus_core.host.host import Host
+    from nexus_core.host.manager import Host
     from nexus_core.session.drivers import Work
-    from nexus_core.values.assembled import AssembledContext
-    from nexus_core.values.cache import CacheReport
-    from nexus_core.values.conversation import Usage
-    from nexus_core.values.ledger import Step
+    from nexus_core.types.assembled import AssembledContext, CacheReport
+    from nexus_core.types.ledger import Step
+    from nexus_core.types.messages import Usage
 
 
 def announce_call(host: Host, context: AssembledContext) -> Work[None]:
     """Tell them of a call that is about to be sent."""
-    if host.listens("nexus_assembled"):
+    if host.listens("nexus_call_assembled"):
         yield from wait(host.assembled, context)
 
 
@@ -31,5 +30,5 @@ def announce_step(host: Host, step: Step, session: str, usage: Usage | None, cac
         usage: What the call cost that it answers.
         cache: What became of the provider's cache in that.
     """
-    if host.listens("nexus_recorded"):
+    if host.listens("nexus_step_recorded"):
         yield from wait(host.recorded, step, session, usage, cache)

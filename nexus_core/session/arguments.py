@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 
-from nexus_core.dialects.fields import named
+from nexus_core.dialects.fields import describe_json_value
 from nexus_core.errors import UsageError
-from nexus_core.history.ledger.texts import label_of
-from nexus_core.text.surrogates import join_halves
+from nexus_core.ledger.json_text import normalize_label
+from nexus_core.text.safety import repair_surrogates
 
 
 def read_text(given: object, name: str, hint: str | None = None) -> str:
@@ -18,8 +18,8 @@ def read_text(given: object, name: str, hint: str | None = None) -> str:
         UsageError: It is something else.
     """
     if not isinstance(given, str):
-        raise UsageError(f"{name} must be text, not {named(given)}", hint=hint)
-    return given if given.isascii() else join_halves(given)
+        raise UsageError(f"{name} must be text, not {describe_json_value(given)}", hint=hint)
+    return given if given.isascii() else repair_surrogates(given)
 
 
 def read_texts(given: object, name: str, hint: str | None = None) -> tuple[str, ...]:
@@ -45,7 +45,7 @@ def read_list(given: object, name: str, hint: str | None = None) -> tuple[object
         UsageError: It is something else, such as one word in place of a list.
     """
     if isinstance(given, str | bytes | bytearray | Mapping) or not isinstance(given, Iterable):
-        raise UsageError(f"{name} must be a list, not {named(given)}", hint=hint or f"{name}=[…]")
+        raise UsageError(f"{name} must be a list, not {describe_json_value(given)}", hint=hint or f"{name}=[…]")
     return tuple(given)
 
 
@@ -56,7 +56,7 @@ def read_flag(given: object, name: str) -> bool:
         UsageError: It is something else.
     """
     if not isinstance(given, bool):
-        raise UsageError(f"{name} must be True or False, not {named(given)}")
+        raise UsageError(f"{name} must be True or False, not {describe_json_value(given)}")
     return given
 
 
@@ -66,7 +66,7 @@ def read_label(given: object) -> str:
     Raises:
         UsageError: It is no text, empty or too long.
     """
-    return label_of(read_text(given, "the name of a session", hint="give it a label such as 'release-notes'"))
+    return normalize_label(read_text(given, "the name of a session", hint="give it a label such as 'release-notes'"))
 
 
 def read_path(given: object, name: str) -> str | os.PathLike[str]:
@@ -76,5 +76,5 @@ def read_path(given: object, name: str) -> str | os.PathLike[str]:
         UsageError: It is something else.
     """
     if not isinstance(given, str | os.PathLike):
-        raise UsageError(f"{name} must be a path, not {named(given)}")
+        raise UsageError(f"{name} must be a path, not {describe_json_value(given)}")
     return given

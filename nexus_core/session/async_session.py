@@ -1,10 +1,11 @@
-"""AsyncSession: the verbs of a Session, awaited."""
+"""AsyncSession: a durable conversation with a model, for asynchronous programs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
+from nexus_core.deprecation import renamed_argument, renamed_attribute
 from nexus_core.errors import OtherDirectoryWarning
 from nexus_core.session.drivers import run_async
 
@@ -13,21 +14,19 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
     from typing import Unpack
 
-    from nexus_core.session.asking.occasion import Occasion
+    from nexus_core.session.asking.occasion import EventFields
     from nexus_core.session.pipeline import Pipeline
     from nexus_core.session.steps.recorded import RecordedCall, RecordedStep
-    from nexus_core.values.assembled import AssembledContext
-    from nexus_core.values.cache import CacheReport
-    from nexus_core.values.compaction import CompactionReport, Reverted
-    from nexus_core.values.conversation import Usage
-    from nexus_core.values.ledger import Step
-    from nexus_core.values.message import Message
+    from nexus_core.types.assembled import AssembledContext, CacheReport
+    from nexus_core.types.compaction import CompactionReport, RevertedCompaction
+    from nexus_core.types.ledger import Step
+    from nexus_core.types.messages import Message, Usage
 
 
 class AsyncSession:
-    """A conversation by its name, for programs with an event loop; made by `Nexus.async_session`.
+    """A durable conversation with a model; `Nexus.async_session` opens one.
 
-    What has to wait for a disk or a server waits in another thread. Arguments and errors are those of `Session`.
+    Its methods have the arguments and errors of `Session`. Blocking I/O runs in another thread.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -35,7 +34,7 @@ class AsyncSession:
         self._is_placed = False
 
     async def _warn_if_moved(self) -> None:
-        """Warn once, before anything is written, of a session that was last used in another directory."""
+        """Warn once, before the first write, if the session was last used in another directory."""
         if self._is_placed:
             return
         self._is_placed = True
@@ -46,37 +45,39 @@ class AsyncSession:
         return f"AsyncSession({self._pipeline.describe()})"
 
     @property
-    def label(self) -> str:
-        """Its name."""
+    def name(self) -> str:
+        """The session's name, unique in its ledger."""
         return self._pipeline.label
 
-    async def ask(self, message: object, *, interrupt: bool = False, **event: Unpack[Occasion]) -> AssembledContext:
-        """Open a turn: the message is kept, then everything is put together that goes to the model."""
+    async def ask(self, message: object, *, interrupt: bool = False, **event: Unpack[EventFields]) -> AssembledContext:
+        """Start a turn: store the message and return the assembled call."""
         await self._warn_if_moved()
         return await run_async(self._pipeline.ask(message, interrupt=interrupt, event=event))
 
     async def next(self) -> AssembledContext:
-        """What goes to the model now, in the turn that is open; the same bytes until something is recorded."""
+        """Return the next call of the open turn. It stays the same, byte for byte, until something is recorded."""
         await self._warn_if_moved()
         return await run_async(self._pipeline.next())
 
-    async def record(self, given: object, *, interrupted: bool | None = None) -> RecordedStep:
-        """Keep what a model answered or a tool brought; the same thing a second time changes nothing."""
-        return await run_async(self._pipeline.record(given, interrupted=interrupted))
+    @renamed_argument("given", "reply_or_result")
+    async def record(self, reply_or_result: object, *, interrupted: bool | None = None) -> RecordedStep:
+        """Store a model's reply or a tool result. Recording the same one again changes nothing."""
+        return await run_async(self._pipeline.record(reply_or_result, interrupted=interrupted))
 
-    async def preview(self, message: object = None, **event: Unpack[Occasion]) -> AssembledContext:
-        """What `ask` would return, or `next` where no message is given; nothing is written."""
+    async def preview(self, message: object = None, **event: Unpack[EventFields]) -> AssembledContext:
+        """Return what `ask` would return, or `next` if there is no message, without storing anything."""
         await self._warn_if_moved()
         return await run_async(self._pipeline.preview(message, event))
 
     async def replay(self, step: str | RecordedStep | Step) -> AssembledContext:
-        """What was sent before a reply, byte for byte, from what is kept alone."""
+        """Rebuild the call that a reply answered, byte for byte, from the ledger alone."""
         return await run_async(self._pipeline.replay(step))
 
-    async def cache(self, step: str | RecordedStep | Step) -> CacheReport:
-        """What became of the provider's cache in the call that a reply answers; what `record` said about it."""
+    async def cache_report(self, step: str | RecordedStep | Step) -> CacheReport:
+        """Return how much of a call the provider read from its prompt cache, and why it was not more."""
         return await run_async(self._pipeline.cache(step))
 
+    @renamed_argument("label", "name")
     async def spawn(
         self,
         task: str,
@@ -84,78 +85,85 @@ class AsyncSession:
         cwd: str | os.PathLike[str] | None = None,
         call: RecordedCall | None = None,
         skills: Sequence[str] | None = None,
-        label: str | None = None,
+        name: str | None = None,
         model: str | None = None,
         tools: Sequence[object] | None = None,
         system_prompt: str | None = None,
     ) -> AsyncSession:
-        """A worker: a session of its own with one task, whose answer is recorded as the result of a call."""
-        from nexus_core.session.spawning import Orders  # noqa: PLC0415 - few sessions have workers
+        """Open a worker (a subagent): a session with one task, whose final reply becomes the result of a tool call."""
+        from nexus_core.session.spawning import Orders
 
-        orders = Orders(task, cwd, call, skills, label, model, tools, system_prompt)
+        orders = Orders(task, cwd, call, skills, name, model, tools, system_prompt)
         return AsyncSession(await run_async(self._pipeline.spawn(orders)))
 
-    async def report(self) -> RecordedStep | None:
-        """Record a worker's answer as the result of the call that it was made for; done by itself when it answers."""
+    async def report_result(self) -> RecordedStep | None:
+        """Record a worker's final reply as the result of its tool call. `record` does so when the worker finishes."""
         return await run_async(self._pipeline.report())
 
     async def reload(self) -> None:
-        """Begin the next call with everything as it is then: files, settings, tools. What was said stays."""
+        """Load files, settings and tools again for the next call. The conversation stays."""
         await run_async(self._pipeline.reload())
 
     async def interrupt(self) -> RecordedStep | None:
-        """End the turn that is open; calls that wait are given up. None where no turn is open."""
+        """End the open turn without its pending tool calls. Return None if no turn is open."""
         return await run_async(self._pipeline.interrupt())
 
-    async def fork(self, label: str, *, at: str | RecordedStep | Step | None = None) -> AsyncSession:
-        """A new session that begins where the last closed turn of this one ended, with its model and tools."""
-        return AsyncSession(await run_async(self._pipeline.fork(label, at)))
+    @renamed_argument("label", "name")
+    async def fork(self, name: str, *, at: str | RecordedStep | Step | None = None) -> AsyncSession:
+        """Open a new session that branches off after a closed turn, with the same model and tools."""
+        return AsyncSession(await run_async(self._pipeline.fork(name, at)))
 
     async def compact(self, focus: str = "", *, dry_run: bool = False) -> CompactionReport | None:
-        """Have earlier turns summarised now; nothing is deleted, and `undo` takes it back."""
+        """Replace earlier turns by a summary in all further calls. The ledger keeps them, and `undo` reverts it."""
         return await run_async(self._pipeline.compact(focus, dry_run=dry_run))
 
-    async def undo(self) -> Reverted:
-        """Take the latest compaction back; the one before it counts again, and what was said since stays."""
+    async def undo(self) -> RevertedCompaction:
+        """Revert the latest compaction. The one before it applies again, and later turns stay."""
         return await run_async(self._pipeline.undo())
 
     async def expand(self, compaction: str | RecordedStep | Step) -> tuple[Step, ...]:
-        """The steps that a compaction stands for, as they were recorded."""
+        """Return the original steps that a compaction replaced."""
         return await run_async(self._pipeline.expand(compaction))
 
     async def pin(self, step: str | RecordedStep | Step) -> bool:
-        """Have what was said in a step stay as it is when the rest is summarised; forks know of it too."""
+        """Keep a step's messages verbatim in every later compaction, in forks too."""
         return await run_async(self._pipeline.pin(step))
 
     async def unpin(self, step: str | RecordedStep | Step) -> bool:
-        """Let go of a step that was pinned; whether it was."""
+        """Remove a pin. Return False if the step was not pinned."""
         return await run_async(self._pipeline.pin(step, remove=True))
 
     async def recover(self, error: BaseException) -> AssembledContext:
-        """What to send after a provider refused a call: something shorter, if it was too long; once for each call."""
+        """Return a shorter call after a provider refused one as too long, once per call."""
         return await run_async(self._pipeline.recover(error))
 
     @property
-    def pending(self) -> Coroutine[Any, Any, tuple[RecordedCall, ...]]:
-        """The calls that wait for their result: `await session.pending`."""
+    def pending_calls(self) -> Coroutine[Any, Any, tuple[RecordedCall, ...]]:
+        """The tool calls without a recorded result: `await session.pending_calls`."""
         return run_async(self._pipeline.pending())
 
     @property
     def is_open(self) -> Coroutine[Any, Any, bool]:
-        """Whether a turn is open: `await session.is_open`."""
+        """True if a turn is open: `await session.is_open`."""
         return run_async(self._pipeline.is_open())
 
     @property
     def messages(self) -> Coroutine[Any, Any, tuple[Message, ...]]:
-        """What was said, as it is sent, awaited: the latest summary and what it keeps, or all."""
+        """The conversation as it is sent: `await session.messages`."""
         return run_async(self._pipeline.messages())
 
     @property
-    def said(self) -> Coroutine[Any, Any, tuple[Message, ...]]:
-        """The same messages, those that were asked in the words in which they were given to `ask`, awaited."""
+    def original_messages(self) -> Coroutine[Any, Any, tuple[Message, ...]]:
+        """Like `messages`, but user messages as passed to `ask`: `await session.original_messages`."""
         return run_async(self._pipeline.messages(as_said=True))
 
     @property
     def usage(self) -> Coroutine[Any, Any, Usage]:
-        """What the conversation has cost, from its first turn on, awaited."""
+        """Tokens used by the conversation since its first turn: `await session.usage`."""
         return run_async(self._pipeline.usage())
+
+    label = renamed_attribute("AsyncSession", "label", "name")
+    cache = renamed_attribute("AsyncSession", "cache", "cache_report")
+    pending = renamed_attribute("AsyncSession", "pending", "pending_calls")
+    report = renamed_attribute("AsyncSession", "report", "report_result")
+    said = renamed_attribute("AsyncSession", "said", "original_messages")

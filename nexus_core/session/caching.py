@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 from nexus_core.assembly.cache_report import CallFacts, compare_epochs, report_cache
 from nexus_core.session.steps.state import State
 from nexus_core.session.steps.turns import Turn, usage_of
-from nexus_core.values.cache import CacheReport
+from nexus_core.types.assembled import CacheReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from nexus_core.session.place import Place
+    from nexus_core.session.place import SessionRuntime
     from nexus_core.session.steps.epochs import Epochs
     from nexus_core.session.steps.tail import Tail
-    from nexus_core.values.cache import Blame
-    from nexus_core.values.ledger import Step
-    from nexus_core.values.settings import Settings
+    from nexus_core.types.assembled import CacheMiss
+    from nexus_core.types.ledger import Step
+    from nexus_core.types.settings import Settings
 
 
-def cache_of(place: Place, tail: Tail, step: Step, settings: Settings) -> CacheReport:
+def cache_of(place: SessionRuntime, tail: Tail, step: Step, settings: Settings) -> CacheReport:
     """What the call that a reply answers could expect of the cache, and what it got.
 
     Args:
@@ -85,7 +85,7 @@ def _between(
 
 
 def _report(facts: CallFacts, before: CallFacts | None, epochs: Epochs, minimum: int) -> CacheReport:
-    def blame() -> Blame | None:
+    def blame() -> CacheMiss | None:
         if before is None:
             return None
         old, new = epochs.find(before.epoch), epochs.find(facts.epoch)

@@ -48,7 +48,7 @@ def _settled(value: Any) -> Any:  # noqa: ANN401 - whatever a pipeline waits for
     """A value, or what an awaitable brings."""
     if not hasattr(value, "__await__"):  # `inspect` knows more ways to be awaitable, and takes its time
         return value
-    from nexus_core.compaction.calling import settle  # noqa: PLC0415 - only a stranger's function is awaited
+    from nexus_core.compaction.calling import settle
 
     return settle(value)
 
@@ -59,7 +59,7 @@ def run_async(work: Work[T]) -> Coroutine[Any, Any, T]:
 
 
 async def _run_async(work: Work[T]) -> T:
-    import asyncio  # noqa: PLC0415 - only for those who have a loop already
+    import asyncio
 
     try:
         todo = next(work)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_core.assembly.epoch import read_epoch, read_view
 from nexus_core.assembly.placements import read_mentions
 from nexus_core.compaction.evidence.rendering import SHORT
-from nexus_core.history.ledger.reading import words_of
-from nexus_core.layers.explaining import Explanation
+from nexus_core.layers.explain import Explanation
+from nexus_core.ledger.threads import find_message_texts
 from nexus_core.session.compacting.covering import is_covered
 from nexus_core.session.steps.naming import find_similar
 from nexus_core.session.steps.numbering import SILENT
@@ -18,8 +18,8 @@ from nexus_core.text.sentences import SentenceMatcher
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from nexus_core.values.assembled import AssembledContext
-    from nexus_core.values.ledger import Ledger, SessionRecord, Step
+    from nexus_core.types.assembled import AssembledContext
+    from nexus_core.types.ledger import Ledger, SessionRecord, Step
 
 MOST = 20
 """So many steps are told in which a sentence stands, the newest."""
@@ -55,7 +55,7 @@ def _compare_steps(ledger: Ledger, tip: Step, sentence: SentenceMatcher) -> list
     """The newest steps that have a sentence, whatever its case, line breaks and decoration, newest first."""
     found: list[Step] = []
     for step in reversed(ledger.thread(tip.id, limit=MAX_COMPARED)):
-        if any(sentence.find(words) is not None for message in step.messages for words in words_of(message)):
+        if any(sentence.find(words) is not None for message in step.messages for words in find_message_texts(message)):
             found.append(step)
         if len(found) == 2 * MOST:
             break

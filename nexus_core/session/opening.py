@@ -5,42 +5,42 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.errors import UsageError
-from nexus_core.rendering.core import find_agent_role
+from nexus_core.rendering import find_agent_role
 from nexus_core.session.announcing import announce_call
 from nexus_core.session.arguments import read_flag, read_label
 from nexus_core.session.asking.requesting import event_of, options_of
 from nexus_core.session.options import options
 from nexus_core.session.thread.assembling import assemble_for
 from nexus_core.session.thread.reader import ThreadReader
-from nexus_core.values.request import Request
+from nexus_core.types.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
     from typing import Unpack
 
-    from nexus_core.host.host import Host
+    from nexus_core.host.manager import Host
     from nexus_core.session.drivers import Work
     from nexus_core.session.options import Saying
     from nexus_core.session.pipeline import Pipeline
-    from nexus_core.session.place import Place
+    from nexus_core.session.place import SessionRuntime
     from nexus_core.session.steps.recorded import RecordedStep
-    from nexus_core.values.assembled import AssembledContext
-    from nexus_core.values.compaction import Summarize
-    from nexus_core.values.ledger import Ledger, Step
-    from nexus_core.values.loaded import Loaded
-    from nexus_core.values.request import Mode
+    from nexus_core.types.assembled import AssembledContext
+    from nexus_core.types.compaction import SummarizeFunction
+    from nexus_core.types.layers import LoadedLayers
+    from nexus_core.types.ledger import Ledger, Step
+    from nexus_core.types.request import AgentMode
 
 
 def open_place(
     host: Host,
-    load: Callable[[Path, Mode], tuple[Request, Loaded]],
+    load: Callable[[Path, AgentMode], tuple[Request, LoadedLayers]],
     *,
     cwd: Path,
     home: Path,
     ledger: Callable[[], Ledger],
-    summarize: Summarize | None,
-) -> Place:
+    summarize: SummarizeFunction | None,
+) -> SessionRuntime:
     """What the sessions of a Nexus have in common.
 
     Args:
@@ -49,17 +49,19 @@ def open_place(
         cwd: The directory the agent works in.
         home: The user's own Nexus directory.
         ledger: Opens the ledger, or gives the one that is open.
-        summarize: The caller's own summariser.
+        summarize: The caller's own summarizer.
     """
-    from nexus_core.assembly.freshness import FreshLoads  # noqa: PLC0415 - only once
-    from nexus_core.assembly.surroundings import Surroundings  # noqa: PLC0415 - as above
-    from nexus_core.session.place import Place  # noqa: PLC0415 - as above
+    from nexus_core.assembly.freshness import FreshLoads
+    from nexus_core.assembly.surroundings import Surroundings
+    from nexus_core.session.place import SessionRuntime
 
     surroundings = Surroundings(host, FreshLoads(load))
-    return Place(cwd=cwd, home=home, host=host, ledger=ledger, surroundings=surroundings, summarize=summarize)
+    return SessionRuntime(cwd=cwd, home=home, host=host, ledger=ledger, surroundings=surroundings, summarize=summarize)
 
 
-def open_pipeline(place: Place, label: str, *, any_directory: bool = False, **said: Unpack[Saying]) -> Pipeline:
+def open_pipeline(
+    place: SessionRuntime, label: str, *, any_directory: bool = False, **said: Unpack[Saying]
+) -> Pipeline:
     """The verbs of a session.
 
     Args:
@@ -72,26 +74,26 @@ def open_pipeline(place: Place, label: str, *, any_directory: bool = False, **sa
         UsageError: Something is of another kind than it must be, or nobody offers the role.
         MessageError: One of the tools is none.
     """
-    from nexus_core.session.pipeline import Pipeline  # noqa: PLC0415 - not for what is not kept
-    from nexus_core.session.thread.thread import Thread  # noqa: PLC0415 - as above
+    from nexus_core.session.pipeline import Pipeline
+    from nexus_core.session.thread.thread import SessionThread
 
     told = options(place.dialects, **said)
     if told.role:
         find_agent_role(place.host, told.role)
-    thread = Thread(place, read_label(label), told)
+    thread = SessionThread(place, read_label(label), told)
     thread.any_directory = read_flag(any_directory, "any_directory")
     return Pipeline(thread)
 
 
-def replaying(place: Place, step: str | RecordedStep | Step) -> Work[AssembledContext]:
+def replaying(place: SessionRuntime, step: str | RecordedStep | Step) -> Work[AssembledContext]:
     """What was sent before a reply, of any session."""
-    from nexus_core.session.pipeline import Pipeline  # noqa: PLC0415 - not for what is not kept
-    from nexus_core.session.thread.thread import Thread  # noqa: PLC0415 - as above
+    from nexus_core.session.pipeline import Pipeline
+    from nexus_core.session.thread.thread import SessionThread
 
-    return Pipeline(Thread(place, "", options(place.dialects))).replay(step)
+    return Pipeline(SessionThread(place, "", options(place.dialects))).replay(step)
 
 
-def assembling(place: Place, request: object, *, must_fit: bool, announce: bool) -> Work[AssembledContext]:
+def assembling(place: SessionRuntime, request: object, *, must_fit: bool, announce: bool) -> Work[AssembledContext]:
     """What a request is answered with.
 
     Args:
@@ -113,7 +115,7 @@ def assembling(place: Place, request: object, *, must_fit: bool, announce: bool)
     )
 
 
-def _announced(place: Place, work: Work[AssembledContext], announce: bool) -> Work[AssembledContext]:
+def _announced(place: SessionRuntime, work: Work[AssembledContext], announce: bool) -> Work[AssembledContext]:
     context = yield from work
     if announce:
         yield from announce_call(place.host, context)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
-from nexus_core.dialects.fields import named
+from nexus_core.dialects.fields import describe_json_value
 from nexus_core.errors import MessageError, UnknownNameError, UsageError
 from nexus_core.session.arguments import read_list, read_text, read_texts
-from nexus_core.values.request import DEFAULT_MODE, DEFAULT_ROLE, MODES
+from nexus_core.types.request import AGENT_MODES, DEFAULT_MODE, DEFAULT_ROLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Unpack
 
-    from nexus_core.dialects.finding import Dialects
-    from nexus_core.values.request import Mode
+    from nexus_core.dialects.registry import DialectRegistry
+    from nexus_core.types.request import AgentMode
 
 KEPT = ("model", "role", "renderer", "permissions", "system_prompt", "task", "skills", "mode")
 """What a session remembers in its record; its tools are in the epoch."""
@@ -40,7 +40,7 @@ class Circumstances(TypedDict, total=False):
 class Saying(Circumstances, total=False):
     """The arguments by which a session is asked for."""
 
-    mode: Mode | None
+    mode: AgentMode | None
 
 
 class Options(NamedTuple):
@@ -93,7 +93,7 @@ class Options(NamedTuple):
         return {name: tuple(each) if isinstance(each, list) else each for name, each in merged.items()}
 
 
-def options(dialects: Dialects, /, **said: Unpack[Saying]) -> Options:
+def options(dialects: DialectRegistry, /, **said: Unpack[Saying]) -> Options:
     """What a caller says, as it is kept.
 
     Args:
@@ -113,7 +113,7 @@ def options(dialects: Dialects, /, **said: Unpack[Saying]) -> Options:
     return Options(**read)
 
 
-def build_request_fields(dialects: Dialects, /, **given: Unpack[Saying]) -> dict[str, Any]:
+def build_request_fields(dialects: DialectRegistry, /, **given: Unpack[Saying]) -> dict[str, Any]:
     """Return the fields of a request that a new session with these arguments would have, without its model.
 
     Raises:
@@ -125,7 +125,7 @@ def build_request_fields(dialects: Dialects, /, **given: Unpack[Saying]) -> dict
     fields.pop("model", None)
     if not chosen.tools:
         return fields
-    from nexus_core.assembly.tools import read_tools  # noqa: PLC0415 - only for those who give any
+    from nexus_core.assembly.tools import read_tools
 
     return fields | {"tools": read_tools(chosen.tools, "", dialects)}
 
@@ -139,9 +139,9 @@ def read_skills(given: object, name: str = "skills") -> tuple[str, ...] | str:
     return ALL if given == ALL else read_texts(given, name, hint=f'{name}=[{given!a}], or {name}="{ALL}"')
 
 
-def mode_in(stored: Mapping[str, Any], default: Mode = DEFAULT_MODE) -> Mode:
+def mode_in(stored: Mapping[str, Any], default: AgentMode = DEFAULT_MODE) -> AgentMode:
     """Return the mode that a session's record or an epoch names, else the default."""
-    return next((mode for mode in (DEFAULT_MODE, *MODES) if mode == stored.get("mode")), default)
+    return next((mode for mode in (DEFAULT_MODE, *AGENT_MODES) if mode == stored.get("mode")), default)
 
 
 def _is_usual(name: str, value: object) -> bool:
@@ -154,12 +154,14 @@ def _tools(given: object, name: str) -> tuple[object, ...]:
     for place, tool in enumerate(tools):
         if isinstance(tool, str | bytes | int | float | None):
             hint = 'for example {"name": "read_file", "description": "Read a file.", "input_schema": {…}}'
-            raise UsageError(f"each of tools must be a definition, and tools[{place}] is {named(tool)}", hint=hint)
+            raise UsageError(
+                f"each of tools must be a definition, and tools[{place}] is {describe_json_value(tool)}", hint=hint
+            )
     return tools
 
 
-def _ensure_readable(tools: tuple[object, ...], dialects: Dialects) -> None:
-    from nexus_core.assembly.tools import read_tools  # noqa: PLC0415 - only for those who give any
+def _ensure_readable(tools: tuple[object, ...], dialects: DialectRegistry) -> None:
+    from nexus_core.assembly.tools import read_tools
 
     try:
         read_tools(tools, "", dialects)
@@ -171,9 +173,9 @@ def _ensure_readable(tools: tuple[object, ...], dialects: Dialects) -> None:
 
 
 def _mode(given: object, name: str) -> str:
-    mode = read_text(given, name, hint=f'{name}="{MODES[-1]}"')
-    if mode not in ("", *MODES):
-        raise UnknownNameError(name, mode, MODES)
+    mode = read_text(given, name, hint=f'{name}="{AGENT_MODES[-1]}"')
+    if mode not in ("", *AGENT_MODES):
+        raise UnknownNameError(name, mode, AGENT_MODES)
     return mode
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_core.assembly.asking_renderer import write_current
 from nexus_core.assembly.call import assemble
-from nexus_core.errors import BudgetError, ConflictError, PendingCalls, TurnError, UsageError
+from nexus_core.errors import BudgetError, ConflictError, PendingToolCallsError, TurnError, UsageError
 from nexus_core.session.announcing import announce_call, announce_step
 from nexus_core.session.arguments import read_flag, read_label, read_text
 from nexus_core.session.asking.inputs import inherit_user_profile, read_input
@@ -28,8 +28,8 @@ from nexus_core.session.thread.appending import ATTEMPTS, append, never_still
 from nexus_core.session.thread.assembling import already_open, ensure_in_use, try_out
 from nexus_core.session.thread.deciding import Deciding
 from nexus_core.session.thread.last_call import LastCall
-from nexus_core.session.thread.thread import Thread
-from nexus_core.values.conversation import Usage
+from nexus_core.session.thread.thread import SessionThread
+from nexus_core.types.messages import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,12 +41,11 @@ if TYPE_CHECKING:
     from nexus_core.session.steps.recorded import RecordedCall, RecordedStep
     from nexus_core.session.steps.state import State
     from nexus_core.session.steps.turns import Turn
-    from nexus_core.values.assembled import AssembledContext
-    from nexus_core.values.cache import CacheReport
-    from nexus_core.values.compaction import CompactionReport, Reverted
-    from nexus_core.values.finding import Finding
-    from nexus_core.values.ledger import NewStep, Step
-    from nexus_core.values.message import Message
+    from nexus_core.types.assembled import AssembledContext, CacheReport
+    from nexus_core.types.compaction import CompactionReport, RevertedCompaction
+    from nexus_core.types.ledger import NewStep, Step
+    from nexus_core.types.messages import Message
+    from nexus_core.types.plugins import Finding
 
 
 class Pipeline:
@@ -56,7 +55,7 @@ class Pipeline:
         thread: Its steps.
     """
 
-    def __init__(self, thread: Thread) -> None:
+    def __init__(self, thread: SessionThread) -> None:
         self.label = thread.label
         self._thread = thread
         self._last = LastCall(thread)
@@ -100,7 +99,7 @@ class Pipeline:
             state = yield from wait(self._thread.read)
             turn = _open(state)
             if turn.pending:
-                raise PendingCalls(map(str, turn.pending))
+                raise PendingToolCallsError(map(str, turn.pending))
             plan = yield from wait(self._thread.plan, state)
             is_too_long = plan.due is not None and (plan.overflows or self._unrelieved != plan.call.turn)
             if is_too_long and all(relief.has_moved for relief in reliefs):
@@ -164,7 +163,7 @@ class Pipeline:
         report = report_of(state)
         if report is None:
             return None
-        parent = Pipeline(Thread(self._thread.place, report.parent, Options()))
+        parent = Pipeline(SessionThread(self._thread.place, report.parent, Options()))
         step = yield from append(parent._thread, lambda state: reported_step(state.turn, report))
         assert step is not None  # noqa: S101 - there is something to record
         if isinstance(step, Known):
@@ -220,13 +219,13 @@ class Pipeline:
 
     def compact(self, focus: str, *, dry_run: bool) -> Work[CompactionReport | None]:
         """Summarise earlier turns because somebody asks for it; None where there is nothing to summarise."""
-        from nexus_core.session.compacting.compact import compact  # noqa: PLC0415 - most conversations are short
+        from nexus_core.session.compacting.compact import compact
 
         return (yield from compact(self._thread, read_text(focus, "focus"), dry_run=read_flag(dry_run, "dry_run")))
 
     def recover(self, error: BaseException) -> Work[AssembledContext]:
         """What to send after a provider refused a call as too long."""
-        from nexus_core.session.compacting.recovering import noted, recover  # noqa: PLC0415 - as above
+        from nexus_core.session.compacting.recovering import noted, recover
 
         if not isinstance(error, BaseException):
             raise UsageError("recover() takes what the provider's SDK raised", hint="except … as error: recover(error)")
@@ -236,21 +235,21 @@ class Pipeline:
         except BudgetError as why:
             raise noted(error, why.what) from why
 
-    def undo(self) -> Work[Reverted]:
+    def undo(self) -> Work[RevertedCompaction]:
         """Take the latest compaction back that counts."""
-        from nexus_core.session.compacting.undoing import undo  # noqa: PLC0415 - as above
+        from nexus_core.session.compacting.undoing import undo
 
         return (yield from undo(self._thread))
 
     def expand(self, compaction: str | RecordedStep | Step) -> Work[tuple[Step, ...]]:
         """The steps that a compaction stands for."""
-        from nexus_core.session.compacting.covering import covered_steps  # noqa: PLC0415 - as above
+        from nexus_core.session.compacting.covering import covered_steps
 
         return (yield from wait(covered_steps, self._thread.place.ledger, read_step(compaction, "a compaction")))
 
     def pin(self, step: str | RecordedStep | Step, *, remove: bool = False) -> Work[bool]:
         """Have a step stay as it is, or no longer; whether that changed anything."""
-        from nexus_core.session.compacting.pinning import pin  # noqa: PLC0415 - as above
+        from nexus_core.session.compacting.pinning import pin
 
         return (yield from pin(self._thread, read_step(step), remove=remove))
 
@@ -258,7 +257,7 @@ class Pipeline:
 
     def _relieve(self, state: State, plan: Plan) -> Work[Relief]:
         """Make the session shorter where the next call asks for it; at most once in a turn where nobody can."""
-        from nexus_core.session.compacting.compact import relieve  # noqa: PLC0415 - as above
+        from nexus_core.session.compacting.compact import relieve
 
         relief = yield from relieve(self._thread, state, plan)
         if relief.has_failed:

@@ -5,24 +5,23 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from nexus_core.dialects.finding import default_dialects
+from nexus_core.dialects.registry import get_default_registry
 from nexus_core.session.steps.epochs import Epochs
 from nexus_core.session.steps.weighing import Scales
-from nexus_core.tokens.counters import find_unknown, open_counter, open_model
+from nexus_core.tokens.counters import find_model_finding, get_model, open_counter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from nexus_core.assembly.surroundings import Surroundings
-    from nexus_core.host.host import Host
+    from nexus_core.host.manager import Host
     from nexus_core.session.steps.tail import Tail
-    from nexus_core.values.budget import Truncation
-    from nexus_core.values.compaction import Summarize
-    from nexus_core.values.counting import Model
-    from nexus_core.values.finding import Finding
-    from nexus_core.values.ledger import Ledger
-    from nexus_core.values.settings import Settings
+    from nexus_core.types.budget import Model, TruncationStrategy
+    from nexus_core.types.compaction import SummarizeFunction
+    from nexus_core.types.ledger import Ledger
+    from nexus_core.types.plugins import Finding
+    from nexus_core.types.settings import Settings
 
 RESULT_TOKENS = 8000
 """A longer result of a tool is sent in part, unless `truncation.tool_result_tokens` says otherwise."""
@@ -35,7 +34,7 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-class Place:
+class SessionRuntime:
     """Where sessions live.
 
     Args:
@@ -44,7 +43,7 @@ class Place:
         host: The plugins; `dialects` are the shapes that they know, and those that are built in.
         ledger: Opens the ledger, or gives the one that is open.
         surroundings: Finds out what stands around a conversation.
-        summarize: The caller's own summariser.
+        summarize: The caller's own summarizer.
     """
 
     def __init__(
@@ -55,7 +54,7 @@ class Place:
         host: Host,
         ledger: Callable[[], Ledger],
         surroundings: Surroundings,
-        summarize: Summarize | None = None,
+        summarize: SummarizeFunction | None = None,
     ) -> None:
         self.cwd = cwd
         self.home = home
@@ -63,7 +62,7 @@ class Place:
         self.summarize = summarize
         self.epochs = Epochs(ledger)
         self.host = host
-        self.dialects = default_dialects(host)
+        self.dialects = get_default_registry(host)
         self._open_ledger = ledger
         self._models: dict[str, tuple[Settings, Model, Finding | None]] = {}
         self._scales: dict[str, Scales] = {}
@@ -81,7 +80,7 @@ class Place:
 
     def tail(self, label: str) -> Tail:
         """What is known of a session's thread."""
-        from nexus_core.session.steps.tail import Tail  # noqa: PLC0415 - not for what is not kept
+        from nexus_core.session.steps.tail import Tail
 
         tail = self._tails.pop(label, None) or Tail(self.ledger)
         self._tails[label] = tail
@@ -94,7 +93,7 @@ class Place:
         for label in labels:
             self._tails.pop(label, None)
 
-    def truncation(self, settings: Settings) -> Truncation:
+    def truncation(self, settings: Settings) -> TruncationStrategy:
         """What chooses among messages when not all fit."""
         return self.host.truncations().get(str(settings.get("truncation.strategy", "oldest_first")))
 
@@ -120,8 +119,8 @@ class Place:
     def _look_up(self, name: str, settings: Settings) -> tuple[Settings, Model, Finding | None]:
         known = self._models.get(name)
         if known is None or known[0] is not settings:
-            model = open_model(name, host=self.host, settings=settings)
-            self._models[name] = known = settings, model, find_unknown(name, host=self.host, settings=settings)
+            model = get_model(name, host=self.host, settings=settings)
+            self._models[name] = known = settings, model, find_model_finding(name, host=self.host, settings=settings)
         return known
 
 

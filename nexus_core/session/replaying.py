@@ -10,30 +10,31 @@ from nexus_core.assembly.epoch import OLD_MODE
 from nexus_core.assembly.placements import read_mentions
 from nexus_core.assembly.tools import CALLER, Offered
 from nexus_core.errors import LedgerError, TurnError, UsageError
-from nexus_core.history.ledger.reading import deleted_step
-from nexus_core.rendering.core import LABELLED, find_epoch_renderer
+from nexus_core.ledger.threads import deleted_step_error
+from nexus_core.rendering import LABELLED_RENDERER, find_epoch_renderer
 from nexus_core.session.asking.making import Ingredients, make_call
 from nexus_core.session.asking.occasion import with_event
 from nexus_core.session.asking.window import Window
 from nexus_core.session.options import mode_in
 from nexus_core.session.steps.epochs import Epochs
-from nexus_core.session.steps.naming import find_named, steps_of_turn
+from nexus_core.session.steps.naming import find_step as find_named
+from nexus_core.session.steps.naming import steps_of_turn
 from nexus_core.session.steps.numbering import SILENT, get_parent_turn
 from nexus_core.session.steps.reading import Bounds, left_out, read_cut_thread, read_thread, told_in_words
 from nexus_core.session.steps.state import State
 from nexus_core.session.steps.turns import Turn
-from nexus_core.values.request import Request
+from nexus_core.types.request import Request
 
 if TYPE_CHECKING:
     from nexus_core.assembly.call import Call
     from nexus_core.assembly.epoch import Epoch
     from nexus_core.assembly.sent import Sent
-    from nexus_core.session.place import Place
+    from nexus_core.session.place import SessionRuntime
     from nexus_core.session.steps.tail import Tail
-    from nexus_core.values.conversation import Tool
-    from nexus_core.values.ledger import Ledger, Step
-    from nexus_core.values.placement import Placement
-    from nexus_core.values.settings import Settings
+    from nexus_core.types.ledger import Ledger, Step
+    from nexus_core.types.messages import Tool
+    from nexus_core.types.prompt import Placement
+    from nexus_core.types.settings import Settings
 
 _ANSWERS = ("reply", "interrupted")
 _SENT_FROM = ("sealed", "result", "reply", *SILENT)
@@ -51,7 +52,7 @@ def find_step(ledger: Ledger, name: str) -> Step:
         hint = "`nexus session show LABEL` names the steps of a session"
         raise UsageError(f"there is no step {name!r}", hint=hint)
     if getattr(step, "is_erased", False):
-        raise deleted_step(step.id)
+        raise deleted_step_error(step.id)
     return step
 
 
@@ -94,7 +95,7 @@ def tools_offered(ledger: Ledger, name: str) -> tuple[Tool, ...]:
     return Epochs(lambda: ledger).read(epoch).tools
 
 
-def replay(place: Place, tail: Tail, tip: Step, settings: Settings, label: str) -> Call:
+def replay(place: SessionRuntime, tail: Tail, tip: Step, settings: Settings, label: str) -> Call:
     """What was sent when a step was the newest.
 
     Args:
@@ -123,7 +124,7 @@ def replay(place: Place, tail: Tail, tip: Step, settings: Settings, label: str) 
         epoch=epoch,
         renderer=find_epoch_renderer(
             place.host,
-            str(epoch.basis.get("renderer") or LABELLED.name),
+            str(epoch.basis.get("renderer") or LABELLED_RENDERER.name),
             str(epoch.basis.get("renderer_plugin") or ""),
         ),
         sent=sent,
@@ -156,12 +157,12 @@ def _sent(tail: Tail, state: State, window: Window) -> list[Sent]:
     kept = apply_cut(read_cut_thread(tail, tip, window.scales, cut, tip.turn), cut, fitting)
     if kept is None:
         raise LedgerError(
-            f"step {tip.id} leaves out what is not there", hint="`nexus session verify` says what is wrong"
+            f"step {tip.id} leaves out what is not there", hint="`nexus ledger verify` says what is wrong"
         )
     return kept
 
 
-def _request(place: Place, state: State, epoch: Epoch, model: str, label: str) -> Request:
+def _request(place: SessionRuntime, state: State, epoch: Epoch, model: str, label: str) -> Request:
     basis, turn = epoch.basis, state.turn
     skills = basis.get("skills")
     request = Request(
@@ -179,6 +180,6 @@ def _request(place: Place, state: State, epoch: Epoch, model: str, label: str) -
     return with_event(request, turn.said if turn else None, event if isinstance(event, dict) else {})
 
 
-def _static(place: Place, window: Window, epoch: Epoch) -> tuple[Placement, ...]:
+def _static(place: SessionRuntime, window: Window, epoch: Epoch) -> tuple[Placement, ...]:
     offered = tuple(Offered(tool, CALLER) for tool in epoch.tools)
     return window.scales.place_epoch(epoch.digest, place.epochs.view(epoch.view), offered)

@@ -1,10 +1,11 @@
-"""Session: a conversation that outlives the program."""
+"""Session: a durable conversation with a model, for synchronous programs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 from warnings import warn
 
+from nexus_core.deprecation import renamed_argument, renamed_attribute
 from nexus_core.errors import OtherDirectoryWarning
 from nexus_core.session.drivers import run
 
@@ -13,24 +14,23 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
-    from nexus_core.session.asking.occasion import Occasion
+    from nexus_core.session.asking.occasion import EventFields
     from nexus_core.session.pipeline import Pipeline
     from nexus_core.session.steps.recorded import RecordedCall, RecordedStep
-    from nexus_core.values.assembled import AssembledContext
-    from nexus_core.values.cache import CacheReport
-    from nexus_core.values.compaction import CompactionReport, Reverted
-    from nexus_core.values.conversation import Usage
-    from nexus_core.values.ledger import Step
-    from nexus_core.values.message import Message
+    from nexus_core.types.assembled import AssembledContext, CacheReport
+    from nexus_core.types.compaction import CompactionReport, RevertedCompaction
+    from nexus_core.types.ledger import Step
+    from nexus_core.types.messages import Message, Usage
 
 
 class Session:
-    """A conversation by its name; made by `Nexus.session`.
+    """A durable conversation with a model; `Nexus.session` opens one.
 
-    Every verb is durable when it returns. Several threads may use one Session, and several programs one conversation.
+    What a method has recorded survives a crash after it returns. Threads may share a Session, and several processes may
+    write to the same conversation.
 
     Args:
-        pipeline: What its verbs do.
+        pipeline: The operations of the session.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -38,7 +38,7 @@ class Session:
         self._is_placed = False
 
     def _warn_if_moved(self) -> None:
-        """Warn once, before anything is written, of a session that was last used in another directory."""
+        """Warn once, before the first write, if the session was last used in another directory."""
         if self._is_placed:
             return
         self._is_placed = True
@@ -49,22 +49,22 @@ class Session:
         return f"Session({self._pipeline.describe()})"
 
     @property
-    def label(self) -> str:
-        """Its name."""
+    def name(self) -> str:
+        """The session's name, unique in its ledger."""
         return self._pipeline.label
 
-    def ask(self, message: object, *, interrupt: bool = False, **event: Unpack[Occasion]) -> AssembledContext:
-        """Open a turn: the message is kept, then everything is put together that goes to the model.
+    def ask(self, message: object, *, interrupt: bool = False, **event: Unpack[EventFields]) -> AssembledContext:
+        """Start a turn: store the message and return the assembled call.
 
         Args:
-            message: Text, a `Message`, a user's message or its parts in the shape of any API.
-            interrupt: Whether a turn that is still open is given up.
-            event: What is known of the occasion: timezone, platform, platform_actions, hook_data, attachments, source,
+            message: Text, a `Message`, or a user message or its parts in any API's format.
+            interrupt: Whether to end a turn that is still open, without its pending tool calls.
+            event: Metadata of the message: timezone, platform, platform_actions, hook_data, attachments, source,
                 event_id, profile.
 
         Raises:
-            TurnError: A turn is open already.
-            BudgetError: What must be sent does not fit.
+            TurnError: A turn is open.
+            BudgetError: What must be sent exceeds the budget.
 
         Warns:
             OtherDirectoryWarning: It was last used in another directory, and `any_directory` was not given.
@@ -73,61 +73,63 @@ class Session:
         return run(self._pipeline.ask(message, interrupt=interrupt, event=event))
 
     def next(self) -> AssembledContext:
-        """What goes to the model now, in the turn that is open; the same bytes until something is recorded.
+        """Return the next call of the open turn. It stays the same, byte for byte, until something is recorded.
 
         Raises:
-            PendingCalls: Tools were called whose results are not recorded.
+            PendingToolCallsError: Tool calls have no recorded results yet.
             TurnError: No turn is open.
-            BudgetError: What must be sent does not fit.
+            BudgetError: What must be sent exceeds the budget.
         """
         self._warn_if_moved()
         return run(self._pipeline.next())
 
-    def record(self, given: object, *, interrupted: bool | None = None) -> RecordedStep:
-        """Keep what a model answered or a tool brought; the same thing a second time changes nothing.
+    @renamed_argument("given", "reply_or_result")
+    def record(self, reply_or_result: object, *, interrupted: bool | None = None) -> RecordedStep:
+        """Store a model's reply or a tool result. Recording the same one again changes nothing.
 
         Args:
-            given: What an SDK returned (object, dict, or the list of a stream's pieces), the model's message alone,
-                `call.result(…)`, a message with results in the shape of any API, or an `AgentResult`.
-            interrupted: Whether a reply was cut off: it ends the turn, and its calls are not run. Where it is not said,
-                the pieces of a stream that has no end are refused.
+            reply_or_result: What an SDK returned (an object, a dict, or the list of a stream's chunks), an assistant
+                message, `call.result(…)`, a message with tool results in any API's format, or an `AgentResult`.
+            interrupted: Whether the reply is partial: it ends the turn, and its tool calls are not run. If None, a
+                stream without an end event is refused.
 
         Raises:
-            TurnError: Nothing of the kind is expected, or a call has another result already.
-            ConflictError: Somebody else has gone on with the session.
-            MessageError: It is in no shape that is known, or the end of a stream is missing.
+            TurnError: The turn expects neither, or the call has a different result already.
+            ConflictError: Another writer has continued the session.
+            MessageError: The format is unknown, or a stream has no end event.
         """
-        return run(self._pipeline.record(given, interrupted=interrupted))
+        return run(self._pipeline.record(reply_or_result, interrupted=interrupted))
 
-    def preview(self, message: object = None, **event: Unpack[Occasion]) -> AssembledContext:
-        """What `ask` would return, or `next` where no message is given; nothing is written."""
+    def preview(self, message: object = None, **event: Unpack[EventFields]) -> AssembledContext:
+        """Return what `ask` would return, or `next` if there is no message, without storing anything."""
         self._warn_if_moved()
         return run(self._pipeline.preview(message, event))
 
     def replay(self, step: str | RecordedStep | Step) -> AssembledContext:
-        """What was sent before a reply, byte for byte, from what is kept alone.
+        """Rebuild the call that a reply answered, byte for byte, from the ledger alone.
 
         Args:
-            step: The reply, as `record` returned it or by the id of its step; or another step of a turn, for what was
-                sent then.
+            step: The reply's step, as `record` returned it, or its id; or another step of a turn, for the call that
+                followed it.
 
         Raises:
             UsageError: There is no such step.
-            TurnError: Nothing was sent by Nexus there.
+            TurnError: No call was assembled at that step, as in an imported session.
         """
         return run(self._pipeline.replay(step))
 
-    def cache(self, step: str | RecordedStep | Step) -> CacheReport:
-        """What became of the provider's cache in the call that a reply answers; what `record` said about it.
+    def cache_report(self, step: str | RecordedStep | Step) -> CacheReport:
+        """Return how much of a call the provider read from its prompt cache, and why it was not more.
 
         Args:
-            step: The reply, as `record` returned it or by the id of its step.
+            step: The reply's step, as `record` returned it, or its id.
 
         Raises:
             UsageError: There is no such step.
         """
         return run(self._pipeline.cache(step))
 
+    @renamed_argument("label", "name")
     def spawn(
         self,
         task: str,
@@ -135,100 +137,99 @@ class Session:
         cwd: str | os.PathLike[str] | None = None,
         call: RecordedCall | None = None,
         skills: Sequence[str] | None = None,
-        label: str | None = None,
+        name: str | None = None,
         model: str | None = None,
         tools: Sequence[object] | None = None,
         system_prompt: str | None = None,
     ) -> Session:
-        """A worker: a session of its own with one task, whose answer is recorded as the result of a call.
+        """Open a worker (a subagent): a session with one task, whose final reply becomes the result of a tool call.
 
-        It plays the role `worker`, knows nothing of what was said here, and has the model, the renderer, the
-        permissions and the caller's tools of this session unless others are given. Its answer is recorded here as soon
-        as it has one. For the same call there is one worker: after a restart, spawn again what is pending.
+        It has the role `worker` and none of this conversation, and inherits this session's model, renderer,
+        permissions and tools. A tool call has one worker: after a restart, spawning for the same call returns it.
 
         Args:
-            task: What it is to do.
-            cwd: Where it works; what is written there for agents counts for it, before what counts here.
-            call: The call that its answer is the result of.
-            skills: The skills it is told about; all by default.
-            label: The name of its session.
-            model: Whom it asks.
-            tools: What it may ask for, in the shape of any API.
-            system_prompt: Its whole system prompt, in place of what is loaded and of the task: put that into it, or
-                ask it.
+            task: The worker's task, part of its system prompt.
+            cwd: Its working directory, whose instructions come before those of this session's directory.
+            call: The tool call that its final reply answers.
+            skills: The skills that its prompt lists; all by default.
+            name: The name of its session.
+            model: Its model.
+            tools: Its tools, in any API's format.
+            system_prompt: Its whole system prompt, in place of loaded instructions and the task.
 
         Raises:
-            UnknownNameError: No plugin offers the role `worker`.
-            TurnError: Nobody waits for the result of that call.
-            ExistsError: Another session has that name.
+            UnknownNameError: No plugin provides the role `worker`.
+            TurnError: That tool call is not pending.
+            SessionExistsError: Another session has that name.
         """
-        from nexus_core.session.spawning import Orders  # noqa: PLC0415 - few sessions have workers
+        from nexus_core.session.spawning import Orders
 
-        return Session(run(self._pipeline.spawn(Orders(task, cwd, call, skills, label, model, tools, system_prompt))))
+        return Session(run(self._pipeline.spawn(Orders(task, cwd, call, skills, name, model, tools, system_prompt))))
 
-    def report(self) -> RecordedStep | None:
-        """Record a worker's answer as the result of the call that it was made for; done by itself when it answers.
+    def report_result(self) -> RecordedStep | None:
+        """Record a worker's final reply as the result of its tool call. `record` does so when the worker finishes.
 
         Returns:
-            The step in the session that made it; None for a session that is no worker, or is still at work.
+            The step in the parent session; None if this is not a worker, or it has not finished.
 
         Raises:
-            TurnError: Nobody waits for it any more.
+            TurnError: The tool call is no longer pending.
         """
         return run(self._pipeline.report())
 
     def reload(self) -> None:
-        """Begin the next call with everything as it is then: files, settings, tools. What was said stays."""
+        """Load files, settings and tools again for the next call. The conversation stays."""
         run(self._pipeline.reload())
 
     def interrupt(self) -> RecordedStep | None:
-        """End the turn that is open; calls that wait are given up. None where no turn is open."""
+        """End the open turn without its pending tool calls. Return None if no turn is open."""
         return run(self._pipeline.interrupt())
 
-    def fork(self, label: str, *, at: str | RecordedStep | Step | None = None) -> Session:
-        """A new session that begins where a closed turn of this one ended, with its model and tools.
+    @renamed_argument("label", "name")
+    def fork(self, name: str, *, at: str | RecordedStep | Step | None = None) -> Session:
+        """Open a new session that branches off after a closed turn, with the same model and tools.
 
         Args:
-            label: The name of the new session.
-            at: The turn, or the step that ended it, itself or by its id; the last closed turn by default.
+            name: The name of the new session.
+            at: The turn, or the step that ended it, or its id; the last closed turn by default.
 
         Raises:
-            ExistsError: There is a session of that name.
+            SessionExistsError: A session of that name exists.
             UsageError: There is no such step in this session.
             TurnError: The turn is still open, or the step does not end one.
         """
-        return Session(run(self._pipeline.fork(label, at)))
+        return Session(run(self._pipeline.fork(name, at)))
 
     def compact(self, focus: str = "", *, dry_run: bool = False) -> CompactionReport | None:
-        """Have earlier turns summarised now; nothing is deleted, and `undo` takes it back.
+        """Replace earlier turns by a summary in all further calls. The ledger keeps them, and `undo` reverts it.
 
         Args:
-            focus: What is to be kept above all.
-            dry_run: Whether only to say what would be done; nobody is asked for a summary, and nothing is written.
+            focus: What the summary must keep above all.
+            dry_run: Whether to return the plan only, without calling a summarizer or storing anything.
 
         Returns:
-            What was done; None where there is nothing to summarise.
+            A report; None if there is nothing to summarize.
 
         Raises:
-            SummaryError: Nobody could summarise it; nothing is changed.
-            BudgetError: What must stay does not fit, whatever is summarised.
-            TurnError: It is archived.
+            SummaryError: Every summarizer failed. Nothing has changed.
+            BudgetError: What must stay exceeds the budget, whatever is summarized.
+            TurnError: The session is archived.
         """
         return run(self._pipeline.compact(focus, dry_run=dry_run))
 
-    def undo(self) -> Reverted:
-        """Take the latest compaction back; the one before it counts again, and what was said since stays.
+    def undo(self) -> RevertedCompaction:
+        """Revert the latest compaction. The one before it applies again, and later turns stay.
 
         Raises:
-            TurnError: Nothing is compacted.
+            TurnError: No compaction is in effect.
         """
         return run(self._pipeline.undo())
 
     def expand(self, compaction: str | RecordedStep | Step) -> tuple[Step, ...]:
-        """The steps that a compaction stands for, as they were recorded.
+        """Return the original steps that a compaction replaced.
 
         Args:
-            compaction: Its step, itself or by its id.
+            compaction: The compaction's step, or its id.
 
         Raises:
             UsageError: There is no such compaction.
@@ -236,56 +237,62 @@ class Session:
         return run(self._pipeline.expand(compaction))
 
     def pin(self, step: str | RecordedStep | Step) -> bool:
-        """Have what was said in a step stay as it is when the rest is summarised; forks know of it too.
+        """Keep a step's messages verbatim in every later compaction, in forks too.
 
         Args:
-            step: The step, itself or by its id. What belongs to it stays too: calls with their results.
+            step: The step, or its id. Its tool calls and their results stay together.
 
         Returns:
-            Whether it was not pinned before.
+            False if it was pinned already.
 
         Raises:
-            UsageError: There is no such step in this session, or nothing is said in it.
-            TurnError: A summary stands for it already.
+            UsageError: There is no such step in this session, or it has no message.
+            TurnError: A compaction has replaced it already.
         """
         return run(self._pipeline.pin(step))
 
     def unpin(self, step: str | RecordedStep | Step) -> bool:
-        """Let go of a step that was pinned; whether it was."""
+        """Remove a pin. Return False if the step was not pinned."""
         return run(self._pipeline.pin(step, remove=True))
 
     def recover(self, error: BaseException) -> AssembledContext:
-        """What to send after a provider refused a call: something shorter, if it was too long; once for each call.
+        """Return a shorter call after a provider refused one as too long, once per call.
 
         Args:
-            error: What the provider's SDK raised.
+            error: The exception of the provider's SDK.
 
         Raises:
-            error: It says something else, or the call was made shorter once already.
+            error: The exception has another cause, or the call was shortened before.
         """
         return run(self._pipeline.recover(error))
 
     @property
     def is_open(self) -> bool:
-        """Whether a turn is open: then `next` goes on with it, else `ask` opens one."""
+        """True if a turn is open: continue it with `next`. Otherwise start one with `ask`."""
         return run(self._pipeline.is_open())
 
     @property
-    def pending(self) -> tuple[RecordedCall, ...]:
-        """The calls that wait for their result."""
+    def pending_calls(self) -> tuple[RecordedCall, ...]:
+        """The tool calls without a recorded result."""
         return run(self._pipeline.pending())
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """What was said, as it is sent: the latest summary and what it keeps, or all."""
+        """The conversation as it is sent: the latest summary and the messages after it, or all messages."""
         return run(self._pipeline.messages())
 
     @property
-    def said(self) -> tuple[Message, ...]:
-        """The same messages, those that were asked in the words in which they were given to `ask`."""
+    def original_messages(self) -> tuple[Message, ...]:
+        """Like `messages`, but user messages as passed to `ask`, before rendering."""
         return run(self._pipeline.messages(as_said=True))
 
     @property
     def usage(self) -> Usage:
-        """What the conversation has cost, from its first turn on."""
+        """Tokens used by the conversation since its first turn."""
         return run(self._pipeline.usage())
+
+    label = renamed_attribute("Session", "label", "name")
+    cache = renamed_attribute("Session", "cache", "cache_report")
+    pending = renamed_attribute("Session", "pending", "pending_calls")
+    report = renamed_attribute("Session", "report", "report_result")
+    said = renamed_attribute("Session", "said", "original_messages")

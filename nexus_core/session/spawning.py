@@ -6,32 +6,31 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core.errors import ExistsError, TurnError, UsageError
-from nexus_core.files.places import existing_directory
-from nexus_core.history.ledger.ids import new_id
-from nexus_core.history.ledger.texts import LONGEST_LABEL
-from nexus_core.rendering.core import find_agent_role
+from nexus_core.errors import SessionExistsError, TurnError, UsageError
+from nexus_core.files.places import resolve_directory
+from nexus_core.ledger.json_text import MAX_LABEL_CHARACTERS
+from nexus_core.ledger.store import new_id
+from nexus_core.rendering import find_agent_role
 from nexus_core.session.arguments import read_label, read_path, read_text
 from nexus_core.session.options import ALL, options, read_skills
 from nexus_core.session.recording.new_steps import GIVEN_UP, result_step
 from nexus_core.session.recording.results import Brought
 from nexus_core.session.steps.numbering import is_session_start_step
 from nexus_core.session.steps.recorded import CallKey, RecordedCall
-from nexus_core.values.message import Message
-from nexus_core.values.parts import ToolResult
+from nexus_core.types.messages import Message, ToolResult
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-    from nexus_core.dialects.finding import Dialects
+    from nexus_core.dialects.registry import DialectRegistry
     from nexus_core.session.options import Options
-    from nexus_core.session.place import Place
+    from nexus_core.session.place import SessionRuntime
     from nexus_core.session.recording.new_steps import Known
     from nexus_core.session.steps.state import State
     from nexus_core.session.steps.turns import Turn
-    from nexus_core.values.ledger import NewStep, SessionRecord
-    from nexus_core.values.parts import JSON
+    from nexus_core.types.ledger import NewStep, SessionRecord
+    from nexus_core.types.messages import JSON
 
 WORKER = "worker"
 """The role of a worker."""
@@ -71,7 +70,7 @@ class Report(NamedTuple):
     is_error: bool
 
 
-def hire(place: Place, label: str, state: State, orders: Orders, made: dict[str, Any]) -> SessionRecord:
+def hire(place: SessionRuntime, label: str, state: State, orders: Orders, made: dict[str, Any]) -> SessionRecord:
     """The session of a worker, made if it is not there.
 
     Args:
@@ -85,7 +84,7 @@ def hire(place: Place, label: str, state: State, orders: Orders, made: dict[str,
         UnknownNameError: Nobody offers the role of a worker.
         UsageError: There is no task, or the call is none.
         TurnError: Nobody waits for the result of that call.
-        ExistsError: Another session has that name.
+        SessionExistsError: Another session has that name.
     """
     find_agent_role(place.host, WORKER)
     task = read_text(orders.task, "a task", hint=_EXAMPLE)
@@ -95,7 +94,7 @@ def hire(place: Place, label: str, state: State, orders: Orders, made: dict[str,
     inherited = state.kept.get("inherits")
     places = list(inherited) if isinstance(inherited, list) else [str(place.cwd)]
     if orders.cwd is not None:
-        cwd = str(existing_directory(Path(places[-1]) / read_path(orders.cwd, "cwd")))
+        cwd = str(resolve_directory(Path(places[-1]) / read_path(orders.cwd, "cwd")))
         places += [] if cwd == places[-1] else [cwd]
     data = made | {
         "cwd": places[-1],
@@ -114,7 +113,7 @@ def hire(place: Place, label: str, state: State, orders: Orders, made: dict[str,
     return _create(place, name or _label(label, new_id() if key is None else f"{key.step}.{key.place}"), data)
 
 
-def worker_options(orders: Orders, tools: Sequence[object], dialects: Dialects) -> Options:
+def worker_options(orders: Orders, tools: Sequence[object], dialects: DialectRegistry) -> Options:
     """What is said about a worker's session beyond what is kept of it."""
     return options(dialects, model=orders.model, tools=tools if orders.tools is None else orders.tools)
 
@@ -148,10 +147,10 @@ def reported_step(turn: Turn | None, report: Report) -> NewStep | Known:
 def _label(maker: str, name: str) -> str:
     """What a worker is called that was given no name; of makers with a long one, a part and a digest."""
     label = f"{maker}/{name}"
-    if len(label) <= LONGEST_LABEL:
+    if len(label) <= MAX_LABEL_CHARACTERS:
         return label
     short = f"…{blake2b(maker.encode(), digest_size=16).hexdigest()}/{name}"
-    return maker[: LONGEST_LABEL - len(short)] + short
+    return maker[: MAX_LABEL_CHARACTERS - len(short)] + short
 
 
 def _key_of(call: object, state: State) -> CallKey | None:
@@ -159,18 +158,18 @@ def _key_of(call: object, state: State) -> CallKey | None:
         return None
     if not isinstance(call, RecordedCall):
         raise UsageError(
-            "call must be one of session.pending or step.tool_calls", hint="session.spawn(task, call=call)"
+            "call must be one of session.pending_calls or step.tool_calls", hint="session.spawn(task, call=call)"
         )
     if state.turn is None or call.key not in state.turn.calls:
-        raise TurnError(f"nobody waits for the result of {call}", hint="session.pending lists the calls that wait")
+        raise TurnError(f"{call} is not pending", hint="session.pending_calls lists the pending tool calls")
     return call.key
 
 
-def _create(place: Place, label: str, data: JSON) -> SessionRecord:
+def _create(place: SessionRuntime, label: str, data: JSON) -> SessionRecord:
     """A session, or the one there is, if it was made for the same call."""
     try:
         return place.ledger.create(label, data=data)
-    except ExistsError:
+    except SessionExistsError:
         there = place.ledger.session(label)
         if there is not None and data["call"] is not None and _made_for(there.data) == _made_for(data):
             return there

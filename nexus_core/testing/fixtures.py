@@ -1,4 +1,4 @@
-"""pytest fixtures that keep a test away from the user's own files and installed plugins."""
+"""Pytest fixtures that keep tests off the user's files and installed plugins."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from nexus_core.nexus import Nexus
-from nexus_core.testing.trees import write_files
+from nexus_core.testing.samples import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from nexus_core.values.events import Problem
+    from nexus_core.types.plugins import Problem
 
 
 class MakeNexus(Protocol):
@@ -29,22 +29,22 @@ class MakeNexus(Protocol):
         disable: Iterable[str] = ...,
         defaults: bool = ...,
     ) -> Nexus:
-        """A Nexus in a fresh directory that holds `files`."""
+        """Return a Nexus in a fresh directory that holds `files`."""
 
 
 @pytest.fixture
 def nexus_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home for Nexus; no installed plugin is loaded, and problems do not stop the run."""
+    """Return an empty home for Nexus. No installed plugin is loaded, and problems do not stop the run."""
     home = tmp_path / "home" / ".nexus3"
     home.mkdir(parents=True)
     monkeypatch.setenv("NEXUS_HOME", str(home))
     monkeypatch.setenv("NEXUS_PLUGINS", "none")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("NEXUS_STRICT", raising=False)
-    # What other agents would read must not depend on whose machine it is.
+    # The files of other agents must not depend on the machine.
     for variable, agent in (("CLAUDE_CONFIG_DIR", "claude"), ("CODEX_HOME", "codex"), ("GEMINI_CLI_HOME", "gemini")):
         monkeypatch.setenv(variable, str(tmp_path / "agents" / agent))
-    # What the environment section says must not depend on the terminal the tests are started from.
+    # The environment section must not depend on the terminal in which the tests run.
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.delenv("TERM_PROGRAM", raising=False)
     return home
@@ -52,16 +52,16 @@ def nexus_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def nexus_problems() -> list[Problem]:
-    """The problems reported by the Nexus objects of `make_nexus`, in order."""
+    """Return the problems reported by the Nexus objects of `make_nexus`, in order."""
     return []
 
 
 @pytest.fixture
 def make_nexus(tmp_path: Path, nexus_home: Path, nexus_problems: list[Problem]) -> Iterator[MakeNexus]:  # noqa: ARG001 - the home must be in place
-    """Make a Nexus in `tmp_path/work`; it is closed when the test ends.
+    """Return a function that opens a Nexus in `tmp_path/work`, closed when the test ends.
 
     Args of the fixture's function, all optional, and all but the first by keyword:
-        files: What to write first, relative path to content.
+        files: Files to write first, relative path to content.
         cwd: The working directory below `tmp_path/work`.
         plugins, disable, defaults: As for `Nexus`; defaults are off.
     """

@@ -1,36 +1,46 @@
-"""Small conversations for hooks to be tried on: one to be summarised, a call about to be sent, a step just recorded."""
+"""Sample files, conversations and calls to test plugins with."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nexus_core.assembly.writing import RequestWriter
+from nexus_core.assembly.writing import CallWriter
 from nexus_core.tokens.estimator import SimpleTokenCounter
-from nexus_core.values.assembled import AssembledContext
-from nexus_core.values.budget import TokenBudget
-from nexus_core.values.cache import CacheReport
-from nexus_core.values.compaction import CompactionBudget, ThreadGroup, ThreadMessage, ThreadOutline, ThreadTurn
-from nexus_core.values.conversation import Usage
-from nexus_core.values.counting import Model
-from nexus_core.values.ledger import Step
-from nexus_core.values.message import Message
+from nexus_core.types.assembled import AssembledContext, CacheReport
+from nexus_core.types.budget import Model, TokenBudget
+from nexus_core.types.compaction import CompactionBudget, ThreadGroup, ThreadMessage, ThreadOutline, ThreadTurn
+from nexus_core.types.ledger import Step
+from nexus_core.types.messages import Message, Usage
 
 if TYPE_CHECKING:
-    from nexus_core.values.request import Request
+    from collections.abc import Mapping
+    from pathlib import Path
 
-_MODEL = Model(name="gpt-4o", window=128_000)
-_TURN = "01J0000000000000000000000A"
+    from nexus_core.types.request import Request
 
 
-def sample_thread() -> tuple[ThreadOutline, CompactionBudget, SimpleTokenCounter]:
-    """A thread of five short turns, of which four should go."""
-    said = [(Message("user", "Why?"), True), (Message("assistant", "Because."), False)]
+def write_files(root: Path, files: Mapping[str, str]) -> Path:
+    """Write `files` (relative path to content) below `root`, creating directories as needed. Return `root`."""
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8", newline="\n")
+    return root
+
+
+_SAMPLE_MODEL = Model(name="gpt-4o", window=128_000)
+_SAMPLE_TURN_ID = "01J0000000000000000000000A"
+
+
+def build_sample_thread() -> tuple[ThreadOutline, CompactionBudget, SimpleTokenCounter]:
+    """Return a thread of five short turns, of which four should be summarized."""
+    messages = [(Message("user", "Why?"), True), (Message("assistant", "Because."), False)]
     turns = [
         ThreadTurn(
             f"turn-{number}",
             tuple(
                 ThreadGroup((ThreadMessage(message, f"turn-{number}" if first else f"reply-{number}", tokens=100),))
-                for message, first in said
+                for message, first in messages
             ),
             f"turn-{number}",
         )
@@ -39,29 +49,29 @@ def sample_thread() -> tuple[ThreadOutline, CompactionBudget, SimpleTokenCounter
     return ThreadOutline(tuple(turns)), CompactionBudget(available=900, target=500, summary=200), SimpleTokenCounter()
 
 
-def sample_context(request: Request) -> AssembledContext:
-    """A call about to be sent."""
+def build_sample_context(request: Request) -> AssembledContext:
+    """Return an assembled call that is about to be sent."""
     return AssembledContext(
         system_prompt="You help.",
         current_message=Message("user", "Why?"),
-        model=_MODEL.name,
+        model=_SAMPLE_MODEL.name,
         provider="openai",
-        token_budget=TokenBudget(limit=_MODEL.window, used={"system": 3, "event": 2}),
+        token_budget=TokenBudget(limit=_SAMPLE_MODEL.window, used={"system": 3, "event": 2}),
         session_label="sample",
-        turn_id=_TURN,
+        turn_id=_SAMPLE_TURN_ID,
         workspace_path=request.cwd,
         message_tokens=(2,),
-        writer=RequestWriter(_MODEL, lambda _: _MODEL),
+        writer=CallWriter(_SAMPLE_MODEL, lambda _: _SAMPLE_MODEL),
     )
 
 
-def sample_record() -> tuple[Step, str, Usage, CacheReport]:
-    """A reply just recorded, with all that is told of it."""
+def build_sample_record() -> tuple[Step, str, Usage, CacheReport]:
+    """Return a reply that was just recorded, with the other arguments of `nexus_step_recorded`."""
     reply = Step(
         id="01J0000000000000000000000B",
-        parent=_TURN,
-        turn=_TURN,
-        branch=_TURN,
+        parent=_SAMPLE_TURN_ID,
+        turn=_SAMPLE_TURN_ID,
+        branch=_SAMPLE_TURN_ID,
         position=1,
         kind="reply",
         closes=True,

@@ -1,11 +1,9 @@
-"""Safe text: what may reach a model, a terminal or a file, and the one console through which it gets there.
+"""Text utilities: terminal output, hidden characters, secrets, front matter.
 
-visible.py          nothing that steers a terminal; console.py: data and messages; progress.py: a bar for long work
-hidden.py           characters that a reader does not see and a model reads
-surrogates.py       halves of characters
-markers.py          lines that only Nexus may write; fence.py: what is to be read and not to be obeyed
-front_matter.py     the head of a Markdown file between two `---` lines; flow_values.py: one value in quotes or brackets
-sentences.py        a sentence in Markdown, however it is decorated
-redaction.py        keys and passwords taken out of a text; written_secrets.py: found in commands and addresses
-secret_shapes.py    what keys and passwords look like
+console.py          terminal output: data, messages, tables and a progress bar
+safety.py           hidden characters, forged markers and fences
+secrets.py          redaction of API keys, passwords and tokens
+secret_patterns.py  detection of secrets by prefix, name and armor
+front_matter.py     parser for the YAML head of a Markdown file
+sentences.py        search for a sentence in Markdown
 """

@@ -1,16 +1,16 @@
-"""Finds a sentence in Markdown, whatever its case, its line breaks and its decoration.
+"""Search for a sentence in Markdown, ignoring case, line breaks and decoration.
 
-A sentence is rarely pasted as its file has it: a terminal wraps it, a page shows it without asterisks and backticks, a
-list puts a bullet before it. It begins and ends where a word does: "scoped rule" is not in "unscoped rules".
+A sentence is rarely pasted as it is in its file: a terminal wraps it, a page shows it without asterisks and backticks,
+a list puts a bullet before it. It begins and ends at word borders: "scoped rule" is not in "unscoped rules".
 """
 
 from __future__ import annotations
 
 import re
 
-from nexus_core.text.hidden import bare, locate_bare
+from nexus_core.text.safety import locate_stripped, strip_all_hidden
 
-# One character for one, so that a place in the plain text is a place in the file.
+# One character for one, so that an offset in the plain text is an offset in the file.
 _PLAIN = str.maketrans("\u2018\u2019\u201a\u201c\u201d\u201e\u2010\u2011\u2012\u2013\u2014\u00a0", "'''\"\"\"----- ")
 # The decoration of a line: quotes, a heading, a bullet or number, a box to tick.
 _LINE_START = r"[ \t]*+(?:>[ \t]*+)*+(?:\#{1,6}[ \t]++|(?:[-*+\u2022]|\d{1,9}[.)])[ \t]++(?:\[[ xX]\][ \t]++)?)?"
@@ -30,40 +30,40 @@ _LETTER = rf"[^\W_{_UNSPACED}]"
 _IS_LETTER = re.compile(_LETTER).match
 _DECORATION = re.compile(rf"(?m)^{_LINE_START}|{_MARK}")
 
-MAX_SENTENCE = 2_000
-"""Characters of a sentence that are compared; the time to compare grows with them at every place of a text."""
+MAX_SENTENCE_CHARACTERS = 2_000
+"""Characters of a sentence that are compared; the time per position of a text grows with them."""
 
 
 class SentenceMatcher:
-    """A sentence as it is looked for.
+    """A sentence to search for.
 
     Args:
-        sentence: As somebody has written or pasted it; a `…` at its end stands for the rest.
+        sentence: As written or pasted; a `…` at its end stands for the rest.
     """
 
     def __init__(self, sentence: str) -> None:
-        self._sentence = bare(sentence.strip().replace("\r", ""))
-        plain = _DECORATION.sub(" ", self._sentence[:MAX_SENTENCE].translate(_PLAIN))
+        self._sentence = strip_all_hidden(sentence.strip().replace("\r", ""))
+        plain = _DECORATION.sub(" ", self._sentence[:MAX_SENTENCE_CHARACTERS].translate(_PLAIN))
         tokens = [(match[0], match.start(), match.end()) for match in _TOKEN.finditer(plain)]
-        is_whole = len(self._sentence) <= MAX_SENTENCE
+        is_whole = len(self._sentence) <= MAX_SENTENCE_CHARACTERS
         while tokens and tokens[-1][0] in _ELLIPSIS:
             tokens.pop()
             is_whole = False
         words = [token for token, *_ in tokens if token[0].isalnum() or token[0] == "_"]
-        # A sentence without a word is a piece of decoration itself, and is looked for as it is.
+        # A sentence without a word is decoration itself, and is searched literally.
         self._rarest = max(words, key=len, default="").lower()
-        self._pattern = _compile(tokens, is_whole=is_whole) if words else None
+        self._pattern = _compile_sentence(tokens, is_whole=is_whole) if words else None
 
     def find(self, text: str) -> int | None:
-        """Return the offset at which the sentence begins in a text; None if the text does not have it.
+        """Return the offset at which the sentence begins in a text, or None if it is not found.
 
-        Characters that nobody sees do not count.
+        Invisible characters are ignored.
         """
         offset = self._find_visible(text)
-        if offset is not None or text.isascii() or (visible := bare(text)) == text:
+        if offset is not None or text.isascii() or (visible := strip_all_hidden(text)) == text:
             return offset
         offset = self._find_visible(visible)
-        return None if offset is None else locate_bare(text, offset)
+        return None if offset is None else locate_stripped(text, offset)
 
     def _find_visible(self, text: str) -> int | None:
         offset = self._find_exactly(text)
@@ -85,7 +85,7 @@ class SentenceMatcher:
         return None
 
     def find_line(self, text: str) -> int | None:
-        """Return the line, from 1, in which the sentence begins in a text; None if the text does not have it."""
+        """Return the line, from 1, in which the sentence begins in a text, or None if it is not found."""
         offset = self.find(text)
         return None if offset is None else text.count("\n", 0, offset) + 1
 
@@ -95,7 +95,7 @@ def _is_inside_word(text: str, offset: int) -> bool:
     return 0 < offset < len(text) and bool(_IS_LETTER(text, offset - 1) and _IS_LETTER(text, offset))
 
 
-def _compile(tokens: list[tuple[str, int, int]], *, is_whole: bool) -> re.Pattern[str]:
+def _compile_sentence(tokens: list[tuple[str, int, int]], *, is_whole: bool) -> re.Pattern[str]:
     parts: list[str] = []
     last_end, was_word = 0, False
     for token, start, end in tokens:
@@ -106,6 +106,6 @@ def _compile(tokens: list[tuple[str, int, int]], *, is_whole: bool) -> re.Patter
         parts.append(r"(?:\u2026|\.\.\.)" if token in _ELLIPSIS else re.escape(token))
         last_end, was_word = end, is_word
     before = f"(?<!{_LETTER})" if _IS_LETTER(tokens[0][0]) else ""
-    # What a terminal or an ellipsis cut off may have cut a word in two.
+    # A terminal or an ellipsis may have cut a word in two.
     after = f"(?!{_LETTER})" if is_whole and _IS_LETTER(tokens[-1][0][-1]) else ""
     return re.compile("".join((before, *parts, after)), re.IGNORECASE)

@@ -1,69 +1,203 @@
-"""The counter for a model, and what else is known of it."""
+"""The token counter for a model, which counts every text once."""
 
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
-from nexus_core.host.candidates import OWN_DISTRIBUTION
-from nexus_core.host.default import default_host
-from nexus_core.tokens.estimator import SimpleTokenCounter
-from nexus_core.tokens.memory import RememberingCounter
-from nexus_core.tokens.models import find_model, find_unknown_model, is_guessed
+from nexus_core.errors import NexusError, PluginError
+from nexus_core.host.calls import describe_exception
+from nexus_core.host.discovery import OWN_DISTRIBUTION
+from nexus_core.host.manager import get_default_host
+from nexus_core.tokens.estimator import SimpleTokenCounter, TextCounter
+from nexus_core.tokens.models import find_model, find_unknown_model, is_guessed_model
+from nexus_core.types.budget import TokenCount
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from nexus_core.host.host import Host
-    from nexus_core.values.counting import Model, ModelCounter
-    from nexus_core.values.finding import Finding
-    from nexus_core.values.settings import Settings
+    from nexus_core.host.manager import Host
+    from nexus_core.tokens.count_cache import CountCache
+    from nexus_core.types.budget import Model, ModelCounter
+    from nexus_core.types.messages import Message
+    from nexus_core.types.plugins import Finding
+    from nexus_core.types.settings import Settings
+
+CountArgument = TypeVar("CountArgument")
+
+MAX_CACHED_TEXT_BYTES = 8_000_000
+"""Bytes of texts that a counter caches with their counts, the oldest are evicted first: twice as much as a window of
+a million tokens holds in English. Evicted counts are still in the cache on disk, if the counter has one."""
+_ENTRY_BYTES = 100
+"""Bytes of a cache entry besides the text."""
+
+
+class CachingCounter(TextCounter):
+    """Counts with another counter, but each text only once.
+
+    Args:
+        counter: The counter to call.
+        cache: Counts of all processes on disk; None for none.
+        memory: Bytes of texts to cache in memory.
+        guessed: True if the model may have another tokenizer; then all counts are estimates.
+        plugin: The plugin that provides the counter, for errors.
+    """
+
+    def __init__(
+        self,
+        counter: ModelCounter,
+        cache: CountCache | None = None,
+        *,
+        memory: int = MAX_CACHED_TEXT_BYTES,
+        guessed: bool = False,
+        plugin: str = OWN_DISTRIBUTION,
+    ) -> None:
+        self.counter = counter
+        self._plugin = plugin
+        self._guessed = guessed
+        self._cache = cache
+        self._known: dict[str, TokenCount] = {}
+        self._size, self._limit = 0, memory
+        self._lock = Lock()
+
+    @property
+    def name(self) -> str:  # type: ignore[override] # it may change to an estimate's, for the same reason as `exact`
+        """The counter's name. Sizes are stored under it."""
+        return self.counter.name
+
+    @property
+    def exact(self) -> bool:  # type: ignore[override] # it may become False: a damaged table is noticed in use
+        """True if it counts as the model does."""
+        return self.counter.exact and not self._guessed
+
+    def count(self, text: str) -> int:
+        """Return the tokens of a text."""
+        known = self._known.get(text)
+        return self.measure(text).tokens if known is None else known.tokens
+
+    def count_messages(self, messages: Sequence[Message]) -> int:
+        """Return the tokens of messages, by the rules of the counter."""
+        if getattr(type(self.counter), "count_messages", None) is TextCounter.count_messages:
+            return super().count_messages(messages)  # text by text, each of them cached
+        return self._call_required(self.counter.count_messages, list(messages))
+
+    def measure(self, text: str) -> TokenCount:
+        """Return the tokens of a text and the basis of that number: `cached` if they were counted before."""
+        known = self._known.get(text)
+        if known is not None:
+            return known
+        counted = self._look_up(text, self._cache) if self._cache else self._count(text)
+        if not self.exact:
+            counted = TokenCount(counted.tokens, "estimated")
+        self._cache_count(text, TokenCount(counted.tokens, "cached") if counted.basis == "exact" else counted)
+        return counted
+
+    def _look_up(self, text: str, cache: CountCache) -> TokenCount:
+        key = cache.key(self.name, text)
+        tokens = cache.find(key)
+        if tokens is not None:
+            return TokenCount(tokens, "cached")
+        counted = self._count(text)
+        if counted.basis == "exact":
+            cache.keep(key, counted.tokens)
+        return counted
+
+    def _count(self, text: str) -> TokenCount:
+        """Call the counter. An `exact` count is its tokenizer's, whichever model it is for."""
+        if not isinstance(self.counter, TextCounter):
+            return TokenCount(self._call_required(self.counter.count, text), "exact")
+        tokens = self._call_counter(self.counter.try_count, text)
+        return (
+            TokenCount(self._call_required(self.counter.count, text), "estimated")
+            if tokens is None
+            else TokenCount(tokens, "exact")
+        )
+
+    def _call_required(self, count: Callable[[CountArgument], object], argument: CountArgument) -> int:
+        tokens = self._call_counter(count, argument)
+        if tokens is None:
+            raise self._counter_error("answered None, expected a number of tokens")
+        return tokens
+
+    def _call_counter(self, count: Callable[[CountArgument], object], argument: CountArgument) -> int | None:
+        """Call the counter, which may be a plugin's. Raise an error that names it if the result is not a count."""
+        try:
+            tokens = count(argument)
+        except NexusError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise self._counter_error(describe_exception(error)) from error
+        if tokens is not None and (not isinstance(tokens, int) or tokens < 0):
+            raise self._counter_error(f"answered {tokens!r}, expected a number of tokens")
+        return tokens
+
+    def _counter_error(self, what: str) -> PluginError:
+        return PluginError(f"its counter {self.name!r} {what}", plugin=self._plugin, hook="nexus_token_counter")
+
+    def _cache_count(self, text: str, counted: TokenCount) -> None:
+        size = _get_cached_size(text)
+        if size > self._limit // 8:  # one such text would evict all others
+            return
+        with self._lock:
+            if text not in self._known:
+                self._known[text] = counted
+                self._size += size
+            while self._size > self._limit:
+                oldest = next(iter(self._known))
+                del self._known[oldest]
+                self._size -= _get_cached_size(oldest)
+
+
+def _get_cached_size(text: str) -> int:
+    """Return the bytes of a cached text, always the same: Python may add its UTF-8 form to the object later."""
+    return len(text) * (1 if text.isascii() else 4) + _ENTRY_BYTES
 
 
 def get_token_counter(model: str = "", *, use_tiktoken: bool = True) -> ModelCounter:
-    """A counter for a model, from the user's plugins; an estimate, and one warning, when they have none.
+    """Return a counter for a model from the user's plugins, or an estimator, with one warning.
 
     Args:
-        model: The model's name; "" when any will do.
-        use_tiktoken: False estimates without asking anybody.
+        model: The model's name; "" if any counter will do.
+        use_tiktoken: False to estimate without calling plugins.
     """
     if not use_tiktoken:
         return SimpleTokenCounter()
-    host = default_host()
-    return _answers(host).counter(host, model, None)
+    host = get_default_host()
+    return _get_host_counters(host).counter(host, model, None)
 
 
-def open_counter(model: str = "", *, host: Host | None = None, settings: Settings | None = None) -> RememberingCounter:
-    """The counter for a model; it counts each text only once, in all processes of the user together.
+def open_counter(model: str = "", *, host: Host | None = None, settings: Settings | None = None) -> CachingCounter:
+    """Return the counter for a model, which counts each text only once across all processes of the user.
 
     Args:
-        model: The model's name; "" when any will do.
-        host: The plugins to ask; the user's own by default.
-        settings: What the user says about models.
+        model: The model's name; "" if any counter will do.
+        host: The plugins to call; None for the user's own.
+        settings: The user's settings about models.
     """
-    host = host or default_host()
-    return _answers(host).remembering(host, model, settings)
+    host = host or get_default_host()
+    return _get_host_counters(host).get_caching_counter(host, model, settings)
 
 
-def open_model(name: str, *, host: Host | None = None, settings: Settings | None = None) -> Model:
-    """What is known of a model; arguments as for `open_counter`."""
-    host = host or default_host()
-    return _answers(host).model(host, name, settings)
+def get_model(name: str, *, host: Host | None = None, settings: Settings | None = None) -> Model:
+    """Return the metadata of a model. Arguments as for `open_counter`."""
+    host = host or get_default_host()
+    return _get_host_counters(host).model(host, name, settings)
 
 
-def find_unknown(name: str, *, host: Host | None = None, settings: Settings | None = None) -> Finding | None:
-    """What to know about a model that nobody knows, or that is taken for another; None for one that is known."""
-    host = host or default_host()
-    return _answers(host).look_up(host, name, settings).finding if name else None
+def find_model_finding(name: str, *, host: Host | None = None, settings: Settings | None = None) -> Finding | None:
+    """Return a finding about a model that is unknown or matched by a similar name, or None for a known one."""
+    host = host or get_default_host()
+    return _get_host_counters(host).look_up(host, name, settings).finding if name else None
 
 
-class _Known(NamedTuple):
-    """What is known of a model, by which settings.
+class _ModelLookup(NamedTuple):
+    """The metadata of a model under some settings.
 
     Attributes:
-        guessed: Whether its encoding is only that of a model with a similar name.
-        finding: What to know about it.
+        guessed: True if its encoding is only that of a model with a similar name.
+        finding: A finding about the model, or None.
     """
 
     settings: Settings | None
@@ -72,22 +206,22 @@ class _Known(NamedTuple):
     finding: Finding | None
 
 
-class _Question(NamedTuple):
-    """What a counter is asked for by, and whether the encoding is only that of a model with a similar name."""
+class _CounterKey(NamedTuple):
+    """The cache key of a counter. `guessed` is True if the encoding is only that of a model with a similar name."""
 
     model: str
     encoding: str
     guessed: bool
 
 
-class _Answers:
-    """What the plugins of a host say about models; each is asked once."""
+class _HostCounters:
+    """The models and counters of a host's plugins. Each hook is called once."""
 
     def __init__(self) -> None:
         self._models: Mapping[str, Model] | None = None
-        self._found: dict[str, _Known] = {}
-        self._counters: dict[_Question, tuple[ModelCounter, str]] = {}
-        self._remembering: dict[_Question, RememberingCounter] = {}
+        self._found: dict[str, _ModelLookup] = {}
+        self._counters: dict[_CounterKey, tuple[ModelCounter, str]] = {}
+        self._caching_counters: dict[_CounterKey, CachingCounter] = {}
 
     def models(self, host: Host) -> Mapping[str, Model]:
         if self._models is None:
@@ -95,73 +229,73 @@ class _Answers:
         return self._models
 
     def model(self, host: Host, name: str, settings: Settings | None) -> Model:
-        if not name:  # nobody knows anything of it, and the table takes longer to read than a prompt to count
+        if not name:  # no plugin knows it, and reading the table takes longer than counting a prompt
             return find_model(name, {}, settings)
         return self.look_up(host, name, settings).model
 
-    def look_up(self, host: Host, name: str, settings: Settings | None) -> _Known:
+    def look_up(self, host: Host, name: str, settings: Settings | None) -> _ModelLookup:
         known = self._found.get(name)
-        if known is None or known.settings is not settings:  # to look through the table takes longer than to count
+        if known is None or known.settings is not settings:  # searching the table takes longer than counting
             models = self.models(host)
-            known = _Known(
+            known = _ModelLookup(
                 settings,
                 find_model(name, models, settings),
-                is_guessed(name, models, settings),
+                is_guessed_model(name, models, settings),
                 find_unknown_model(name, models, settings),
             )
             self._found[name] = known
         return known
 
     def counter(self, host: Host, model: str, settings: Settings | None) -> ModelCounter:
-        question = self._question(host, model, settings)
-        return self.remembering(host, model, settings) if question.guessed else self._ask(host, question)[0]
+        key = self._build_key(host, model, settings)
+        return self.get_caching_counter(host, model, settings) if key.guessed else self._get_counter(host, key)[0]
 
-    def remembering(self, host: Host, model: str, settings: Settings | None) -> RememberingCounter:
-        question = self._question(host, model, settings)
-        if question not in self._remembering:
-            counter, plugin = self._ask(host, question)
-            self._remembering[question] = _remembering(counter, plugin, guessed=question.guessed)
-        return self._remembering[question]
+    def get_caching_counter(self, host: Host, model: str, settings: Settings | None) -> CachingCounter:
+        key = self._build_key(host, model, settings)
+        if key not in self._caching_counters:
+            counter, plugin = self._get_counter(host, key)
+            self._caching_counters[key] = _build_caching_counter(counter, plugin, guessed=key.guessed)
+        return self._caching_counters[key]
 
-    def _question(self, host: Host, model: str, settings: Settings | None) -> _Question:
+    def _build_key(self, host: Host, model: str, settings: Settings | None) -> _CounterKey:
         if not model:
-            return _Question("", "", guessed=False)
+            return _CounterKey("", "", guessed=False)
         known = self.look_up(host, model, settings)
-        return _Question(model, known.model.encoding, known.guessed)
+        return _CounterKey(model, known.model.encoding, known.guessed)
 
-    def _ask(self, host: Host, question: _Question) -> tuple[ModelCounter, str]:
-        """Return the counter for a question, with the plugin that offers it."""
-        if question not in self._counters:
-            found = host.token_counter(question.model, question.encoding)
-            self._counters[question] = found or (_estimating(), OWN_DISTRIBUTION)
-        return self._counters[question]
-
-
-_HOSTS: WeakKeyDictionary[Host, _Answers] = WeakKeyDictionary()
+    def _get_counter(self, host: Host, key: _CounterKey) -> tuple[ModelCounter, str]:
+        """Return the counter for a key, with the plugin that provides it."""
+        if key not in self._counters:
+            found = host.token_counter(key.model, key.encoding)
+            self._counters[key] = found or (_build_estimator(), OWN_DISTRIBUTION)
+        return self._counters[key]
 
 
-def _answers(host: Host) -> _Answers:
-    if host not in _HOSTS:
-        _HOSTS[host] = _Answers()
-    return _HOSTS[host]
+_COUNTERS_BY_HOST: WeakKeyDictionary[Host, _HostCounters] = WeakKeyDictionary()
 
 
-def _estimating() -> SimpleTokenCounter:
-    warn_that_nobody_counts()
+def _get_host_counters(host: Host) -> _HostCounters:
+    if host not in _COUNTERS_BY_HOST:
+        _COUNTERS_BY_HOST[host] = _HostCounters()
+    return _COUNTERS_BY_HOST[host]
+
+
+def _build_estimator() -> SimpleTokenCounter:
+    warn_about_estimates()
     return SimpleTokenCounter()
 
 
-def _remembering(counter: ModelCounter, plugin: str, *, guessed: bool) -> RememberingCounter:
+def _build_caching_counter(counter: ModelCounter, plugin: str, *, guessed: bool) -> CachingCounter:
     if isinstance(counter, SimpleTokenCounter):
-        return RememberingCounter(counter)  # an estimate is made sooner than it is looked up
-    from nexus_core.tokens.cache import shared_cache  # noqa: PLC0415 - not for those who count by themselves
+        return CachingCounter(counter)  # estimating is faster than reading the cache
+    from nexus_core.tokens.count_cache import get_shared_cache
 
-    return RememberingCounter(counter, shared_cache(), guessed=guessed, plugin=plugin)
+    return CachingCounter(counter, get_shared_cache(), guessed=guessed, plugin=plugin)
 
 
 @cache
-def warn_that_nobody_counts() -> None:
-    """Say once that tokens are estimated."""
-    from logging import getLogger  # noqa: PLC0415 - seldom needed
+def warn_about_estimates() -> None:
+    """Log once that tokens are estimated."""
+    from logging import getLogger
 
     getLogger("nexus_core").warning("no plugin counts tokens, so they are estimated; `nexus doctor` may say why")

@@ -1,10 +1,11 @@
-"""Estimates tokens from characters, with no tokeniser at hand.
+"""The base class of token counters, and estimates made without a tokenizer.
 
-English prose and source code have about 4 characters to a token. Two things have fewer: other scripts, whose characters
-are weighed by script, and dense ASCII (JSON, base64, numbers, letters and signs in no order), in which the places are
-counted where tokens begin. The weights are fitted to `cl100k_base` and `o200k_base`, to whichever counts more, so that
-an estimate is seldom low; for scripts that `o200k_base` packs well (Arabic, Cyrillic, Indian ones) it is two to six
-times its count. Languages in plain Latin letters count as English, which is too low for some (Swahili, Welsh).
+English prose and source code have about 4 characters per token. Two kinds of text have fewer: other scripts, whose
+characters have a weight per script, and dense ASCII (JSON, base64, numbers, random letters and signs), in which the
+estimator counts the positions where tokens begin. The weights are fitted to `cl100k_base` and `o200k_base`, to the one
+that counts more, so that an estimate is seldom low; for scripts that `o200k_base` packs well (Arabic, Cyrillic, Indian
+ones) it is two to six times its count. Languages in plain Latin letters count as English, which is too low for some
+(Swahili, Welsh).
 """
 
 from __future__ import annotations
@@ -13,17 +14,57 @@ from math import ceil
 from operator import mul
 from typing import TYPE_CHECKING
 
-from nexus_core.tokens.counter import TextCounter
+from nexus_core.types.budget import TokenCount
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+
+    from nexus_core.types.messages import Message
+
+
+class TextCounter:
+    """A counter that counts messages text by text. Derive from it, and define `name`, `exact` and `count`.
+
+    Attributes:
+        name: The name of the tokenizer, by which counts are cached. Equal names give equal counts.
+        exact: True if it counts as the model does.
+    """
+
+    name: str
+    exact: bool
+
+    def count(self, text: str) -> int:
+        """Return the tokens of a text."""
+        raise NotImplementedError(f"{type(self).__name__} does not count texts; define count(text)")
+
+    def try_count(self, text: str) -> int | None:
+        """Return the tokens of a text, or None if its tokenizer fails and `count` estimates."""
+        return self.count(text)
+
+    def count_many(self, texts: Iterable[str]) -> list[int]:
+        """Return the tokens of each text."""
+        return [self.count(text) for text in texts]
+
+    def count_messages(self, messages: Sequence[Message]) -> int:
+        """Return the tokens of messages, with an overhead of 4 each."""
+        from nexus_core.tokens.messages import count_messages
+
+        return count_messages(self, messages)
+
+    def measure(self, text: str) -> TokenCount:
+        """Return the tokens of a text, and the basis of that number."""
+        tokens = self.try_count(text)
+        if tokens is None:
+            return TokenCount(self.count(text), "estimated")
+        return TokenCount(tokens, "exact" if self.exact else "estimated")
+
 
 CHARACTERS_PER_TOKEN = 4
 
-_CHUNK = 2048
-"""How much is judged at a time: a blob in a long text counts as a blob, a number in prose as prose."""
+_CHUNK_CHARACTERS = 2048
+"""Characters estimated at a time: a blob in a long text counts as a blob, a number in prose as prose."""
 _TOLERANCE = 1.1
-"""ASCII counts as dense where 4 characters to a token would be this much too low."""
+"""ASCII counts as dense if 4 characters per token would be too low by this factor."""
 
 _SCRIPTS = (
     (range(0xC2, 0xC3), 1.0),  # signs of Latin-1
@@ -37,7 +78,7 @@ _SCRIPTS = (
     (range(0xD8, 0xDA), 0.85),  # Arabic
     (range(0xDA, 0xDC), 1.8),  # its rarer letters
     (range(0xDC, 0xE0), 2.2),  # Syriac, Thaana, N'Ko
-    (range(0xF0, 0xF5), 4.1),  # what is beyond the basic plane: old scripts, rare Chinese characters
+    (range(0xF0, 0xF5), 4.1),  # beyond the basic plane: ancient scripts, rare Chinese characters
 )
 """Tokens of a character by the first byte of its UTF-8; those of three bytes are in `_PAGES`."""
 _RARE = 3.1
@@ -50,7 +91,7 @@ _PAGES = (
     (range(0x0D, 0x11), 2.15),  # Malayalam, Sinhala; Tibetan, Myanmar, Georgian
     (range(0x17, 0x18), 1.95),  # Khmer
     (range(0x1E, 0x1F), 1.3),  # Latin letters with two marks, as in Vietnamese
-    (range(0x1F, 0x20), 2.5),  # Greek letters with marks of old
+    (range(0x1F, 0x20), 2.5),  # Greek letters with ancient marks
     (range(0x20, 0x21), 1.0),  # dashes, quotes
     (range(0x21, 0x24), 1.9),  # arrows, mathematics
     (range(0x24, 0x28), 1.8),  # boxes, signs, older emoji
@@ -79,13 +120,13 @@ _CAPITALS = (("[\u0400-\u042f]", 0.55), ("[\u0386-\u03ab]", 0.9))
 _CAPITAL_LEADS = bytes(range(0xCE, 0xD2))
 
 _CLASSES = "-lUdsnpz"
-"""Nothing, lower-case letter, capital, digit, blank, line end, other sign, not ASCII: a byte's class is its place."""
+"""Nothing, lower-case letter, capital, digit, blank, line end, other sign, not ASCII: a byte's class is its index."""
 _PAIRS = (
     (1.0, "sl sU nl nU dl dU nd ld Ud pd zd np lp Up dp zp ln Un dn sn zn"),  # a token begins
     (1.0, "sp"),
-    (2.0, "sd"),  # two begin: a blank goes with a word, but not with a number
+    (2.0, "sd"),  # two begin: a blank joins a word, but not a number
     (1 / 3, "dd"),  # a token has up to three digits
-    (2.3, "lU"),  # letters of mixed case are no words
+    (2.3, "lU"),  # letters of mixed case are not words
     (0.2, "UU"),
     (0.8, "ns"),
     (0.15, "ss"),
@@ -94,26 +135,26 @@ _PAIRS = (
 )
 """Tokens for each pair of neighbours of these classes."""
 _LONE_SIGN = (("pp", "pl pU"), ("sp", "pl pU"))
-"""A word takes the sign before it into its first token, unless that sign has company: pairs that follow each other."""
+"""A word and the single sign before it share a token; more signs do not: pairs that follow each other."""
 
 
 _RANDOM_LOWER, _RANDOM_CAPITALS, _RANDOM_SIGNS = 0.5, 0.37, 0.95
-"""Tokens that letters and signs in no order have more: a lower-case letter, two capitals, two different signs."""
+"""Additional tokens of random letters and signs: per lower-case letter, two capitals, two different signs."""
 _VOWELS = 0.24, 0.28
-"""Words have more vowels among their letters than this (lower-case, capitals), letters in no order fewer."""
+"""Words have a higher share of vowels than this (lower-case, capitals), random letters a lower one."""
 _FEW = 3
 _BACKSLASH = 0.3
 """Tokens added for a backslash: the words behind it, as in LaTeX, are split more."""
-_MOST_SIGNS = 0.25
-"""Of so many pairs of different signs among all pairs, the usual ones (`":"`, `});`) make one token each."""
+_MAX_SIGN_SHARE = 0.25
+"""Up to this share of pairs of different signs, they are common ones (`":"`, `});`) that are one token each."""
 
 
-def _codes(shape: str) -> bytes:
+def _encode_classes(shape: str) -> bytes:
     return bytes(map(_CLASSES.index, shape))
 
 
-def _translation(groups: Iterable[Iterable[int]]) -> bytes:
-    """A table that makes the members of the first group the byte 1, those of the second 2, and all others 0."""
+def _build_translation(groups: Iterable[Iterable[int]]) -> bytes:
+    """Return a table that maps members of the first group to the byte 1, of the second to 2, and all others to 0."""
     table = bytearray(256)
     for place, group in enumerate(groups, 1):
         for byte in group:
@@ -123,28 +164,32 @@ def _translation(groups: Iterable[Iterable[int]]) -> bytes:
 
 _LOWER, _DIGITS, _BLANKS = b"abcdefghijklmnopqrstuvwxyz", b"0123456789", b"\t\v\f \x1c\x1d\x1e\x1f"
 _SIGNS = set(range(0x80)) - set(_LOWER + _LOWER.upper() + _DIGITS + _BLANKS + b"\r\n")
-_TO_CLASS = _translation([_LOWER, _LOWER.upper(), _DIGITS, _BLANKS, b"\r\n", _SIGNS, range(0x80, 0x100)])
+_TO_CLASS = _build_translation([_LOWER, _LOWER.upper(), _DIGITS, _BLANKS, b"\r\n", _SIGNS, range(0x80, 0x100)])
 _WEIGHTS, _GROUPS = [weight for weight, _ in _PAIRS if weight], [group for _, group in _PAIRS]
-_TO_PAIR_GROUP = _translation([first + 8 * second for first, second in map(_codes, group.split())] for group in _GROUPS)
+_TO_PAIR_GROUP = _build_translation(
+    [first + 8 * second for first, second in map(_encode_classes, group.split())] for group in _GROUPS
+)
 _IN_NO_GROUP = bytes(pair for pair, place in enumerate(_TO_PAIR_GROUP) if not place)
 _PLACES = range(1, len(_WEIGHTS) + 1)
-_TO_SCRIPT = _translation(leads for leads, _ in _SCRIPTS)
+_TO_SCRIPT = _build_translation(leads for leads, _ in _SCRIPTS)
 _BEYOND = len(_SCRIPTS)
-_TO_PAGE = _translation(reversed([pages for pages, _ in _PAGES]))
+_TO_PAGE = _build_translation(reversed([pages for pages, _ in _PAGES]))
 _PAGE_WEIGHTS = [weight for _, weight in reversed(_PAGES)]
 _THREE_BYTES = bytes(range(0xE0, 0xF0))
 _ASCII, _NOT_ASCII = bytes(range(0x80)), bytes(range(0x80, 0x100))
-_IS_SIGN, _IS_CAPITAL = _translation([_SIGNS]), _translation([_LOWER.upper()])
-_IS_SET = _translation([range(1, 0x100)])
-_LINE_END = _codes("n")
+_IS_SIGN, _IS_CAPITAL = _build_translation([_SIGNS]), _build_translation([_LOWER.upper()])
+_IS_SET = _build_translation([range(1, 0x100)])
+_LINE_END = _encode_classes("n")
 _LONE = [bytes(_GROUPS.index(group) + 1 for group in pair) for pair in _LONE_SIGN]
 
 
 def estimate(text: str) -> int:
-    """About how many tokens a text has; 0 only for no text."""
-    if len(text) <= _CHUNK:
+    """Estimate the tokens of a text, at least 1 unless it is empty."""
+    if len(text) <= _CHUNK_CHARACTERS:
         return ceil(_estimate(text))
-    return ceil(sum(_estimate(text[start : start + _CHUNK]) for start in range(0, len(text), _CHUNK)))
+    return ceil(
+        sum(_estimate(text[start : start + _CHUNK_CHARACTERS]) for start in range(0, len(text), _CHUNK_CHARACTERS))
+    )
 
 
 def _estimate(chunk: str) -> float:
@@ -155,12 +200,12 @@ def _estimate(chunk: str) -> float:
         foreign = _estimate_scripts(chunk, data)
     plain = (len(chunk) - others) / CHARACTERS_PER_TOKEN
     classes = data.translate(_TO_CLASS)
-    dense = _beginnings(classes) + _disorder(data, classes)
+    dense = _estimate_beginnings(classes) + _estimate_disorder(data, classes)
     return foreign + (dense if dense > plain * _TOLERANCE else plain)
 
 
 def _estimate_scripts(chunk: str, data: bytes) -> float:
-    """About how many tokens the characters have that are not ASCII."""
+    """Estimate the tokens of the characters that are not ASCII."""
     leads = data.translate(_TO_SCRIPT, _ASCII)
     found = sum(weight * leads.count(place) for place, (_, weight) in enumerate(_SCRIPTS, 1))
     found += sum(more * data.count(block) for block, more in _BLOCKS)
@@ -168,29 +213,29 @@ def _estimate_scripts(chunk: str, data: bytes) -> float:
         # The upper byte of each character's code; of those beyond the basic plane, of each of its two surrogates.
         pages = chunk.encode("utf-16-le", "surrogatepass")[1::2].translate(_TO_PAGE)
         found += sum(weight * pages.count(place) for place, weight in enumerate(_PAGE_WEIGHTS, 1))
-        found -= 2 * _RARE * leads.count(_BEYOND)  # which were counted above already
+        found -= 2 * _RARE * leads.count(_BEYOND)  # counted by script already
     if len(data.translate(None, _CAPITAL_LEADS)) < len(data):
-        import re  # noqa: PLC0415 - for Greek and Cyrillic only
+        import re
 
         found += sum(more * len(re.findall(capitals, chunk)) for capitals, more in _CAPITALS)
     return found
 
 
-def _disorder(data: bytes, classes: bytes) -> float:
-    """About how many tokens more there are among ASCII because letters and signs form no words and no usual pairs."""
-    lower, capitals, signs = map(classes.count, map(_codes, "lUp"))
+def _estimate_disorder(data: bytes, classes: bytes) -> float:
+    """Estimate the additional tokens of ASCII letters and signs that form no words and no common pairs."""
+    lower, capitals, signs = map(classes.count, map(_encode_classes, "lUp"))
     found = _BACKSLASH * data.count(b"\\") if signs else 0.0
     if 2 * lower > len(data) and _lacks_vowels(data, b"aeiou", _VOWELS[0] * lower):
         found += _RANDOM_LOWER * lower
     if 5 * capitals > len(data) and _lacks_vowels(data, b"AEIOU", _VOWELS[1] * capitals):
         found += _RANDOM_CAPITALS * _count_pairs(int.from_bytes(data.translate(_IS_CAPITAL), "little"))
-    if signs > _MOST_SIGNS * len(data):
-        found += _RANDOM_SIGNS * max(_count_different(data) - _MOST_SIGNS * len(data), 0)
+    if signs > _MAX_SIGN_SHARE * len(data):
+        found += _RANDOM_SIGNS * max(_count_different(data) - _MAX_SIGN_SHARE * len(data), 0)
     return found
 
 
 def _lacks_vowels(data: bytes, vowels: bytes, least: float) -> bool:
-    """True if fewer than `least` bytes are vowels, and there is more than the same few characters again and again."""
+    """Return True if fewer than `least` bytes are vowels, and the text is not a repetition of a few characters."""
     return len(data) - len(data.translate(None, vowels)) < least and len(set(data)) > _FEW
 
 
@@ -200,35 +245,35 @@ def _count_pairs(flags: int) -> int:
 
 
 def _count_different(data: bytes) -> int:
-    """Return how often two neighbours are both signs, and not the same."""
+    """Return how often two neighbours are both signs, and different."""
     number = int.from_bytes(data, "little")
     unlike = (number ^ (number >> 8)).to_bytes(len(data), "little").translate(_IS_SET)
     signs = int.from_bytes(data.translate(_IS_SIGN), "little")
     return (signs & (signs >> 8) & int.from_bytes(unlike, "little")).bit_count()
 
 
-def _beginnings(classes: bytes) -> float:
-    """About how many tokens begin among the ASCII characters of these classes."""
+def _estimate_beginnings(classes: bytes) -> float:
+    """Estimate how many tokens begin among the ASCII characters of these classes."""
     classes = _LINE_END + classes
     # As one long number, so that a shift by five bits puts every class, which has three, above the one before it.
     number = int.from_bytes(classes, "little")
     pairs = (number + (number >> 5)).to_bytes(len(classes), "little")
-    # Most pairs are in no group, and none of those comes before the word of a lone sign.
+    # Most pairs are in no group, and none of those precedes the word of a lone sign.
     groups = pairs.translate(_TO_PAIR_GROUP, _IN_NO_GROUP)
     found: float = sum(map(mul, _WEIGHTS, map(groups.count, _PLACES)))
     return found + sum(map(groups.count, _LONE))
 
 
 class SimpleTokenCounter(TextCounter):
-    """Estimates, and needs nothing to do so: about 4 characters to a token, fewer for other scripts and dense text."""
+    """Estimates without a tokenizer: about 4 characters per token, fewer for other scripts and dense text."""
 
     name = "estimate"
     exact = False
 
     def count(self, text: str) -> int:
-        """About how many tokens a text has."""
+        """Return an estimate of the tokens of a text."""
         return estimate(text)
 
-    def try_count(self, text: str) -> None:  # noqa: ARG002 - it has no tokeniser to ask
-        """Always None: there is no tokeniser."""
+    def try_count(self, text: str) -> None:  # noqa: ARG002 - without a tokenizer
+        """Return None: there is no tokenizer."""
         return

@@ -1,4 +1,4 @@
-"""What is known of a model, whatever a provider puts around its name."""
+"""Context windows and encodings of models, found by any form of their names."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.errors import did_you_mean
-from nexus_core.values.counting import Model
+from nexus_core.types.budget import Model
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from nexus_core.values.finding import Finding
-    from nexus_core.values.settings import Settings
+    from nexus_core.types.plugins import Finding
+    from nexus_core.types.settings import Settings
 
-DEFAULT_WINDOW = 128_000
-"""For a model that nobody knows."""
+DEFAULT_WINDOW_TOKENS = 128_000
+"""Context window of an unknown model."""
 
 # gpt-4o-2024-08-06, claude-sonnet-4-20250514, claude-sonnet-4@20250514, gemini-2.5-pro-preview-05-06, command-r-08-2024
 _DATE = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2}|\d{2}-\d{2}|\d{2}-\d{4})$")
@@ -33,57 +33,57 @@ _VARIANTS = (
     " nothink omni online plus preview pro realtime reasoner reasoning research scout search small speech stable think"
     " thinking transcribe tts turbo ultra use versatile vision vl xhigh "
 )
-"""What providers put behind the name of a model to name another form of it."""
-_SETTINGS = ("window", "encoding", "max_output", "cache_minimum", "cache_breakpoints", "request_bytes")
+"""Suffixes by which providers name another form of a model."""
+_SETTING_NAMES = ("window", "encoding", "max_output", "cache_minimum", "cache_breakpoints", "request_bytes")
 
 
 def find_model(name: str, models: Mapping[str, Model], settings: Settings | None = None) -> Model:
-    """What is known of a model; where nobody knows it, a window of 128,000 tokens.
+    """Return the metadata of a model. An unknown one gets a window of 128,000 tokens.
 
     Args:
         name: Its name. A provider before it (`openai/`, `models/`, `us.anthropic.`), a date or version after it do not
             matter.
-        models: What plugins say, by name; the longest name that fits is used.
-        settings: What the user says: `models.<name>`, and `provider.context_window` for the configured model.
+        models: The models of plugins by name; the longest matching name is used.
+        settings: The user's settings: `models.<name>`, and `provider.context_window` for the configured model.
     """
-    name = _resolved(name, settings)
-    match = _match(name, models)
-    model = replace(models[match], name=name) if match else Model(name=name or "unknown", window=DEFAULT_WINDOW)
-    return model if settings is None else _configured(model, name, settings)
+    name = _resolve_alias(name, settings)
+    match = _match_name(name, models)
+    model = replace(models[match], name=name) if match else Model(name=name or "unknown", window=DEFAULT_WINDOW_TOKENS)
+    return model if settings is None else _apply_settings(model, name, settings)
 
 
-def is_guessed(name: str, models: Mapping[str, Model], settings: Settings | None = None) -> bool:
-    """Whether a model only begins as one that is known, so that its tokeniser may be another."""
-    name = _resolved(name, settings)
-    if settings is not None and _said_of(name, settings).get("encoding"):
+def is_guessed_model(name: str, models: Mapping[str, Model], settings: Settings | None = None) -> bool:
+    """Return True if a model only shares a prefix with a known one, so that its tokenizer may differ."""
+    name = _resolve_alias(name, settings)
+    if settings is not None and _get_model_settings(name, settings).get("encoding"):
         return False
-    match = _match(name, models)
+    match = _match_name(name, models)
     return match is not None and _is_guess(name, match)
 
 
 def find_unknown_model(name: str, models: Mapping[str, Model], settings: Settings | None = None) -> Finding | None:
-    """What to know about a model that nobody knows, or that is only taken for another.
+    """Return a finding about a model that is unknown, or only matched by a similar name.
 
     None for one that is known, or whose window the user has set.
     """
-    name = _resolved(name, settings)
-    match = _match(name, models)
+    name = _resolve_alias(name, settings)
+    match = _match_name(name, models)
     if not name or (match and not _is_guess(name, match)) or (settings is not None and _has_window(name, settings)):
         return None
-    from nexus_core.values.finding import Finding  # noqa: PLC0415 - most models are known
+    from nexus_core.types.plugins import Finding
 
-    *_, bare, _ = plain_names(name)
+    *_, bare, _ = iterate_plain_names(name)
     nearest = did_you_mean(bare, [each.rstrip("*-") for each in models])
     if match:
-        taken = f"{name!r} is not in the table of models; taken for {match}: {models[match].window:,} tokens"
+        guessed = f"{name!r} is not in the table of models; taken for {match}: {models[match].window:,} tokens"
         otherwise = f"{nearest} Otherwise set" if nearest else "set"
-        return Finding("guessed-model", f"{taken}; {otherwise} models.{name}.window")
-    assumed = f"unknown model {name!r}, so a window of {DEFAULT_WINDOW:,} tokens is assumed"
+        return Finding("guessed-model", f"{guessed}; {otherwise} models.{name}.window")
+    assumed = f"unknown model {name!r}, so a window of {DEFAULT_WINDOW_TOKENS:,} tokens is assumed"
     return Finding("unknown-model", f"{assumed}; {nearest or f'models.{name}.window sets another'}")
 
 
-def plain_names(name: str) -> Iterator[str]:
-    """A model's name as it is given, then with less and less around it."""
+def iterate_plain_names(name: str) -> Iterator[str]:
+    """Yield a model's name as given, then with more and more of its prefixes and suffixes removed."""
     yield name
     short = name.lower().rpartition("/")[2]
     yield short
@@ -96,28 +96,30 @@ def plain_names(name: str) -> Iterator[str]:
     yield bare.replace(".", "-")  # claude-opus-4.6
 
 
-def _match(name: str, known: Collection[str]) -> str | None:
-    """The longest of the known names that fits; a whole name goes before a beginning of the same length."""
-    longest = max(map(len, known), default=0)  # no longer beginning needs to be looked up
-    fitting = [each for plain in set(plain_names(name)) for each in _fitting(plain, longest) if each in known]
+def _match_name(name: str, known: Collection[str]) -> str | None:
+    """Return the longest known name that matches. A full name precedes a prefix of the same length."""
+    longest = max(map(len, known), default=0)  # no longer prefix needs to be looked up
+    fitting = [
+        each for plain in set(iterate_plain_names(name)) for each in _iterate_patterns(plain, longest) if each in known
+    ]
     return max(fitting, key=lambda each: (len(each.rstrip("*")), not each.endswith("*"), each), default=None)
 
 
-def _fitting(name: str, longest: int) -> Iterator[str]:
-    """What may be known that fits a name: itself, and each of its beginnings with a star."""
+def _iterate_patterns(name: str, longest: int) -> Iterator[str]:
+    """Yield the names that would match: the name itself, and each of its prefixes with a star."""
     yield name
     yield from (f"{name[:end]}*" for end in range(min(len(name) + 1, longest)))
 
 
 def _is_guess(name: str, match: str) -> bool:
-    """Whether a name has more behind a beginning than what names a form of that model: gpt-4oo, gpt-5.55, claude-sonet.
+    """Return True if a name has more after the prefix than a variant of that model: gpt-4oo, gpt-5.55, claude-sonet.
 
-    Whoever says `acme-*` means whatever follows.
+    A prefix like `acme-*` allows any suffix.
     """
     stem = match.rstrip("*")
     if stem == match or not stem[-1:].isalnum():
         return False
-    endings = [plain[len(stem) :] for plain in plain_names(name) if plain.startswith(stem)]
+    endings = [plain[len(stem) :] for plain in iterate_plain_names(name) if plain.startswith(stem)]
     return not any(_is_variant(ending) for ending in endings)
 
 
@@ -126,33 +128,37 @@ def _is_variant(ending: str) -> bool:
     return not first and all(f" {word} " in _VARIANTS or _NUMBER.fullmatch(word) for word in words)
 
 
-def _resolved(name: str, settings: Settings | None) -> str:
-    """Return the model that an alias stands for; any other name as it is."""
+def _resolve_alias(name: str, settings: Settings | None) -> str:
+    """Return the model that an alias refers to, or any other name unchanged."""
     return name if settings is None or not name else settings.model_id(name)
 
 
 def _has_window(name: str, settings: Settings) -> bool:
-    """Whether the user says something of a model, or how large the window of the configured one is."""
+    """Return True if the user has settings of a model, or set the window of the configured one."""
     is_meant = settings.model_id() in ("", name)
-    return bool(_said_of(name, settings) or (is_meant and settings.get("provider.context_window")))
+    return bool(_get_model_settings(name, settings) or (is_meant and settings.get("provider.context_window")))
 
 
-def _said_of(name: str, settings: Settings) -> Mapping[str, Any]:
-    """What the user says of a model: under its name, else under its aliases, of which the first counts most."""
+def _get_model_settings(name: str, settings: Settings) -> Mapping[str, Any]:
+    """Return the user's settings of a model: under its name, else under its aliases, of which the first wins."""
     table = settings.get("models")
     if not isinstance(table, dict):
         return {}
-    match = _match(name, table)
+    match = _match_name(name, table)
     if match is not None:
-        said: Mapping[str, Any] = table[match]
-        return said
+        values: Mapping[str, Any] = table[match]
+        return values
     aliases = [each for alias, each in table.items() if isinstance(each, dict) and settings.model_id(alias) == name]
     return {key: value for each in reversed(aliases) for key, value in each.items() if value is not None}
 
 
-def _configured(model: Model, name: str, settings: Settings) -> Model:
-    said = {key: value for key, value in _said_of(name, settings).items() if key in _SETTINGS and value is not None}
-    model = replace(model, **said) if said else model
+def _apply_settings(model: Model, name: str, settings: Settings) -> Model:
+    values = {
+        key: value
+        for key, value in _get_model_settings(name, settings).items()
+        if key in _SETTING_NAMES and value is not None
+    }
+    model = replace(model, **values) if values else model
     window, configured = settings.get("provider.context_window"), settings.model_id()
     if isinstance(window, int) and (not configured or name in {"", configured}):
         model = replace(model, window=window)

@@ -1,10 +1,8 @@
-"""What a project's settings may do: approved by the user, exactly as they are.
+"""Approval of settings that start programs or open connections.
 
-fingerprint.py  what an approval covers, and how it is shown
-mentioning.py   the same in passing, without keys; what waits for a decision
-scripts.py      the program that a command starts, and the code of the project that it runs
-coverage.py     the bytes of that code, and what is beyond the limits
-decisions.py    the format of trust.json, read without believing it
-store.py        allow, deny, forget, decide
-comparison.py   what changed since an approval
+store.py        the user's decisions in trust.json
+fingerprint.py  the content of a setting that an approval covers
+scripts.py      the program that a command starts, and the project's code that it runs
+coverage.py     digests of that code, and the files beyond the limits
+report.py       summaries of active settings without secrets, and diffs
 """

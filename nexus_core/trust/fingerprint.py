@@ -1,6 +1,6 @@
-"""What an approval covers, and how it is shown to the person who is asked.
+"""Fingerprints of active settings: the canonical content that an approval covers.
 
-The content of a setting is canonical: what means the same is the same text. Secret values are in it as digests only.
+Settings with the same meaning have the same content. It holds secret values as digests only.
 """
 
 from __future__ import annotations
@@ -13,51 +13,50 @@ import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
-from nexus_core.config.merging import is_comment
-from nexus_core.text.hidden import bare
-from nexus_core.text.visible import visible_line
+from nexus_core.config.merge import is_comment
+from nexus_core.text.safety import one_line
 from nexus_core.trust.scripts import CommandWorkspace, ProjectCode, find_code, find_executable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-Effect = Literal["run", "connect to", "set"]
+SettingEffect = Literal["run", "connect to", "set"]
 
-HOME = "/home"
-"""The pointer of the user's own settings, where these wait for approval."""
+HOME_POINTER = "/home"
+"""The pointer of the user's own settings, if these need approval."""
 
-# What is told about a server as it is; of anything that is not known, only a digest.
-_TOLD = ("enabled", "env_passthrough", "transport", "type")
-_KNOWN = frozenset({"name", "command", "args", "env", "env_file", "cwd", "url", "headers", *_TOLD})
-# What names a program, an address or who reads a conversation is shown whole, as whoever approves it must see it.
-_OPEN = frozenset({"args", "command", "summarisers", "url"})
-# Only what every reader of addresses takes for a password: hiding more could hide where a connection goes.
-_PASSWORD = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://[^/?#\\@:\s]*:)([^/?#\\@\s]+)@")
+# These fields of a server are included as they are; of an unknown field, only a digest.
+_PLAIN_FIELDS = ("enabled", "env_passthrough", "transport", "type")
+_KNOWN_FIELDS = frozenset({"name", "command", "args", "env", "env_file", "cwd", "url", "headers", *_PLAIN_FIELDS})
+# A program, an address, and who reads a conversation are shown in full, because the user must see what to approve.
+_SHOWN_SETTINGS = frozenset({"args", "command", "summarizers", "url"})
+# Only what every URL parser treats as a password: hiding more could hide where a connection goes.
+_URL_PASSWORD = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://[^/?#\\@:\s]*:)([^/?#\\@\s]+)@")
 
 
 def canonical(value: object) -> str:
-    """The one JSON text for a value: keys sorted, no white space, ASCII."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, default=_as_json)
+    """Return the one JSON text for a value: keys sorted, no white space, ASCII."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, default=_to_json_type)
 
 
-def secret_digest(text: str) -> str:
-    """What is kept of a secret: enough to see that it changed, not what it is."""
+def digest_secret(text: str) -> str:
+    """Return the digest that represents a secret: it shows a change, but not the value."""
     return f"sha256:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
-def server_content(server: Mapping[str, object], root: Path) -> str:
-    """Everything that an approval of an MCP server covers, but for the bytes of its code.
+def build_server_content(server: Mapping[str, object], root: Path) -> str:
+    """Return everything that an approval of an MCP server covers, except the bytes of its code.
 
     That is its definition, with the values of environment and headers as digests; the program that its command starts;
-    and the names of the files and directories of the project that it runs, whose bytes `coverage.measure` adds.
+    and the names of the project's files and directories that it runs, whose digests `coverage.add_code_digests` adds.
     """
     environment = server.get("env")
     variables = environment if isinstance(environment, Mapping) else {}
     place = CommandWorkspace.of(root, server.get("cwd"))
-    command = words_of(server)
-    executable = _executable(command[0], place, variables.get("PATH")) if command else None
-    known = {key: server[key] for key in ("name", "cwd", "env_file", *_TOLD) if server.get(key) is not None}
+    command = split_server_command(server)
+    executable = _find_executable(command[0], place, variables.get("PATH")) if command else None
+    known = {key: server[key] for key in ("name", "cwd", "env_file", *_PLAIN_FIELDS) if server.get(key) is not None}
     url = server.get("url")
     env_file = server.get("env_file")
     code = find_code(
@@ -73,43 +72,45 @@ def server_content(server: Mapping[str, object], root: Path) -> str:
             "kind": "server",
             "command": server.get("command"),
             "args": server.get("args") or [],
-            "env": _digests(environment),
-            "url": _PASSWORD.sub(_digest_password, url) if isinstance(url, str) else url,
-            "headers": _digests(server.get("headers")),
+            "env": _digest_values(environment),
+            "url": _URL_PASSWORD.sub(_digest_password, url) if isinstance(url, str) else url,
+            "headers": _digest_values(server.get("headers")),
             "executable": executable,
-            **_code_content(code, place),
-            "other": _digests({key: server[key] for key in server if key not in _KNOWN and not is_comment(key)}),
+            **_build_code_content(code, place),
+            "other": _digest_values(
+                {key: server[key] for key in server if key not in _KNOWN_FIELDS and not is_comment(key)}
+            ),
         }
     )
 
 
-def setting_content(pointer: str, value: object, *, root: Path | None = None) -> str:
-    """Everything that an approval of another active setting covers, but for the bytes of its code.
+def build_setting_content(pointer: str, value: object, *, root: Path | None = None) -> str:
+    """Return everything that an approval of another active setting covers, except the bytes of its code.
 
     Args:
-        pointer: Which setting it is.
-        value: What it is set to; texts in it are kept as digests, unless they are a command or an address.
-        root: If given, the code inside it that the value runs or names is covered too.
+        pointer: The JSON pointer of the setting.
+        value: Its value; strings in it become digests, unless they are a command or an address.
+        root: The project, whose code that the value runs or names is covered too; None covers no code.
     """
     code: dict[str, object] = {"files": {}}
     if root is not None:
-        place, command = CommandWorkspace.of(root, None), list(_texts(value))
-        executable = find_executable(command[0], place) if command and _last(pointer) == "command" else None
+        place, command = CommandWorkspace.of(root, None), list(_iter_texts(value))
+        executable = find_executable(command[0], place) if command and _last_key(pointer) == "command" else None
         found = find_code(command, place, executable=executable)
-        # What starts it sets no variables that would keep Python from bytecode.
-        code = _code_content(found._replace(with_bytecode=bool(found.trees)), place)
-    return canonical({"kind": "setting", "pointer": pointer, "value": _guarded(value, _last(pointer)), **code})
+        # The program is started without the variables that keep Python from reading bytecode.
+        code = _build_code_content(found._replace(with_bytecode=bool(found.trees)), place)
+    return canonical({"kind": "setting", "pointer": pointer, "value": _digest_texts(value, _last_key(pointer)), **code})
 
 
-def home_content(home: Path) -> str:
-    """Everything that an approval of the user's own settings covers, where these may have come with a repository."""
+def build_home_content(home: Path) -> str:
+    """Return everything that an approval of the user's own settings covers, if a repository may hold them."""
     root = os.path.realpath(home)
     files = [name for name in ("config.json", "mcp.json") if os.path.lexists(os.path.join(root, name))]  # noqa: PTH118
     code = {"files": files, "trees": [], "with_bytecode": False, "root": root}
-    return canonical({"kind": "setting", "pointer": HOME, "value": root, "code": code})
+    return canonical({"kind": "setting", "pointer": HOME_POINTER, "value": root, "code": code})
 
 
-def runs_own_code(content: str) -> bool:
+def runs_project_code(content: str) -> bool:
     """Return True if a command with this content runs code of the project."""
     try:
         return bool(json.loads(content)["code"]["trees"])
@@ -117,127 +118,115 @@ def runs_own_code(content: str) -> bool:
         return False
 
 
-def _code_content(code: ProjectCode, place: CommandWorkspace) -> dict[str, object]:
-    """The code as a part of a content; where there is none, in the words of approvals that were made before."""
+def _build_code_content(code: ProjectCode, place: CommandWorkspace) -> dict[str, object]:
+    """Return the code as a part of a content, or without code the format of earlier approvals."""
     return {"code": {**code._asdict(), "root": str(place.limit)}} if code.files or code.trees else {"files": {}}
 
 
 def describe_server(server: Mapping[str, object]) -> str:
-    """What a server would start or connect to, whole and in one line; of environment and headers only the names."""
-    command, url = words_of(server), server.get("url")
-    said = [shlex.join(command)] if command else []
+    """Describe in one line what a server would start or connect to, with only the names of variables and headers."""
+    command, url = split_server_command(server), server.get("url")
+    parts = [shlex.join(command)] if command else []
     if isinstance(url, str) and url:
-        said.append(shlex.quote(without_password(url)))
+        parts.append(shlex.quote(hide_password(url)))
     if server.get("cwd") is not None:
-        said.append(f"directory: {shlex.quote(_text(server['cwd']))}")
+        parts.append(f"directory: {shlex.quote(_to_text(server['cwd']))}")
     if server.get("env_file"):
-        said.append(f"environment from: {shlex.quote(_text(server['env_file']))}")
+        parts.append(f"environment from: {shlex.quote(_to_text(server['env_file']))}")
     for key, title in (("env", "environment"), ("headers", "headers")):
         names = server.get(key)
         if isinstance(names, Mapping) and names:
-            said.append(f"{title}: {' '.join(shlex.quote(_text(name)) for name in sorted(names))}")
-    return one_line("; ".join(said) or "nothing: there is neither a command nor an address")
+            parts.append(f"{title}: {' '.join(shlex.quote(_to_text(name)) for name in sorted(names))}")
+    return one_line("; ".join(parts) or "nothing: there is neither a command nor an address")
 
 
 def describe_setting(dotted: str, value: object) -> str:
-    """A setting and what it is set to, in one line; only its name where that may be a secret."""
+    """Describe a setting and its value in one line, or only its name if the value may be a secret."""
     if isinstance(value, bool | int | float):
         shown = canonical(value)
-    elif dotted.rpartition(".")[2] in _OPEN:
-        words = value if isinstance(value, list) else [value]
-        shown = shlex.join(without_password(_text(word)) for word in words)
+    elif dotted.rpartition(".")[2] in _SHOWN_SETTINGS:
+        values = value if isinstance(value, list) else [value]
+        shown = shlex.join(hide_password(_to_text(each)) for each in values)
     else:
         return one_line(dotted)
     return one_line(f"{dotted} = {shown}")
 
 
-def words_of(server: Mapping[str, object]) -> list[str]:
-    """Program and arguments of a server; a program that is given as text is one word, blanks and all."""
-    words: list[str] = []
+def split_server_command(server: Mapping[str, object]) -> list[str]:
+    """Return program and arguments of a server. A program given as a string is one argument, even with blanks."""
+    arguments: list[str] = []
     for key in ("command", "args"):
         value = server.get(key)
         if isinstance(value, list | tuple):
-            words += map(_text, value)
+            arguments += map(_to_text, value)
         elif value is not None:
-            words.append(_text(value))
-    return words
+            arguments.append(_to_text(value))
+    return arguments
 
 
-def without_password(text: str) -> str:
-    """A text with the password left out, if it is an address that has one."""
-    return _PASSWORD.sub(r"\1***@", text)
+def hide_password(text: str) -> str:
+    """Return a text with the password of a URL hidden."""
+    return _URL_PASSWORD.sub(r"\1***@", text)
 
 
-def one_line(text: str) -> str:
-    r"""`text` in one line, with every character that nobody would see as an escape."""
-    line = visible_line(text)
-    if line.isascii():
-        return line
-    return "".join(each if each.isprintable() and bare(each) else _escape(each) for each in line)
-
-
-def effect(content: str) -> Effect:
-    """What a setting with this content would do, in a word."""
+def name_effect(content: str) -> SettingEffect:
+    """Return the effect of a setting with this content: "run", "connect to" or "set"."""
     try:
         data = json.loads(content)
     except ValueError:
         data = None
     if not isinstance(data, dict):
         return "set"
-    last = _last(str(data.get("pointer", "")))
+    last = _last_key(str(data.get("pointer", "")))
     if data.get("command") or last in {"args", "command"}:
         return "run"
     return "connect to" if data.get("url") or last == "url" else "set"
 
 
-def _executable(program: str, place: CommandWorkspace, search_path: object) -> str | None:
+def _find_executable(program: str, place: CommandWorkspace, search_path: object) -> str | None:
     found = find_executable(program, place, search_path)
-    # Whoever starts it may split the text after all.
+    # The client that starts it may split the string after all.
     return found or find_executable(next(iter(program.split()), ""), place, search_path)
 
 
-def _digests(values: object) -> object:
+def _digest_values(values: object) -> object:
     if isinstance(values, Mapping):
-        return {str(name): secret_digest(canonical(value)) for name, value in values.items()}
-    return secret_digest(canonical(values)) if values else {}
+        return {str(name): digest_secret(canonical(value)) for name, value in values.items()}
+    return digest_secret(canonical(values)) if values else {}
 
 
-def _guarded(value: object, key: str) -> object:
-    """A value with every text in it as a digest, unless its key says that it is no secret."""
+def _digest_texts(value: object, key: str) -> object:
+    """Return a value with every string as a digest, unless its key marks it as public."""
     if isinstance(value, Mapping):
-        return {name: _guarded(each, str(name)) for name, each in value.items()}
+        return {name: _digest_texts(each, str(name)) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_guarded(each, key) for each in value]
+        return [_digest_texts(each, key) for each in value]
     if not isinstance(value, str):
         return value
-    return _PASSWORD.sub(_digest_password, value) if key in _OPEN else secret_digest(canonical(value))
+    return _URL_PASSWORD.sub(_digest_password, value) if key in _SHOWN_SETTINGS else digest_secret(canonical(value))
 
 
 def _digest_password(match: re.Match[str]) -> str:
-    return f"{match[1]}{secret_digest(match[2])}@"
+    return f"{match[1]}{digest_secret(match[2])}@"
 
 
-def _texts(value: object) -> Iterator[str]:
+def _iter_texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping | list | tuple):
         for each in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts(each)
+            yield from _iter_texts(each)
 
 
-def _text(value: object) -> str:
+def _to_text(value: object) -> str:
     return value if isinstance(value, str) else canonical(value)
 
 
-def _last(pointer: str) -> str:
+def _last_key(pointer: str) -> str:
     return re.split("[./]", pointer)[-1]
 
 
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
-
-
-def _as_json(value: object) -> object:
+def _to_json_type(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{type(value).__name__} is not JSON")

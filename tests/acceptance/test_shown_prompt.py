@@ -98,7 +98,7 @@ def test_show_uses_a_renderer_that_replaces_the_bundled_one(
 def test_assemble_understands_the_same_options(place: Path, cli: Cli) -> None:
     options, _ = CIRCUMSTANCES["all"]
 
-    sent = json.loads(cli("-C", str(place), "assemble", *options, "--dialect", "openai").out)["messages"][0]["content"]
+    sent = json.loads(cli("-C", str(place), "assemble", *options, "--api", "openai").out)["messages"][0]["content"]
 
     assert cli("-C", str(place), "show", *options).out.removesuffix("\n") == sent.removesuffix("\n")
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from nexus_core.layers.guarding import PROTECTED
+from nexus_core.layers.policy import USER_ONLY_SETTINGS
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
-from nexus_core.text.visible import visible_line
+from nexus_core.text.safety import visible_line
 from tests.conftest import Cli, InstallPlugin
-from tests.text.test_hidden import ATTACKS, NEEDED, Attack
+from tests.text.test_safety import ATTACKS, NEEDED, Attack
 
 # ---- T2: approved once, changed later ----------------------------------------------------------------------
 
@@ -103,7 +103,7 @@ FORMS: dict[str, Any] = {
 @pytest.mark.acceptance("T3")
 @pytest.mark.parametrize("place", [".nexus3", "sub/.nexus3"], ids=["ancestor", "local"])
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-@pytest.mark.parametrize("dotted", PROTECTED)
+@pytest.mark.parametrize("dotted", USER_ONLY_SETTINGS)
 def test_a_protected_setting_never_takes_effect_and_is_always_named(
     make_nexus: MakeNexus, tmp_path: Path, place: str, form: object, dotted: str
 ) -> None:
@@ -312,15 +312,15 @@ target = root / {"settings": "config.json", "trust": "trust.json", "init": ".nex
 
 def write(word):
     if kind == "settings":
-        from nexus_core.config.changing import change_setting
+        from nexus_core.config.edit import change_setting
         change_setting(target, "provider.model", word)
     elif kind == "trust":
         from nexus_core.trust.store import TrustStore
-        from nexus_core.values.trust import ActivePart
-        part = ActivePart(path=root / "x", layer="local", pointer="/x", line=1, summary=word, content=word)
+        from nexus_core.types.mcp import ActiveSetting
+        part = ActiveSetting(path=root / "x", layer="local", pointer="/x", line=1, summary=word, content=word)
         TrustStore(root).allow([part])
     else:
-        from nexus_core.files.writing import write_text_atomically
+        from nexus_core.files.write import write_text_atomically
         target.parent.mkdir(exist_ok=True)
         write_text_atomically(target, word * 1000)
 

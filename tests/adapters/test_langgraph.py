@@ -172,13 +172,13 @@ def test_what_is_no_message_at_all_is_named(world: ModuleType, given: Any, name:
 def test_only_what_fits_is_looked_at(world: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     adapter = import_module("nexus_core.adapters.langgraph")
     looked: list[int] = []
-    convert = adapter._converted  # noqa: SLF001 - to see how often
+    convert = adapter._convert_message  # noqa: SLF001 - to see how often
 
     def converted(said: Any, place: int) -> Any:
         looked.append(place)
         return convert(said, place)
 
-    monkeypatch.setattr(adapter, "_converted", converted)
+    monkeypatch.setattr(adapter, "_convert_message", converted)
     said = [kind(f"{number}") for number in range(2000) for kind in (world.HumanMessage, world.AIMessage)]
 
     kept = world.fit_messages(said, model="gpt-4o", budget=400)
@@ -237,7 +237,7 @@ def test_calls_without_an_id_are_given_one(world: ModuleType) -> None:
 
 @pytest.mark.parametrize("state", [{}, None, [], SimpleNamespace(), {"messages": None}])
 def test_a_state_without_messages_is_an_error_that_says_so(world: ModuleType, state: Any) -> None:
-    with pytest.raises(UsageError, match="there are no messages in the state") as caught:
+    with pytest.raises(UsageError, match="the state has no messages") as caught:
         world.fit_hook(model="gpt-4o")(state)
 
     assert "`messages`" in str(caught.value.hint)

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from nexus_core import Nexus, check, fit
 from nexus_core.adapters.openai_agents import NexusSession, fit_input
 from nexus_core.errors import NexusError, UnknownNameError
-from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.ledger.in_memory import MemoryLedger
 from tests.adapters.support import ITEMS, said
 from tests.conftest import ROOT
 from tests.dialects.support import listening

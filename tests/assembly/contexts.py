@@ -7,14 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nexus_core.assembly.writing import RequestWriter
-from nexus_core.values.assembled import AssembledContext
-from nexus_core.values.breakpoint import Breakpoint
-from nexus_core.values.budget import TokenBudget
-from nexus_core.values.conversation import Tool
-from nexus_core.values.counting import Model
-from nexus_core.values.message import Message
-from nexus_core.values.parts import ToolCall, ToolResult
+from nexus_core.assembly.writing import CallWriter
+from nexus_core.types.assembled import AssembledContext, Breakpoint
+from nexus_core.types.budget import Model, TokenBudget
+from nexus_core.types.messages import Message, Tool, ToolCall, ToolResult
 
 Body = dict[str, Any]
 
@@ -71,7 +67,7 @@ def context_of(
         "workspace_path": Path("/work"),
         "session_label": "auth-bug",
         "epoch": "f00d",
-        "writer": RequestWriter(model, find_model, enabled=enabled, ttl=ttl),
+        "writer": CallWriter(model, find_model, enabled=enabled, ttl=ttl),
     }
     return AssembledContext(**given | fields)
 

@@ -7,12 +7,9 @@ from typing import Any
 
 import pytest
 
-from nexus_core.dialects.finding import dialect
-from nexus_core.values.budget import Calibration
-from nexus_core.values.conversation import Tool
-from nexus_core.values.counting import Model
-from nexus_core.values.message import Message
-from nexus_core.values.parts import Image, Opaque, Reasoning, Text, ToolResult
+from nexus_core.dialects.registry import get_dialect
+from nexus_core.types.budget import Model, TokenCalibration
+from nexus_core.types.messages import Image, Message, Opaque, Reasoning, Text, Tool, ToolResult
 from tests.assembly.contexts import (
     CLAUDE,
     DEEPSEEK,
@@ -150,7 +147,7 @@ def test_what_is_exactly_as_long_as_the_shortest_is_marked() -> None:
 
 def test_tokens_are_as_the_provider_has_counted_so_far() -> None:
     context = context_of([user()], static=400, size=100)
-    budget = replace(context.token_budget, calibration=Calibration(low=1.2, estimate=1.5, high=1.6, replies=3))
+    budget = replace(context.token_budget, calibration=TokenCalibration(low=1.2, estimate=1.5, high=1.6, replies=3))
 
     breakpoints = replace(context, token_budget=budget).breakpoints("anthropic")
 
@@ -316,7 +313,7 @@ def test_the_plan_of_a_call_is_always_the_same() -> None:
 
 
 def test_every_api_that_has_marks_says_by_which_field() -> None:
-    assert {name: dialect(name).rules.cache_mark for name in ("anthropic", "openai", "responses", "gemini")} == {
+    assert {name: get_dialect(name).rules.cache_mark for name in ("anthropic", "openai", "responses", "gemini")} == {
         "anthropic": "cache_control",
         "openai": "prompt_cache_breakpoint",
         "responses": "prompt_cache_breakpoint",

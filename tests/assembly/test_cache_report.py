@@ -11,10 +11,10 @@ from nexus_core.assembly.cache_report import CallFacts, compare_epochs, report_c
 from nexus_core.assembly.cut import Cut
 from nexus_core.assembly.epoch import Epoch
 from nexus_core.assembly.sent import Key
-from nexus_core.values.cache import Blame
+from nexus_core.types.assembled import CacheMiss
 
 BEFORE = CallFacts("m", "e1", None, None, 5000, 0, 0)
-EPOCH_BLAME = Blame(cause="section", name="Rules", message="rules changed")
+EPOCH_BLAME = CacheMiss(cause="section", name="Rules", message="rules changed")
 
 
 def after(**changed: Any) -> CallFacts:

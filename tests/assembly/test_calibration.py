@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nexus_core.assembly.calibration import REMEMBERED, calibration_of, learn
-from nexus_core.values.budget import Calibration, TokenBudget
+from nexus_core.types.budget import TokenBudget, TokenCalibration
 
 
 def test_a_few_replies_tell_how_a_provider_counts() -> None:
@@ -13,7 +13,7 @@ def test_a_few_replies_tell_how_a_provider_counts() -> None:
     for counted in (1100, 1200, 1300):
         known = learn(known, "m", 1000, counted)
 
-    assert calibration_of(known, "m") == Calibration(3, 1.1, 1.2, 1.3)
+    assert calibration_of(known, "m") == TokenCalibration(3, 1.1, 1.2, 1.3)
     assert calibration_of(known, "other") is None
 
 
@@ -33,11 +33,11 @@ def test_only_the_newest_replies_count() -> None:
     for _ in range(REMEMBERED):
         known = learn(known, "m", 1000, 1000)
 
-    assert calibration_of(known, "m") == Calibration(REMEMBERED, 1.0, 1.0, 1.0)
+    assert calibration_of(known, "m") == TokenCalibration(REMEMBERED, 1.0, 1.0, 1.0)
 
 
 def test_a_budget_goes_by_the_high_side() -> None:
-    budget = TokenBudget(limit=1000, used={"history": 500}, calibration=Calibration(3, 0.9, 1.1, 1.25))
+    budget = TokenBudget(limit=1000, used={"history": 500}, calibration=TokenCalibration(3, 0.9, 1.1, 1.25))
 
     assert (budget.total, budget.low, budget.estimate, budget.high) == (500, 450, 550, 625)
     assert budget.remaining == 375

@@ -14,20 +14,20 @@ from nexus_core.assembly.fitting import LOW_WATER, Fitting
 from nexus_core.assembly.hiding import hide_media
 from nexus_core.assembly.sent import Key, Sent
 from nexus_core.errors import PluginError
-from nexus_core.values.budget import Choice, GroupSizes, Truncation
-from nexus_core.values.message import Message
+from nexus_core.types.budget import GroupChoice, GroupSizes, TruncationStrategy
+from nexus_core.types.messages import Message
 
 
-def oldest_first(groups: GroupSizes, budget: int) -> Choice:
+def oldest_first(groups: GroupSizes, budget: int) -> GroupChoice:
     return [slice(-groups.newest(budget), None)]
 
 
-def middle_out(groups: GroupSizes, budget: int) -> Choice:
+def middle_out(groups: GroupSizes, budget: int) -> GroupChoice:
     return [slice(0, 1), slice(-groups.newest(max(budget - groups[0], 0)), None)]
 
 
-OLDEST = Truncation("oldest_first", oldest_first)
-MIDDLE = Truncation("middle_out", middle_out)
+OLDEST = TruncationStrategy("oldest_first", oldest_first)
+MIDDLE = TruncationStrategy("middle_out", middle_out)
 
 
 def turns(count: int, *, tokens: int = 10) -> list[Sent]:
@@ -41,7 +41,12 @@ def turns(count: int, *, tokens: int = 10) -> list[Sent]:
 
 
 def fitting(
-    room: int, *, bytes_: int = 1_000_000, truncation: Truncation = OLDEST, turn: str = "", pinned: Sequence[str] = ()
+    room: int,
+    *,
+    bytes_: int = 1_000_000,
+    truncation: TruncationStrategy = OLDEST,
+    turn: str = "",
+    pinned: Sequence[str] = (),
 ) -> Fitting:
     return Fitting(
         room=room,
@@ -104,7 +109,9 @@ def test_what_stays_of_the_beginning_never_grows_into_what_was_left_out() -> Non
     sent = turns(12)
     cut = Cut("oldest_first", Key("t009", 0), (Span(Key("t000", 0), Key("r002", 0)),), limit=100)
 
-    moved = fit(sent, cut, fitting(100, truncation=Truncation("seven", lambda _groups, _budget: [slice(-7, None)])))
+    moved = fit(
+        sent, cut, fitting(100, truncation=TruncationStrategy("seven", lambda _groups, _budget: [slice(-7, None)]))
+    )
 
     assert [each.message.content for each in moved.sent] == ["a2", "q9", "a9", "q10", "a10", "q11", "a11"][1:]
     assert moved.cut is not None
@@ -173,7 +180,7 @@ def test_a_cut_can_be_written_down(cut: Cut) -> None:
     truncation=st.sampled_from([OLDEST, MIDDLE]),
 )
 def test_growing_by_one_message_at_a_time_the_beginning_changes_only_when_the_cut_does(
-    sizes: list[int], room: int, truncation: Truncation
+    sizes: list[int], room: int, truncation: TruncationStrategy
 ) -> None:
     sent: list[Sent] = []
     kept: list[Sent] = []
@@ -190,7 +197,7 @@ def test_growing_by_one_message_at_a_time_the_beginning_changes_only_when_the_cu
 
 
 def test_a_truncation_that_breaks_its_contract_is_named() -> None:
-    broken = Truncation("broken", lambda _groups, _budget: 5)  # type: ignore[arg-type, return-value]
+    broken = TruncationStrategy("broken", lambda _groups, _budget: 5)  # type: ignore[arg-type, return-value]
 
-    with pytest.raises(PluginError, match="its truncation 'broken' answered 5, expected a list of slices"):
+    with pytest.raises(PluginError, match="its truncation 'broken' returned 5, expected a list of slices"):
         fit(turns(10), None, fitting(100, truncation=broken))

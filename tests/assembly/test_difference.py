@@ -9,19 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_core.assembly.difference import Difference, Piece, Side, compare, compare_pieces
+from nexus_core.assembly.difference import Difference, RequestPiece, Side, compare, compare_pieces
 from nexus_core.assembly.sides import sendable_of, side_of
-from nexus_core.values.budget import Decision
-from nexus_core.values.conversation import Tool
-from nexus_core.values.message import Message
-from nexus_core.values.parts import Text, ToolCall, ToolResult
-from nexus_core.values.placement import Placement
-from nexus_core.values.source import Source
+from nexus_core.types.budget import Decision
+from nexus_core.types.messages import Message, Text, Tool, ToolCall, ToolResult
+from nexus_core.types.prompt import Placement, Source
 from tests.assembly.contexts import GPT, LOOK, asks, brings, context_of, says, user
 
 pieces = st.lists(
     st.builds(
-        Piece,
+        RequestPiece,
         kind=st.sampled_from(["tool", "section", "message"]),
         name=st.text("ab", max_size=2),
         digest=st.text("abcd", min_size=1, max_size=1),
@@ -32,19 +29,19 @@ pieces = st.lists(
 )
 
 
-def digests(row: list[Piece]) -> list[str]:
+def digests(row: list[RequestPiece]) -> list[str]:
     return [piece.digest for piece in row]
 
 
 @given(pieces)
-def test_what_is_the_same_does_not_differ(row: list[Piece]) -> None:
+def test_what_is_the_same_does_not_differ(row: list[RequestPiece]) -> None:
     total = sum(piece.tokens for piece in row)
 
     assert compare_pieces(row, row) == Difference(None, len(row), total, 0, 0, ())
 
 
 @given(pieces, pieces)
-def test_what_is_called_stable_is_a_beginning_of_both(before: list[Piece], after: list[Piece]) -> None:
+def test_what_is_called_stable_is_a_beginning_of_both(before: list[RequestPiece], after: list[RequestPiece]) -> None:
     found = compare_pieces(before, after)
 
     assert digests(before[: found.common]) == digests(after[: found.common])
@@ -55,7 +52,7 @@ def test_what_is_called_stable_is_a_beginning_of_both(before: list[Piece], after
 
 
 @given(pieces, pieces)
-def test_every_token_is_stable_billed_again_or_new(before: list[Piece], after: list[Piece]) -> None:
+def test_every_token_is_stable_billed_again_or_new(before: list[RequestPiece], after: list[RequestPiece]) -> None:
     found = compare_pieces(before, after)
 
     assert min(found.stable, found.again, found.new) >= 0
@@ -63,7 +60,7 @@ def test_every_token_is_stable_billed_again_or_new(before: list[Piece], after: l
 
 
 @given(pieces, pieces)
-def test_the_first_difference_is_told_among_the_others(before: list[Piece], after: list[Piece]) -> None:
+def test_the_first_difference_is_told_among_the_others(before: list[RequestPiece], after: list[RequestPiece]) -> None:
     found = compare_pieces(before, after)
 
     assert (found.first is None) == (not found.changes)
@@ -71,15 +68,15 @@ def test_the_first_difference_is_told_among_the_others(before: list[Piece], afte
 
 
 @given(pieces, pieces)
-def test_whoever_only_adds_goes_on(before: list[Piece], added: list[Piece]) -> None:
+def test_whoever_only_adds_goes_on(before: list[RequestPiece], added: list[RequestPiece]) -> None:
     found = compare_pieces(before, [*before, *added])
 
     assert found.goes_on
     assert found.common >= len(before)
 
 
-def piece(name: str, digest: str = "", tokens: int = 10) -> Piece:
-    return Piece("section", name, digest or name, tokens, key=name)
+def piece(name: str, digest: str = "", tokens: int = 10) -> RequestPiece:
+    return RequestPiece("section", name, digest or name, tokens, key=name)
 
 
 @pytest.mark.parametrize(

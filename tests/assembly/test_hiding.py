@@ -7,9 +7,8 @@ from nexus_core.assembly.cutting import apply_cut, fit
 from nexus_core.assembly.fitting import LOW_WATER
 from nexus_core.assembly.hiding import hide_media, hide_oldest
 from nexus_core.assembly.sent import Key, Sent
-from nexus_core.dialects.sizes import measure_message
-from nexus_core.values.message import Message
-from nexus_core.values.parts import Image, Text, ToolCall, ToolResult
+from nexus_core.dialects.requests import count_message_bytes
+from nexus_core.types.messages import Image, Message, Text, ToolCall, ToolResult
 from tests.assembly.test_cut import fitting
 
 ROOM = 1_000_000
@@ -17,12 +16,12 @@ ROOM = 1_000_000
 
 def asked(number: int, size: int = 10_000) -> Sent:
     message = Message("user", [Text("What?"), Image(mime="image/png", data="A" * size)])
-    return Sent(message, 100, f"t{number:03}", is_input=True, step=f"t{number:03}", size=measure_message(message))
+    return Sent(message, 100, f"t{number:03}", is_input=True, step=f"t{number:03}", size=count_message_bytes(message))
 
 
 def answered(number: int) -> Sent:
     message = Message("assistant", "It is a cat.")
-    return Sent(message, 10, f"t{number:03}", step=f"r{number:03}", size=measure_message(message))
+    return Sent(message, 10, f"t{number:03}", step=f"r{number:03}", size=count_message_bytes(message))
 
 
 def album(count: int, size: int = 10_000) -> list[Sent]:
@@ -93,7 +92,7 @@ def test_the_newest_group_of_the_open_turn_is_shown() -> None:
     results = [Message("tool", [ToolResult(each, [Image(data="A" * 40_000)])]) for each in "ab"]
     messages = [Message("user", "What?"), calls[0], results[0], calls[1], results[1]]
     sent = [
-        Sent(each, 1, "t", is_input=place == 0, step=f"s{place}", size=measure_message(each))
+        Sent(each, 1, "t", is_input=place == 0, step=f"s{place}", size=count_message_bytes(each))
         for place, each in enumerate(messages)
     ]
 

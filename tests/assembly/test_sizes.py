@@ -11,16 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_core.dialects.finding import NAMES, dialect
-from nexus_core.dialects.sizes import measure_message, measure_options, measure_tools
-from nexus_core.values.conversation import Tool
-from nexus_core.values.message import ROLES, Message
-from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+from nexus_core.dialects.registry import BUILT_IN_NAMES, get_dialect
+from nexus_core.dialects.requests import count_message_bytes, count_option_bytes, count_tool_bytes
+from nexus_core.types.messages import ROLES, File, Image, Message, Opaque, Reasoning, Text, Tool, ToolCall, ToolResult
 from tests.assembly.contexts import CLAUDE, FOR_API, LOOK, context_of
 from tests.effort import examples
 from tests.history.broken import ANYTHING, ENCODERS, MESSAGES
 
-APIS = st.sampled_from(NAMES)
+APIS = st.sampled_from(BUILT_IN_NAMES)
 TEXTS = st.text(st.characters(codec=None), max_size=12) | st.text('"\\\n\x01,:é中😀', max_size=12)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
@@ -38,8 +36,8 @@ PARTS = st.one_of(
     st.builds(Text, TEXTS),
     IMAGES,
     FILES,
-    st.builds(Reasoning, text=TEXTS, signature=TEXTS, encrypted=TEXTS, api=st.sampled_from(["", *NAMES])),
-    st.builds(Opaque, st.sampled_from(NAMES), OBJECTS),
+    st.builds(Reasoning, text=TEXTS, signature=TEXTS, encrypted=TEXTS, api=st.sampled_from(["", *BUILT_IN_NAMES])),
+    st.builds(Opaque, st.sampled_from(BUILT_IN_NAMES), OBJECTS),
     st.builds(ToolCall, TEXTS, TEXTS, OBJECTS, st.none() | TEXTS | OBJECTS.map(json.dumps)),
     st.builds(ToolResult, TEXTS, st.lists(st.builds(Text, TEXTS) | IMAGES | FILES, max_size=3), TEXTS, st.booleans()),
 )
@@ -49,7 +47,7 @@ TOOLS = st.lists(st.builds(Tool, name=TEXTS, description=TEXTS, parameters=OBJEC
 
 def measured(messages: Sequence[Message], tools: Sequence[Tool], system: str) -> int:
     said = [*([Message("system", system)] if system else []), *messages]
-    return sum(map(measure_message, said)) + measure_tools(tools) + measure_options({})
+    return sum(map(count_message_bytes, said)) + count_tool_bytes(tools) + count_option_bytes({})
 
 
 def sent(api: str, messages: Sequence[Message], tools: Sequence[Tool], system: str) -> int:
@@ -88,12 +86,12 @@ def test_however_odd_no_request_is_larger_than_was_measured(
 @settings(max_examples=examples(15))
 @given(APIS, st.sampled_from(sorted(ENCODERS)), ANYTHING)
 def test_nor_is_one_with_messages_that_an_api_wrote(api: str, source: str, turns: list[Any]) -> None:
-    messages = [dialect(source).read(each) for each in ENCODERS[source](turns)]
+    messages = [get_dialect(source).read(each) for each in ENCODERS[source](turns)]
 
     require_measured(api, messages, [LOOK], "Be brief.", 8)
 
 
-@pytest.mark.parametrize("api", NAMES)
+@pytest.mark.parametrize("api", BUILT_IN_NAMES)
 def test_of_a_picture_hardly_more_is_measured_than_is_sent(api: str) -> None:
     messages = [Message("user", [Text("What is it?"), Image(mime="image/png", data="A" * 1_000_000)])]
 

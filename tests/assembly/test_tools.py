@@ -8,10 +8,10 @@ import pytest
 
 from nexus_core import MessageError, Nexus, UnknownNameError
 from nexus_core.assembly.tools import offer_tools, read_tools
-from nexus_core.dialects.finding import BUILT_IN
-from nexus_core.rendering.core import UNIFIED
-from nexus_core.values.conversation import Tool
-from nexus_core.values.settings import Settings
+from nexus_core.dialects.registry import BUILT_IN_DIALECTS
+from nexus_core.rendering import UNIFIED_ROLE
+from nexus_core.types.messages import Tool
+from nexus_core.types.settings import Settings
 
 
 def anthropic(name: str) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def test_two_tools_of_one_name_are_refused_whatever_their_shape() -> None:
     given = [anthropic("look"), Tool(name="read"), {"type": "function", "function": {"name": "look"}}]
 
     with pytest.raises(MessageError, match="two tools are called 'look'") as caught:
-        read_tools(given, "anthropic", BUILT_IN)
+        read_tools(given, "anthropic", BUILT_IN_DIALECTS)
 
     assert caught.value.path == "tools"
 
@@ -30,13 +30,13 @@ def test_two_tools_of_one_name_are_refused_whatever_their_shape() -> None:
 @pytest.mark.parametrize("tool", [anthropic(""), anthropic(" "), Tool(name="")])
 def test_a_tool_without_a_name_is_refused(tool: object) -> None:
     with pytest.raises(MessageError, match="a tool has no name"):
-        read_tools([tool], "openai", BUILT_IN)
+        read_tools([tool], "openai", BUILT_IN_DIALECTS)
 
 
 def test_the_names_of_what_a_provider_runs_are_its_own_business() -> None:
     stores = [{"type": "file_search", "vector_store_ids": [name]} for name in "ab"]
 
-    assert len(read_tools([*stores, {"type": "function", "name": "file_search"}], "responses", BUILT_IN)) == 3
+    assert len(read_tools([*stores, {"type": "function", "name": "file_search"}], "responses", BUILT_IN_DIALECTS)) == 3
 
 
 def test_a_session_with_such_tools_is_refused_before_anything_is_kept() -> None:
@@ -73,19 +73,19 @@ def test_a_scope_that_there_is_none_of_is_refused() -> None:
     with pytest.raises(
         UnknownNameError, match="unknown scope of the tool 'send': 'mesaging'\n  did you mean 'messaging'"
     ):
-        read_tools([{**anthropic("send"), "scope": "mesaging"}], "anthropic", BUILT_IN)
+        read_tools([{**anthropic("send"), "scope": "mesaging"}], "anthropic", BUILT_IN_DIALECTS)
 
 
 def test_what_else_stands_around_a_definition_stays() -> None:
     (tool,) = read_tools(
-        [{"type": "function", "function": {"name": "a"}, "scope": "spawn", "x": 1}], "openai", BUILT_IN
+        [{"type": "function", "function": {"name": "a"}, "scope": "spawn", "x": 1}], "openai", BUILT_IN_DIALECTS
     )
 
     assert (tool.scope, tool.extra) == ("spawn", {"_outer": {"x": 1}})
 
 
 def test_the_scope_of_what_a_provider_runs_is_its_own_business() -> None:
-    (tool,) = read_tools([{"type": "web_search", "scope": "news"}], "responses", BUILT_IN)
+    (tool,) = read_tools([{"type": "web_search", "scope": "news"}], "responses", BUILT_IN_DIALECTS)
 
     assert tool.scope == "general"
 
@@ -93,7 +93,7 @@ def test_the_scope_of_what_a_provider_runs_is_its_own_business() -> None:
 def offered(*tools: Tool) -> dict[str, str]:
     """What became of the tools of a plugin, by name."""
     added = [(tool, "shop") for tool in tools]
-    return {each.tool.name: each.refusal for each in offer_tools((), added, UNIFIED, Settings({}))}
+    return {each.tool.name: each.refusal for each in offer_tools((), added, UNIFIED_ROLE, Settings({}))}
 
 
 @pytest.mark.parametrize("name", ["", " "])

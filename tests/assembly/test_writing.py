@@ -16,15 +16,13 @@ from openai.resources.chat.completions import Completions
 from openai.resources.responses.responses import Responses
 
 from nexus_core.assembly.options import CONTENT, KNOWN
-from nexus_core.assembly.writing import RequestWriter, writer_for
-from nexus_core.dialects.finding import BUILT_IN, dialect
+from nexus_core.assembly.writing import CallWriter, writer_for
+from nexus_core.dialects.registry import BUILT_IN_DIALECTS, get_dialect
 from nexus_core.errors import BudgetError, UnknownNameError
-from nexus_core.values.assembled import AssembledContext
-from nexus_core.values.budget import TokenBudget
-from nexus_core.values.conversation import Conversation, Tool
-from nexus_core.values.message import Message
-from nexus_core.values.parts import Reasoning, Text, ToolCall, ToolResult
-from nexus_core.values.settings import Settings
+from nexus_core.types.assembled import AssembledContext
+from nexus_core.types.budget import TokenBudget
+from nexus_core.types.messages import Conversation, Message, Reasoning, Text, Tool, ToolCall, ToolResult
+from nexus_core.types.settings import Settings
 from tests.assembly.contexts import (
     CLAUDE,
     DEEPSEEK,
@@ -133,7 +131,7 @@ def test_neutral_is_the_form_in_json() -> None:
 
     written = json.loads(json.dumps(context.to("neutral", seed=7)))
 
-    assert dialect("neutral").read_request(written) == Conversation(
+    assert get_dialect("neutral").read_request(written) == Conversation(
         messages=(Message("system", "Be brief."), *context.messages),
         tools=(LOOK,),
         extra={"model": "claude-opus-5", "temperature": 0.5, "seed": 7},
@@ -499,11 +497,11 @@ def test_another_session_finds_the_static_zone_and_a_fork_all_but_its_own_turn()
 
 
 def test_a_writer_goes_by_the_settings() -> None:
-    assert writer_for(CLAUDE, find_model, Settings(), BUILT_IN) == RequestWriter(
+    assert writer_for(CLAUDE, find_model, Settings(), BUILT_IN_DIALECTS) == CallWriter(
         CLAUDE, find_model, enabled=True, ttl="5m"
     )
     settings = Settings({"cache": {"enabled": False, "ttl": "1h"}})
-    assert writer_for(CLAUDE, find_model, settings, BUILT_IN) == RequestWriter(
+    assert writer_for(CLAUDE, find_model, settings, BUILT_IN_DIALECTS) == CallWriter(
         CLAUDE, find_model, enabled=False, ttl="1h"
     )
 
@@ -560,7 +558,7 @@ def test_a_call_that_was_only_thought_to_be_too_large_for_another_api_is_written
 
 def test_what_a_server_takes_by_the_settings_counts_for_every_api() -> None:
     context = sized("a" * 33_000_000, 33_010_000)
-    told = RequestWriter(replace(GPT, request_bytes=50_000_000), find_model)
+    told = CallWriter(replace(GPT, request_bytes=50_000_000), find_model)
 
     assert "messages" in replace(context, writer=told).to("anthropic")
 
@@ -586,7 +584,7 @@ def test_a_schema_that_names_no_type_becomes_that_of_an_object(api: str, tool: T
 
 def test_the_own_schema_of_gemini_becomes_an_object_in_its_spelling() -> None:
     given = {"functionDeclarations": [{"name": "t", "parameters": {"properties": {"a": {"type": "STRING"}}}}]}
-    tools = dialect("gemini").read_tools([given])
+    tools = get_dialect("gemini").read_tools([given])
 
     written: Any = context_of([user()], tools=list(tools)).to("gemini")["config"]["tools"][0]
 
@@ -606,7 +604,7 @@ def test_a_sound_conversation_is_written_without_repair(api: str, text: str) -> 
     finally:
         sys.setprofile(None)
 
-    assert ("mend" in called) == (text != "found")
+    assert ("apply_repair_rules" in called) == (text != "found")
 
 
 @pytest.mark.parametrize(("system", "written"), [("half \ud83d", "half �"), ("nul\0", "nul"), (" \n", None)])

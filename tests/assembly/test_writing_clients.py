@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from nexus_core.values.message import Message
-from nexus_core.values.parts import Image, Reasoning, Text, ToolCall
+from nexus_core.types.messages import Image, Message, Reasoning, Text, ToolCall
 from tests.assembly.contexts import FOR_API, GPT_4O, asks, brings, context_of, marked_paths, says, user
 from tests.dialects.support import Loopback, listening
 from tests.session.test_loop import SCRIPTS, client_of

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import pytest
 
-from nexus_core.values.breakpoint import BreakpointPlace
+from nexus_core.types.assembled import BreakpointPlace
 from tests.conftest import ROOT
 from tests.dialects.support import Loopback, listening
 from tests.session.support import says

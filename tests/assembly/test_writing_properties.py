@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
 from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
 
-from nexus_core.dialects.finding import dialect
-from nexus_core.history.check import check
-from nexus_core.history.findings import UNREPAIRED
-from nexus_core.values.conversation import Tool
-from nexus_core.values.message import Message
-from nexus_core.values.parts import File, Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from nexus_core.dialects.registry import get_dialect
+from nexus_core.history.repair import check_messages
+from nexus_core.history.repair.findings import UNREPAIRED_CODES
+from nexus_core.types.messages import File, Image, Message, Opaque, Part, Reasoning, Text, Tool, ToolCall, ToolResult
 from tests.assembly.contexts import FOR_API, LOOK, Cache, blocks_of, context_of
 from tests.dialects.support import accepted, strictly
 from tests.effort import examples
@@ -104,7 +102,7 @@ def written(api: str, messages: list[Message], past: int, **fields: Any) -> dict
 def require_accepted(api: str, body: dict[str, Any]) -> None:
     """As the SDK's types want it, as the API wants it, and nothing for `check` to find."""
     assert ORACLES[api](body[SAID[api]]) == []
-    assert check(body[SAID[api]], api, source=api) == ()
+    assert check_messages(body[SAID[api]], api, source=api) == ()
     if api == "gemini":
         types.GenerateContentConfig.model_validate(body["config"])
         for content in body["contents"]:
@@ -133,14 +131,14 @@ def test_every_call_of_a_session_is_accepted(
 @settings(max_examples=examples(60))
 @given(st.one_of(MESSAGES, ANYTHING.map(ENCODERS["anthropic"])), st.integers(0, 10))
 def test_anything_is_made_what_the_api_accepts(api: str, given_: list[Any], past: int) -> None:
-    messages = [each if isinstance(each, Message) else dialect("anthropic").read(each) for each in given_]
+    messages = [each if isinstance(each, Message) else get_dialect("anthropic").read(each) for each in given_]
     foreign = any(isinstance(part, Opaque) for message in messages for part in message.parts)
 
     body = written(api, messages, min(past, len(messages)))
 
     assert ORACLES[api](body[SAID[api]]) == []
-    found = check(body[SAID[api]], api, source=api)
-    assert foreign or [finding for finding in found if finding.code not in UNREPAIRED] == []
+    found = check_messages(body[SAID[api]], api, source=api)
+    assert foreign or [finding for finding in found if finding.code not in UNREPAIRED_CODES] == []
     assert cache_marks(body.get("tools", []), body.get("system", []), body[SAID[api]]) == []
     assert json.dumps(body) == json.dumps(written(api, messages, min(past, len(messages))))
 

@@ -24,7 +24,7 @@ from benchmarks.measuring.script import Script
 from benchmarks.measuring.tables import FILES, write_tables
 from benchmarks.measuring.timing import medians
 from benchmarks.measuring.venvs import Peers, install_nexus
-from nexus_plugins.tiktoken_counter._tables import tables
+from nexus_plugins.tiktoken_counter._tables import load_tables
 from tests.conftest import ROOT
 
 
@@ -239,9 +239,9 @@ def test_a_quick_run_installs_nothing_and_says_whom_it_left_out(
 
 
 def test_tiktoken_finds_the_files_it_would_have_downloaded(tmp_path: Path) -> None:
-    from hashlib import sha256  # noqa: PLC0415 - only here
+    from hashlib import sha256
 
     write_tables(tmp_path)
 
     digests = {name: sha256((tmp_path / file).read_bytes()).hexdigest() for name, file in FILES.items()}
-    assert digests == {name: tables()[name].origin_sha256 for name in FILES}
+    assert digests == {name: load_tables()[name].origin_sha256 for name in FILES}

@@ -231,3 +231,13 @@ def test_a_real_script_is_run_and_read(tmp_path: Path) -> None:
 
     assert (done.returncode, done.stderr) == (0, "")
     assert 'to("anthropic") / json.dumps' in done.stdout
+
+
+def test_the_shares_on_the_page_about_caching_are_those_that_were_measured() -> None:
+    page = (ROOT / "docs/explanation/zones-and-caching.md").read_text()
+    results = (ROOT / "benchmarks/RESULTS.md").read_text()
+    measured = results.partition("\n## Caching\n")[2].partition("\n## ")[0]
+    shares = re.findall(r"\d+\.\d %|\d+ of \d+ calls", page)
+
+    assert len(shares) > 10
+    assert [share for share in shares if share not in measured] == []

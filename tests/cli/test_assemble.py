@@ -15,7 +15,7 @@ import pytest
 
 from nexus_core import Nexus
 from nexus_core.context import AgentResult
-from nexus_core.dialects.finding import NAMES, dialect
+from nexus_core.dialects.registry import BUILT_IN_NAMES, get_dialect
 from nexus_core.testing import write_files
 from tests.conftest import Cli, InstallPlugin, Outcome
 from tests.session.support import TOOLS, calls, says
@@ -99,22 +99,22 @@ def test_nothing_is_written(session: str, cli: Cli, work: Path, nexus_home: Path
     assert (files_in(work), files_in(nexus_home)) == (set(), set())
 
 
-@pytest.mark.parametrize("api", NAMES)
+@pytest.mark.parametrize("api", BUILT_IN_NAMES)
 def test_with_a_dialect_the_body_of_that_apis_call_is_printed(api: str, cli: Cli, nexus: Nexus, session: Any) -> None:
-    session.record(session.pending[0].result("nothing"))
+    session.record(session.pending_calls[0].result("nothing"))
     expected = nexus.assemble(nexus.request(session="auth-bug")).to(api)
 
-    outcome = cli("assemble", "--session", "auth-bug", "--dialect", api)
+    outcome = cli("assemble", "--session", "auth-bug", "--api", api)
 
     assert document(outcome) == json.loads(json.dumps(expected))
-    assert len(dialect(api).read_request(document(outcome)).messages) >= 5
+    assert len(get_dialect(api).read_request(document(outcome)).messages) >= 5
     assert "tokens of 200,000" in outcome.err
 
 
 @pytest.mark.acceptance("G-01")
 @pytest.mark.usefixtures("session")
 def test_json_has_everything_that_is_known(cli: Cli) -> None:
-    facts = document(cli("assemble", "--session", "auth-bug", "--json", "--dialect", "anthropic"))
+    facts = document(cli("assemble", "--session", "auth-bug", "--json", "--api", "anthropic"))
 
     assert facts["schema"] == 1
     assert (facts["session"], facts["model"], facts["provider"]) == ("auth-bug", "claude-sonnet-4", "anthropic")
@@ -150,6 +150,29 @@ def test_the_circumstances_reach_the_message(cli: Cli) -> None:
     lines = [line.strip() for line in outcome.out.splitlines()]
     for line in ("Timezone: Europe/Zurich", "Platform: slack", "Available actions: reply, react", "git: clean"):
         assert line in lines
+
+
+@pytest.mark.parametrize(
+    ("zone", "hint"),
+    [
+        ("Europe/Zurihc", "did you mean 'Europe/Zurich'?"),
+        ("Nowhere/City", "known: Africa/Abidjan, "),
+        ("Europe", "did you mean 'Europe/"),
+        ("../etc/passwd", "known: Africa/Abidjan, "),
+    ],
+)
+def test_an_unknown_time_zone_is_refused(cli: Cli, zone: str, hint: str) -> None:
+    outcome = cli("assemble", "Hello.", "--timezone", zone)
+
+    assert (outcome.code, outcome.out) == (2, "")
+    assert f"unknown time zone {zone!r}\n  {hint}" in outcome.err
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Zurich", "Etc/GMT+5", "-480"])
+def test_a_time_zone_is_a_name_or_an_offset_in_minutes(cli: Cli, zone: str) -> None:
+    outcome = cli("assemble", "Hello.", f"--timezone={zone}")
+
+    assert (outcome.code, f"Timezone: {zone}" in outcome.out) == (0, True)
 
 
 def test_a_worker_is_told_its_task(cli: Cli) -> None:
@@ -194,7 +217,7 @@ def test_the_message_may_come_through_a_pipe(cli: Cli, type_in: TypeIn) -> None:
 
 
 def test_a_message_to_a_session_that_is_not_there_is_what_would_begin_it(cli: Cli, nexus: Nexus) -> None:
-    outcome = cli("assemble", "hi", "--session", "demo", "--dialect", "anthropic")
+    outcome = cli("assemble", "hi", "--session", "demo", "--api", "anthropic")
 
     assert outcome.code == 0
     assert json.loads(outcome.out)["messages"][-1]["content"].endswith("\n\nhi")
@@ -202,29 +225,29 @@ def test_a_message_to_a_session_that_is_not_there_is_what_would_begin_it(cli: Cl
     assert nexus.ledger.session("demo") is None
 
 
-@pytest.mark.parametrize("api", sorted(NAMES))
+@pytest.mark.parametrize("api", sorted(BUILT_IN_NAMES))
 def test_what_would_begin_a_session_is_what_it_sends_first(
     cli: Cli, nexus: Nexus, api: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nexus_core.session.place.now_ms", lambda: 1_700_000_000_000)
     model = "claude-sonnet-4"
 
-    outcome = cli("assemble", "hi", "--session", "demo", "-m", model, "--role", "manager", "--dialect", api)
+    outcome = cli("assemble", "hi", "--session", "demo", "-m", model, "--role", "manager", "--api", api)
 
     sent = nexus.session("demo", model=model, role="manager").ask("hi")
     assert json.loads(outcome.out) == sent.to(api)
 
 
 def test_a_session_without_a_model_says_so(cli: Cli) -> None:
-    outcome = cli("assemble", "hi", "--session", "demo", "--dialect", "openai")
+    outcome = cli("assemble", "hi", "--session", "demo", "--api", "openai")
 
     assert outcome.err.count("[no-model]") == 1
     assert "model" not in json.loads(outcome.out)
 
 
 def test_a_call_without_a_model_says_so_where_an_api_wants_one(cli: Cli) -> None:
-    assert "[no-model]" in cli("assemble", "hi", "--dialect", "anthropic").err
-    assert "[no-model]" not in cli("assemble", "hi", "--dialect", "gemini").err
+    assert "[no-model]" in cli("assemble", "hi", "--api", "anthropic").err
+    assert "[no-model]" not in cli("assemble", "hi", "--api", "gemini").err
     assert "[no-model]" not in cli("assemble", "hi").err
 
 
@@ -235,7 +258,7 @@ def test_a_call_without_a_model_says_so_where_an_api_wants_one(cli: Cli) -> None
     ("arguments", "code", "told"),
     [
         (["--renderer", "labeled"], 2, "unknown renderer 'labeled'\n  did you mean 'labelled'?"),
-        (["--dialect", "antropic"], 2, "unknown dialect 'antropic'\n  did you mean 'anthropic'?"),
+        (["--api", "antropic"], 2, "unknown dialect 'antropic'\n  did you mean 'anthropic'?"),
         (["--role", "managr"], 2, "unknown role 'managr'\n  did you mean 'manager'?"),
         (["--session", "auth-bog"], 2, "unknown session 'auth-bog'\n  did you mean 'auth-bug'?"),
         (["x", "--session", "auth-bog"], 2, "unknown session 'auth-bog'\n  did you mean 'auth-bug'?"),
@@ -330,7 +353,7 @@ def test_no_word_of_a_request_steers_the_terminal(cli: Cli) -> None:
 
 @pytest.mark.usefixtures("session")
 def test_the_same_request_gives_the_same_bytes_twice(cli: Cli) -> None:
-    arguments = ("assemble", "--session", "auth-bug", "--dialect", "anthropic")
+    arguments = ("assemble", "--session", "auth-bug", "--api", "anthropic")
 
     assert cli(*arguments).out == cli(*arguments).out
 
@@ -347,12 +370,12 @@ def test_the_help_ends_with_two_examples(cli: Cli) -> None:
         ("nexus assemble --session au", "auth-bug"),
         ("nexus assemble --renderer la", "labelled"),
         ("nexus assemble --role man", "manager"),
-        ("nexus assemble --dialect ge", "gemini"),
+        ("nexus assemble --api ge", "gemini"),
         ("nexus assemble --model gpt-4o", "gpt-4o"),
         ("nexus diff au", "auth-bug"),
         ("nexus context --session au", "auth-bug"),
         ("nexus explain x --session au", "auth-bug"),
-        ("nexus session replay x --dialect ne", "neutral"),
+        ("nexus session replay x --api ne", "neutral"),
     ],
 )
 @pytest.mark.usefixtures("session")
@@ -377,7 +400,7 @@ def test_whoever_sends_a_session_that_rests_is_warned_that_the_last_word_is_the_
     talk.ask("Why?")
     talk.record(says("Because."))
 
-    outcome = cli("assemble", "--session", "rests", "--dialect", "anthropic")
+    outcome = cli("assemble", "--session", "rests", "--api", "anthropic")
 
     assert json.loads(outcome.out)["messages"][-1]["role"] == "assistant"
     assert "the last word is the model's" in outcome.err
@@ -405,7 +428,7 @@ def test_whoever_sends_a_session_whose_calls_wait_is_warned(cli: Cli) -> None:
     ],
 )
 def test_a_model_that_the_api_does_not_serve_is_named(cli: Cli, model: str, api: str, is_foreign: bool) -> None:
-    outcome = cli("assemble", "Why?", "-m", model, "--dialect", api, "--json")
+    outcome = cli("assemble", "Why?", "-m", model, "--api", api, "--json")
 
     assert ("foreign-model" in codes_of(outcome)) is is_foreign
 
@@ -419,7 +442,7 @@ def test_calls_without_tools_are_told_to_whoever_asks_anthropic(cli: Cli, nexus:
     ]
     nexus.session("imported").record(AgentResult(messages=messages))
     write_files(work, {"tools.json": json.dumps(TOOLS)})
-    given = ("assemble", "More", "--session", "imported", "-m", "claude-sonnet-4", "--json", "--dialect")
+    given = ("assemble", "More", "--session", "imported", "-m", "claude-sonnet-4", "--json", "--api")
 
     assert codes_of(cli(*given, "anthropic")) == ["calls-without-tools"]
     assert codes_of(cli(*given, "openai")) == []

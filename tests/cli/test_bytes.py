@@ -11,7 +11,7 @@ import pytest
 from nexus_core import Nexus
 from nexus_core.session.session import Session
 from nexus_core.testing import write_files
-from nexus_core.values.parts import Image, Text
+from nexus_core.types.messages import Image, Text
 from tests.conftest import Cli
 from tests.session.support import says
 
@@ -32,9 +32,9 @@ def session(work: Path, nexus_home: Path) -> Iterator[Session]:
 
 
 def test_the_pictures_that_are_told_in_words_are_named_by_their_steps(cli: Cli, session: Session) -> None:
-    outcome = cli("assemble", "And now?", "--session", session.label)
+    outcome = cli("assemble", "And now?", "--session", session.name)
 
-    facts = json.loads(cli("assemble", "And now?", "--session", session.label, "--json").out)
+    facts = json.loads(cli("assemble", "And now?", "--session", session.name, "--json").out)
     masked = [each["name"] for each in facts["placements"] if each["decision"]["action"] == "masked"]
     assert outcome.code == 0
     assert masked
@@ -44,7 +44,7 @@ def test_the_pictures_that_are_told_in_words_are_named_by_their_steps(cli: Cli, 
 
 
 def test_the_same_for_programs(cli: Cli, session: Session) -> None:
-    facts = json.loads(cli("assemble", "And now?", "--session", session.label, "--json").out)
+    facts = json.loads(cli("assemble", "And now?", "--session", session.name, "--json").out)
 
     assert [each["action"] for each in facts["decisions"]] == ["masked"]
     assert facts["budget"]["byte_limit"] == LIMIT
@@ -52,8 +52,8 @@ def test_the_same_for_programs(cli: Cli, session: Session) -> None:
 
 
 def test_context_tells_it_too(cli: Cli, session: Session) -> None:
-    outcome = cli("context", "--session", session.label)
-    facts = json.loads(cli("context", "--session", session.label, "--json").out)
+    outcome = cli("context", "--session", session.name)
+    facts = json.loads(cli("context", "--session", session.name, "--json").out)
 
     assert outcome.code == 0
     assert f"bytes of the {LIMIT:,} that a request may have" in outcome.out.splitlines()[2]

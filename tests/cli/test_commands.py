@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from nexus_core import Nexus, __version__
+from nexus_core.cli.commands.session.group import SessionGroup
 from nexus_core.cli.root import RootGroup
-from nexus_core.cli.session.commands import LINES
 from nexus_core.testing import write_files
 from tests.conftest import Cli, InstallPlugin
 from tests.text.secret_samples import SAMPLES
@@ -61,13 +61,23 @@ def test_every_help_ends_with_two_examples_of_its_command(cli: Cli) -> None:
     assert wrong == {}
 
 
+def test_every_help_begins_with_one_short_sentence(cli: Cli) -> None:
+    pages = dict(every_help(cli))
+    first = {name: re.findall(r"\n\n  (\S.*(?:\n  \S.*)*)", page)[0] for name, page in pages.items()}
+
+    assert {name: line for name, line in first.items() if not re.fullmatch(r"[A-Z][^;\n]{1,58}\.", line)} == {}
+    assert [name for name, page in pages.items() if re.search(r"^  \w+ .*\.\.\.$", page, re.MULTILINE)] == []
+    for group, core in (("", RootGroup.core), ("session ", SessionGroup.core)):
+        assert {name: command.help for name, command in core.items()} == {name: first[group + name] for name in core}
+
+
 def test_help_lists_every_command_with_one_line(cli: Cli) -> None:
     out = cli("--help").out
 
     for command in RootGroup.core.values():
         assert f"{command.name} " in out
         assert command.help in out
-    assert "environment  What the model is told" in out
+    assert "environment  Print the facts about this machine" in out
 
 
 def test_an_unknown_command_suggests_the_nearest(cli: Cli) -> None:
@@ -88,8 +98,7 @@ def test_help_on_sessions_lists_every_command_with_a_whole_sentence(cli: Cli) ->
     page = cli("session", "--help").out
 
     listed = [line.split(maxsplit=1) for line in page.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()]
-    assert dict(listed) == LINES
-    assert [name for name, _ in listed] == list(LINES)
+    assert listed == [[command.name, command.help] for command in SessionGroup.core.values()]
 
 
 def test_a_group_without_a_command_shows_its_help(cli: Cli) -> None:
@@ -257,11 +266,11 @@ def test_a_defect_of_ours_is_one_line_and_no_traceback(cli: Cli, monkeypatch: py
     def explode(*_: object) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("nexus_core.cli.show._describe", explode)
+    monkeypatch.setattr("nexus_core.cli.commands.show._section_to_json", explode)
 
     outcome = cli("show", "--json")
 
-    assert outcome.code == 1
+    assert outcome.code == 70
     assert "unexpected ZeroDivisionError: oops" in outcome.err
     assert "Traceback" not in outcome.err
     assert "Traceback" in cli("--debug", "show", "--json").err
@@ -272,7 +281,7 @@ def test_an_interrupt_exits_with_130(cli: Cli, monkeypatch: pytest.MonkeyPatch) 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("nexus_core.cli.show._describe", interrupt)
+    monkeypatch.setattr("nexus_core.cli.commands.show._section_to_json", interrupt)
 
     outcome = cli("show", "--json")
 

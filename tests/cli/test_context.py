@@ -17,8 +17,8 @@ from nexus_core.session.session import Session
 from nexus_core.testing import write_files
 from tests.conftest import ROOT, Cli, InstallPlugin
 from tests.session.support import TOOLS, calls, says
+from tests.transcripts.support import SAMPLES
 
-SAMPLES = ROOT / "tests/dialects/transcripts/samples"
 GOLDEN = ROOT / "tests/golden"
 LETTERS = """
 from nexus_core import hookimpl
@@ -111,7 +111,7 @@ def test_a_window_that_nobody_knows_is_called_assumed(cli: Cli) -> None:
 def test_what_was_compacted_away_is_counted_on_demand(cli: Cli) -> None:
     now, everything = (
         json.loads(cli("context", str(SAMPLES / "claude.jsonl"), "--json", *options).out)
-        for options in ((), ("--all",))
+        for options in ((), ("--include-compacted",))
     )
 
     assert (len(now["messages"]), now["compacted_messages"]) == (6, 8)
@@ -119,7 +119,7 @@ def test_what_was_compacted_away_is_counted_on_demand(cli: Cli) -> None:
 
 
 def test_the_largest_messages_have_their_place_and_line(cli: Cli) -> None:
-    outcome = cli("context", str(SAMPLES / "claude.jsonl"), "--top", "2")
+    outcome = cli("context", str(SAMPLES / "claude.jsonl"), "-n", "2")
 
     largest = table(outcome.out, "LARGEST")
     assert [row[0] for row in largest] == ["message 3", "message 0", "4 more messages"]
@@ -128,7 +128,7 @@ def test_the_largest_messages_have_their_place_and_line(cli: Cli) -> None:
 
 
 def test_nothing_is_listed_when_nothing_is_asked_for(cli: Cli) -> None:
-    outcome = cli("context", str(SAMPLES / "claude.jsonl"), "--top", "0")
+    outcome = cli("context", str(SAMPLES / "claude.jsonl"), "-n", "0")
 
     assert "ROLE" in outcome.out
     assert "TOOL" not in outcome.out
@@ -136,7 +136,7 @@ def test_nothing_is_listed_when_nothing_is_asked_for(cli: Cli) -> None:
 
 
 def test_json_has_every_message_with_its_lines_and_the_sum_so_far(cli: Cli) -> None:
-    document = json.loads(cli("context", str(SAMPLES / "codex.jsonl"), "--json", "--all").out)
+    document = json.loads(cli("context", str(SAMPLES / "codex.jsonl"), "--json", "--include-compacted").out)
 
     assert (document["schema"], document["format"], document["api"]) == (1, "codex", "responses")
     assert [message["lines"] for message in document["messages"]][:3] == [[2], [3], [5]]
@@ -198,7 +198,7 @@ def test_what_does_not_fit_into_the_window_is_a_finding(cli: Cli, work: Path) ->
     write_files(work, {".nexus3/config.json": '{"models": {"tiny": {"window": 10}}}'})
 
     outcome, everything = (
-        cli("context", str(SAMPLES / "claude.jsonl"), "-m", "tiny", *each) for each in ((), ("--all",))
+        cli("context", str(SAMPLES / "claude.jsonl"), "-m", "tiny", *each) for each in ((), ("--include-compacted",))
     )
 
     assert (outcome.code, everything.code) == (1, 0)
@@ -212,7 +212,7 @@ def test_what_does_not_fit_into_the_window_is_a_finding(cli: Cli, work: Path) ->
         ({"d/x": ""}, ["d"], 3, "is a directory\n  at d"),
         ({"notes.md": "# Notes\n"}, ["notes.md"], 3, "not JSON: expecting value at column 1\n  at notes.md:1"),
         ({"a.json": '[{"role": "usr", "content": ""}]'}, ["a.json"], 3, "at a.json:1, messages[0].role"),
-        ({"a.json": "[]"}, ["a.json", "--top", "-1"], 2, "is not in the range"),
+        ({"a.json": "[]"}, ["a.json", "-n", "-1"], 2, "is not in the range"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_its_place(
@@ -308,7 +308,7 @@ def test_the_share_of_each_kind_is_told(cli: Cli, session: Session, work: Path) 
     session.reload()
     session.ask("And then?")
 
-    document = json.loads(cli("context", "--session", session.label, "--json").out)
+    document = json.loads(cli("context", "--session", session.name, "--json").out)
 
     kinds = document["kinds"]
     assert [name for name, tokens in kinds.items() if tokens] == [
@@ -418,7 +418,7 @@ def test_whoever_looks_at_a_prompt_makes_no_ledger(cli: Cli, nexus_home: Path) -
         (["--session", "auth-bug", "--as", "claude"], "no other agent reads"),
         (["a.json", "--session", "auth-bug"], "cannot be used with a FILE"),
         (["a.json", "--tree"], "cannot be used with a FILE"),
-        (["--all"], "--all needs a transcript"),
+        (["--include-compacted"], "--include-compacted needs a transcript"),
         (["--as", "clude"], "did you mean 'claude'?"),
     ],
 )

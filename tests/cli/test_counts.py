@@ -13,10 +13,10 @@ import pytest
 from nexus_core import Nexus
 from nexus_core.session.session import Session
 from nexus_core.testing import write_files
-from tests.conftest import ROOT, Cli
+from tests.conftest import Cli
 from tests.session.support import TOOLS, calls, says
+from tests.transcripts.support import SAMPLES
 
-SAMPLES = ROOT / "tests/dialects/transcripts/samples"
 SESSION_TABLES = ("ZONE", "KIND", "LAYER", "SECTION", "TOOL", "LARGEST")
 FILE_TABLES = ("ROLE", "KIND", "TOOL", "LARGEST")
 Prepare = Callable[[Nexus], str]
@@ -41,44 +41,44 @@ def costing(reply: Any, tokens: float) -> Any:
 
 
 def closed(nexus: Nexus) -> str:
-    return talk(nexus).label
+    return talk(nexus).name
 
 
 def calibrated_up(nexus: Nexus) -> str:
-    return talk(nexus, 6, ratio=1.3).label
+    return talk(nexus, 6, ratio=1.3).name
 
 
 def calibrated_down(nexus: Nexus) -> str:
-    return talk(nexus, 6, ratio=0.8).label
+    return talk(nexus, 6, ratio=0.8).name
 
 
 def counted_exactly(nexus: Nexus) -> str:
-    return talk(nexus, model="gpt-4o").label
+    return talk(nexus, model="gpt-4o").name
 
 
 def left_open(nexus: Nexus) -> str:
     session = talk(nexus, 2)
     session.ask("And then? " * 50)
-    return session.label
+    return session.name
 
 
 def compacted(nexus: Nexus) -> str:
     session = talk(nexus, 6)
     session.compact()
     session.ask("Go on.")
-    return session.label
+    return session.name
 
 
 def rearranged(nexus: Nexus) -> str:
     session = talk(nexus, 2, renderer="tagged")
     session.ask("And then?")
-    return session.label
+    return session.name
 
 
 def too_long(nexus: Nexus) -> str:
     session = talk(nexus, 2)
     write_files(nexus.cwd, {".nexus3/config.json": '{"models": {"claude-sonnet-4": {"window": 600}}}'})
-    return session.label
+    return session.name
 
 
 CASES = [closed, calibrated_up, calibrated_down, counted_exactly, left_open, compacted, rearranged, too_long]
@@ -112,7 +112,7 @@ def read_row(line: str) -> tuple[str, int, str]:
 
 
 def test_rows_of_every_table_of_a_session_sum_to_its_last_line(cli: Cli, label: str) -> None:
-    found = tables(cli("context", "--session", label, "--top", "3").out)
+    found = tables(cli("context", "--session", label, "-n", "3").out)
 
     assert set(found) >= set(SESSION_TABLES[:-1])
     for rows in found.values():
@@ -174,7 +174,7 @@ def test_the_count_of_a_provider_is_a_row(cli: Cli, work: Path, nexus_home: Path
 
 
 @pytest.mark.parametrize("name", ["claude.jsonl", "codex.jsonl", "pi.jsonl", "chat.json", "chatgpt.json"])
-@pytest.mark.parametrize("options", [[], ["--all"], ["-m", "gpt-4o"], ["--top", "2"]])
+@pytest.mark.parametrize("options", [[], ["--include-compacted"], ["-m", "gpt-4o"], ["-n", "2"]])
 def test_rows_of_every_table_of_a_file_sum_to_its_last_line(name: str, options: list[str], cli: Cli) -> None:
     file = str(SAMPLES / name)
     document = json.loads(cli("context", file, "--json", *options).out)

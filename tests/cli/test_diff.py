@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from nexus_core import Nexus
-from nexus_core.cli.request import twice
-from nexus_core.dialects.finding import NAMES
+from nexus_core.cli.commands import diff
+from nexus_core.dialects.registry import BUILT_IN_NAMES
 from nexus_core.session.session import Session
 from nexus_core.testing import write_files
 from tests.conftest import ROOT, Cli, InstallPlugin, Outcome
@@ -67,7 +67,7 @@ def talk(session: Session) -> Talk:
 
 @pytest.fixture
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(twice, "_TICK", 0.0)
+    monkeypatch.setattr(diff, "_CLOCK_TICK_SECONDS", 0.0)
 
 
 def facts(outcome: Outcome, code: int = 0) -> Any:
@@ -147,26 +147,26 @@ def test_every_model_has_a_cache_of_its_own(cli: Cli, kind: str) -> None:
     assert ", 0 are as in A" in outcome.out
 
 
-@pytest.mark.parametrize("form", ["--json", *NAMES])
+@pytest.mark.parametrize("form", ["--json", *BUILT_IN_NAMES])
 def test_a_file_that_assemble_wrote_is_the_same_as_what_was_sent(form: str, cli: Cli, work: Path, talk: Talk) -> None:
     (step,) = talk("Why?")
-    arguments = ["--json"] if form == "--json" else ["--dialect", form]
+    arguments = ["--json"] if form == "--json" else ["--api", form]
     write_files(work, {"request.json": cli("session", "replay", step, *arguments).out})
 
-    forth, back = cli("diff", "request.json", step), cli("diff", step, "request.json", "--check")
+    forth, back = cli("diff", "request.json", step), cli("diff", step, "request.json", "--exit-code")
 
     assert "They are the same." in forth.out
     assert (back.code, "They are the same." in back.out) == (0, True)
 
 
-@pytest.mark.parametrize("form", NAMES)
+@pytest.mark.parametrize("form", BUILT_IN_NAMES)
 def test_files_of_two_apis_say_the_same_with_tools_in_them(form: str, cli: Cli, work: Path, session: Session) -> None:
     session.ask("Why?")
     step = session.record(calls("t1", text="I look."))
     session.record(step.tool_calls[0].result("nothing"))
     session.next()
     last = session.record(says("It expires.", name="msg_2")).id
-    bodies = {name: cli("session", "replay", last, "--dialect", name).out for name in ("anthropic", form)}
+    bodies = {name: cli("session", "replay", last, "--api", name).out for name in ("anthropic", form)}
     write_files(work, {f"{name}.json": body for name, body in bodies.items()})
 
     assert "They are the same." in cli("diff", f"{form}.json", "anthropic.json").out
@@ -223,8 +223,8 @@ def test_with_check_a_difference_is_a_finding(cli: Cli, work: Path) -> None:
     write_files(work, {f"{place}.json": json.dumps(body) for place, body in enumerate(bodies)})
 
     assert cli("diff", "0.json", "1.json").code == 0
-    assert cli("diff", "0.json", "1.json", "--check").code == 1
-    assert cli("diff", "0.json", "0.json", "--check").code == 0
+    assert cli("diff", "0.json", "1.json", "--exit-code").code == 1
+    assert cli("diff", "0.json", "0.json", "--exit-code").code == 0
 
 
 # ---- the same, made again -------------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ def install_everywhere(install_plugin: InstallPlugin, tmp_path: Path, monkeypatc
 def test_a_directory_is_the_same_each_time_in_every_process(cli: Cli, install_everywhere: InstallPlugin) -> None:
     install_everywhere("motto", STEADY)
 
-    outcome = cli("diff", "--check")
+    outcome = cli("diff", "--exit-code")
 
     assert (outcome.code, outcome.out.splitlines()[-1]) == (0, "They are the same.")
 
@@ -254,7 +254,7 @@ def test_a_plugin_whose_section_is_never_the_same_is_named(
 ) -> None:
     install_everywhere(name, source)
 
-    outcome = cli("diff", "--check")
+    outcome = cli("diff", "--exit-code")
 
     assert outcome.code == 1
     assert f"First difference: section '{name.title()}' (plugin:{name}) has changed" in outcome.out
@@ -264,7 +264,7 @@ def test_a_plugin_whose_section_is_never_the_same_is_named(
 def test_what_was_sent_once_is_the_same_for_ever(cli: Cli, talk: Talk) -> None:
     (step,) = talk("Why?")
 
-    assert cli("diff", step, "--check").code == 0
+    assert cli("diff", step, "--exit-code").code == 0
 
 
 def test_another_process_that_fails_is_an_error(
@@ -274,7 +274,7 @@ def test_another_process_that_fails_is_an_error(
     install_everywhere("shy", "import os\nassert 'PYTHONHASHSEED' not in os.environ\n" + STEADY)
     monkeypatch.delenv("PYTHONHASHSEED", raising=False)
 
-    outcome = cli("diff", "--check")
+    outcome = cli("diff", "--exit-code")
 
     assert (outcome.code, outcome.out) == (3, "")
     assert "another process (PYTHONHASHSEED=1) could not do it" in outcome.err
@@ -297,7 +297,7 @@ def test_another_process_that_fails_is_an_error(
         (["broken.json", "auth-bug"], 3, "Line 1, Column 3: Unterminated string"),
         (["own.json", "auth-bug"], 3, "not as `nexus assemble --json` writes it\n  at own.json"),
         (["words.json", "auth-bug"], 3, "words.json"),
-        (["own.json", "--check"], 2, "a file is the same each time it is read"),
+        (["own.json", "--exit-code"], 2, "a file is the same each time it is read"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_with_what_to_do(
@@ -353,9 +353,9 @@ def test_the_how_to_shows_what_a_changed_file_does(cli: Cli, session: Session, w
     session.record(says("We renew it.", name="msg_4"))
 
     assert plain(cli("diff", "auth-bug").out, work) == written("nexus diff auth-bug")
-    shown = plain(cli("session", "show", "auth-bug", "--turns", "1").out, work)
+    shown = plain(cli("session", "show", "auth-bug", "-n", "1").out, work)
     assert [line.partition(" · cache: ")[2] for line in shown[-2:]] == [
-        line.partition(" · cache: ")[2] for line in written("nexus session show auth-bug --turns 1")[-2:]
+        line.partition(" · cache: ")[2] for line in written("nexus session show auth-bug -n 1")[-2:]
     ]
 
 
@@ -363,4 +363,4 @@ def test_the_how_to_shows_what_a_changed_file_does(cli: Cli, session: Session, w
 def test_the_how_to_shows_what_a_restless_plugin_does(cli: Cli, install_everywhere: InstallPlugin, work: Path) -> None:
     install_everywhere("ticker", COUNTING)
 
-    assert plain(cli("diff", "--check").out, work) == written("nexus diff --check")
+    assert plain(cli("diff", "--exit-code").out, work) == written("nexus diff --exit-code")

@@ -199,7 +199,7 @@ def test_help_ends_with_two_examples(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("f'Tick {next(numbers)}.'", "plugin 'ticker' brings another section 'ticker' each time it is asked"),
+        ("f'Tick {next(numbers)}.'", "plugin 'ticker' returns a different section 'ticker' on each call"),
         (
             "'It is 2026-11-16 09:30.'",
             "plugin 'ticker' has '2026-11-16 09:30' in its section 'ticker', which changes from day to day",
@@ -278,8 +278,8 @@ def nexus_models():
             "provider.provider: no API is called 'antropic'; did you mean 'anthropic'?",
         ),
         (
-            {"compaction": {"summarisers": ["extractiv"]}},
-            "compaction.summarisers: no summariser is called 'extractiv'; did you mean 'extractive'?",
+            {"compaction": {"summarizers": ["extractiv"]}},
+            "compaction.summarizers: no summarizer is called 'extractiv'; did you mean 'extractive'?",
         ),
         (
             {"skills": {"disabled": ["deplo"]}},
@@ -311,7 +311,7 @@ def test_settings_of_a_plugin_that_is_elsewhere_or_says_of_none_are_a_note(
 
     assert (outcome.code, outcome.err) == (0, "")
     assert [line.split(": ", 2)[2] for line in outcome.out.splitlines()] == [
-        "plugins.weather: the plugin declares no settings, so nobody checks these [unknown-name]",
+        "plugins.weather: the plugin declares no settings, so these are not validated [unknown-name]",
         "plugins.zzz: no such plugin is installed [unknown-name]",
     ]
 

@@ -8,7 +8,7 @@ import pytest
 from nexus_core import Nexus
 from nexus_core.session.session import Session
 from nexus_core.testing import write_files
-from nexus_core.values.ledger import NewStep, Step
+from nexus_core.types.ledger import NewStep, Step
 from tests.conftest import Cli, Outcome
 from tests.session.support import says
 
@@ -584,7 +584,7 @@ def test_a_sentence_in_a_file_too_large_for_a_prompt_is_found(cli: Cli, work: Pa
 def test_a_file_that_could_not_be_searched_is_counted_as_missing(
     cli: Cli, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nexus_core.layers.explaining.MAX_SEARCHED_BYTES", 10_000)
+    monkeypatch.setattr("nexus_core.layers.explain.MAX_SEARCHED_BYTES", 10_000)
     write_files(work, {".git/HEAD": "", "log.txt": "x\n" * 10_000 + "The sauce is here.\n"})
 
     outcome = cli("explain", "the sauce is here", "--json")
@@ -747,7 +747,7 @@ def test_what_a_session_does_not_know_is_looked_for_in_the_settings_and_files(cl
 
 
 def test_an_unknown_session_is_refused(cli: Cli, session: Session) -> None:
-    outcome = cli("explain", "--session", f"{session.label}s", "x")
+    outcome = cli("explain", "--session", f"{session.name}s", "x")
 
     assert outcome.code == 2
     assert "did you mean 'auth-bug'?" in outcome.err

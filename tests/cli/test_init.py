@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nexus_core import Nexus
-from nexus_core.config.merging import is_comment
+from nexus_core.config.merge import is_comment
 from nexus_core.config.schema import Config
 from nexus_core.testing import write_files
 from tests.cli.conftest import Answer
@@ -466,6 +466,20 @@ def test_servers_can_be_copied_later(cli: Cli, work: Path, nexus_home: Path) -> 
 
     assert outcome.out == f"{nexus_home}/mcp.json\n"
     assert names(nexus_home) == [*THREE, "mcp.json.bak"]
+
+
+@pytest.mark.parametrize("options", [(), ("--force",), ("--dry-run",)])
+def test_a_missing_file_of_servers_is_named_also_where_files_exist(
+    options: tuple[str, ...], cli: Cli, work: Path, nexus_home: Path
+) -> None:
+    cli("init", "--global")
+    before = names(nexus_home)
+
+    outcome = cli("init", "--global", "--copy-mcp", "servers.json", *options)
+
+    assert (outcome.code, "no such file" in outcome.err, "already exists" in outcome.err) == (3, True, False)
+    assert f"{work}/servers.json" in outcome.err
+    assert names(nexus_home) == before
 
 
 def test_servers_are_not_copied_into_a_project(cli: Cli, work: Path) -> None:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+import time
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nexus_core.testing import write_files
-from nexus_plugins.mcp._files.dialects import DIALECTS, TARGETS
-from tests.conftest import Cli
-from tests.plugins.mcp.world import define, script
+from nexus_plugins.mcp._files import EXPORT_TARGETS, FILE_FORMATS
+from tests.conftest import ROOT, Cli
+from tests.effort import sampled
+from tests.plugins.mcp.world import EVIL, alive, define, script, survivors
+from tests.tables import count
 
 SECRET = "sk-live-0123456789abcdef"  # noqa: S105 - nobody's
 SERVERS: dict[str, list[dict[str, Any]]] = {
@@ -232,8 +238,8 @@ def test_a_dry_run_writes_nothing_and_prints_no_value(cli: Cli, work: Path) -> N
         (["add", "a", "--url", "https://x", "--", "y"], "either a command or an address"),
         (["add", "a", "--env", "TOKEN", "--", "y"], "--env needs NAME=VALUE"),
         (["add", "a", "--url", "https://x", "--header", "oops"], "--header 'Authorization=Bearer ${TOKEN}'"),
-        (["add", "a", "--url", "https://x", "--env", "A=b"], "--env and --cwd are for a program"),
-        (["add", "a", "--header", "A=b", "--", "y"], "--header is for an address"),
+        (["add", "a", "--url", "https://x", "--env", "A=b"], "--env and --cwd need a program"),
+        (["add", "a", "--header", "A=b", "--", "y"], "--header needs an address"),
         (["add", "a", "https://x/mcp"], "nexus mcp add a --url https://x/mcp"),
         (["add", "a", "--", ""], "either a command or an address"),
         (["add", " ", "--", "x"], "a server needs a name"),
@@ -248,7 +254,7 @@ def test_a_dry_run_writes_nothing_and_prints_no_value(cli: Cli, work: Path) -> N
         (["remove", "filez"], "did you mean 'files'?"),
         (["enable", "offf"], "did you mean 'off'?"),
         (["test", "wep"], "did you mean 'web'?"),
-        (["export", "--to", "claud"], "did you mean 'claude'?"),
+        (["export", "--format", "claud"], "did you mean 'claude'?"),
         (["call", "files", "read", "{a: 1}"], "must be a JSON object; column 2: Expecting property name"),
         (["call", "files", "read", "[1]"], "must be a JSON object\n"),
         (["import", "cloude"], "did you mean 'claude'?"),
@@ -370,7 +376,7 @@ def test_what_is_there_already_is_not_replaced_by_an_import(cli: Cli, nexus_home
 
     outcome = cli("mcp", "import", "--global", "other.json")
 
-    assert "leaves 'files', which is there already" in outcome.err
+    assert "skips 'files', which exists already" in outcome.err
     assert [server["command"] for server in servers_in(path) if "command" in server] == [
         ["npx", "-y", "files"],
         ["x"],
@@ -445,11 +451,11 @@ def test_much_else_in_what_claude_code_keeps_does_no_harm(cli: Cli, work: Path) 
     assert servers_in(work / ".nexus3/mcp.json") == [{"name": "here", "command": ["x", "-v"]}]
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", EXPORT_TARGETS)
 def test_an_export_has_references_in_the_place_of_secrets(cli: Cli, nexus_home: Path, target: str) -> None:
     own(nexus_home)
 
-    outcome = cli("mcp", "export", "--to", target)
+    outcome = cli("mcp", "export", "--format", target)
 
     assert outcome.code == 0
     assert SECRET not in outcome.out
@@ -459,7 +465,7 @@ def test_an_export_has_references_in_the_place_of_secrets(cli: Cli, nexus_home: 
 def test_a_variable_that_need_not_be_set_need_not_be_set_elsewhere(cli: Cli, nexus_home: Path) -> None:
     own(nexus_home, {"servers": [{"name": "a", "command": ["x"], "env": {"A": "${MODE:-}"}}]})
 
-    outcome = cli("mcp", "export", "--to", "claude")
+    outcome = cli("mcp", "export", "--format", "claude")
 
     assert json.loads(outcome.out)["mcpServers"]["a"]["env"] == {"A": "${MODE:-}"}
     assert outcome.err == ""
@@ -468,9 +474,9 @@ def test_a_variable_that_need_not_be_set_need_not_be_set_elsewhere(cli: Cli, nex
 def test_claude_is_told_apart_by_the_places_that_it_does_not_look_up(cli: Cli, nexus_home: Path) -> None:
     own(nexus_home, {"servers": [{"name": "a", "command": ["${userHome}/x", "${workspaceFolder}"]}]})
 
-    err = cli("mcp", "export", "--to", "claude").err
+    err = cli("mcp", "export", "--format", "claude").err
 
-    assert "Claude Code does not look up ${userHome}, ${workspaceFolder} in 'a'" in err
+    assert "Claude Code does not resolve ${userHome}, ${workspaceFolder} in 'a'" in err
 
 
 def test_a_key_in_a_command_or_an_address_is_neither_listed_nor_exported(cli: Cli, nexus_home: Path) -> None:
@@ -491,7 +497,7 @@ def test_a_key_in_a_command_or_an_address_is_neither_listed_nor_exported(cli: Cl
 def test_codex_gets_its_own_words(cli: Cli, nexus_home: Path) -> None:
     own(nexus_home)
 
-    exported = tomllib.loads(cli("mcp", "export", "--to", "codex").out)["mcp_servers"]
+    exported = tomllib.loads(cli("mcp", "export", "--format", "codex").out)["mcp_servers"]
 
     assert exported["files"] == {"command": "npx", "args": ["-y", "files"], "env_vars": ["TOKEN", "KEY"]}
     assert exported["web"] == {
@@ -505,7 +511,7 @@ def test_codex_gets_its_own_words(cli: Cli, nexus_home: Path) -> None:
 def test_gemini_gets_its_own_words(cli: Cli, nexus_home: Path) -> None:
     own(nexus_home, {"servers": [*SERVERS["servers"], *ODD]})
 
-    exported = json.loads(cli("mcp", "export", "--to", "gemini").out)
+    exported = json.loads(cli("mcp", "export", "--format", "gemini").out)
 
     assert exported["mcpServers"]["files"] == {
         "command": "npx",
@@ -528,7 +534,7 @@ def test_gemini_gets_its_own_words(cli: Cli, nexus_home: Path) -> None:
 def test_cursor_gets_its_own_words(cli: Cli, nexus_home: Path) -> None:
     own(nexus_home, {"servers": [*SERVERS["servers"], *ODD]})
 
-    exported = json.loads(cli("mcp", "export", "--to", "cursor").out)["mcpServers"]
+    exported = json.loads(cli("mcp", "export", "--format", "cursor").out)["mcpServers"]
 
     assert exported["files"]["env"] == {"TOKEN": "${env:TOKEN}", "KEY": "${env:KEY}"}
     assert exported["web"] == {
@@ -541,7 +547,7 @@ def test_cursor_gets_its_own_words(cli: Cli, nexus_home: Path) -> None:
 def test_opencode_gets_its_own_words(cli: Cli, nexus_home: Path) -> None:
     own(nexus_home, {"servers": [*SERVERS["servers"], *ODD]})
 
-    exported = json.loads(cli("mcp", "export", "--to", "opencode").out)["mcp"]
+    exported = json.loads(cli("mcp", "export", "--format", "opencode").out)["mcp"]
 
     assert exported["files"] == {
         "type": "local",
@@ -558,17 +564,17 @@ def test_opencode_gets_its_own_words(cli: Cli, nexus_home: Path) -> None:
 LOSSES = {
     "cursor": [
         "Cursor has no 'enabled' in this file: it would start 'off'",
-        "Cursor has no choice of tools in this file: it would offer all of 'odd'",
-        "Cursor has limits of its own for 'odd'",
+        "Cursor cannot select tools in this file: it would offer all of 'odd'",
+        "Cursor has its own timeouts for 'odd'",
         "Cursor has no 'cwd' in this file: it would start 'odd' where it runs itself",
     ],
     "gemini": [
-        "Gemini CLI has limits of its own for 'odd'",
+        "Gemini CLI has its own timeouts for 'odd'",
         "Gemini CLI does not read the variables of 'odd' from a file",
     ],
     "opencode": [
-        "opencode has no choice of tools in this file: it would offer all of 'odd'",
-        "opencode has limits of its own for 'odd'",
+        "opencode cannot select tools in this file: it would offer all of 'odd'",
+        "opencode has its own timeouts for 'odd'",
         "opencode does not read the variables of 'odd' from a file",
         "opencode has no 'cwd' in this file: it would start 'odd' where it runs itself",
     ],
@@ -579,7 +585,7 @@ LOSSES = {
 def test_what_another_tool_does_not_know_is_told(cli: Cli, nexus_home: Path, target: str) -> None:
     own(nexus_home, {"servers": [*SERVERS["servers"], *ODD]})
 
-    err = cli("mcp", "export", "--to", target).err
+    err = cli("mcp", "export", "--format", target).err
 
     assert [line.removeprefix("Warning: ") for line in err.splitlines() if "Warning" in line] == LOSSES[target]
 
@@ -587,12 +593,12 @@ def test_what_another_tool_does_not_know_is_told(cli: Cli, nexus_home: Path, tar
 @pytest.mark.parametrize(
     ("target", "word", "told"),
     [
-        ("cursor", "${userHome}/${HOME_DIR:-x}", "Cursor knows no defaults"),
-        ("cursor", "${workspaceRoot}", "Cursor does not look up ${workspaceRoot} in 'a'"),
-        ("gemini", "${workspaceFolder}", "Gemini CLI does not look up ${workspaceFolder} in 'a'"),
-        ("gemini", "cost$USD", "Gemini CLI would look up $USD in 'a', which means just that in Nexus"),
-        ("opencode", "${workspaceFolder}", "opencode does not look up ${workspaceFolder} in 'a'"),
-        ("opencode", "{env:X}", "opencode would look up {env:X} in 'a', which means just that in Nexus"),
+        ("cursor", "${userHome}/${HOME_DIR:-x}", "Cursor does not support defaults"),
+        ("cursor", "${workspaceRoot}", "Cursor does not resolve ${workspaceRoot} in 'a'"),
+        ("gemini", "${workspaceFolder}", "Gemini CLI does not resolve ${workspaceFolder} in 'a'"),
+        ("gemini", "cost$USD", "Gemini CLI would resolve $USD in 'a', which is plain text in Nexus"),
+        ("opencode", "${workspaceFolder}", "opencode does not resolve ${workspaceFolder} in 'a'"),
+        ("opencode", "{env:X}", "opencode would resolve {env:X} in 'a', which is plain text in Nexus"),
     ],
 )
 def test_a_word_that_another_tool_reads_otherwise_is_told(
@@ -600,20 +606,20 @@ def test_a_word_that_another_tool_reads_otherwise_is_told(
 ) -> None:
     own(nexus_home, {"servers": [{"name": "a", "command": ["x", word]}]})
 
-    assert told in cli("mcp", "export", "--to", target).err
+    assert told in cli("mcp", "export", "--format", target).err
 
 
-@pytest.mark.parametrize("target", DIALECTS)
+@pytest.mark.parametrize("target", FILE_FORMATS)
 def test_what_was_exported_is_imported_again_as_it_was(cli: Cli, nexus_home: Path, work: Path, target: str) -> None:
     kept = SERVERS["servers"] if target != "cursor" else SERVERS["servers"][:2]  # it would start what is off
     own(nexus_home, {"servers": kept})
-    before = cli("mcp", "export", "--to", "nexus").out
-    write_files(work, {DIALECTS[target].files[0]: cli("mcp", "export", "--to", target).out})
+    before = cli("mcp", "export", "--format", "nexus").out
+    write_files(work, {FILE_FORMATS[target].files[0]: cli("mcp", "export", "--format", target).out})
     own(nexus_home, {"servers": []})
 
     assert cli("mcp", "import", "--global", target).code == 0
 
-    again = cli("mcp", "export", "--to", "nexus").out
+    again = cli("mcp", "export", "--format", "nexus").out
     again = again.replace(":-}", "}").replace("${env:", "${")  # Codex starts it without a variable, too
     assert json.loads(again) == json.loads(before)
 
@@ -751,3 +757,292 @@ def test_every_command_ends_its_help_with_two_examples(cli: Cli, command: str) -
 
     assert outcome.code == 0
     assert len(outcome.out.split("Examples:")[1].strip().splitlines()) >= 2
+
+
+looks_at_processes = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at /proc")
+CTRL_C = b"\x03"
+
+
+def start(home: Path, work: Path, *words: str) -> tuple[int, int]:
+    """The command at a terminal of its own: its number, and the other end of the terminal."""
+    import pty
+
+    environment = {**os.environ, "NEXUS_HOME": str(home), "PYTHONPATH": f"{ROOT}:{ROOT}/plugins", "NO_COLOR": "1"}
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(work)
+        os.execve(sys.executable, [sys.executable, "-m", "nexus_core", "mcp", *words], environment)  # noqa: S606 - ours
+    return child, terminal
+
+
+def begin(home: Path, work: Path, *words: str) -> tuple[int, int]:
+    """The same, once its server runs."""
+    child, terminal = start(home, work, *words)
+    for _ in range(600):
+        if alive(home):
+            break
+        time.sleep(0.05)
+    time.sleep(0.3)  # until the server has come to its misdeed
+    return child, terminal
+
+
+def end(child: int, terminal: int) -> tuple[int, str]:
+    """Its exit code, and what it printed."""
+    said = b""
+    with suppress(OSError):
+        while part := os.read(terminal, 4096):
+            said += part
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said.decode()
+
+
+@pytest.mark.slow
+@looks_at_processes
+@pytest.mark.acceptance("R18")
+@pytest.mark.parametrize(
+    ("words", "presses"), [(["call", "bad", "echo"], 1), (["call", "bad", "echo"], 3), (["tools", "--refresh"], 1)]
+)
+def test_ctrl_c_ends_the_command_and_its_server(nexus_home: Path, work: Path, words: list[str], presses: int) -> None:
+    define(nexus_home, bad=script(EVIL["hangs at the beginning, with children, and does not listen"]))
+    child, terminal = begin(nexus_home, work, *words)
+
+    for _ in range(presses):
+        os.write(terminal, CTRL_C)
+        time.sleep(0.05)
+    code, said = end(child, terminal)
+
+    assert code == 130
+    assert said.replace("^C", "").strip() == "Error: interrupted"
+    assert survivors(nexus_home) == []
+
+
+@pytest.mark.slow
+@looks_at_processes
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_who_is_told_to_end_ends_its_server_first(nexus_home: Path, work: Path, number: signal.Signals) -> None:
+    define(nexus_home, bad=script(EVIL["hangs at the beginning, with children, and does not listen"]))
+    child, terminal = begin(nexus_home, work, "call", "bad", "echo")
+
+    os.kill(child, number)
+    code, said = end(child, terminal)
+
+    assert (code, said) == (128 + number, "")
+    assert survivors(nexus_home) == []
+
+
+@pytest.mark.slow
+@looks_at_processes
+def test_who_serves_at_a_terminal_is_told_what_is_waited_for(nexus_home: Path, work: Path) -> None:
+    child, terminal = start(nexus_home, work, "serve")
+    told = b""
+    while b"\n" not in told:
+        told += os.read(terminal, 4096)
+    time.sleep(0.3)  # until it waits
+    os.write(terminal, CTRL_C)
+    code, said = end(child, terminal)
+
+    assert told.decode().strip() == "Waiting for an MCP client on standard input; press Ctrl-C to stop."
+    assert code == 130
+    assert said.replace("^C", "").strip() == "Error: interrupted"
+
+
+HEX, WORD = "0123456789abcdef", "Zq7Xw2Vt9Rk4Mn8Bp3Ls6Dj1Hg5Fc0Ya"
+KINDS = {
+    "anthropic": f"sk-ant-api03-{WORD}",
+    "openai": f"sk-proj-{WORD}",
+    "openai, old": f"sk-{WORD}",
+    "google": f"AIza{WORD}abc",
+    "github": f"ghp_{WORD}abcd",
+    "github, fine": f"github_pat_{WORD}",
+    "gitlab": f"glpat-{WORD[:20]}",
+    "slack": f"xoxb-123456789012-{WORD}",
+    "stripe": f"sk_live_{WORD}",
+    "npm": f"npm_{WORD}abcd",
+    "pypi": f"pypi-{WORD}{WORD}",
+    "hugging face": f"hf_{WORD}",
+    "groq": f"gsk_{WORD}{WORD[:16]}",
+    "aws": f"AKIA{WORD[:16].upper()}",
+    "aws, secret": f"{WORD[:20]}/{WORD[:19]}",
+    "jwt": f"eyJ{WORD}.eyJ{WORD}.{WORD}",
+    "uuid": "5f0c1b7e-93d2-4c1a-8e64-7b1f0a9d2c35",
+    "hexadecimal": HEX * 3,
+    "password": "hunter2-correct-horse",
+    "storage": f"{WORD}{WORD}==",
+}
+FORMS = ("--token {}", "--api-key={}", "-e SERVICE_TOKEN={}", "--header|Authorization: Bearer {}", "--password {}")
+"""How secrets are given to programs; `|` separates the words of one that has blanks in it."""
+
+
+def planted(kind: str, place: str) -> str:
+    """The secret of a kind in a place: another one for each, and of the same form."""
+    digit = ("env", "header", "url", "args").index(place)
+    secret = KINDS[kind]
+    return f"{secret[:-1]}{digit if kind != 'aws' else 'QRST'[digit]}"
+
+
+PLACES = ("env", "header", "url", "args")
+SECRETS = [planted(kind, place) for kind in KINDS for place in PLACES]
+
+
+def arguments(number: int, kind: str) -> list[str]:
+    form = FORMS[number % len(FORMS)]
+    return [word.format(planted(kind, "args")) for word in (form.split("|") if "|" in form else form.split())]
+
+
+def definitions(program: list[str]) -> list[dict[str, Any]]:
+    """For every kind, a server with a command and one with an address."""
+    servers: list[dict[str, Any]] = []
+    for number, kind in enumerate(KINDS):
+        command = [*program, *arguments(number, kind)]
+        servers.append({"name": f"run-{number}", "command": command, "env": {"VALUE": planted(kind, "env")}})
+        url = f"http://me:{planted(kind, 'url').replace('/', '%2F')}@127.0.0.1:9/mcp"
+        headers = {"Authorization": f"Bearer {planted(kind, 'header')}"}
+        servers.append({"name": f"go-{number}", "url": url, "headers": headers})
+    return servers
+
+
+def leaked(*texts: str) -> list[str]:
+    """The secrets in what was printed, also in the way in which an address or JSON would have them."""
+    whole = "\n".join(texts)
+    return [each for each in SECRETS if each in whole or each.replace("/", "%2F") in whole]
+
+
+QUIET = [
+    "mcp list",
+    "mcp list --json",
+    "mcp tools --json no-such",
+    "mcp pin run-0",
+    "mcp export",
+    "mcp export --format claude",
+    "mcp export --format vscode",
+    "mcp export --format codex",
+    "mcp export --format cursor",
+    "mcp export --format gemini",
+    "mcp export --format opencode",
+    "mcp disable run-0 --dry-run",
+    "mcp enable run-1",
+    "mcp disable go-1",
+    "mcp remove go-2",
+    "mcp import other.json --dry-run",
+    "mcp import --force other.json",
+    "mcp call run-0 x {",
+    "show",
+    "show --json",
+    "show --require-trusted",
+    "trust status",
+    "trust status --json",
+    "status",
+    "status --json",
+    "doctor --json",
+    "layers --json",
+    "context --json",
+    "assemble --json",
+    "config show",
+    "config show --json",
+    "config get mcp_servers",
+    "config explain mcp_servers",
+    "explain mcp_servers",
+]
+"""Commands that start nothing."""
+
+
+def print_numbers(capsys: pytest.CaptureFixture[str], what: str, found: list[str]) -> None:
+    count(len(set(SECRETS)))
+    with capsys.disabled():
+        print(f"\nT10: {what}: {len(set(SECRETS))} secrets tried, {len(found)} printed")  # noqa: T201 - asked for
+
+
+@pytest.mark.acceptance("T10")
+@pytest.mark.parametrize("whose", sampled(["a project's", "the user's"], one_in=2))
+def test_none_of_at_least_sixty_secrets_is_printed(
+    cli: Cli, nexus_home: Path, work: Path, capsys: pytest.CaptureFixture[str], whose: str
+) -> None:
+    document = json.dumps({"servers": definitions(["server"])})
+    write_files(nexus_home if whose == "the user's" else work / ".nexus3", {"mcp.json": document})
+    write_files(work, {"other.json": document})
+
+    found: dict[str, list[str]] = {}
+    for command in QUIET:
+        outcome = cli("--debug", *command.split())
+        if secrets := leaked(outcome.out, outcome.err):
+            found[command] = secrets
+
+    print_numbers(capsys, f"{whose} servers, {len(QUIET)} commands", [each for some in found.values() for each in some])
+    assert len(set(SECRETS)) >= 60
+    assert found == {}
+
+
+@pytest.mark.acceptance("T10")
+@pytest.mark.parametrize(
+    "broken",
+    [
+        '{"servers": [@] oops}',
+        '{"servers": [@, 7]}',
+        '{"servers": [@, {"name": "a", "command": 7}]}',
+        '{"servers": [@, {"name": "a"}]}',
+        '{"servers": [@, @]}',
+        '{"servers": {"a": [@]}}',
+        '{"servers": "@"}',
+        '{"servers": [@], "more": [@]}',
+        "[@]",
+        '{"a": {"b": [@]}}',
+    ],
+)
+def test_no_error_about_a_broken_file_prints_one(cli: Cli, nexus_home: Path, broken: str) -> None:
+    servers = json.dumps(definitions(["server"]))[1:-1]
+    write_files(nexus_home, {"mcp.json": broken.replace("@", servers)})
+
+    printed = [cli("--debug", *command.split()) for command in ("mcp list", "mcp list --lenient", "show", "doctor")]
+
+    assert any(outcome.code == 3 for outcome in printed) or "more" in broken
+    assert leaked(*(outcome.out + outcome.err for outcome in printed)) == []
+
+
+@pytest.mark.acceptance("T10")
+def test_a_defect_of_nexus_prints_none_in_its_traceback(
+    cli: Cli, nexus_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_files(nexus_home, {"mcp.json": json.dumps({"servers": definitions(["server"])})})
+
+    def fail(server: dict[str, Any]) -> str:
+        raise RuntimeError(f"{len(server)} fields")
+
+    monkeypatch.setattr("nexus_plugins.mcp._cli.describe_server", fail)
+    outcome = cli("--debug", "mcp", "list")
+
+    assert "RuntimeError" in outcome.err
+    assert leaked(outcome.out, outcome.err) == []
+
+
+LEAKY = """
+for word in [*sys.argv[1:], os.environ["VALUE"]]: sys.stderr.write(word + "\\n")
+sys.stderr.flush(); sys.exit(1)
+"""
+
+
+@running
+@pytest.mark.slow
+@pytest.mark.acceptance("T10")
+@pytest.mark.parametrize("command", ["mcp test", "mcp test --json", "mcp tools --refresh"])
+def test_servers_that_shout_their_secrets_are_not_repeated(
+    cli: Cli, nexus_home: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    write_files(nexus_home, {"mcp.json": json.dumps({"servers": definitions(script(LEAKY))})})
+
+    outcome = cli("--debug", *command.split())
+
+    found = leaked(outcome.out, outcome.err)
+    print_numbers(capsys, command, found)
+    assert "run-0" in outcome.out + outcome.err
+    assert found == []
+
+
+@running
+@pytest.mark.acceptance("T10")
+def test_a_server_that_shouts_its_secrets_is_not_repeated(cli: Cli, nexus_home: Path) -> None:
+    write_files(nexus_home, {"mcp.json": json.dumps({"servers": definitions(script(LEAKY))[:4]})})
+
+    outcomes = [cli("--debug", "mcp", "test", "run-0", "go-0"), cli("--debug", "mcp", "call", "run-1", "x")]
+
+    assert [outcome.code for outcome in outcomes] == [1, 5]
+    assert "it says:" in outcomes[1].err
+    assert leaked(*(outcome.out + outcome.err for outcome in outcomes)) == []

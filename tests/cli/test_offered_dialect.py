@@ -34,17 +34,17 @@ def listed(cli: Cli, *arguments: str) -> Any:
 
 
 def test_assemble_prints_the_body_of_its_call(cli: Cli) -> None:
-    body = listed(cli, "assemble", "Why?", "--model", "morse-1", "--dialect", "telegraph")
+    body = listed(cli, "assemble", "Why?", "--model", "morse-1", "--api", "telegraph")
 
     assert body["line"][-1]["from"] == "caller"
 
 
 def test_no_model_is_foreign_to_it(cli: Cli) -> None:
-    assert "foreign-model" not in cli("assemble", "Why?", "--model", "gpt-4o", "--dialect", "telegraph").err
+    assert "foreign-model" not in cli("assemble", "Why?", "--model", "gpt-4o", "--api", "telegraph").err
 
 
 def test_assemble_answers_a_name_that_is_nearly_its_own(cli: Cli) -> None:
-    outcome = cli("assemble", "Why?", "--dialect", "telegraf")
+    outcome = cli("assemble", "Why?", "--api", "telegraf")
 
     assert outcome.code == 2
     assert "did you mean 'telegraph'?" in outcome.err
@@ -70,14 +70,14 @@ def test_check_goes_by_its_rules(cli: Cli, work: Path) -> None:
 def test_a_session_is_kept_and_exported(cli: Cli, work: Path) -> None:
     write_files(work, {"why.json": json.dumps(WHY), "answer.json": json.dumps(ANSWER)})
 
-    asked = listed(cli, "session", "record", "s", "why.json", "--model", "morse-1", "--json", "--to", "telegraph")
+    asked = listed(cli, "session", "record", "s", "why.json", "--model", "morse-1", "--json", "--api", "telegraph")
     recorded = listed(cli, "session", "record", "s", "answer.json", "--json")
-    exported = listed(cli, "session", "export", "s", "--format", "telegraph")
+    exported = listed(cli, "session", "export", "s", "--api", "telegraph")
 
     assert asked["request"]["line"][-1]["from"] == "caller"
     assert recorded["recorded"][0]["text"] == "BECAUSE"
     assert exported[-1]["words"] == ["BECAUSE"]
-    assert "did you mean 'telegraph'?" in cli("session", "export", "s", "--format", "telegrap").err
+    assert "did you mean 'telegraph'?" in cli("session", "export", "s", "--api", "telegrap").err
 
 
 def test_a_file_of_its_messages_is_shown_and_imported(cli: Cli, work: Path) -> None:

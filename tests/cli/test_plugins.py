@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core.host.contract import hooks
+from nexus_core.host.calls import get_hooks
 from nexus_core.testing import write_files
 from tests.conftest import Cli, InstallPlugin
 
@@ -132,12 +132,12 @@ def test_an_unknown_plugin_suggests_the_nearest(cli: Cli) -> None:
 def test_the_contract_lists_every_hook_in_order(cli: Cli) -> None:
     lines = cli("plugins", "hooks").out.splitlines()
 
-    assert [line.partition("(")[0] for line in lines[1:]] == list(hooks())
+    assert [line.partition("(")[0] for line in lines[1:]] == list(get_hooks())
 
 
 @pytest.mark.parametrize(
     ("hook", "kind"),
-    [("nexus_layers", "collects"), ("nexus_ledger", "first answer wins"), ("nexus_recorded", "announces")],
+    [("nexus_layers", "collects"), ("nexus_ledger", "first answer wins"), ("nexus_step_recorded", "announces")],
 )
 def test_the_contract_says_how_answers_are_used(cli: Cli, hook: str, kind: str) -> None:
     (line,) = (line for line in cli("plugins", "hooks").out.splitlines() if line.startswith(f"{hook}("))
@@ -148,8 +148,8 @@ def test_the_contract_says_how_answers_are_used(cli: Cli, hook: str, kind: str) 
 def test_the_reference_of_one_hook_is_its_docstring(cli: Cli) -> None:
     out = cli("plugins", "hooks", "nexus_layers").out
 
-    declaration = "nexus_layers(request: Request) -> Iterable[Layer | Skipped]"
-    assert out == f"{declaration}\n\n{hooks()['nexus_layers'].reference}\n"
+    declaration = "nexus_layers(request: Request) -> Iterable[Layer | SkippedFile]"
+    assert out == f"{declaration}\n\n{get_hooks()['nexus_layers'].reference}\n"
 
 
 def test_the_contract_as_json(cli: Cli) -> None:

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core.cli.hook_samples import SAMPLES
-from nexus_core.cli.scaffold import scaffold
-from nexus_core.host.contract import hooks
-from nexus_core.host.inspection import implementations
+from nexus_core.cli.commands.scaffold import HOOK_TEMPLATES, build_plugin_package
+from nexus_core.host.calls import get_hooks
+from nexus_core.host.loader import find_implementations
 from nexus_core.testing import check_plugin, write_files
 from tests.conftest import Cli
 
@@ -23,19 +22,19 @@ def plugin_name(hook: str) -> str:
 
 
 def test_there_is_a_sample_of_every_hook() -> None:
-    assert list(SAMPLES) == list(hooks())
+    assert list(HOOK_TEMPLATES) == list(get_hooks())
 
 
-@pytest.mark.parametrize("hook", hooks())
+@pytest.mark.parametrize("hook", get_hooks())
 def test_a_new_plugin_implements_its_hook_and_keeps_the_contract(
     hook: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    package = scaffold(plugin_name(hook), hook)
+    package = build_plugin_package(plugin_name(hook), hook)
     monkeypatch.syspath_prepend(write_files(tmp_path, package.files))
 
     plugin = import_module(package.distribution.replace("-", "_"))
 
-    assert list(implementations(plugin)) == [hook]
+    assert list(find_implementations(plugin)) == [hook]
     assert check_plugin(plugin) == []
 
 
@@ -43,7 +42,7 @@ def test_a_new_plugin_implements_its_hook_and_keeps_the_contract(
 def test_the_tests_of_new_plugins_pass(tmp_path: Path) -> None:
     roots = [
         write_files(tmp_path / package.distribution, package.files)
-        for package in (scaffold(plugin_name(hook), hook) for hook in hooks())
+        for package in (build_plugin_package(plugin_name(hook), hook) for hook in get_hooks())
     ]
     command = [
         sys.executable,
@@ -62,7 +61,7 @@ def test_the_tests_of_new_plugins_pass(tmp_path: Path) -> None:
     )
 
     assert outcome.returncode == 0, outcome.stdout
-    assert f"{2 * len(hooks())} passed" in outcome.stdout
+    assert f"{2 * len(get_hooks())} passed" in outcome.stdout
 
 
 def test_the_hook_is_named_on_the_command_line(cli: Cli, work: Path) -> None:

@@ -168,7 +168,7 @@ def test_a_memory_that_cannot_be_written_keeps_nobody_from_reading_a_guide(cli: 
     outcome = cli("skill", "use", "mail")
 
     assert (outcome.code, outcome.out.endswith("# Mail\n")) == (0, True)
-    assert "Warning: not remembered: " in outcome.err
+    assert "Warning: not marked as used: " in outcome.err
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def nexus_static_sections():
     print("waiting", flush=True)
     time.sleep(60)
 """
-ASSEMBLE = ("assemble", "Hello.", "--dialect", "anthropic")
+ASSEMBLE = ("assemble", "Hello.", "--api", "anthropic")
 
 
 def start(arguments: tuple[str, ...], cwd: Path, **variables: str | None) -> subprocess.Popen[str]:

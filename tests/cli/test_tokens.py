@@ -188,7 +188,7 @@ def test_a_large_file_is_counted_in_parts_and_exactly(cli: Cli, work: Path) -> N
 
 
 def test_a_file_above_the_limit_is_refused(cli: Cli, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nexus_core.cli.given_file.MAX_BYTES", 10)
+    monkeypatch.setattr("nexus_core.cli.input.MAX_INPUT_BYTES", 10)
     write_files(work, {"a.txt": "x" * 11})
 
     assert "larger than 10 bytes" in cli("tokens", "a.txt").err

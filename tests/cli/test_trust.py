@@ -110,7 +110,7 @@ def test_a_store_that_cannot_be_used_is_said_and_trusts_nothing(cli: Cli, nexus_
 
     assert outcome.code == 0
     assert outcome.out.count("pending") == 2
-    assert f"others may write to the trust store ({nexus_home}/trust.json); nothing is trusted" in outcome.err
+    assert f"other users may write to the trust store ({nexus_home}/trust.json); nothing is trusted" in outcome.err
 
 
 # ---- allow ------------------------------------------------------------------------------------------------
@@ -482,11 +482,11 @@ def test_no_command_prints_a_secret(cli: Cli, servers: Servers, nexus_home: Path
 
 
 def test_a_setting_that_is_no_server_is_told_as_one_that_sets(cli: Cli, work: Path) -> None:
-    write_files(work, {".nexus3/config.json": json.dumps({"compaction": {"summarisers": ["a\u200b\nb"]}})})
+    write_files(work, {".nexus3/config.json": json.dumps({"compaction": {"summarizers": ["a\u200b\nb"]}})})
 
     outcome = cli("trust", "allow", "--all", "--yes")
 
-    assert "This would set: compaction.summarisers = 'a\\u200b\\nb'\n" in outcome.err
+    assert "This would set: compaction.summarizers = 'a\\u200b\\nb'\n" in outcome.err
 
 
 @pytest.mark.usefixtures("servers")

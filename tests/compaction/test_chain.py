@@ -1,4 +1,4 @@
-"""Summarisers are asked one after the other; whatever they do, it ends soon and with a clear result."""
+"""Summarizers are asked one after the other; whatever they do, it ends soon and with a clear result."""
 
 from __future__ import annotations
 
@@ -9,26 +9,25 @@ from typing import Any
 
 import pytest
 
-from nexus_core.compaction.calling import call_summariser, settle
-from nexus_core.compaction.chain import Summary, SummaryTask, ask_summarisers
-from nexus_core.compaction.extractive import extractive_summariser
+from nexus_core.compaction.calling import call_summarizer, settle
+from nexus_core.compaction.chain import Summary, SummaryTask, ask_summarizers
+from nexus_core.compaction.extractive import extractive_summarizer
 from nexus_core.compaction.prompts import write_transcript
 from nexus_core.errors import NexusError, SummaryError
 from nexus_core.session.drivers import run
-from nexus_core.values.assembled import AssembledContext
-from nexus_core.values.budget import TokenBudget
-from nexus_core.values.compaction import Summariser, SummaryRequest
-from nexus_core.values.message import Message
-from nexus_core.values.parts import ToolCall, ToolResult
+from nexus_core.types.assembled import AssembledContext
+from nexus_core.types.budget import TokenBudget
+from nexus_core.types.compaction import Summarizer, SummaryRequest
+from nexus_core.types.messages import Message, ToolCall, ToolResult
 from tests.compaction.threads import Fake, conversation, words
 
 GOOD = "The session was read twice; it is cached now."
 KEY = "AK" + "IA" + "ABCDEFGHIJKLMNOP"
 
 
-def ask(*chain: Fake | Summariser, **task: Any) -> Summary:
+def ask(*chain: Fake | Summarizer, **task: Any) -> Summary:
     given = SummaryTask(**{"messages": conversation(), "max_tokens": 200, "timeout": 60.0, **task})
-    return run(ask_summarisers(given, [each.summariser if isinstance(each, Fake) else each for each in chain], words))
+    return run(ask_summarizers(given, [each.summarizer if isinstance(each, Fake) else each for each in chain], words))
 
 
 def hang(_: SummaryRequest) -> str:
@@ -67,7 +66,7 @@ def test_after_a_fault_the_next_one_is_asked(fault: str) -> None:
 
     summary = ask(bad, good)
 
-    assert (summary.text, summary.summariser, summary.calls) == (GOOD, "good", 2)
+    assert (summary.text, summary.summarizer, summary.calls) == (GOOD, "good", 2)
     assert [name for name, _ in summary.failures] == ["bad"]
     assert len(bad.asked) == 1
 
@@ -89,9 +88,9 @@ def test_no_more_than_two_calls_of_models_fail_and_the_result_is_typed(fault: st
 def test_after_two_models_have_failed_one_that_needs_none_still_answers() -> None:
     models = [Fake("", name=f"model{number}") for number in range(4)]
 
-    summary = ask(*models, extractive_summariser(words))
+    summary = ask(*models, extractive_summarizer(words))
 
-    assert (summary.summariser, summary.calls) == ("extractive", 3)
+    assert (summary.summarizer, summary.calls) == ("extractive", 3)
     assert [len(model.asked) for model in models] == [1, 1, 0, 0]
 
 
@@ -100,12 +99,12 @@ def test_the_first_that_answers_is_the_only_one_asked() -> None:
 
     summary = ask(first, second)
 
-    assert (summary.text, summary.summariser, summary.calls, summary.failures) == (GOOD, "first", 1, ())
+    assert (summary.text, summary.summarizer, summary.calls, summary.failures) == (GOOD, "first", 1, ())
     assert second.asked == []
 
 
 def test_an_empty_chain_is_an_error_that_says_what_to_do() -> None:
-    with pytest.raises(SummaryError, match="nobody was asked") as raised:
+    with pytest.raises(SummaryError, match="no summarizer is configured") as raised:
         ask()
 
     assert raised.value.hint is not None
@@ -117,9 +116,9 @@ def test_an_empty_chain_is_an_error_that_says_what_to_do() -> None:
 
 @pytest.mark.acceptance("R15")
 def test_one_that_hangs_is_left_behind() -> None:
-    summary = ask(Fake(hang, name="hanging"), extractive_summariser(words), timeout=0.05)
+    summary = ask(Fake(hang, name="hanging"), extractive_summarizer(words), timeout=0.05)
 
-    assert (summary.summariser, summary.failures) == ("extractive", (("hanging", "took longer than 0.05 s"),))
+    assert (summary.summarizer, summary.failures) == ("extractive", (("hanging", "took longer than 0.05 s"),))
 
 
 def test_one_that_is_awaited_too_long_is_left_behind() -> None:
@@ -127,7 +126,7 @@ def test_one_that_is_awaited_too_long_is_left_behind() -> None:
         await asyncio.sleep(60)
         return GOOD
 
-    summary = ask(Fake(slow, name="slow"), extractive_summariser(words), timeout=0.05)
+    summary = ask(Fake(slow, name="slow"), extractive_summarizer(words), timeout=0.05)
 
     assert summary.failures == (("slow", "took longer than 0.05 s"),)
 
@@ -159,7 +158,7 @@ def test_an_answer_may_be_awaited(raises: bool) -> None:
 
     summary = ask(Fake(answer, name="awaited"), Fake(GOOD, name="other"))
 
-    assert summary.summariser == ("other" if raises else "awaited")
+    assert summary.summarizer == ("other" if raises else "awaited")
     assert summary.failures == ((("awaited", "raised ValueError: no model"),) if raises else ())
 
 
@@ -171,7 +170,7 @@ def test_what_is_awaited_is_awaited_by_whoever_has_the_event_loop() -> None:
             seen.append(asyncio.get_running_loop())
             return GOOD
 
-        value = await asyncio.to_thread(call_summariser, Fake(answer).summariser, request())
+        value = await asyncio.to_thread(call_summarizer, Fake(answer).summarizer, request())
         assert isinstance(value, Awaitable)
         assert await value == GOOD
         return asyncio.get_running_loop(), seen[0]
@@ -212,7 +211,7 @@ def test_a_model_that_refuses_a_conversation_as_too_long_is_given_it_in_pieces(s
     summary = ask(fake, Fake(GOOD, name="other"), messages=conversation(200))
 
     whole, *pieces = fake.asked
-    assert (summary.summariser, summary.calls) == ("model", 1 + len(pieces))
+    assert (summary.summarizer, summary.calls) == ("model", 1 + len(pieces))
     assert [name for name, _ in summary.failures] == ["model"]
     assert len(pieces) > 1
     assert [message for piece in pieces for message in piece.messages] == list(whole.messages)
@@ -234,9 +233,9 @@ def test_in_a_small_window_the_conversation_has_more_room_than_its_summary(previ
 def test_a_model_that_refuses_pieces_too_is_not_asked_for_ever() -> None:
     fake = Fake(NexusError("prompt is too long"), name="model")
 
-    summary = ask(fake, Fake(GOOD, name="other"), extractive_summariser(words), messages=conversation(40))
+    summary = ask(fake, Fake(GOOD, name="other"), extractive_summarizer(words), messages=conversation(40))
 
-    assert (summary.summariser, summary.calls, len(fake.asked)) == ("extractive", 3, 2)
+    assert (summary.summarizer, summary.calls, len(fake.asked)) == ("extractive", 3, 2)
     assert [name for name, _ in summary.failures] == ["model", "model"]
 
 
@@ -292,7 +291,7 @@ def test_an_error_that_holds_a_secret_does_not_tell_it() -> None:
     assert "[redacted:aws-key]" in str(raised.value)
 
 
-def test_a_summariser_is_told_everything() -> None:
+def test_a_summarizer_is_told_everything() -> None:
     fake = Fake(GOOD)
 
     ask(fake, previous="Before.", focus="the cache", max_tokens=150, timeout=9.0)
@@ -370,7 +369,7 @@ def test_a_call_that_is_asked_for_in_pieces_is_not_repeated_and_that_is_said() -
 
 
 def test_where_no_model_was_asked_there_is_no_form() -> None:
-    summary = ask(extractive_summariser(words), context=call_of(*with_secrets()), messages=with_secrets())
+    summary = ask(extractive_summarizer(words), context=call_of(*with_secrets()), messages=with_secrets())
 
     assert (summary.form, summary.note) == (None, "")
 
@@ -403,7 +402,7 @@ def test_nobody_counts_the_tokens_of_an_endless_answer() -> None:
 
     task = SummaryTask(conversation(), 200)
     with pytest.raises(SummaryError, match="fake wrote 50,000,000 characters in place of "):
-        run(ask_summarisers(task, [Fake("x" * 50_000_000).summariser], count))
+        run(ask_summarizers(task, [Fake("x" * 50_000_000).summarizer], count))
 
     assert max(counted) < 100_000
 
@@ -440,9 +439,9 @@ def test_a_summary_may_begin_with_an_apology_if_it_says_more() -> None:
 def test_who_needs_no_model_has_an_answer_whatever_was_said(said: str) -> None:
     messages = [message for _ in range(40) for message in (Message("user", said), Message("assistant", said))]
 
-    summary = ask(extractive_summariser(words), messages=messages, previous=said)
+    summary = ask(extractive_summarizer(words), messages=messages, previous=said)
 
-    assert (summary.summariser, summary.failures) == ("extractive", ())
+    assert (summary.summarizer, summary.failures) == ("extractive", ())
     assert summary.text
 
 
@@ -468,14 +467,14 @@ def test_a_piece_that_fails_gives_all_of_it_to_the_next() -> None:
     answers: list[Any] = ["Fine.", RuntimeError("HTTP 429")]
     bad = Fake(*answers, name="bad", window=1500)
 
-    summary = ask(bad, extractive_summariser(words), messages=conversation(60))
+    summary = ask(bad, extractive_summarizer(words), messages=conversation(60))
 
-    assert (len(bad.asked), summary.summariser, summary.calls) == (2, "extractive", 3)
+    assert (len(bad.asked), summary.summarizer, summary.calls) == (2, "extractive", 3)
 
 
 @pytest.mark.parametrize("make", [lambda: Fake(GOOD), lambda: Fake(longer)])
 def test_the_pipeline_can_be_given_up_at_any_time(make: Callable[[], Fake]) -> None:
-    work = ask_summarisers(SummaryTask(conversation(), 100), [make().summariser], words)
+    work = ask_summarizers(SummaryTask(conversation(), 100), [make().summarizer], words)
     next(work)
 
     work.close()
@@ -485,7 +484,7 @@ def test_the_pipeline_can_be_given_up_at_any_time(make: Callable[[], Fake]) -> N
 
 
 @pytest.mark.parametrize("messages", [[], conversation(2)], ids=["alone", "with more"])
-def test_a_summary_that_a_summariser_cannot_read_at_once_is_shortened_for_it(messages: list[Message]) -> None:
+def test_a_summary_that_a_summarizer_cannot_read_at_once_is_shortened_for_it(messages: list[Message]) -> None:
     fake = Fake(lambda request: f"{GOOD} {len(request.messages)} messages.", window=1500)
 
     summary = ask(fake, messages=messages, previous="They began. " + "word " * 4000 + "They ended.")

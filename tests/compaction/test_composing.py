@@ -19,7 +19,7 @@ from nexus_core.compaction.composing import (
 )
 from nexus_core.compaction.options import CompactionOptions, FidelityPolicy
 from nexus_core.tokens.estimator import estimate
-from nexus_core.values.compaction import ThreadMessage
+from nexus_core.types.compaction import ThreadMessage
 from tests.compaction.threads import answered, called, said, words
 from tests.effort import examples
 

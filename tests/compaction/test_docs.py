@@ -13,7 +13,7 @@ import pytest
 from nexus_core.compaction.options import CompactionOptions
 from nexus_core.config.schema import CompactionConfig
 from nexus_core.testing import check_plugin
-from nexus_core.values.compaction import FACT_CLASSES
+from nexus_core.types.compaction import FACT_CLASSES
 from tests.conftest import ROOT
 
 REFERENCE = (ROOT / "docs/reference/compaction.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The summariser that needs no model: readable, bounded, always the same."""
+"""The summarizer that needs no model: readable, bounded, always the same."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_core.compaction.extractive import extractive_summariser, summarise
+from nexus_core.compaction.extractive import extractive_summarizer, summarise
 from nexus_core.compaction.summary import create_summary_message
 from nexus_core.tokens.estimator import estimate
-from nexus_core.values.compaction import SummaryRequest
-from nexus_core.values.message import Message
-from nexus_core.values.parts import Image, ToolCall, ToolResult
+from nexus_core.types.compaction import SummaryRequest
+from nexus_core.types.messages import Image, Message, ToolCall, ToolResult
 from tests.compaction.threads import conversation, words
 from tests.effort import examples
 from tests.history.conversations import any_messages
@@ -146,10 +145,10 @@ def test_a_long_question_is_told_by_its_first_sentence_and_what_it_is_about() ->
 
 
 def test_it_asks_no_model() -> None:
-    summariser = extractive_summariser()
+    summarizer = extractive_summarizer()
 
-    assert (summariser.name, summariser.asks_model, summariser.window) == ("extractive", False, 0)
-    assert summariser.summarise(request(conversation(2)))
+    assert (summarizer.name, summarizer.asks_model, summarizer.window) == ("extractive", False, 0)
+    assert summarizer.summarise(request(conversation(2)))
 
 
 @pytest.mark.parametrize("count", [words, estimate, len])

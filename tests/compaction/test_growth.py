@@ -11,7 +11,7 @@ from nexus_core.compaction.evidence.facts import extract_facts, merge_facts
 from nexus_core.compaction.evidence.shapes import find_code, find_dates, find_facts
 from nexus_core.compaction.extractive import summarise
 from nexus_core.compaction.prompts import build_summarize_prompt
-from nexus_core.values.compaction import SummaryRequest, ThreadMessage
+from nexus_core.types.compaction import SummaryRequest, ThreadMessage
 from tests.compaction.threads import conversation, said, words
 from tests.effort import sampled
 from tests.timing import seconds
@@ -84,7 +84,7 @@ def test_eight_times_the_turns_take_about_eight_times_as_long(work: Callable[[li
 
 def test_one_id_for_all_calls_costs_no_more() -> None:
     def repeated(count: int) -> list[ThreadMessage]:
-        from tests.compaction.threads import called  # noqa: PLC0415 - beside its use
+        from tests.compaction.threads import called
 
         asked = [called("bash", {"command": f"make {n}"})[0] for n in range(count)]
         return [*asked, *(called("bash", {"command": "x"})[1] for _ in range(count)), said("done")]

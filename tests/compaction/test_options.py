@@ -9,7 +9,7 @@ from nexus_core.compaction.options import CompactionOptions, compaction_options
 from nexus_core.config.schema import CompactionConfig, Config
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
-from nexus_core.values.settings import Settings
+from nexus_core.types.settings import Settings
 
 
 def test_the_defaults_are_those_of_the_schema() -> None:
@@ -21,11 +21,11 @@ def test_the_defaults_are_those_of_the_schema() -> None:
 
 
 def test_what_was_set_counts() -> None:
-    settings = Settings({"compaction": {"keep_turns": 5, "summarisers": ["local"], "command": ["llm", "-m", "x"]}})
+    settings = Settings({"compaction": {"keep_turns": 5, "summarizers": ["local"], "command": ["llm", "-m", "x"]}})
 
     options = compaction_options(settings)
 
-    assert (options.keep_turns, options.summarisers, options.command) == (5, ("local",), ("llm", "-m", "x"))
+    assert (options.keep_turns, options.summarizers, options.command) == (5, ("local",), ("llm", "-m", "x"))
     assert options.target_ratio == 0.6
 
 
@@ -48,7 +48,7 @@ def test_all_of_it_can_be_said_in_config_json() -> None:
         "evidence_tokens": 100,
         "user_tokens": 100,
         "fidelity": "warn",
-        "summarisers": ["given"],
+        "summarizers": ["given"],
         "form": "cached",
         "model": "small",
         "command": ["llm"],
@@ -67,7 +67,7 @@ def test_all_of_it_can_be_said_in_config_json() -> None:
         '{"fidelity": "loud"}',
         '{"form": "short"}',
         '{"timeout": 0}',
-        '{"summarisers": []}',
+        '{"summarizers": []}',
         '{"command": "llm"}',
         '{"evidence_tokens": -1}',
         '{"sumarisers": ["x"]}',
@@ -92,7 +92,7 @@ def test_a_project_cannot_turn_off_that_secrets_are_taken_out(make_nexus: MakeNe
 
 
 @pytest.mark.acceptance("T1")
-@pytest.mark.parametrize("setting", ['"command": ["llm"]', '"summarisers": ["remote"]'])
+@pytest.mark.parametrize("setting", ['"command": ["llm"]', '"summarizers": ["remote"]'])
 def test_who_summarises_waits_for_approval_in_a_project(make_nexus: MakeNexus, setting: str) -> None:
     nexus = make_nexus(files={".nexus3/config.json": f'{{"compaction": {{{setting}}}}}'})
 
@@ -105,16 +105,16 @@ def test_who_summarises_waits_for_approval_in_a_project(make_nexus: MakeNexus, s
 @pytest.mark.acceptance("C-01")
 def test_a_chain_of_one_layer_takes_the_place_of_that_of_another(make_nexus: MakeNexus) -> None:
     nexus = make_nexus()
-    write_files(nexus.home, {"config.json": '{"compaction": {"summarisers": ["a", "b"], "command": ["x", "y"]}}'})
-    write_files(nexus.cwd, {".nexus3/config.json": '{"compaction": {"summarisers": ["c"], "command": ["z"]}}'})
+    write_files(nexus.home, {"config.json": '{"compaction": {"summarizers": ["a", "b"], "command": ["x", "y"]}}'})
+    write_files(nexus.cwd, {".nexus3/config.json": '{"compaction": {"summarizers": ["c"], "command": ["z"]}}'})
     approve_all(nexus)
 
     options = compaction_options(nexus.load().settings)
 
-    assert (options.summarisers, options.command) == (("c",), ("z",))
+    assert (options.summarizers, options.command) == (("c",), ("z",))
 
 
 def approve_all(nexus: Nexus) -> None:
-    from nexus_core.trust.store import TrustStore  # noqa: PLC0415 - beside its use
+    from nexus_core.trust.store import TrustStore
 
     TrustStore(nexus.home).allow(nexus.load().active)

@@ -250,7 +250,7 @@ def test_a_code_is_known_in_the_words_of_an_error_that_another_program_has_wrapp
 
 @pytest.mark.acceptance("D-05")
 def test_an_error_of_the_google_sdk_is_understood() -> None:
-    from google.genai.errors import ClientError  # noqa: PLC0415 - takes a second to import
+    from google.genai.errors import ClientError
 
     message = "The input token count (1048577) exceeds the maximum number of tokens allowed (1048576)."
     error = ClientError(400, {"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}})

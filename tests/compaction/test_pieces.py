@@ -1,4 +1,4 @@
-"""What a summariser cannot read at once goes in pieces."""
+"""What a summarizer cannot read at once goes in pieces."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from nexus_core.compaction.pieces import MOST_PIECES, OVERHEAD, SAFETY, cut_pieces
 from nexus_core.compaction.prompts import write_transcript
-from nexus_core.values.message import Message
-from nexus_core.values.parts import ToolCall
+from nexus_core.types.messages import Message, ToolCall
 from tests.compaction.threads import conversation, words
 from tests.effort import examples
 from tests.history.conversations import conversations

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from nexus_core import BudgetError, Nexus, PluginError, hookimpl
 from nexus_core.compaction.outline import outline_thread
 from nexus_core.compaction.planning import Selection, select_steps
-from nexus_core.host.host import Host
-from nexus_core.host.policy import PluginPolicy
+from nexus_core.host.discovery import PluginPolicy
+from nexus_core.host.manager import Host
 from nexus_core.plugin import CompactionPlan
 from nexus_core.tokens.estimator import SimpleTokenCounter
-from nexus_core.values.compaction import CompactionBudget, ThreadGroup, ThreadMessage, ThreadOutline
+from nexus_core.types.compaction import CompactionBudget, ThreadGroup, ThreadMessage, ThreadOutline
 from tests.compaction.threads import threads, turns
 from tests.effort import examples
 

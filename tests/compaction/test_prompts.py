@@ -12,11 +12,10 @@ from nexus_core.compaction.prompts import build_cached_instruction, write_transc
 from nexus_core.context import build_summarize_prompt
 from nexus_core.errors import ConfigError
 from nexus_core.testing import write_files
-from nexus_core.values.message import Message
-from nexus_core.values.parts import File, Image, Reasoning, Text, ToolCall, ToolResult
+from nexus_core.types.messages import File, Image, Message, Reasoning, Text, ToolCall, ToolResult
 from tests.tables import count
 from tests.text.secret_samples import SAMPLES
-from tests.text.test_redaction import IN_PLACE, SECRETS
+from tests.text.test_secrets import IN_PLACE, SECRETS
 
 pytestmark = pytest.mark.usefixtures("nexus_home")
 

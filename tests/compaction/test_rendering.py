@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from nexus_core.compaction.evidence.rendering import render_facts
 from nexus_core.tokens.estimator import estimate
-from nexus_core.values.compaction import FACT_CLASSES, Fact
+from nexus_core.types.compaction import FACT_CLASSES, Fact
 from tests.compaction.threads import words
 
 STEP = "01KA3XJW5C0A9G2Q7V8T4N6M1R"

@@ -17,9 +17,8 @@ from nexus_core.context import (
     create_summary_message,
     select_messages_for_compaction,
 )
-from nexus_core.history.groups import groups
-from nexus_core.values.message import Message
-from nexus_core.values.parts import ToolCall, ToolResult
+from nexus_core.history.groups import group_messages
+from nexus_core.types.messages import Message, ToolCall, ToolResult
 from tests.effort import examples
 from tests.history.conversations import any_messages, conversations
 from tests.history.counters import Characters
@@ -79,7 +78,7 @@ def test_no_group_is_ever_split(messages: list[Message], budget: int, ratio: flo
     gone, kept = select_messages_for_compaction(messages, Characters(), budget, ratio)
 
     assert [*gone, *kept] == messages
-    assert len(gone) in {0, len(messages), *(group.first for group in groups(messages))}
+    assert len(gone) in {0, len(messages), *(group.first for group in group_messages(messages))}
     assert bool(kept) == bool(messages)
 
 

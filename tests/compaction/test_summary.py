@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from nexus_core import Nexus, Session
 from nexus_core.compaction.summary import create_summary_message, is_summary, summary_in_session, trust_of
-from nexus_core.dialects.finding import dialect
+from nexus_core.dialects.registry import get_dialect
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
-from nexus_core.values.message import Message
-from nexus_core.values.parts import ToolResult
-from nexus_core.values.source import TRUSTS, Trust, lowest_trust
+from nexus_core.types.messages import Message, ToolResult
+from nexus_core.types.prompt import TRUST_LEVELS, TrustLevel, lowest_trust
 from tests.effort import examples
 
 NOW = datetime(2026, 3, 1, 9, 5)  # noqa: DTZ001 - local, as it is shown
@@ -69,20 +68,22 @@ def test_a_summary_cannot_pass_for_another() -> None:
 
 @pytest.mark.parametrize("api", ["openai", "anthropic", "gemini", "responses"])
 def test_its_flag_is_not_sent(api: str) -> None:
-    written = dialect(api).write([create_summary_message("x", NOW)])
+    written = get_dialect(api).write([create_summary_message("x", NOW)])
 
     assert "_summary" not in str(written)
 
 
-TREES = st.recursive(st.sampled_from(TRUSTS), lambda inner: st.lists(inner, min_size=1, max_size=4), max_leaves=20)
+TREES = st.recursive(
+    st.sampled_from(TRUST_LEVELS), lambda inner: st.lists(inner, min_size=1, max_size=4), max_leaves=20
+)
 
 
-def trust_in(tree: object) -> Trust:
+def trust_in(tree: object) -> TrustLevel:
     """Whose word a summary of summaries is, node by node."""
     return lowest_trust([trust_in(each) for each in tree]) if isinstance(tree, list) else tree  # type: ignore[return-value]
 
 
-def leaves(tree: object) -> list[Trust]:
+def leaves(tree: object) -> list[TrustLevel]:
     return [leaf for each in tree for leaf in leaves(each)] if isinstance(tree, list) else [tree]  # type: ignore[list-item]
 
 
@@ -90,7 +91,7 @@ def leaves(tree: object) -> list[Trust]:
 @given(TREES)
 @settings(max_examples=examples(500))
 def test_no_summary_is_trusted_more_than_the_least_of_what_went_into_it(tree: object) -> None:
-    assert TRUSTS.index(trust_in(tree)) == max(TRUSTS.index(leaf) for leaf in leaves(tree))
+    assert TRUST_LEVELS.index(trust_in(tree)) == max(TRUST_LEVELS.index(leaf) for leaf in leaves(tree))
 
 
 @pytest.mark.acceptance("T13")

@@ -8,9 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from nexus_core.values.compaction import Summariser, SummaryRequest, ThreadMessage
-from nexus_core.values.message import Message
-from nexus_core.values.parts import Part, Reasoning, Text, ToolCall, ToolResult
+from nexus_core.types.compaction import Summarizer, SummaryRequest, ThreadMessage
+from nexus_core.types.messages import Message, Part, Reasoning, Text, ToolCall, ToolResult
 
 
 def words(text: str) -> int:
@@ -99,12 +98,12 @@ threads = st.integers(0, 2**32).map(make_thread)
 
 
 class Fake:
-    """A summariser that answers what it is told to and remembers what it was asked."""
+    """A summarizer that answers what it is told to and remembers what it was asked."""
 
     def __init__(self, *answers: Any, name: str = "fake", window: int = 0, asks_model: bool = True) -> None:
         self.answers = list(answers)
         self.asked: list[SummaryRequest] = []
-        self.summariser = Summariser(name=name, summarise=self, window=window, asks_model=asks_model)
+        self.summarizer = Summarizer(name=name, summarise=self, window=window, asks_model=asks_model)
 
     def __call__(self, request: SummaryRequest) -> Any:
         self.asked.append(request)

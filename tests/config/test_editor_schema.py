@@ -13,27 +13,27 @@ from jsonschema import Draft202012Validator
 from pydantic import Field
 
 from nexus_core import ConfigError
-from nexus_core.config.editor_schema import json_schema
-from nexus_core.config.merging import merge_configs
-from nexus_core.config.schema import Config, Strict
-from nexus_core.config.servers.normalising import normalise_servers
-from nexus_core.config.validation import find_faults
+from nexus_core.config.editor_schema import build_json_schema
+from nexus_core.config.merge import merge_configs
+from nexus_core.config.schema import Config, StrictModel
+from nexus_core.config.servers import normalize_servers
+from nexus_core.config.validate import find_config_errors
 from nexus_core.plugin import LayerConfig
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
-from nexus_core.values.declarations import InitScope
+from nexus_core.types.settings import InitScope
 from tests.conftest import Cli, InstallPlugin
 from tests.effort import conclude, concludes, examples, mostly
-from tests.plugins.mcp.test_reader import SERVERS
+from tests.plugins.mcp.test_files import SERVERS
 
 
-class GitSettings(Strict):
+class GitSettings(StrictModel):
     depth: int = Field(default=1, ge=0)
     remotes: list[str] = Field(default_factory=list)
 
 
 MODELS = {"git": GitSettings}
-VALIDATOR = Draft202012Validator(json_schema(MODELS))
+VALIDATOR = Draft202012Validator(build_json_schema(MODELS))
 
 
 def complaints(value: object, validator: Draft202012Validator = VALIDATOR) -> list[str]:
@@ -43,20 +43,20 @@ def complaints(value: object, validator: Draft202012Validator = VALIDATOR) -> li
 def is_accepted(value: dict[str, object]) -> bool:
     """Whether Nexus takes it for settings."""
     try:
-        merged = merge_configs(normalise_servers([LayerConfig(Path("/config.json"), value)], []))
+        merged = merge_configs(normalize_servers([LayerConfig(Path("/config.json"), value)], []))
     except ConfigError:
         return False
-    return not any(find_faults(merged, MODELS))
+    return not any(find_config_errors(merged, MODELS))
 
 
 def test_it_is_a_schema() -> None:
-    Draft202012Validator.check_schema(json_schema(MODELS))
+    Draft202012Validator.check_schema(build_json_schema(MODELS))
 
-    assert json_schema()["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert build_json_schema()["$schema"] == "https://json-schema.org/draft/2020-12/schema"
 
 
 def test_it_is_the_same_every_time() -> None:
-    assert json.dumps(json_schema(MODELS)) == json.dumps(json_schema(dict(reversed(MODELS.items()))))
+    assert json.dumps(build_json_schema(MODELS)) == json.dumps(build_json_schema(dict(reversed(MODELS.items()))))
 
 
 @pytest.mark.acceptance("F-14", "I-08")
@@ -141,7 +141,7 @@ VALUES = st.none() | st.booleans() | NUMBERS | WORDS | LISTS | EDITS
 GROUPS = {
     name: sorted(field.annotation.model_fields.keys() - {"options", "reserve_tokens", "max_tokens"})
     for name, field in Config.model_fields.items()
-    if isinstance(field.annotation, type) and issubclass(field.annotation, Strict)
+    if isinstance(field.annotation, type) and issubclass(field.annotation, StrictModel)
 }
 
 
@@ -202,10 +202,10 @@ def test_an_editor_marks_no_server_that_nexus_takes(servers: object, key: str) -
 
 
 def test_models_of_one_name_are_kept_apart() -> None:
-    class ContextConfig(Strict):
+    class ContextConfig(StrictModel):
         width: int = 1
 
-    validator = Draft202012Validator(json_schema({"one": ContextConfig, "two": GitSettings}))
+    validator = Draft202012Validator(build_json_schema({"one": ContextConfig, "two": GitSettings}))
 
     assert complaints({"plugins": {"one": {"width": 2}}, "context": {"ancestor_depth": 1}}, validator) == []
     assert complaints({"plugins": {"one": {"ancestor_depth": 2}}}, validator)
@@ -220,9 +220,9 @@ def test_the_command_prints_a_schema_with_the_sections_of_bundled_and_installed_
         """
 from nexus_core import hookimpl
 from nexus_core.plugin import PluginSettings
-from nexus_core.plugin import Strict
+from nexus_core.plugin.settings import StrictModel
 
-class Settings(Strict):
+class Settings(StrictModel):
     volume: int = 1
 
 @hookimpl

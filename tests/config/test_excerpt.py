@@ -3,12 +3,12 @@ import unicodedata
 import pytest
 
 from nexus_core.config.excerpt import MAX_CELLS, render_excerpt
-from nexus_core.config.lines import Lines, Position
+from nexus_core.config.load import LineIndex, TextPosition
 from tests.timing import seconds
 
 
 def excerpt(text: str, line: int, column: int) -> list[str]:
-    return render_excerpt(Lines(text), Position(line, column)).split("\n")
+    return render_excerpt(LineIndex(text), TextPosition(line, column)).split("\n")
 
 
 def cells(text: str) -> int:
@@ -169,10 +169,10 @@ def test_long_neighbours_are_cut_at_their_end() -> None:
 
 @pytest.mark.parametrize("character", ["x", "\t", "\u0301", "\x00", "日"])
 def test_a_line_of_a_mebibyte_is_shown_at_once(character: str) -> None:
-    lines = Lines(character * (1024 * 1024))
+    lines = LineIndex(character * (1024 * 1024))
     shown: list[str] = []
 
-    took = seconds(lambda: shown.append(render_excerpt(lines, Position(1, 500_000))))
+    took = seconds(lambda: shown.append(render_excerpt(lines, TextPosition(1, 500_000))))
 
     assert took < 0.5
     assert len(shown[0]) < 1000

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from nexus_core import ConfigError, Nexus
-from nexus_core.config.nexus3 import find_nexus3_settings, migrate_text
+from nexus_core.config.migrate import migrate_text
+from nexus_core.config.nexus3 import find_nexus3_settings
 from tests.conftest import Cli
 
 CONFIG: dict[str, Any] = {
@@ -329,7 +330,7 @@ def test_aliases_that_stand_for_each_other_are_refused(cli: Cli, nexus_home: Pat
     outcome = cli("show")
 
     assert outcome.code == 3
-    assert "these aliases stand for each other, and for no model: a → b → a" in outcome.err
+    assert "these aliases refer to each other, and to no model: a → b → a" in outcome.err
 
 
 def test_a_project_cannot_say_what_a_name_stands_for(cli: Cli, work: Path) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from nexus_core.config.pointers import array_index, join_pointer, pointer_of, pointer_to, split_pointer
+from nexus_core.config.pointers import array_index, dotted_to_pointer, join_pointer, pointer_to, split_pointer
 
 
 def test_a_pointer_is_split_where_it_was_joined() -> None:
@@ -10,7 +10,7 @@ def test_a_pointer_is_split_where_it_was_joined() -> None:
 
 
 def test_a_dotted_name_and_a_row_of_keys_lead_to_the_same_place() -> None:
-    assert pointer_of("provider.model") == join_pointer(["provider", "model"]) == "/provider/model"
+    assert dotted_to_pointer("provider.model") == join_pointer(["provider", "model"]) == "/provider/model"
     assert join_pointer(["a/b", 0]) == "/a~1b/0"
     assert join_pointer([]) == ""
 

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 
 from nexus_core import ConfigError, Finding, hookimpl
-from nexus_core.config.documents import read_document
-from nexus_core.config.servers.normalising import MAX_NOTES, normalise_servers
-from nexus_core.plugin import Layer, LayerConfig, Skipped
+from nexus_core.config.load import read_json
+from nexus_core.config.servers import MAX_NOTES, normalize_servers
+from nexus_core.plugin import Layer, LayerConfig, SkippedFile
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.mcp import nexus_layer_config
 from tests.conftest import Cli
-from tests.plugins.mcp.test_reader import SECRET, SERVERS, request_in
+from tests.plugins.mcp.test_files import SECRET, SERVERS, request_in
 
 NPX = {"name": "a", "type": "stdio", "command": ["npx", "-y", "x"], "enabled": True}
 SHAPES: dict[str, object] = {
@@ -32,12 +32,12 @@ SHAPES: dict[str, object] = {
 }
 
 
-def read(root: Path, text: str, skipped: list[Skipped] | None = None) -> LayerConfig:
+def read(root: Path, text: str, skipped: list[SkippedFile] | None = None) -> LayerConfig:
     path = root / "config.json"
     path.write_text(text, encoding="utf-8")
-    document: Any = read_document(path, empty={})
+    document: Any = read_json(path, empty={})
     config = LayerConfig(path, document.value, document.position, Layer("local", root, "local"))
-    (normal,) = normalise_servers([config], [] if skipped is None else skipped)
+    (normal,) = normalize_servers([config], [] if skipped is None else skipped)
     return normal
 
 
@@ -69,10 +69,10 @@ def test_config_json_and_mcp_json_are_read_alike(servers: object) -> None:
             [LayerConfig(root / "config.json", {"mcp_servers": servers})],
             [LayerConfig(root / "config.json", {"mcpServers": servers})],
         ):
-            skipped: list[Skipped] = []
+            skipped: list[SkippedFile] = []
             configs = [each for each in found if isinstance(each, LayerConfig)]
             try:
-                (config,) = normalise_servers(configs, skipped)
+                (config,) = normalize_servers(configs, skipped)
                 outcomes.append((config.settings["mcp_servers"], [each.reason for each in skipped]))
             except ConfigError as error:
                 outcomes.append((error.what, error.hint))
@@ -84,7 +84,7 @@ def test_config_json_and_mcp_json_are_read_alike(servers: object) -> None:
 def test_what_is_in_one_form_already_stays(tmp_path: Path) -> None:
     once = read(tmp_path, json.dumps({"mcp_servers": SHAPES["other names"]}))
 
-    (twice,) = normalise_servers([once], [])
+    (twice,) = normalize_servers([once], [])
 
     assert twice.settings == once.settings
 
@@ -92,7 +92,7 @@ def test_what_is_in_one_form_already_stays(tmp_path: Path) -> None:
 def test_settings_without_servers_are_the_same_object() -> None:
     configs = [LayerConfig(Path("/a"), {"provider": {}}), LayerConfig(Path("/b"), {"mcp_servers": []})]
 
-    assert [one is other for one, other in zip(normalise_servers(configs, []), configs, strict=True)] == [True, True]
+    assert [one is other for one, other in zip(normalize_servers(configs, []), configs, strict=True)] == [True, True]
 
 
 def test_an_empty_one_of_two_names_gives_way(tmp_path: Path) -> None:
@@ -190,7 +190,9 @@ def test_what_is_not_used_is_told_with_file_line_layer_and_plugin(make_nexus: Ma
     skipped = make_nexus(files={".nexus3/config.json": text}).load().skipped
 
     place = tmp_path / "work/.nexus3/config.json"
-    assert Skipped(place, "unknown key 'colour' of server 'a'", "local", "file_layers", 2, is_mistake=True) in skipped
+    assert (
+        SkippedFile(place, "unknown key 'colour' of server 'a'", "local", "file_layers", 2, is_mistake=True) in skipped
+    )
 
 
 @pytest.mark.parametrize("name", ["config.json", "mcp.json"])
@@ -228,7 +230,7 @@ def test_load_has_no_finding_for_a_field_of_another_tool(make_nexus: MakeNexus) 
 
 def test_a_file_with_very_much_that_is_not_used_is_cut_short(tmp_path: Path) -> None:
     keys = {f"k{number}": 0 for number in range(MAX_NOTES + 20)}
-    skipped: list[Skipped] = []
+    skipped: list[SkippedFile] = []
 
     read(tmp_path, json.dumps({"mcp_servers": {"a": {"command": "x", **keys}}}), skipped)
 

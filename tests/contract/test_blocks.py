@@ -27,6 +27,7 @@ PROGRAMS = [block for block in BLOCKS if block.language == "python"]
 DATA = {"json": json.loads, "toml": tomllib.loads}
 COMMANDS = {"", "console", "sh", "text"}
 PROGRAMS_OF_A_SHELL = {"nexus", "pip", "python", "python3", "make", "pytest", "export", "claude", "codex", "code"}
+HIDDEN = {"--init-global"}  # it works, and is in no help page
 ELSEWHERE = {"hello"}  # the command of the example plugin
 WORDS = {"csv", "markdown"}  # files that the reader writes, and prompts
 BY_OTHERS = {"docs/reference/hooks.md": "test_the_example_of_a_hook_keeps_the_contract"}
@@ -189,6 +190,7 @@ class Manual:
                 return f"no command {' '.join([*paths[0], *unknown])}"
             paths = [(*paths[0], each) for each in word.split("|")]
         options = [word.partition("=")[0] for word in words if re.match(r"--?[a-zA-Z]", word)]
+        options = [each for each in options if each not in HIDDEN]
         helps = "\n".join(self.help(path) for path in [(), *paths])
         lost = [each for each in options if not re.search(rf"(?<![\w-]){re.escape(each)}(?![\w-])", helps)]
         return f"no option {lost} of {paths[0]}" if lost else ""

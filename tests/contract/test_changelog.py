@@ -8,7 +8,7 @@ import pytest
 
 from nexus_core import __version__
 from nexus_core.host.bundled import BUNDLED
-from nexus_core.host.contract import hooks
+from nexus_core.host.calls import get_hooks
 from tests.conftest import ROOT
 
 TEXT = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -25,6 +25,6 @@ def test_everything_but_what_is_unreleased_has_a_version_and_a_date() -> None:
     assert [heading for heading in headings if heading != "Unreleased" and not RELEASE.match(f"## {heading}")] == []
 
 
-@pytest.mark.parametrize("name", [*hooks(), *(each.name for each in BUNDLED)])
+@pytest.mark.parametrize("name", [*get_hooks(), *(each.name for each in BUNDLED)])
 def test_every_hook_and_every_bundled_plugin_was_announced(name: str) -> None:
     assert f"`{name}`" in TEXT

@@ -10,13 +10,11 @@ from pathlib import Path
 
 from nexus_core import Request, Section, hookimpl
 from nexus_core.host.bundled import BUNDLED
-from nexus_core.host.candidates import Candidate
-from nexus_core.host.host import Host
-from nexus_core.host.policy import PluginPolicy
-from nexus_core.layers.loading import load_layers
-from nexus_core.layers.sections import layer_sections
+from nexus_core.host.discovery import PluginCandidate, PluginPolicy
+from nexus_core.host.manager import Host
+from nexus_core.layers.load import build_layer_sections, load_layers
 from nexus_core.plugin import Layer
-from nexus_core.rendering.labelled import render_labelled
+from nexus_core.rendering import render_labelled
 from nexus_core.testing import write_files
 
 
@@ -35,19 +33,19 @@ class Contributor:
         return [Section(each, title="Same", text=f"{self._name} {each}") for each in ("b", "a")]
 
 
-def candidates() -> list[Candidate]:
+def candidates() -> list[PluginCandidate]:
     names = ["alpha", "beta", "gamma", "delta"]
     given = [
-        Candidate(name=name, origin="installed", load=lambda name=name: Contributor(name))  # type: ignore[misc]
+        PluginCandidate(name=name, origin="installed", load=lambda name=name: Contributor(name))  # type: ignore[misc]
         for name in names
     ]
     return [*BUNDLED, *given]
 
 
-def prompt(ordered: list[Candidate], request: Request) -> str:
+def prompt(ordered: list[PluginCandidate], request: Request) -> str:
     host = Host(ordered, PluginPolicy())
     loaded = load_layers(host, request)
-    return render_labelled(layer_sections(loaded) + host.static_sections(request, loaded))
+    return render_labelled(build_layer_sections(loaded) + host.static_sections(request, loaded))
 
 
 def test_the_order_in_which_plugins_are_registered_never_shows(tmp_path: Path) -> None:

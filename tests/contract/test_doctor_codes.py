@@ -12,8 +12,8 @@ import pytest
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs/reference/findings.md").read_text(encoding="utf-8").partition("## Findings of `nexus doctor`")[2]
-VERIFY = ROOT / "plugins/nexus_plugins/ledger/_store.py"
-"""What `nexus session verify` finds is on the page of the ledger."""
+VERIFY = ROOT / "plugins/nexus_plugins/ledger/_rows.py"
+"""What `nexus ledger verify` finds is on the page of the ledger."""
 SOURCES = sorted({*ROOT.glob("nexus_core/layers/*.py"), *ROOT.glob("plugins/nexus_plugins/*/*.py")} - {VERIFY})
 CODE = re.compile("[a-z]+(?:-[a-z]+)+")
 

@@ -13,14 +13,14 @@ import pytest
 import nexus_core.plugin
 from nexus_core import hookspecs
 from nexus_core.host.bundled import BUNDLED
-from nexus_core.host.contract import Hook, hooks
-from nexus_core.host.inspection import implementations
+from nexus_core.host.calls import HookSpec, get_hooks
+from nexus_core.host.loader import find_implementations
 from nexus_core.testing import check_plugin
 from tests.conftest import ROOT
 from tests.dialects.telegraph import Telegraph
 
 REFERENCE = (ROOT / "docs/reference/hooks.md").read_text()
-ALL_HOOKS = pytest.mark.parametrize("hook", hooks().values(), ids=hooks())
+ALL_HOOKS = pytest.mark.parametrize("hook", get_hooks().values(), ids=get_hooks())
 
 
 def entry_points() -> dict[str, str]:
@@ -29,47 +29,37 @@ def entry_points() -> dict[str, str]:
     return points
 
 
-def test_the_map_of_the_contract_names_the_hooks_of_each_stage_in_the_order_of_a_run() -> None:
+def test_the_map_of_the_contract_names_the_hooks_in_the_order_of_a_run() -> None:
     rows = (inspect.getdoc(hookspecs) or "").split("\n\n")[1]
 
-    mapped = [
-        (module, re.findall(r"nexus_\w+", row))
-        for module, row in re.findall(r"^(\w+)\.py((?:.|\n )+)", rows, re.MULTILINE)
-    ]
-
-    stages = {stage.__name__.rpartition(".")[2]: stage for stage in hookspecs.STAGES}
-    assert mapped == [
-        *((name, [each for each in hooks() if hasattr(stage, each)]) for name, stage in stages.items()),
-        ("markers", []),
-    ]
-    assert [name for _, names in mapped for name in names] == list(hooks())
+    assert re.findall(r"nexus_\w+", rows) == list(get_hooks())
 
 
-def example_of(hook: Hook) -> ast.Module:
+def example_of(hook: HookSpec) -> ast.Module:
     return ast.parse(inspect.cleandoc(hook.reference.partition("Example:\n")[2]))
 
 
 @pytest.mark.acceptance("A-01")
 @ALL_HOOKS
-def test_a_bundled_plugin_answers_every_hook(hook: Hook) -> None:
+def test_a_bundled_plugin_answers_every_hook(hook: HookSpec) -> None:
     assert any(hook.name in (candidate.hooks or ()) for candidate in BUNDLED)
 
 
 def test_the_reference_has_one_heading_for_each_hook_with_its_exact_arguments() -> None:
     headings = re.findall(r"^## (.+)$", REFERENCE, re.MULTILINE)
 
-    assert headings == [hook.signature for hook in hooks().values()]
+    assert headings == [hook.signature for hook in get_hooks().values()]
 
 
 def test_every_documented_argument_is_one_of_the_hook() -> None:
-    for hook in hooks().values():
+    for hook in get_hooks().values():
         page = REFERENCE.partition(f"## {hook.signature}\n")[2].partition("\n## ")[0]
 
         assert tuple(re.findall(r"^- `(\w+)`:", page, re.MULTILINE)) == hook.parameters
 
 
 @ALL_HOOKS
-def test_a_hook_says_what_it_is_for_and_how_answers_are_used(hook: Hook) -> None:
+def test_a_hook_says_what_it_is_for_and_how_answers_are_used(hook: HookSpec) -> None:
     purpose, use, *_ = hook.reference.split("\n\n")
 
     assert re.fullmatch(r"[A-Z].*\.", purpose)
@@ -78,14 +68,14 @@ def test_a_hook_says_what_it_is_for_and_how_answers_are_used(hook: Hook) -> None
 
 
 @ALL_HOOKS
-def test_a_hook_is_typed_completely(hook: Hook) -> None:
+def test_a_hook_is_typed_completely(hook: HookSpec) -> None:
     annotations = inspect.get_annotations(hook.specification)
 
     assert set(annotations) == {*hook.parameters, "return"}
 
 
 @ALL_HOOKS
-def test_the_example_of_a_hook_keeps_the_contract(hook: Hook) -> None:
+def test_the_example_of_a_hook_keeps_the_contract(hook: HookSpec) -> None:
     own = {"status": str, "join_texts": print, "ask_local_model": print, "AcmeDialect": Telegraph}  # the author's
     names: dict[str, object] = dict(own)
 
@@ -96,7 +86,7 @@ def test_the_example_of_a_hook_keeps_the_contract(hook: Hook) -> None:
 
 
 @ALL_HOOKS
-def test_the_example_of_a_hook_imports_whatever_it_uses_of_nexus(hook: Hook) -> None:
+def test_the_example_of_a_hook_imports_whatever_it_uses_of_nexus(hook: HookSpec) -> None:
     nodes = list(ast.walk(example_of(hook)))
 
     imported = {alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}
@@ -125,8 +115,8 @@ def test_entry_points_plugin_folders_and_manifest_are_the_same_list() -> None:
 def test_a_bundled_plugin_is_what_the_manifest_says(candidate: object) -> None:
     plugin = candidate.load()  # type: ignore[attr-defined]
 
-    functions = implementations(plugin)
-    assert tuple(name for name in hooks() if name in functions) == candidate.hooks  # type: ignore[attr-defined]
+    functions = find_implementations(plugin)
+    assert tuple(name for name in get_hooks() if name in functions) == candidate.hooks  # type: ignore[attr-defined]
     for name, constant in candidate.constants.items():  # type: ignore[attr-defined]
         assert tuple(functions[name]()) == tuple(constant())  # type: ignore[arg-type]
     for function in functions.values():

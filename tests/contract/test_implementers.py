@@ -28,8 +28,8 @@ HOOKS = (
     "nexus_tools",
     "nexus_renderers",
     "nexus_roles",
-    "nexus_assembled",
-    "nexus_recorded",
+    "nexus_call_assembled",
+    "nexus_step_recorded",
     "nexus_diagnose",
 )
 PACKAGE = Path(__file__).with_name("acme_policy")
@@ -76,7 +76,7 @@ def test_the_installed_plugin_is_listed_with_version_and_origin(cli: Cli) -> Non
 
 def test_the_installed_plugin_keeps_the_contract(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.syspath_prepend(tmp_path / "site-packages")
-    import acme_policy  # type: ignore[import-not-found]  # noqa: PLC0415 - it is there since a moment ago
+    import acme_policy  # type: ignore[import-not-found]
 
     assert check_plugin(acme_policy) == []
 

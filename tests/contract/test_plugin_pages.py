@@ -7,7 +7,7 @@ from importlib import import_module
 
 import pytest
 
-from nexus_core.config.validation import import_models
+from nexus_core.config.validate import import_settings_models
 from nexus_core.host.bundled import BUNDLED
 from tests.conftest import ROOT, Cli
 
@@ -38,7 +38,7 @@ def test_a_page_lists_the_hooks_and_the_settings_of_the_code(name: str) -> None:
     settings: set[str] = set()
     if hasattr(plugin, "nexus_settings"):
         (declared,) = plugin.nexus_settings()
-        settings = set(import_models({name: declared.model})[name].model_fields)
+        settings = set(import_settings_models({name: declared.model})[name].model_fields)
 
     assert tuple(re.findall(r"^\| \[`(nexus_\w+)`\]", page, re.MULTILINE)) == candidate.hooks
     assert {key for key in re.findall(r"^\| `([\w.]+)` \|", page, re.MULTILINE) if "." not in key} == settings

@@ -23,7 +23,7 @@ from tests.conftest import ROOT
 
 REFERENCE = ROOT / "docs/reference"
 PAGES = sorted(REFERENCE.glob("*.md"))
-FUNCTIONS = {name: getattr(nexus_core, name) for name in ("check", "repair", "dialect")}
+FUNCTIONS = {name: getattr(nexus_core, name) for name in ("check_messages", "repair_messages", "get_dialect")}
 
 
 def page(name: str) -> str:
@@ -54,25 +54,32 @@ def below(text: str, beginning: str) -> str:
     return rest.lstrip("\n").partition("\n\n")[0]
 
 
+PLUGIN_ROOMS = ("dialects", "files", "ledgers", "settings", "text")
+PLUGIN_MODULES = [nexus_core.plugin, *(import_module(f"nexus_core.plugin.{room}") for room in PLUGIN_ROOMS)]
+
 TABLES: dict[type, str] = {
     Nexus: below(page("nexus"), "| attribute or method | what it gives |"),
-    Session: below(page("sessions"), "| verb | what it does |"),
+    Session: below(page("sessions"), "| method | what it does |"),
     RecordedStep: below(page("sessions"), "`record` returns a `RecordedStep`:\n"),
     RecordedCall: below(page("sessions"), "A call is a `RecordedCall`:\n"),
     AssembledContext: page("values").partition("## AssembledContext\n")[2].partition("\n## ")[0],
 }
 
 
+def is_deprecated(member: object) -> bool:
+    return isinstance(member, property) and (member.__doc__ or "").startswith("Deprecated")
+
+
 def members(owner: type) -> set[str]:
     """What users may ask of an object."""
-    own = {name for name in vars(owner) if not name.startswith("_")}
+    own = {name for name, member in vars(owner).items() if name[0] != "_" and not is_deprecated(member)}
     fields = set(inspect.signature(owner).parameters) if is_dataclass(owner) else set()
     return own | fields | ({"cwd", "home"} if owner is Nexus else set())
 
 
 @pytest.mark.parametrize(
     "module",
-    [nexus_core, nexus_core.context, nexus_core.plugin, nexus_core.testing],
+    [nexus_core, nexus_core.context, *PLUGIN_MODULES, nexus_core.testing],
     ids=lambda module: module.__name__,
 )
 def test_every_public_name_is_described(module: ModuleType) -> None:

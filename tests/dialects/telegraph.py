@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nexus_core import Message, MessageError, Tool, Usage, hookimpl
-from nexus_core.plugin import ApiRules, Conversation, Model, Reply, Text, ToolCall, ToolResult, plain_mapping
+from nexus_core.plugin import Model, Text, ToolCall, ToolResult
+from nexus_core.plugin.dialects import ApiRules, Conversation, Reply, to_json_dict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from nexus_core.plugin import Part, Stop
+    from nexus_core.plugin import Part
+    from nexus_core.plugin.dialects import Stop
 
 NAME = "telegraph"
 RULES = ApiRules(
@@ -30,7 +32,7 @@ class Telegraph:
         return item.get("from") in _FROM or "telegram" in item or "click" in item
 
     def read(self, item: object) -> Message:
-        block = plain_mapping(item)
+        block = to_json_dict(item)
         sender = block.pop("from", None)
         if sender not in _FROM:
             raise MessageError(f"nobody sends as {sender!a}", path="from")
@@ -43,7 +45,7 @@ class Telegraph:
         return [self._written(message) for message in messages if message.role != "system"]
 
     def read_request(self, body: object) -> Conversation:
-        block = plain_mapping(body)
+        block = to_json_dict(body)
         if "line" not in block:
             raise MessageError("nothing is on the line", path="line")
         system = [Message("system", block.pop("manual"), api=NAME)] if "manual" in block else []
@@ -61,7 +63,7 @@ class Telegraph:
         return body
 
     def read_reply(self, reply: object) -> Reply:
-        pieces = [plain_mapping(each) for each in (reply if isinstance(reply, list) else [reply])]
+        pieces = [to_json_dict(each) for each in (reply if isinstance(reply, list) else [reply])]
         if pieces and all("click" in piece for piece in pieces):
             words = "".join(piece["click"] for piece in pieces)
             return Reply(messages=(Message("assistant", words, api=NAME),), stop="end", api=NAME)
@@ -74,7 +76,7 @@ class Telegraph:
         return Reply(messages=(said,), stop=stop, stop_reason="STOP", usage=usage, id=block.get("number", ""), api=NAME)
 
     def read_tools(self, tools: Iterable[object]) -> tuple[Tool, ...]:
-        return tuple(map(self._tool, map(plain_mapping, tools)))
+        return tuple(map(self._tool, map(to_json_dict, tools)))
 
     def write_tools(self, tools: Sequence[Tool]) -> list[dict[str, Any]]:
         return [{"do": tool.name, "takes": dict(tool.parameters), "about": tool.description} for tool in tools]

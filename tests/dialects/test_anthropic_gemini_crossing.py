@@ -13,14 +13,13 @@ from google.genai import types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_core.dialects.finding import BUILT_IN, NAMES, dialect, read_messages
-from nexus_core.values.message import Message
-from nexus_core.values.parts import Text, ToolCall, ToolResult
+from nexus_core.dialects.registry import BUILT_IN_DIALECTS, BUILT_IN_NAMES, get_dialect, read_messages
+from nexus_core.types.messages import Message, Text, ToolCall, ToolResult
 from tests.dialects.support import WORDS, accepted, strictly, values_of
 from tests.dialects.test_gemini import CONTENTS
 from tests.effort import examples
 
-ANTHROPIC, GEMINI = dialect("anthropic"), dialect("gemini")
+ANTHROPIC, GEMINI = get_dialect("anthropic"), get_dialect("gemini")
 MESSAGES = strictly(list[MessageParam])
 UNHURRIED = settings(deadline=None)
 ARGUMENTS = st.dictionaries(WORDS, st.none() | st.integers() | st.lists(WORDS, max_size=2), max_size=2)
@@ -71,7 +70,7 @@ def told(messages: tuple[Message, ...] | list[Message]) -> list[tuple[object, ..
 def crossed(messages: tuple[Message, ...] | list[Message], *names: str) -> tuple[Message, ...]:
     """The messages, written for one API after the other and read again."""
     for name in names:
-        messages = read_messages(dialect(name), dialect(name).write(messages))
+        messages = read_messages(get_dialect(name), get_dialect(name).write(messages))
     return tuple(messages)
 
 
@@ -80,7 +79,7 @@ def taken_by_gemini(contents: list[dict[str, Any]]) -> None:
         types.Content.model_validate(content)
 
 
-@pytest.mark.parametrize("path", list(permutations(NAMES, 2)), ids="-".join)
+@pytest.mark.parametrize("path", list(permutations(BUILT_IN_NAMES, 2)), ids="-".join)
 @settings(UNHURRIED, max_examples=examples(20))
 @given(messages=conversations())
 def test_words_calls_and_results_cross_in_their_order(path: tuple[str, ...], messages: list[Message]) -> None:
@@ -112,10 +111,10 @@ def test_results_are_found_by_the_ids_of_their_calls(messages: list[Message]) ->
 @UNHURRIED
 @given(conversations(), st.sampled_from(["anthropic", "gemini"]))
 def test_what_was_written_reads_and_writes_the_same(messages: list[Message], name: str) -> None:
-    written = dialect(name).write(messages)
+    written = get_dialect(name).write(messages)
 
-    assert dialect(name).write(crossed(messages, name)) == written
-    assert json.dumps(dialect(name).write(messages)) == json.dumps(written)
+    assert get_dialect(name).write(crossed(messages, name)) == written
+    assert json.dumps(get_dialect(name).write(messages)) == json.dumps(written)
 
 
 @UNHURRIED
@@ -143,10 +142,10 @@ def test_messages_of_several_apis_may_stand_in_one_list(ours: list[Any], theirs:
 @UNHURRIED
 @given(conversations(), st.sampled_from(["anthropic", "gemini"]))
 def test_a_list_with_calls_tells_its_dialect(messages: list[Message], name: str) -> None:
-    items = dialect(name).write(messages)
+    items = get_dialect(name).write(messages)
 
     if name == "gemini" or any(message.tool_calls for message in messages):
-        assert BUILT_IN.recognise(items).name == name
+        assert BUILT_IN_DIALECTS.recognise(items).name == name
 
 
 def _with_bytes(value: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nexus_core.dialects.finding import BUILT_IN, dialect, read_messages
+from nexus_core.dialects.registry import BUILT_IN_DIALECTS, get_dialect, read_messages
 from tests.conftest import CORPUS
 
 CODEX = sorted(CORPUS.glob("**/codex/*.jsonl"))
@@ -34,11 +34,11 @@ def chat_messages(file: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("file", CODEX, ids=lambda file: file.stem)
 def test_what_codex_sent_comes_back_and_crosses_to_chat(file: Path) -> None:
     items = codex_items(file)
-    messages = read_messages(dialect("responses"), items)
+    messages = read_messages(get_dialect("responses"), items)
 
-    assert BUILT_IN.recognise(items).name == "responses"
-    assert dialect("responses").write(messages) == items
-    assert sum(len(message.get("tool_calls", ())) for message in dialect("openai").write(messages)) == sum(
+    assert BUILT_IN_DIALECTS.recognise(items).name == "responses"
+    assert get_dialect("responses").write(messages) == items
+    assert sum(len(message.get("tool_calls", ())) for message in get_dialect("openai").write(messages)) == sum(
         len(message.tool_calls) for message in messages
     )
 
@@ -46,11 +46,11 @@ def test_what_codex_sent_comes_back_and_crosses_to_chat(file: Path) -> None:
 @pytest.mark.parametrize("file", CHAT, ids=lambda file: file.stem)
 def test_what_an_agent_sent_to_chat_comes_back_and_crosses_to_responses(file: Path) -> None:
     given = chat_messages(file)
-    messages = read_messages(dialect("openai"), given)
+    messages = read_messages(get_dialect("openai"), given)
 
-    assert BUILT_IN.recognise(given).name == "openai"
-    assert dialect("openai").write(messages) == given
-    items = dialect("responses").write(messages)
+    assert BUILT_IN_DIALECTS.recognise(given).name == "openai"
+    assert get_dialect("openai").write(messages) == given
+    items = get_dialect("responses").write(messages)
     assert [item["call_id"] for item in items if item.get("type") == "function_call"] == [
         call.id for message in messages for call in message.tool_calls
     ]
@@ -61,6 +61,6 @@ def test_what_claude_code_sent_comes_back(file: Path) -> None:
     records = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     messages = [record["message"] for record in records if "message" in record]
 
-    written = [dialect("anthropic").write([dialect("anthropic").read(message)]) for message in messages]
+    written = [get_dialect("anthropic").write([get_dialect("anthropic").read(message)]) for message in messages]
 
     assert written == [[{"role": message["role"], "content": message["content"]}] for message in messages]

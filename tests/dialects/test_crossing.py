@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessageParam
 from openai.types.responses import ResponseInputItemParam
 
-from nexus_core.dialects.finding import dialect, read_messages
-from nexus_core.values.api import Dialect
-from nexus_core.values.message import Message
-from nexus_core.values.parts import File, Image, Text, ToolCall, ToolResult
+from nexus_core.dialects.registry import get_dialect, read_messages
+from nexus_core.types.api import Dialect
+from nexus_core.types.messages import File, Image, Message, Text, ToolCall, ToolResult
 from tests.dialects.support import accepted, strictly, values_of
 from tests.dialects.test_openai import PICTURE, VALID
 
-CHAT, RESPONSES, NEUTRAL = dialect("openai"), dialect("responses"), dialect("neutral")
+CHAT, RESPONSES, NEUTRAL = get_dialect("openai"), get_dialect("responses"), get_dialect("neutral")
 MESSAGES = strictly(list[ChatCompletionMessageParam])
 ITEMS = strictly(list[ResponseInputItemParam])
 UNHURRIED = settings(deadline=None)

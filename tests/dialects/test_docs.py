@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from nexus_core.dialects.neutral import from_json, to_json
+from nexus_core.dialects.neutral import message_from_json, message_to_json
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs/reference/dialects.md").read_text(encoding="utf-8")
@@ -26,4 +26,4 @@ def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_json_is_what_would_be_written() -> None:
     given = json.loads(block("json"))
 
-    assert list(to_json(from_json(given)).items()) == list(given.items())
+    assert list(message_to_json(message_from_json(given)).items()) == list(given.items())

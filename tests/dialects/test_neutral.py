@@ -7,13 +7,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_core.dialects.neutral import from_json, to_json
-from nexus_core.dialects.neutral.dialect import DIALECT
-from nexus_core.dialects.plain import DEEPEST
+from nexus_core.dialects.fields import MAX_NESTING_LEVELS
+from nexus_core.dialects.neutral import DIALECT, message_from_json, message_to_json
 from nexus_core.errors import MessageError
-from nexus_core.values.conversation import Conversation, Reply, Tool, Usage
-from nexus_core.values.message import ROLES, Message
-from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+from nexus_core.types.messages import (
+    ROLES,
+    Conversation,
+    File,
+    Image,
+    Message,
+    Opaque,
+    Reasoning,
+    Reply,
+    Text,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 from tests.dialects.support import JSON, OBJECTS, attempted, spoiled
 
 WORDS = st.text(st.characters(codec=None, exclude_categories=()), max_size=5)
@@ -67,7 +78,7 @@ def through_bytes(value: object) -> Any:
 @UNHURRIED
 @given(MESSAGES)
 def test_a_message_survives_as_json(message: Message) -> None:
-    assert from_json(through_bytes(to_json(message))) == message
+    assert message_from_json(through_bytes(message_to_json(message))) == message
 
 
 @UNHURRIED
@@ -79,9 +90,9 @@ def test_a_request_survives_as_json(conversation: Conversation) -> None:
 @UNHURRIED
 @given(REPLIES)
 def test_a_reply_survives_as_json(reply: Reply) -> None:
-    from nexus_core.dialects.neutral.json_form import encode  # noqa: PLC0415 - replies are written by nobody yet
+    from nexus_core.dialects.neutral import encode_value
 
-    assert DIALECT.read_reply(through_bytes(encode(reply))) == reply
+    assert DIALECT.read_reply(through_bytes(encode_value(reply))) == reply
 
 
 @UNHURRIED
@@ -91,17 +102,17 @@ def test_tools_survive_as_json(tools: list[Tool]) -> None:
 
 
 @UNHURRIED
-@given(JSON | OBJECTS | spoiled(MESSAGES.map(to_json)))
+@given(JSON | OBJECTS | spoiled(MESSAGES.map(message_to_json)))
 def test_reading_refuses_or_understands_and_never_breaks(message: Any) -> None:
-    read = attempted(from_json, message)
+    read = attempted(message_from_json, message)
 
-    assert read is None or from_json(to_json(read)) == read
+    assert read is None or message_from_json(message_to_json(read)) == read
 
 
 def test_a_message_is_written_in_the_order_of_its_fields_without_what_is_usual() -> None:
     message = Message("tool", (ToolResult("c", (Text("x"),), extra={"b": 1, "a": 2}),), api="openai")
 
-    assert json.dumps(to_json(message)) == (
+    assert json.dumps(message_to_json(message)) == (
         '{"nexus": 1, "role": "tool", "parts": [{"kind": "tool_result", "call_id": "c", '
         '"parts": [{"kind": "text", "text": "x"}], "extra": {"b": 1, "a": 2}}], "api": "openai"}'
     )
@@ -110,7 +121,7 @@ def test_a_message_is_written_in_the_order_of_its_fields_without_what_is_usual()
 def test_what_is_written_shares_nothing_with_the_message() -> None:
     extra = {"a": [1]}
 
-    written = to_json(Message("user", "x", extra=extra))
+    written = message_to_json(Message("user", "x", extra=extra))
     written["extra"]["a"].append(2)
 
     assert extra == {"a": [1]}
@@ -161,7 +172,7 @@ def test_what_is_not_of_this_form_is_refused_with_the_place(
     message: object, path: str, what: str, hint: str | None
 ) -> None:
     with pytest.raises(MessageError) as caught:
-        from_json(message)
+        message_from_json(message)
 
     assert (caught.value.path, caught.value.what) == (path, what)
     assert hint in (None, caught.value.hint)
@@ -186,27 +197,27 @@ HOLDERS = {
 
 @pytest.mark.parametrize("holder", HOLDERS)
 def test_what_may_be_nested_does_not_depend_on_where_it_stands(holder: str) -> None:
-    deepest, too_deep = HOLDERS[holder](nested(DEEPEST + 1)), HOLDERS[holder](nested(DEEPEST + 2))
+    deepest, too_deep = HOLDERS[holder](nested(MAX_NESTING_LEVELS + 1)), HOLDERS[holder](nested(MAX_NESTING_LEVELS + 2))
 
-    assert from_json(through_bytes(to_json(deepest))) == deepest
+    assert message_from_json(through_bytes(message_to_json(deepest))) == deepest
     conversation = Conversation(messages=(deepest,))
     assert DIALECT.read_request(through_bytes(DIALECT.write_request(conversation))) == conversation
     with pytest.raises(MessageError, match="nested deeper than 100 levels"):
-        to_json(too_deep)
+        message_to_json(too_deep)
 
 
 def test_what_is_nested_too_deeply_is_refused_when_it_is_read_too() -> None:
-    written = to_json(Message("user", "x", extra={"a": 1}))
-    written["extra"] = nested(DEEPEST + 2)
+    written = message_to_json(Message("user", "x", extra={"a": 1}))
+    written["extra"] = nested(MAX_NESTING_LEVELS + 2)
 
     with pytest.raises(MessageError, match="nested deeper than 100 levels"):
-        from_json(written)
+        message_from_json(written)
 
 
 def test_a_field_of_another_type_is_refused_with_the_place_before_it_is_written() -> None:
     message = Message("assistant", (Text("x"), ToolCall("c", "f", {"a": [object()]})))
     with pytest.raises(MessageError) as caught:
-        to_json(message)
+        message_to_json(message)
     assert caught.value.path == "parts[1].arguments.a[0]"
 
     with pytest.raises(MessageError, match="expected text, not null") as caught:
@@ -214,20 +225,20 @@ def test_a_field_of_another_type_is_refused_with_the_place_before_it_is_written(
     assert caught.value.path == "description"
 
     with pytest.raises(MessageError, match="expected a message, part, tool, request or reply, not the number 3"):
-        to_json(3)  # type: ignore[arg-type] # on purpose
+        message_to_json(3)  # type: ignore[arg-type] # on purpose
 
 
 def test_a_message_of_a_subclass_is_written_as_a_message() -> None:
     class Mine(Message):
         __slots__ = ("seen",)
 
-    assert to_json(Mine("user", "x")) == to_json(Message("user", "x"))
+    assert message_to_json(Mine("user", "x")) == message_to_json(Message("user", "x"))
 
 
 def test_a_result_holds_no_calls() -> None:
     part = {"kind": "tool_result", "call_id": "c", "parts": [{"kind": "tool_call", "id": "d", "name": "f"}]}
 
     with pytest.raises(MessageError, match="unknown value: the text 'tool_call'") as caught:
-        from_json({"role": "tool", "parts": [part]})
+        message_from_json({"role": "tool", "parts": [part]})
 
     assert caught.value.path == "parts[0].parts[0].kind"

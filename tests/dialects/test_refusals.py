@@ -6,21 +6,37 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nexus_core.dialects.finding import dialect
+from nexus_core.dialects.registry import get_dialect
 from nexus_core.errors import MessageError
 from tests.dialects import (
     test_anthropic,
-    test_anthropic_reply,
-    test_anthropic_writing,
     test_gemini,
-    test_gemini_reply,
-    test_gemini_writing,
     test_openai,
-    test_openai_reply,
-    test_openai_request,
     test_responses,
-    test_responses_reply,
-    test_responses_request,
+)
+from tests.dialects import (
+    test_anthropic as test_anthropic_reply,
+)
+from tests.dialects import (
+    test_anthropic as test_anthropic_writing,
+)
+from tests.dialects import (
+    test_gemini as test_gemini_reply,
+)
+from tests.dialects import (
+    test_gemini as test_gemini_writing,
+)
+from tests.dialects import (
+    test_openai as test_openai_reply,
+)
+from tests.dialects import (
+    test_openai as test_openai_request,
+)
+from tests.dialects import (
+    test_responses as test_responses_reply,
+)
+from tests.dialects import (
+    test_responses as test_responses_request,
 )
 
 if TYPE_CHECKING:
@@ -56,7 +72,7 @@ def assert_refused(read: Callable[[Any], object], given: object, path: str, word
     ),
 )
 def test_what_is_no_message_is_refused_with_its_place(api: str, message: object, path: str, words: str) -> None:
-    assert_refused(dialect(api).read, message, path, words)
+    assert_refused(get_dialect(api).read, message, path, words)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +87,7 @@ def test_what_is_no_message_is_refused_with_its_place(api: str, message: object,
     ),
 )
 def test_what_is_no_request_is_refused_with_its_place(api: str, body: object, path: str, words: str) -> None:
-    assert_refused(dialect(api).read_request, body, path, words)
+    assert_refused(get_dialect(api).read_request, body, path, words)
 
 
 @pytest.mark.parametrize(
@@ -86,4 +102,4 @@ def test_what_is_no_request_is_refused_with_its_place(api: str, body: object, pa
     ),
 )
 def test_what_is_no_reply_is_refused_with_its_place(api: str, reply: object, path: str, words: str) -> None:
-    assert_refused(dialect(api).read_reply, reply, path, words)
+    assert_refused(get_dialect(api).read_reply, reply, path, words)

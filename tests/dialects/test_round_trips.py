@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessageParam
 from openai.types.responses import ResponseInputItemParam
 
-from nexus_core.dialects.finding import dialect
+from nexus_core.dialects.registry import get_dialect
 from tests.dialects import test_openai, test_responses
 from tests.dialects.support import JSON, OBJECTS, accepted, attempted, spoiled, values_of
 from tests.dialects.test_gemini import CONTENTS
@@ -61,12 +61,12 @@ def cases(openai: dict[str, Any], responses: dict[str, Any]) -> list[Any]:
 def test_what_the_sdk_has_a_type_for_comes_back_as_it_was(api: str, item: dict[str, Any]) -> None:
     accepted({"openai": test_openai.CHAT, "responses": test_responses.ITEMS}[api], [item])
 
-    assert dialect(api).write([dialect(api).read(item)]) == [item]
+    assert get_dialect(api).write([get_dialect(api).read(item)]) == [item]
 
 
 @pytest.mark.parametrize(("api", "item"), cases(test_openai.BEYOND, test_responses.BEYOND))
 def test_what_is_in_no_type_comes_back_too(api: str, item: dict[str, Any]) -> None:
-    assert dialect(api).write([dialect(api).read(item)]) == [item]
+    assert get_dialect(api).write([get_dialect(api).read(item)]) == [item]
 
 
 @pytest.mark.parametrize(("api", "values"), ALLOWED.values(), ids=ALLOWED)
@@ -77,7 +77,7 @@ def test_whatever_the_sdk_allows_comes_back_as_it_was(
     items = data.draw(st.lists(values, max_size=3))
     before = deepcopy(items)
 
-    assert dialect(api).write([dialect(api).read(item) for item in items]) == items
+    assert get_dialect(api).write([get_dialect(api).read(item) for item in items]) == items
     assert items == before
 
 
@@ -86,7 +86,7 @@ def test_whatever_the_sdk_allows_comes_back_as_it_was(
 def test_anything_at_all_is_understood_or_refused(
     api: str, values: st.SearchStrategy[Any], data: st.DataObject
 ) -> None:
-    read = attempted(dialect(api).read, data.draw(values))
-    written = dialect(api).write([read] if read else [])
+    read = attempted(get_dialect(api).read, data.draw(values))
+    written = get_dialect(api).write([read] if read else [])
 
-    assert dialect(api).write([dialect(api).read(each) for each in written]) == written
+    assert get_dialect(api).write([get_dialect(api).read(each) for each in written]) == written

@@ -11,10 +11,10 @@ from openai.types.chat import ChatCompletionToolUnionParam
 from openai.types.responses import ToolParam
 from pydantic import TypeAdapter
 
-from nexus_core.dialects.finding import dialect
+from nexus_core.dialects.registry import get_dialect
 from nexus_core.dialects.tools import read_tools, write_tools
 from nexus_core.errors import MessageError
-from nexus_core.values.conversation import Tool
+from nexus_core.types.messages import Tool
 from tests.dialects.support import JSON, OBJECTS, accepted, attempted, spoiled, strictly, values_of
 
 UNHURRIED = settings(deadline=None)
@@ -61,7 +61,7 @@ VALIDATORS = {
 @pytest.mark.parametrize(("api", "tool"), SHAPES.values(), ids=SHAPES)
 @pytest.mark.parametrize("asked", APIS)
 def test_every_shape_is_read_by_every_dialect(asked: str, api: str, tool: dict[str, Any]) -> None:
-    (read,) = dialect(asked).read_tools([tool])
+    (read,) = get_dialect(asked).read_tools([tool])
 
     assert (read.name, read.parameters, read.api) == ("ls", SCHEMA, api)
 
@@ -118,7 +118,7 @@ def test_tools_of_anthropic_come_back_as_they_were(tools: list[Any]) -> None:
     ),
 )
 def test_reading_refuses_or_understands_and_never_breaks(api: str, tools: list[Any]) -> None:
-    read = attempted(dialect(api).read_tools, tools) or ()
+    read = attempted(get_dialect(api).read_tools, tools) or ()
 
     for to in APIS:
         assert len(write_tools(read, to)) <= len(read)

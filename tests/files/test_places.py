@@ -6,10 +6,10 @@ from nexus_core import ConfigError, FileError
 from nexus_core.files.places import (
     cache_directory,
     defaults_directory,
-    existing_directory,
-    home_directory,
-    home_repository,
-    workspace_of,
+    find_home_repository,
+    find_nexus_home,
+    find_workspace,
+    resolve_directory,
 )
 from nexus_core.testing import write_files
 
@@ -18,13 +18,13 @@ def test_home_is_a_hidden_directory_of_the_user(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.delenv("NEXUS_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
 
-    assert home_directory(tmp_path / "work") == tmp_path / ".nexus3"
+    assert find_nexus_home(tmp_path / "work") == tmp_path / ".nexus3"
 
 
 def test_the_environment_replaces_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("NEXUS_HOME", str(tmp_path / "elsewhere"))
 
-    assert home_directory(tmp_path / "work") == tmp_path / "elsewhere"
+    assert find_nexus_home(tmp_path / "work") == tmp_path / "elsewhere"
 
 
 def test_a_machine_without_a_home_says_what_to_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_a_machine_without_a_home_says_what_to_set(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Path, "home", no_home)
 
     with pytest.raises(ConfigError, match="set NEXUS_HOME"):
-        home_directory(tmp_path)
+        find_nexus_home(tmp_path)
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_a_home_that_the_project_could_have_made_is_refused(
     monkeypatch.setenv("NEXUS_HOME", home.format(repo=repository, outside=repository.parent / "outside"))
 
     with pytest.raises(ConfigError, match="NEXUS_HOME lies inside the project") as caught:
-        home_directory(repository / cwd)
+        find_nexus_home(repository / cwd)
 
     assert f"a directory outside {repository}" in str(caught.value)
     assert "--home DIR" in str(caught.value)
@@ -89,7 +89,7 @@ def test_a_users_home_inside_the_project_is_refused_as_well(
     monkeypatch.setenv("HOME", str(repository / home))
 
     with pytest.raises(ConfigError, match="your home directory lies inside the project") as caught:
-        home_directory(repository)
+        find_nexus_home(repository)
 
     assert "set NEXUS_HOME to a directory outside" in str(caught.value)
 
@@ -104,8 +104,8 @@ def test_a_home_in_a_repository_is_known_as_such(
     home = tmp_path / "repo" / user
     monkeypatch.setenv("HOME", str(home))
 
-    assert home_repository(home / ".nexus3") == tmp_path / "repo"
-    assert home_repository(tmp_path / "outside") is None
+    assert find_home_repository(home / ".nexus3") == tmp_path / "repo"
+    assert find_home_repository(tmp_path / "outside") is None
 
 
 def test_a_home_in_no_repository_may_lead_into_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +113,7 @@ def test_a_home_in_no_repository_may_lead_into_one(tmp_path: Path, monkeypatch: 
     (tmp_path / "me/.nexus3").symlink_to("dotfiles/nexus")
     monkeypatch.setenv("HOME", str(tmp_path / "me"))
 
-    assert home_repository(tmp_path / "me/.nexus3") is None
+    assert find_home_repository(tmp_path / "me/.nexus3") is None
 
 
 @pytest.mark.acceptance("T4")
@@ -123,7 +123,7 @@ def test_without_a_repository_the_directory_itself_is_the_project(
     monkeypatch.setenv("NEXUS_HOME", str(tmp_path / "work/home"))
 
     with pytest.raises(ConfigError, match="lies inside the project"):
-        home_directory(tmp_path / "work")
+        find_nexus_home(tmp_path / "work")
 
 
 @pytest.mark.parametrize("home", ["{outside}", "{repo}-2", "{repo}/../outside", "../outside", "{repo}/home/../../new"])
@@ -133,7 +133,7 @@ def test_a_home_beside_the_project_is_nobodys_but_the_users(
     outside = repository.parent / "outside"
     monkeypatch.setenv("NEXUS_HOME", home.format(repo=repository, outside=outside))
 
-    assert repository not in home_directory(repository).resolve().parents
+    assert repository not in find_nexus_home(repository).resolve().parents
 
 
 @pytest.mark.acceptance("B-07")
@@ -146,8 +146,8 @@ def test_in_the_home_directory_and_above_it_there_is_no_project(
     monkeypatch.setenv("HOME", str(tmp_path / "user"))
     monkeypatch.setenv("NEXUS_HOME", home)
 
-    assert home_directory(tmp_path / cwd) == tmp_path / "user" / home[2:]
-    assert workspace_of(tmp_path / cwd) is None
+    assert find_nexus_home(tmp_path / cwd) == tmp_path / "user" / home[2:]
+    assert find_workspace(tmp_path / cwd) is None
 
 
 def test_the_usual_home_may_be_named_wherever_one_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +156,7 @@ def test_the_usual_home_may_be_named_wherever_one_works(tmp_path: Path, monkeypa
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("NEXUS_HOME", str(tmp_path / ".nexus3"))
 
-    assert home_directory(tmp_path / "dotfiles") == tmp_path / ".nexus3"
+    assert find_nexus_home(tmp_path / "dotfiles") == tmp_path / ".nexus3"
 
 
 def test_the_defaults_hold_a_prompt_of_at_most_sixty_lines() -> None:
@@ -167,7 +167,7 @@ def test_the_defaults_hold_a_prompt_of_at_most_sixty_lines() -> None:
 
 def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="no such directory") as caught:
-        existing_directory(tmp_path / "missing")
+        resolve_directory(tmp_path / "missing")
 
     assert caught.value.where == str(tmp_path / "missing")
 
@@ -179,7 +179,7 @@ def test_a_deleted_current_directory_is_an_error_in_words(tmp_path: Path, monkey
     gone.rmdir()
 
     with pytest.raises(FileError, match="no longer exists"):
-        existing_directory(".")
+        resolve_directory(".")
 
 
 @pytest.mark.parametrize(("base", "usual"), [("relative", True), ("", True), ("/somewhere", False)])

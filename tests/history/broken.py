@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from nexus_core.values.message import Message
-from nexus_core.values.parts import File, Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from nexus_core.types.messages import File, Image, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 
 Body = dict[str, Any]
 

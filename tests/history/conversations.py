@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from nexus_core.values.message import Message
-from nexus_core.values.parts import Image, Reasoning, Text, ToolCall, ToolResult
+from nexus_core.types.messages import Image, Message, Reasoning, Text, ToolCall, ToolResult
 
 WORDS = st.text("abc ", min_size=1, max_size=40).filter(str.strip)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nexus_core.values.parts import Reasoning, Text, ToolCall, ToolResult
+from nexus_core.types.messages import Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nexus_core.values.message import Message
+    from nexus_core.types.messages import Message
 
 
 class Characters:

@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_core import BudgetError, fit
-from nexus_core.dialects.finding import dialect
-from nexus_core.history.hiding import count_media, tell_media
-from nexus_core.values.budget import TokenBudget
-from nexus_core.values.message import Message
-from nexus_core.values.parts import File, Image, Text, ToolCall, ToolResult
-from nexus_core.values.settings import Settings
+from nexus_core import BudgetError, fit_messages
+from nexus_core.dialects.registry import get_dialect
+from nexus_core.history.media_placeholders import count_media, replace_media
+from nexus_core.types.budget import TokenBudget
+from nexus_core.types.messages import File, Image, Message, Text, ToolCall, ToolResult
+from nexus_core.types.settings import Settings
 from tests.effort import examples
 from tests.history.conversations import conversations
 from tests.history.counters import Characters
@@ -58,7 +57,7 @@ def album(names: str, size: int = 30_000) -> list[Message]:
 def test_a_picture_and_a_document_are_told_by_kind_name_and_size() -> None:
     message = Message("user", [picture("A", 4), File(name="a.pdf", mime="application/pdf", data="QUJD"), Text("Why?")])
 
-    assert [part.text for part in tell_media(message).parts if isinstance(part, Text)] == [
+    assert [part.text for part in replace_media(message).parts if isinstance(part, Text)] == [
         "[image left out, the request would be too large: image/png, 3 bytes]",
         "[file left out, the request would be too large: a.pdf, 3 bytes]",
         "Why?",
@@ -68,7 +67,7 @@ def test_a_picture_and_a_document_are_told_by_kind_name_and_size() -> None:
 def test_those_in_results_are_told_too() -> None:
     message = Message("tool", [ToolResult("a", [Text("Here:"), picture("A")])])
 
-    told = tell_media(message)
+    told = replace_media(message)
 
     assert count_media(message) == 1
     assert count_media(told) == 0
@@ -78,13 +77,13 @@ def test_those_in_results_are_told_too() -> None:
 def test_those_that_are_elsewhere_stay() -> None:
     message = Message("user", [Image(url="https://example.org/a.png"), File(file_id="file_1")])
 
-    assert tell_media(message) is message
+    assert replace_media(message) is message
 
 
 def test_one_in_a_link_that_holds_it_is_told() -> None:
     message = Message("user", [Image(url="data:image/png;base64,QUJD")])
 
-    assert tell_media(message).content == "[image left out, the request would be too large: 3 bytes]"
+    assert replace_media(message).content == "[image left out, the request would be too large: 3 bytes]"
 
 
 # ---- fitting -----------------------------------------------------------------------------------------------------
@@ -93,7 +92,7 @@ def test_one_in_a_link_that_holds_it_is_told() -> None:
 def test_what_has_room_is_left_alone() -> None:
     messages = album("ABC")
 
-    fitted = fit(messages, budget=BUDGET)
+    fitted = fit_messages(messages, budget=BUDGET)
 
     assert fitted.messages == messages
     assert fitted.decisions == ()
@@ -104,7 +103,7 @@ def test_what_has_room_is_left_alone() -> None:
 def test_the_oldest_pictures_are_told_in_words_until_the_rest_fits() -> None:
     messages = album("ABCDE")
 
-    fitted = fit(messages, budget=BUDGET)
+    fitted = fit_messages(messages, budget=BUDGET)
 
     assert shown(fitted.messages) == "CDE"
     assert len(fitted.messages) == len(messages)
@@ -124,7 +123,7 @@ def test_dicts_are_written_in_their_own_shape() -> None:
     said: list[dict[str, Any]] = [{"role": "assistant", "content": name} for name in "ABCD"]
     messages = [message for pair in zip(map(asked, "ABCD"), said, strict=True) for message in pair]
 
-    fitted = fit(messages, budget=BUDGET, api="anthropic")
+    fitted = fit_messages(messages, budget=BUDGET, api="anthropic")
 
     assert fitted.messages[0]["content"][0]["text"].startswith("[image left out")
     assert fitted.messages[-2] is messages[-2]
@@ -140,13 +139,13 @@ def test_the_open_question_and_the_newest_group_keep_theirs() -> None:
         Message("tool", [ToolResult("b", [picture("B", 45_000)])]),
     ]
 
-    assert shown(fit(messages, budget=BUDGET).messages) == "QB"
+    assert shown(fit_messages(messages, budget=BUDGET).messages) == "QB"
 
 
 def test_words_with_too_many_bytes_are_left_out_from_the_oldest_on() -> None:
     messages = [Message("user" if place % 2 == 0 else "assistant", "\x01" * 2000) for place in range(20)]
 
-    fitted = fit(messages, budget=BUDGET)
+    fitted = fit_messages(messages, budget=BUDGET)
 
     assert fitted.messages == messages[-len(fitted.messages) :]
     assert 6 <= len(fitted.messages) <= 8
@@ -156,7 +155,7 @@ def test_words_with_too_many_bytes_are_left_out_from_the_oldest_on() -> None:
 @pytest.mark.acceptance("R16")
 def test_what_cannot_be_made_small_enough_is_an_error_in_bytes() -> None:
     with pytest.raises(BudgetError) as caught:
-        fit(album("A", LIMIT)[:1], budget=BUDGET, system="Be brief.")
+        fit_messages(album("A", LIMIT)[:1], budget=BUDGET, system="Be brief.")
 
     assert caught.value.unit == "bytes"
     assert list(caught.value.parts) == ["history", "options", "system"]
@@ -174,15 +173,17 @@ def test_what_cannot_be_made_small_enough_is_an_error_in_bytes() -> None:
     ],
 )
 def test_the_limit_is_that_of_the_api_and_of_the_model(api: str | None, model: str, limit: int) -> None:
-    messages = dialect(api or "openai").write([Message("user", "Hi")])
+    messages = get_dialect(api or "openai").write([Message("user", "Hi")])
 
-    assert fit(messages, api=api, model=model, budget=1000).budget.byte_limit == limit
+    assert fit_messages(messages, api=api, model=model, budget=1000).budget.byte_limit == limit
 
 
 def test_settings_know_better() -> None:
     said = Settings({"models": {"gpt-4o": {"request_bytes": 5_000_000}}})
 
-    assert fit([Message("user", "Hi")], model="gpt-4o", budget=1000, settings=said).budget.byte_limit == 5_000_000
+    assert (
+        fit_messages([Message("user", "Hi")], model="gpt-4o", budget=1000, settings=said).budget.byte_limit == 5_000_000
+    )
 
 
 @pytest.mark.acceptance("R16")
@@ -197,14 +198,14 @@ def test_whatever_is_given_no_more_bytes_are_sent_than_may_be(
     ]
     budget = TokenBudget(limit=10**9, byte_limit=limit)
     try:
-        fitted = fit(given_, budget=budget, counter=Characters(), api="neutral")
+        fitted = fit_messages(given_, budget=budget, counter=Characters(), api="neutral")
     except BudgetError as error:
         refused = error
     else:
         assert fitted.budget.bytes <= limit
         assert unpaired(fitted.messages) == []
-        again = fit(fitted.messages, budget=budget, counter=Characters(), api="neutral")
+        again = fit_messages(fitted.messages, budget=budget, counter=Characters(), api="neutral")
         assert again.messages == fitted.messages
-        assert fit(given_, budget=budget, counter=Characters(), api="neutral") == fitted
+        assert fit_messages(given_, budget=budget, counter=Characters(), api="neutral") == fitted
         return
     assert refused.unit == "bytes"

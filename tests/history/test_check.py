@@ -10,85 +10,88 @@ from typing import Any
 import pytest
 
 import nexus_core
-from nexus_core.dialects.arguments import INVALID_JSON
-from nexus_core.dialects.rules import RULES
+from nexus_core.dialects.calls import INVALID_JSON_ARGUMENT
+from nexus_core.dialects.rules import RULES_BY_API
 from nexus_core.errors import MessageError
-from nexus_core.history.check import check
-from nexus_core.history.findings import CODES
-from nexus_core.history.mending.placing import NO_RESULT
-from nexus_core.history.mending.steps import STEPS
-from nexus_core.history.mending.turns import BEGINNING, CONTINUE
-from nexus_core.history.repair import repair
-from nexus_core.values.message import Message
+from nexus_core.history.repair import check_messages, repair_messages
+from nexus_core.history.repair.findings import FINDING_CODES
+from nexus_core.history.repair.order import BEGINNING_TEXT, CONTINUE_TEXT
+from nexus_core.history.repair.pairing import NO_RESULT_TEXT
+from nexus_core.history.repair.rules import REPAIR_RULES
+from nexus_core.types.messages import Message
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs/reference/findings.md").read_text(encoding="utf-8")
-APIS = [name for name in RULES if name != "neutral"]
+APIS = [name for name in RULES_BY_API if name != "neutral"]
 
 
 def apis_of(code: str) -> str:
-    names = [name for name in APIS if CODES[code].applies(RULES[name])]
+    names = [name for name in APIS if FINDING_CODES[code].applies(RULES_BY_API[name])]
     return "all" if names == APIS else ", ".join(names)
 
 
 def test_the_reference_lists_every_code_with_cause_repair_and_apis() -> None:
     rows = re.findall(r"^\| `([a-z-]+)` \| (.+) \| (.+) \| (.+) \|$", PAGE, re.MULTILINE)
 
-    assert rows == [(code.code, code.cause, code.repair, apis_of(code.code)) for code in CODES.values()]
+    assert rows == [(code.code, code.cause, code.repair, apis_of(code.code)) for code in FINDING_CODES.values()]
 
 
-@pytest.mark.parametrize("words", [NO_RESULT, BEGINNING, CONTINUE, INVALID_JSON])
+@pytest.mark.parametrize("words", [NO_RESULT_TEXT, BEGINNING_TEXT, CONTINUE_TEXT, INVALID_JSON_ARGUMENT])
 def test_the_reference_quotes_what_repair_says(words: str) -> None:
     assert words in PAGE
 
 
 def test_every_code_belongs_to_a_step_and_every_api_has_some() -> None:
-    assert {code for step in STEPS for code in step.codes} == set(CODES)
-    assert all(any(code.applies(rules) for code in CODES.values()) for rules in RULES.values())
+    assert {code for step in REPAIR_RULES for code in step.codes} == set(FINDING_CODES)
+    assert all(any(code.applies(rules) for code in FINDING_CODES.values()) for rules in RULES_BY_API.values())
 
 
 def test_codes_are_words_with_hyphens() -> None:
-    assert [code for code in CODES if not re.fullmatch(r"[a-z]+(-[a-z]+)+", code)] == []
+    assert [code for code in FINDING_CODES if not re.fullmatch(r"[a-z]+(-[a-z]+)+", code)] == []
 
 
 def test_check_returns_the_findings_and_changes_nothing() -> None:
     messages: list[dict[str, Any]] = [{"role": "assistant", "content": "hi\0"}]
 
-    found = check(messages, "anthropic")
+    found = check_messages(messages, "anthropic")
 
     assert [finding.code for finding in found] == ["nul-character", "wrong-first-role"]
     assert messages == [{"role": "assistant", "content": "hi\0"}]
 
 
 def test_both_are_public() -> None:
-    assert (nexus_core.check, nexus_core.repair, nexus_core.Message) == (check, repair, Message)
+    assert (nexus_core.check_messages, nexus_core.repair_messages, nexus_core.Message) == (
+        check_messages,
+        repair_messages,
+        Message,
+    )
 
 
 def test_a_generator_is_as_good_as_a_list() -> None:
-    assert check({"role": "user", "content": text} for text in ("a", "b")) == ()
+    assert check_messages({"role": "user", "content": text} for text in ("a", "b")) == ()
 
 
 def test_what_an_sdk_returned_can_be_given_back() -> None:
-    from openai.types.chat import ChatCompletionMessage  # noqa: PLC0415 - slow to import
+    from openai.types.chat import ChatCompletionMessage
 
     reply = ChatCompletionMessage(role="assistant", content="so")
     messages = [{"role": "user", "content": "hi"}, reply, {"role": "tool", "tool_call_id": "a", "content": "x"}]
 
-    repaired = repair(messages)
+    repaired = repair_messages(messages)
 
     assert [finding.code for finding in repaired.findings] == ["orphan-result"]
     assert repaired.messages[1] is reply
 
 
 def test_an_object_of_an_sdk_with_a_fault_becomes_a_dict() -> None:
-    from anthropic.types import Message as Reply  # noqa: PLC0415 - slow to import
-    from anthropic.types import TextBlock, Usage  # noqa: PLC0415 - as above
+    from anthropic.types import Message as Reply
+    from anthropic.types import TextBlock, Usage
 
     content = [TextBlock(type="text", text="so\0")]
     usage = Usage(input_tokens=1, output_tokens=1)
     reply = Reply(id="m", type="message", role="assistant", model="m", content=content, usage=usage)  # type: ignore[arg-type] # a list of one kind
 
-    repaired = repair([{"role": "user", "content": "hi"}, reply], "anthropic")
+    repaired = repair_messages([{"role": "user", "content": "hi"}, reply], "anthropic")
 
     assert repaired.messages[1] == {"role": "assistant", "content": [{"type": "text", "text": "so"}]}
 
@@ -96,7 +99,7 @@ def test_an_object_of_an_sdk_with_a_fault_becomes_a_dict() -> None:
 @pytest.mark.parametrize("item", [3, None, "hello", object()])
 def test_what_is_no_message_is_refused_with_its_place(item: object) -> None:
     with pytest.raises(MessageError, match=r"messages\[1\]"):
-        check([{"role": "user", "content": "hi"}, item], "openai")
+        check_messages([{"role": "user", "content": "hi"}, item], "openai")
 
 
 def test_checking_imports_no_sdk_and_nothing_heavy() -> None:
@@ -133,7 +136,7 @@ def test_a_tool_that_the_api_refuses_is_found(api: str, tool: dict[str, Any], wo
     source = {"gemini": [{"role": "user", "parts": [{"text": "hi"}]}]}
     messages = source.get(api, [{"role": "user", "content": "hi"}])
 
-    found = check(messages, api, source=api, tools=[tool])
+    found = check_messages(messages, api, source=api, tools=[tool])
 
     assert [finding.code for finding in found] == ["invalid-tool"]
     assert words in found[0].message
@@ -153,4 +156,4 @@ def test_a_tool_that_the_api_refuses_is_found(api: str, tool: dict[str, Any], wo
 def test_a_tool_that_the_api_accepts_is_no_finding(api: str, tool: dict[str, Any]) -> None:
     messages = [{"role": "user", "parts": [{"text": "hi"}]}] if api == "gemini" else [{"role": "user", "content": "hi"}]
 
-    assert check(messages, api, source=api, tools=[tool]) == ()
+    assert check_messages(messages, api, source=api, tools=[tool]) == ()

@@ -1,4 +1,4 @@
-"""A list of messages that fits a model's window."""
+"""Messages that fit a model's window, in a dialect that is known or detected."""
 
 from __future__ import annotations
 
@@ -12,14 +12,23 @@ from typing import Any
 
 import pytest
 
-from nexus_core import BudgetError, MessageError, Nexus, UnknownNameError, UsageError, fit, hookimpl
-from nexus_core.dialects.finding import dialect
-from nexus_core.history.fit import FitOptions
-from nexus_core.history.groups import groups
-from nexus_core.plugin import Truncation
+from nexus_core import (
+    BudgetError,
+    MessageError,
+    Nexus,
+    UnknownNameError,
+    UsageError,
+    check_messages,
+    fit_messages,
+    hookimpl,
+)
+from nexus_core.dialects.registry import get_dialect
+from nexus_core.history.fit import MAX_DETECTION_MESSAGES, FitOptions
+from nexus_core.history.groups import group_messages
+from nexus_core.plugin import TruncationStrategy
 from nexus_core.testing import write_files
-from nexus_core.values.budget import Decision, TokenBudget
-from nexus_core.values.message import Message
+from nexus_core.types.budget import Decision, TokenBudget
+from nexus_core.types.messages import Message
 from tests.history.counters import Characters
 
 
@@ -45,7 +54,7 @@ def contents(messages: list[dict[str, Any]]) -> list[Any]:
 def test_what_fits_comes_back_as_the_same_objects() -> None:
     messages = say("one", "two", "three")
 
-    fitted = fit(messages, budget=1000, counter=Characters())
+    fitted = fit_messages(messages, budget=1000, counter=Characters())
 
     assert [id(message) for message in fitted.messages] == [id(message) for message in messages]
     assert fitted.decisions == ()
@@ -56,7 +65,7 @@ def test_what_fits_comes_back_as_the_same_objects() -> None:
 def test_the_oldest_are_left_out_with_a_reason() -> None:
     messages = say("aaaa", "bbbb", "cccc", "dddd")
 
-    fitted = fit(messages, budget=12, counter=Characters())
+    fitted = fit_messages(messages, budget=12, counter=Characters())
 
     assert contents(fitted.messages) == ["cccc", "dddd"]
     assert fitted.decisions == (Decision(action="dropped", rule="oldest_first", first=0, last=1, tokens_before=None),)
@@ -65,7 +74,7 @@ def test_the_oldest_are_left_out_with_a_reason() -> None:
 
 @pytest.mark.acceptance("T-07")
 def test_middle_out_keeps_the_first_and_the_newest() -> None:
-    fitted = fit(say("task", "bbbb", "cccc", "dddd"), budget=12, strategy="middle_out", counter=Characters())
+    fitted = fit_messages(say("task", "bbbb", "cccc", "dddd"), budget=12, strategy="middle_out", counter=Characters())
 
     assert contents(fitted.messages) == ["task", "dddd"]
     assert [(each.first, each.last) for each in fitted.decisions] == [(1, 2)]
@@ -75,7 +84,7 @@ def test_middle_out_keeps_the_first_and_the_newest() -> None:
 def test_a_call_is_left_out_with_its_results() -> None:
     messages = [*say("look"), call("a", "b"), result("a"), result("b"), *say("and now")]
 
-    fitted = fit(messages, budget=20, counter=Characters())
+    fitted = fit_messages(messages, budget=20, counter=Characters())
 
     assert contents(fitted.messages) == ["and now"]
 
@@ -83,7 +92,7 @@ def test_a_call_is_left_out_with_its_results() -> None:
 def test_instructions_at_the_beginning_always_stay() -> None:
     messages = [{"role": "system", "content": "be kind"}, *say("aaaa", "bbbb", "cccc")]
 
-    fitted = fit(messages, budget=14, counter=Characters())
+    fitted = fit_messages(messages, budget=14, counter=Characters())
 
     assert contents(fitted.messages) == ["be kind", "cccc"]
     assert fitted.budget.used == {"system": 8, "tools": 0, "history": 5}
@@ -93,7 +102,7 @@ def test_the_question_of_an_unfinished_tool_loop_always_stays() -> None:
     loop = [each for number in range(10) for each in (call(f"c{number}"), result(f"c{number}", "x" * 20))]
     messages = [*say("hello", "hi"), {"role": "user", "content": "Why does login fail?"}, *loop]
 
-    fitted = fit(messages, budget=80, counter=Characters())
+    fitted = fit_messages(messages, budget=80, counter=Characters())
 
     assert contents(fitted.messages)[0] == "Why does login fail?"
     assert fitted.messages[1:] == messages[-4:]
@@ -109,7 +118,9 @@ def test_thoughts_and_words_before_a_call_are_no_answer() -> None:
     ]
     question = {"role": "user", "content": "Why does login fail?"}
 
-    fitted = fit([*say("hello", "hi"), question, *loop * 10], budget=200, counter=Characters(), api="responses")
+    fitted = fit_messages(
+        [*say("hello", "hi"), question, *loop * 10], budget=200, counter=Characters(), api="responses"
+    )
 
     assert fitted.messages[0] is question
     assert 4 < len(fitted.messages) < 20
@@ -118,7 +129,7 @@ def test_thoughts_and_words_before_a_call_are_no_answer() -> None:
 def test_an_answered_question_may_go() -> None:
     messages = [*say("Why?"), call("a"), result("a"), {"role": "assistant", "content": "Because."}]
 
-    assert contents(fit(messages, budget=12, counter=Characters()).messages) == ["Because."]
+    assert contents(fit_messages(messages, budget=12, counter=Characters()).messages) == ["Because."]
 
 
 @pytest.mark.acceptance("B-02", "B-03", "C-28")
@@ -127,7 +138,7 @@ def test_what_must_stay_and_does_not_fit_is_an_error_that_says_what_it_is(strate
     messages = [{"role": "system", "content": "be kind"}, *say("a", "b", "c" * 300)]
 
     with pytest.raises(BudgetError, match="309 tokens do not fit into 100") as caught:
-        fit(messages, budget=100, strategy=strategy, counter=Characters())
+        fit_messages(messages, budget=100, strategy=strategy, counter=Characters())
 
     assert caught.value.parts == {"history": 301, "system": 8}
 
@@ -137,21 +148,23 @@ def test_an_open_tool_batch_is_never_given_up_or_closed() -> None:
     messages = [*say("x" * 2000), call("a"), result("a", "y" * 2000)]
 
     with pytest.raises(BudgetError):
-        fit(messages, budget=300, counter=Characters())
-    assert fit(messages, budget=5000, counter=Characters()).messages == messages
+        fit_messages(messages, budget=300, counter=Characters())
+    assert fit_messages(messages, budget=5000, counter=Characters()).messages == messages
 
 
 def test_calls_that_wait_at_the_end_are_left_waiting() -> None:
     messages = [*say("look"), call("a", "b"), result("a")]
 
-    fitted = fit(messages, budget=1000, counter=Characters())
+    fitted = fit_messages(messages, budget=1000, counter=Characters())
 
     assert fitted.messages == messages
     assert fitted.findings == ()
 
 
 def test_tools_and_instructions_beside_the_messages_take_room() -> None:
-    fitted = fit(say("aaaa", "bbbb"), budget=70, tools=[{"name": "ls"}], system="be kind", counter=Characters())
+    fitted = fit_messages(
+        say("aaaa", "bbbb"), budget=70, tools=[{"name": "ls"}], system="be kind", counter=Characters()
+    )
 
     definition = '{"name":"ls","description":"","parameters":{}}'
     assert fitted.budget.used == {"system": 8, "tools": len(definition) + 4, "history": 10}
@@ -170,14 +183,16 @@ def test_tools_and_instructions_beside_the_messages_take_room() -> None:
     ids=["anthropic", "block", "gemini", "chat", "texts", "message"],
 )
 def test_instructions_in_blocks_take_as_much_as_their_words(system: object) -> None:
-    fitted = fit(say("aaaa"), budget=70, system=system, counter=Characters())
+    fitted = fit_messages(say("aaaa"), budget=70, system=system, counter=Characters())
 
     assert fitted.budget.used["system"] == len("be kind") + 1
 
 
 def test_a_mark_on_instructions_takes_bytes_but_no_tokens() -> None:
     plain, marked = (
-        fit(say("aaaa"), budget=70, system=[{"type": "text", "text": "be kind", **mark}], counter=Characters()).budget
+        fit_messages(
+            say("aaaa"), budget=70, system=[{"type": "text", "text": "be kind", **mark}], counter=Characters()
+        ).budget
         for mark in ({}, {"cache_control": {"type": "ephemeral"}})
     )
 
@@ -188,13 +203,13 @@ def test_a_mark_on_instructions_takes_bytes_but_no_tokens() -> None:
 @pytest.mark.parametrize("system", [3, [3], [["be kind"]]])
 def test_instructions_that_are_no_text_and_no_blocks_are_refused(system: object) -> None:
     with pytest.raises(UsageError, match="expected instructions as text or blocks"):
-        fit(say("aaaa"), system=system)
+        fit_messages(say("aaaa"), system=system)
 
 
 def test_a_result_without_its_call_is_left_out_and_named_by_its_place() -> None:
     messages = [*say("one", "two", "three", "four"), result("nobody"), *say("five")]
 
-    fitted = fit(messages, budget=1000, counter=Characters())
+    fitted = fit_messages(messages, budget=1000, counter=Characters())
 
     assert contents(fitted.messages) == ["one", "two", "three", "four", "five"]
     assert [(finding.code, finding.index) for finding in fitted.findings] == [("orphan-result", 4)]
@@ -204,7 +219,7 @@ def test_a_result_without_its_call_is_left_out_and_named_by_its_place() -> None:
 def test_a_missing_result_is_made_up_in_the_shape_of_the_list() -> None:
     messages = [*say("look"), call("a", "b"), result("a"), *say("and now")]
 
-    fitted = fit(messages, budget=1000, counter=Characters())
+    fitted = fit_messages(messages, budget=1000, counter=Characters())
 
     assert [message["role"] for message in fitted.messages] == ["user", "assistant", "tool", "tool", "user"]
     assert fitted.messages[3]["tool_call_id"] == "b"
@@ -214,17 +229,17 @@ def test_a_missing_result_is_made_up_in_the_shape_of_the_list() -> None:
 def test_an_api_that_wants_the_user_first_gets_the_user_first() -> None:
     messages = say("aaaa", "bbbb", "cccc", "dddd", "eeee")
 
-    assert contents(fit(messages, budget=22, counter=Characters(), api="anthropic").messages) == [
+    assert contents(fit_messages(messages, budget=22, counter=Characters(), api="anthropic").messages) == [
         "cccc",
         "dddd",
         "eeee",
     ]
-    assert contents(fit(messages, budget=22, counter=Characters(), api="openai").messages)[0] == "bbbb"
+    assert contents(fit_messages(messages, budget=22, counter=Characters(), api="openai").messages)[0] == "bbbb"
 
 
 @pytest.mark.acceptance("B-19")
 def test_history_can_be_made_to_start_with_the_user() -> None:
-    fitted = fit(say("aaaa", "bbbb", "cccc"), budget=12, counter=Characters(), start_with_user=True)
+    fitted = fit_messages(say("aaaa", "bbbb", "cccc"), budget=12, counter=Characters(), start_with_user=True)
 
     assert contents(fitted.messages) == ["cccc"]
 
@@ -232,7 +247,7 @@ def test_history_can_be_made_to_start_with_the_user() -> None:
 def test_long_results_are_shortened_before_anything_is_left_out() -> None:
     messages = [*say("look"), call("a"), result("a", "x" * 500 + "end"), *say("and now")]
 
-    fitted = fit(messages, budget=150, counter=Characters(), result_tokens=100)
+    fitted = fit_messages(messages, budget=150, counter=Characters(), result_tokens=100)
 
     assert [message["role"] for message in fitted.messages] == ["user", "assistant", "tool", "user"]
     assert fitted.messages[2]["content"].endswith("end")
@@ -246,17 +261,17 @@ def test_long_results_are_shortened_before_anything_is_left_out() -> None:
 def test_nothing_is_shortened_where_all_fits() -> None:
     messages = [*say("look"), call("a"), result("a", "x" * 500)]
 
-    assert fit(messages, budget=1000, counter=Characters(), result_tokens=100).messages == messages
+    assert fit_messages(messages, budget=1000, counter=Characters(), result_tokens=100).messages == messages
 
 
 def test_without_a_budget_a_quarter_of_a_small_window_is_left_for_the_answer() -> None:
-    budget = fit(say("hello"), model="gpt-4").budget
+    budget = fit_messages(say("hello"), model="gpt-4").budget
 
     assert (budget.limit, budget.reserve_response) == (8192, 2048)
 
 
 def test_without_a_budget_a_large_window_leaves_8000_tokens_for_the_answer() -> None:
-    budget = fit(say("hello"), model="gpt-4o-2024-08-06").budget
+    budget = fit_messages(say("hello"), model="gpt-4o-2024-08-06").budget
 
     assert (budget.limit, budget.available, budget.estimated) == (128_000, 120_000, False)
 
@@ -264,11 +279,14 @@ def test_without_a_budget_a_large_window_leaves_8000_tokens_for_the_answer() -> 
 def test_a_budget_may_keep_room_free() -> None:
     budget = TokenBudget(limit=20, reserve_response=8)
 
-    assert contents(fit(say("aaaa", "bbbb", "cccc"), budget=budget, counter=Characters()).messages) == ["bbbb", "cccc"]
+    assert contents(fit_messages(say("aaaa", "bbbb", "cccc"), budget=budget, counter=Characters()).messages) == [
+        "bbbb",
+        "cccc",
+    ]
 
 
 def test_no_messages_fit_anywhere() -> None:
-    fitted = fit(say(), budget=0, counter=Characters())
+    fitted = fit_messages(say(), budget=0, counter=Characters())
 
     assert fitted.messages == []
     assert fitted.budget.total == 0
@@ -277,18 +295,18 @@ def test_no_messages_fit_anywhere() -> None:
 @pytest.mark.acceptance("B-20")
 def test_an_unknown_strategy_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'middle_out'"):
-        fit(say("hello"), budget=100, strategy="middle-out")
+        fit_messages(say("hello"), budget=100, strategy="middle-out")
 
 
 def test_a_negative_budget_is_refused() -> None:
     with pytest.raises(UsageError, match="cannot be negative: -1"):
-        fit(say("hello"), budget=-1)
+        fit_messages(say("hello"), budget=-1)
 
 
 @pytest.mark.parametrize("budget", ["8000", 8e3, True])
 def test_a_budget_that_is_no_number_of_tokens_is_refused(budget: Any) -> None:
     with pytest.raises(UsageError, match="a budget is a number of tokens or a TokenBudget, not "):
-        fit(say("hello"), budget=budget)
+        fit_messages(say("hello"), budget=budget)
 
 
 @pytest.mark.parametrize(
@@ -296,7 +314,7 @@ def test_a_budget_that_is_no_number_of_tokens_is_refused(budget: Any) -> None:
     [
         (
             {"messages": []},
-            "not an object\n  at messages\n  give what its field `messages`, `input` or `contents` holds",
+            "not an object\n  at messages\n  pass the value of its field `messages`, `input` or `contents`",
         ),
         ((message for message in say("hello")), "not a generator\n  at messages\n  make it a list: list(messages)"),
         (deque(say("hello")), "not a deque\n  at messages\n  make it a list: list(messages)"),
@@ -307,15 +325,15 @@ def test_a_budget_that_is_no_number_of_tokens_is_refused(budget: Any) -> None:
 )
 def test_what_is_no_list_is_named_with_what_to_give_instead(given: Any, said: str) -> None:
     with pytest.raises(MessageError) as caught:
-        fit(given, budget=100)
+        fit_messages(given, budget=100)
 
     assert str(caught.value) == f"expected a list of messages, {said}"
 
 
 def test_no_tools_may_be_none_and_one_tool_alone_is_refused() -> None:
-    assert fit(say("hello"), tools=None, budget=100, counter=Characters()).budget.used["tools"] == 0
-    with pytest.raises(UsageError, match="expected a list of definitions of tools"):
-        fit(say("hello"), tools={"name": "ls"}, budget=100, counter=Characters())
+    assert fit_messages(say("hello"), tools=None, budget=100, counter=Characters()).budget.used["tools"] == 0
+    with pytest.raises(UsageError, match="expected a list of tool definitions"):
+        fit_messages(say("hello"), tools={"name": "ls"}, budget=100, counter=Characters())
 
 
 @pytest.mark.parametrize("tokens", [-5, float("nan")])
@@ -324,8 +342,8 @@ def test_a_counter_that_counts_nonsense_is_refused(tokens: Any) -> None:
         def count_messages(self, messages: Any) -> Any:  # noqa: ARG002 - whatever it is asked
             return tokens
 
-    with pytest.raises(UsageError, match=f"the counter says that a message takes {tokens} tokens"):
-        fit(say("hello"), budget=100, counter=Nonsense())
+    with pytest.raises(UsageError, match=f"the counter returned {tokens} tokens for a message"):
+        fit_messages(say("hello"), budget=100, counter=Nonsense())
 
 
 def test_anthropic_messages_come_back_as_they_were() -> None:
@@ -335,7 +353,7 @@ def test_anthropic_messages_come_back_as_they_were() -> None:
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "README.md"}]},
     ]
 
-    fitted = fit(messages, model="claude-sonnet-4")
+    fitted = fit_messages(messages, model="claude-sonnet-4")
 
     assert all(map(lambda mine, theirs: mine is theirs, fitted.messages, messages))
     assert fitted.budget.limit == 200_000
@@ -346,27 +364,27 @@ def test_an_unfinished_pair_at_the_cut_is_never_split() -> None:
     messages = [call("a"), result("a", "x" * 30), *say("b")]
 
     for budget in range(2, 60):
-        roles = [message["role"] for message in fit(messages, budget=budget, counter=Characters()).messages]
+        roles = [message["role"] for message in fit_messages(messages, budget=budget, counter=Characters()).messages]
         assert roles in (["user"], ["assistant", "tool", "user"])
 
 
 class Newest:
     @hookimpl
-    def nexus_truncations(self) -> list[Truncation]:
-        return [Truncation("newest_only", lambda _groups, _budget: [slice(-1, None)])]
+    def nexus_truncation_strategies(self) -> list[TruncationStrategy]:
+        return [TruncationStrategy("newest_only", lambda _groups, _budget: [slice(-1, None)])]
 
 
 def test_a_plugin_can_offer_another_way_to_choose() -> None:
     with Nexus(layers=False, plugins=[Newest()]) as nexus:
-        fitted = fit(say("a", "b"), budget=100, strategy="newest_only", counter=Characters(), host=nexus.host)
-        unlimited = fit(say("a", "b"), budget=3, strategy="newest_only", counter=Characters(), host=nexus.host)
+        fitted = fit_messages(say("a", "b"), budget=100, strategy="newest_only", counter=Characters(), host=nexus.host)
+        unlimited = fit_messages(say("a", "b"), budget=3, strategy="newest_only", counter=Characters(), host=nexus.host)
 
     assert contents(fitted.messages) == ["a", "b"]
     assert contents(unlimited.messages) == ["b"]
 
 
 def test_a_nexus_takes_whatever_fit_takes_but_whom_to_ask() -> None:
-    taken = inspect.signature(fit).parameters.keys()
+    taken = inspect.signature(fit_messages).parameters.keys()
 
     assert FitOptions.__annotations__.keys() == taken - {"messages", "model", "host", "settings"}
 
@@ -399,17 +417,17 @@ def test_what_is_given_goes_before_the_settings(nexus_home: Path, tmp_path: Path
 
 @pytest.mark.parametrize(("model", "code"), [("gpt-4oo", "guessed-model"), ("gtp-9", "unknown-model")])
 def test_a_model_that_is_not_in_the_table_is_told(model: str, code: str) -> None:
-    fitted = fit(say("hi", "ho"), model=model)
+    fitted = fit_messages(say("hi", "ho"), model=model)
 
     assert [finding.code for finding in fitted.findings] == [code]
     assert fitted.budget.estimated
-    assert fit(say("hi", "ho"), model="gpt-4o").findings == ()
+    assert fit_messages(say("hi", "ho"), model="gpt-4o").findings == ()
 
 
 def test_fit_reports_a_tool_that_the_api_refuses() -> None:
     tool = {"type": "function", "function": {"name": "list files"}}
 
-    fitted = fit(say("Hi"), tools=[tool], model="gpt-4o")
+    fitted = fit_messages(say("Hi"), tools=[tool], model="gpt-4o")
 
     assert [finding.code for finding in fitted.findings] == ["invalid-tool"]
 
@@ -417,7 +435,7 @@ def test_fit_reports_a_tool_that_the_api_refuses() -> None:
 def test_fit_reports_an_empty_list_and_makes_nothing_up() -> None:
     messages: list[dict[str, Any]] = []
 
-    fitted = fit(messages, model="gpt-4o")
+    fitted = fit_messages(messages, model="gpt-4o")
 
     assert (fitted.messages, fitted.decisions) == ([], ())
     assert [finding.code for finding in fitted.findings] == ["empty-list"]
@@ -435,7 +453,7 @@ def test_fit_repairs_fields_that_the_api_refuses_also_when_it_saw_the_message_be
 ) -> None:
     messages = [*say("Hi"), broken]
 
-    first, again = fit(messages, model="gpt-4o"), fit(messages, model="gpt-4o")
+    first, again = fit_messages(messages, model="gpt-4o"), fit_messages(messages, model="gpt-4o")
 
     assert [finding.code for finding in first.findings] == [finding.code for finding in again.findings] == [code]
     assert first.messages == again.messages != messages
@@ -457,23 +475,25 @@ def test_fit_does_not_repair_again_what_it_found_sound() -> None:
     rules = {"role": "system", "content": "Be brief."}  # a quick look is not sure about instructions
     messages = [rules, *say("Why?"), call("a", "b"), result("a"), result("b"), *say("So.", "I see.")]
 
-    assert "mend" in called_by(lambda: fit(messages, model="gpt-4o"))
-    assert "mend" not in called_by(lambda: fit(messages, model="gpt-4o"))
+    assert "apply_repair_rules" in called_by(lambda: fit_messages(messages, model="gpt-4o"))
+    assert "apply_repair_rules" not in called_by(lambda: fit_messages(messages, model="gpt-4o"))
 
 
 def test_results_in_the_order_of_their_calls_are_matched_without_queues() -> None:
     messages = [*say("Why?"), call("a", "b"), result("a"), result("b")]
     swapped = [*say("Why?"), call("a", "b"), result("b"), result("a")]
 
-    assert "take" in called_by(lambda: groups([dialect("openai").read(message) for message in swapped]))
-    assert "take" not in called_by(lambda: groups([dialect("openai").read(message) for message in messages]))
+    assert "take" in called_by(lambda: group_messages([get_dialect("openai").read(message) for message in swapped]))
+    assert "take" not in called_by(
+        lambda: group_messages([get_dialect("openai").read(message) for message in messages])
+    )
 
 
 def test_fit_shortens_results_also_of_messages_that_it_found_sound_before() -> None:
     messages = [*say("Why?"), call("a"), result("a", "word " * 2000), *say("So?")]
-    assert fit(messages, model="gpt-4o").messages == messages
+    assert fit_messages(messages, model="gpt-4o").messages == messages
 
-    fitted = fit(messages, model="gpt-4o", budget=500, result_tokens=50)
+    fitted = fit_messages(messages, model="gpt-4o", budget=500, result_tokens=50)
 
     assert len(fitted.messages[2]["content"]) < 1000
     assert [decision.action for decision in fitted.decisions] == ["shortened"]
@@ -494,18 +514,71 @@ def test_a_list_that_is_changed_in_place_is_looked_at_again(
 ) -> None:
     messages = [*say("why?"), call("a"), result("a"), *say("and?", "so", "thanks")]
     counter = Characters()
-    before = [fit(messages, budget=1000, counter=counter).findings for _ in range(2)]
+    before = [fit_messages(messages, budget=1000, counter=counter).findings for _ in range(2)]
     change(messages)
-    after = fit(messages, budget=1000, counter=counter)
+    after = fit_messages(messages, budget=1000, counter=counter)
 
     assert before == [(), ()]
     assert code in {finding.code for finding in after.findings}
-    assert after == fit(json.loads(json.dumps(messages)), budget=1000, counter=Characters())
+    assert after == fit_messages(json.loads(json.dumps(messages)), budget=1000, counter=Characters())
 
 
 def test_a_loop_repairs_no_list_in_which_nothing_is_wrong() -> None:
     messages: list[dict[str, Any]] = []
     for number in range(10):
         messages.extend([*say(f"why {number}?"), call(f"a{number}"), result(f"a{number}")])
-        assert "mend" not in called_by(lambda: fit(messages, budget=100, counter=Characters()))
+        assert "apply_repair_rules" not in called_by(lambda: fit_messages(messages, budget=100, counter=Characters()))
         messages.append({"role": "assistant", "content": "so"})
+
+
+Body = dict[str, Any]
+ANYBODYS: list[Body] = [
+    {"role": "user", "content": "go"},
+    {"role": "assistant", "content": "on"},
+] * MAX_DETECTION_MESSAGES
+
+
+def anthropic() -> list[Body]:
+    call = {"type": "tool_use", "id": "a", "name": "ls", "input": {}}
+    answer = {"type": "tool_result", "tool_use_id": "a", "content": "x"}
+    return [
+        {"role": "user", "content": "Why?"},
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [answer]},
+        {"role": "assistant", "content": "So."},
+    ]
+
+
+def responses() -> list[Body]:
+    return [
+        {"role": "user", "content": "Why?"},
+        {"type": "function_call", "call_id": "a", "name": "ls", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "a", "output": "x"},
+        {"role": "assistant", "content": "So."},
+    ]
+
+
+@pytest.mark.acceptance("T-09")
+@pytest.mark.parametrize(("api", "beginning"), [("anthropic", anthropic()), ("responses", responses())])
+def test_the_dialect_is_told_by_whatever_is_read(api: str, beginning: list[Body]) -> None:
+    messages = [*beginning, *ANYBODYS]
+    newest = 3 * len(ANYBODYS)
+
+    for budget in range(newest - 3, newest + 30):
+        assert check_messages(fit_messages(messages, budget=budget, counter=Characters()).messages) == ()
+    whole = newest + 30
+    untold, told = fit_messages(messages, budget=whole), fit_messages(messages, budget=whole, api=api)
+    assert (untold.messages, untold.decisions, untold.findings) == (told.messages, told.decisions, told.findings)
+
+
+def test_what_is_left_out_tells_nothing_and_is_not_read() -> None:
+    messages: list[Any] = [ANYBODYS[0], "no message", *ANYBODYS]
+
+    assert len(fit_messages(messages, budget=30, counter=Characters()).messages) == 10
+
+
+def test_what_is_no_message_is_named_by_its_place_in_the_whole_list() -> None:
+    place = len(ANYBODYS) + 1
+
+    with pytest.raises(MessageError, match=rf"messages\[{place}\]"):
+        fit_messages([*ANYBODYS, ANYBODYS[0], 3, ANYBODYS[1]], budget=30, counter=Characters())

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_core import BudgetError, fit
-from nexus_core.history.groups import groups
-from nexus_core.values.message import Message
+from nexus_core.history.groups import group_messages
+from nexus_core.types.messages import Message
 from tests.history.conversations import any_messages, conversations
 from tests.history.counters import Characters
 
@@ -68,7 +68,7 @@ def test_oldest_first_leaves_no_room_for_the_next_group(messages: list[Message],
     except BudgetError:
         return
     if dropped := [each for each in fitted.decisions if each.action == "dropped"]:
-        newest = [group for group in groups(messages) if group.last <= dropped[-1].last][-1]
+        newest = [group for group in group_messages(messages) if group.last <= dropped[-1].last][-1]
         assert fitted.budget.remaining < counter.count_messages(messages[newest.first : newest.last + 1])
 
 

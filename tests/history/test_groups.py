@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from nexus_core.history.groups import Group, groups, newest_groups
-from nexus_core.history.repair import repair
-from nexus_core.values.message import Message
-from nexus_core.values.parts import Reasoning, Text, ToolCall, ToolResult
+from nexus_core.history.groups import MessageGroup, group_messages, group_newest_first
+from nexus_core.history.repair import repair_messages
+from nexus_core.types.messages import Message, Reasoning, Text, ToolCall, ToolResult
 from tests.history.broken import ANYTHING, MESSAGES, neutral, valid_turns
 
 USER = Message("user", "hi")
@@ -28,7 +27,7 @@ def result(*ids: str) -> Message:
 
 
 def spans(messages: list[Message]) -> list[tuple[int, int]]:
-    return [(group.first, group.last) for group in groups(messages)]
+    return [(group.first, group.last) for group in group_messages(messages)]
 
 
 @pytest.mark.acceptance("T-04")
@@ -38,10 +37,10 @@ def test_a_lone_message_is_a_group_of_its_own() -> None:
 
 @pytest.mark.acceptance("T-04")
 def test_calls_and_all_their_results_are_one_group() -> None:
-    assert groups([USER, calls("a", "b"), result("a"), result("b"), SAID]) == [
-        Group(0, 0, open=False),
-        Group(1, 3, open=False),
-        Group(4, 4, open=False),
+    assert group_messages([USER, calls("a", "b"), result("a"), result("b"), SAID]) == [
+        MessageGroup(0, 0, open=False),
+        MessageGroup(1, 3, open=False),
+        MessageGroup(4, 4, open=False),
     ]
 
 
@@ -66,27 +65,30 @@ def test_items_of_one_answer_are_one_group_from_the_thought_or_call_on() -> None
 
 
 def test_a_group_that_waits_for_results_is_open() -> None:
-    assert [group.open for group in groups([calls("a", "b"), result("a")])] == [True]
-    assert [group.open for group in groups([calls("a", "b"), result("a", "b")])] == [False]
-    assert [group.open for group in groups([calls("a"), USER])] == [True, False]
+    assert [group.open for group in group_messages([calls("a", "b"), result("a")])] == [True]
+    assert [group.open for group in group_messages([calls("a", "b"), result("a", "b")])] == [False]
+    assert [group.open for group in group_messages([calls("a"), USER])] == [True, False]
 
 
 def test_a_result_of_another_call_belongs_to_no_group() -> None:
-    found = groups([calls("a", "b"), result("a"), result("x"), result("b")])
+    found = group_messages([calls("a", "b"), result("a"), result("x"), result("b")])
 
-    assert found == [Group(0, 1, open=True), Group(2, 2, open=False), Group(3, 3, open=False)]
+    assert found == [MessageGroup(0, 1, open=True), MessageGroup(2, 2, open=False), MessageGroup(3, 3, open=False)]
 
 
 def test_a_message_with_one_strange_result_takes_none_of_the_calls() -> None:
-    assert groups([calls("a"), result("a", "x")]) == [Group(0, 0, open=True), Group(1, 1, open=False)]
+    assert group_messages([calls("a"), result("a", "x")]) == [
+        MessageGroup(0, 0, open=True),
+        MessageGroup(1, 1, open=False),
+    ]
 
 
 def test_calls_without_ids_are_matched_by_name_and_number() -> None:
     asked = Message("assistant", (ToolCall("", "read"), ToolCall("", "write")))
     answers = Message("tool", (ToolResult("", "x", "write"), ToolResult("", "x", "read")))
 
-    assert groups([asked, answers]) == [Group(0, 1, open=False)]
-    assert groups([asked, answers, answers]) == [Group(0, 1, open=False), Group(2, 2, open=False)]
+    assert group_messages([asked, answers]) == [MessageGroup(0, 1, open=False)]
+    assert group_messages([asked, answers, answers]) == [MessageGroup(0, 1, open=False), MessageGroup(2, 2, open=False)]
 
 
 def forward(messages: list[Message]) -> list[tuple[int, int]]:
@@ -136,16 +138,16 @@ def test_read_from_the_end_the_groups_are_those_read_from_the_front(messages: li
 def test_groups_lie_side_by_side_and_cover_the_list(turns: list[Any]) -> None:
     messages = neutral(turns)
 
-    covered = [place for group in groups(messages) for place in range(group.first, group.last + 1)]
+    covered = [place for group in group_messages(messages) for place in range(group.first, group.last + 1)]
 
     assert covered == list(range(len(messages)))
 
 
 @given(MESSAGES, MESSAGES)
 def test_what_is_added_changes_no_group_but_the_newest(messages: list[Message], more: list[Message]) -> None:
-    before = groups(messages)[:-1]
+    before = group_messages(messages)[:-1]
 
-    assert groups(messages + more)[: len(before)] == before
+    assert group_messages(messages + more)[: len(before)] == before
 
 
 @pytest.mark.acceptance("T-09")
@@ -153,8 +155,8 @@ def test_what_is_added_changes_no_group_but_the_newest(messages: list[Message], 
 def test_the_newest_groups_of_a_valid_list_need_no_repair_of_results(turns: list[Any]) -> None:
     messages = neutral(turns)
 
-    for group in groups(messages):
-        assert repair(messages[group.first :], "neutral").findings == ()
+    for group in group_messages(messages):
+        assert repair_messages(messages[group.first :], "neutral").findings == ()
 
 
 @given(MESSAGES)
@@ -165,7 +167,7 @@ def test_every_message_is_read_once_and_the_newest_first(messages: list[Message]
         asked.append(place)
         return messages[place]
 
-    list(newest_groups(read, len(messages)))
+    list(group_newest_first(read, len(messages)))
 
     assert asked == list(range(len(messages)))[::-1]
 
@@ -184,7 +186,7 @@ def test_the_newest_group_of_a_long_list_costs_as_much_as_that_of_a_short_one() 
 
         sys.settrace(trace)
         try:
-            found = newest_groups(messages.__getitem__, len(messages))
+            found = group_newest_first(messages.__getitem__, len(messages))
             for _ in range(4):
                 next(found)
         finally:

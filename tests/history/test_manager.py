@@ -12,8 +12,7 @@ from pydantic import ValidationError
 
 from nexus_core import UnknownNameError, UsageError
 from nexus_core.context import ContextConfig, ContextManager, SimpleTokenCounter
-from nexus_core.values.message import Message
-from nexus_core.values.parts import Image, Reasoning, Text, ToolCall, ToolResult
+from nexus_core.types.messages import Image, Message, Reasoning, Text, ToolCall, ToolResult
 
 NOON = datetime(2026, 1, 13, 14, 30)  # noqa: DTZ001 - local time is what is told
 STARTED = "[Session started: 2026-01-13 14:30 (local)]"
@@ -521,7 +520,7 @@ def test_tools_may_be_objects_of_an_sdk() -> None:
 
 
 def test_one_tool_in_place_of_several_is_refused() -> None:
-    with pytest.raises(UsageError, match="expected a list of definitions of tools"):
+    with pytest.raises(UsageError, match="expected a list of tool definitions"):
         manager().set_tool_definitions({"name": "ls"})
 
 
@@ -558,7 +557,7 @@ def test_what_is_left_out_is_not_measured_again(monkeypatch: pytest.MonkeyPatch)
     context = manager(10)
     say(context, *["x" * 1_000_000] * 40)  # more than any API takes, though little of it is sent
     measured: list[Message] = []
-    monkeypatch.setattr("nexus_core.history.hiding.measure_message", measured.append)
+    monkeypatch.setattr("nexus_core.history.media_placeholders.count_message_bytes", measured.append)
 
     assert len(context.preview()) < 11
     assert measured == []

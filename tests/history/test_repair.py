@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 
-from nexus_core import check
-from nexus_core.dialects.finding import dialect
-from nexus_core.dialects.rules import ANTHROPIC, RULES, SILENT_ERROR
+from nexus_core import check_messages
+from nexus_core.dialects.registry import get_dialect
+from nexus_core.dialects.rules import ANTHROPIC_RULES, RULES_BY_API, SILENT_ERROR_TEXT
 from nexus_core.errors import MessageError, UnknownNameError
-from nexus_core.history.findings import CODES
-from nexus_core.history.mending.placing import NO_RESULT
-from nexus_core.history.repair import Repaired, repair
-from nexus_core.values.finding import Finding
-from nexus_core.values.message import Message
-from nexus_core.values.parts import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+from nexus_core.history.repair import RepairResult, repair_messages
+from nexus_core.history.repair.findings import FINDING_CODES
+from nexus_core.history.repair.pairing import NO_RESULT_TEXT
+from nexus_core.types.messages import File, Image, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
+from nexus_core.types.plugins import Finding
 from tests.history.oracles import ORACLES
 
 Body = dict[str, Any]
@@ -69,7 +68,7 @@ def function_response(name: str = "read") -> Body:
 
 def mend(api: str, messages: list[Any], *codes: str, source: str | None = None) -> list[Any]:
     """Repair, and insist on what is found and on a result that the API takes."""
-    repaired = repair(messages, api, source=source)
+    repaired = repair_messages(messages, api, source=source)
 
     assert [finding.code for finding in repaired.findings] == list(codes)
     shape = source or api
@@ -77,8 +76,8 @@ def mend(api: str, messages: list[Any], *codes: str, source: str | None = None) 
     if shape == api and len(elements) == len(repaired.messages):
         assert ORACLES[api](elements) == []
     elif api in ORACLES:
-        read = dialect(source).read if source else (lambda item: item)
-        assert ORACLES[api](dialect(api).write(map(read, repaired.messages))) == []
+        read = get_dialect(source).read if source else (lambda item: item)
+        assert ORACLES[api](get_dialect(api).write(map(read, repaired.messages))) == []
     return repaired.messages
 
 
@@ -122,7 +121,7 @@ def test_a_nul_is_taken_out_also_where_arguments_have_it_escaped() -> None:
 def test_characters_are_repaired_in_the_other_fields_of_a_message(
     field: str, broken: str, whole: str, code: str
 ) -> None:
-    repaired = repair([user("hi") | {field: broken}], "neutral", source="openai")
+    repaired = repair_messages([user("hi") | {field: broken}], "neutral", source="openai")
 
     assert [finding.code for finding in repaired.findings] == [code]
     assert repaired.messages == [user("hi") | {field: whole}]
@@ -164,7 +163,7 @@ def test_an_error_without_words_gets_some_where_the_api_wants_them(silent: Body)
     )
 
     (found,) = repaired[2]["content"]
-    assert found["content"] in (SILENT_ERROR, [text(SILENT_ERROR)])
+    assert found["content"] in (SILENT_ERROR_TEXT, [text(SILENT_ERROR_TEXT)])
     assert found["is_error"]
 
 
@@ -235,7 +234,7 @@ def test_a_picture_where_the_api_takes_none_becomes_a_note() -> None:
 
 
 def test_a_picture_that_is_too_large_becomes_a_note() -> None:
-    data = "A" * (ANTHROPIC.image_size + 1)
+    data = "A" * (ANTHROPIC_RULES.image_size + 1)
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
 
     repaired = mend("anthropic", [blocks("user", picture, text("what is it?"))], "oversized-media")
@@ -244,7 +243,7 @@ def test_a_picture_that_is_too_large_becomes_a_note() -> None:
 
 
 def test_a_document_may_be_larger_than_a_picture() -> None:
-    data = "AAAA" * (ANTHROPIC.image_size // 4 + 1)
+    data = "AAAA" * (ANTHROPIC_RULES.image_size // 4 + 1)
     parts = (File(name="a.pdf", mime="application/pdf", data=data), Image(mime="image/png", data="AAAA"), Text("read"))
 
     assert mend("anthropic", [Message("user", parts)])[0].parts == parts
@@ -284,7 +283,7 @@ def test_a_chat_picture_that_anthropic_cannot_read_becomes_the_same_note(url: st
     asked = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}
     mime = url.partition(";")[0].removeprefix("data:")
 
-    written = dialect("anthropic").write([dialect("openai").read(asked)])
+    written = get_dialect("anthropic").write([get_dialect("openai").read(asked)])
 
     assert written == [user(f"[image not shown here: {mime}]")]
 
@@ -314,13 +313,13 @@ def test_a_chat_picture_that_anthropic_cannot_read_becomes_the_same_note(url: st
     ],
 )
 def test_check_finds_media_that_is_not_base64_for_every_api(api: str, message: Body) -> None:
-    assert [finding.code for finding in check([message], api=api)] == ["unusable-media"]
+    assert [finding.code for finding in check_messages([message], api=api)] == ["unusable-media"]
 
 
 def test_check_leaves_base64_of_gemini_with_the_alphabet_for_urls_alone() -> None:
     part = {"inlineData": {"mimeType": "image/png", "data": "-_-_AA"}}
 
-    assert check([{"role": "user", "parts": [part]}], api="gemini") == ()
+    assert check_messages([{"role": "user", "parts": [part]}], api="gemini") == ()
 
 
 def test_repair_drops_tool_calls_that_are_null() -> None:
@@ -655,8 +654,8 @@ def test_a_function_call_of_former_times_may_come_again_because_it_has_no_id() -
     ]
     messages = [user("hi"), *once, *once]
 
-    assert repair(messages, "openai").messages == messages
-    assert repair(messages, "openai").findings == ()
+    assert repair_messages(messages, "openai").messages == messages
+    assert repair_messages(messages, "openai").findings == ()
 
 
 def test_an_id_may_come_again_in_a_later_turn_where_only_neighbours_are_matched() -> None:
@@ -717,7 +716,7 @@ def test_a_call_without_a_result_gets_one_that_says_so() -> None:
 
     repaired = mend("openai", messages, "missing-result")
 
-    assert repaired == [*messages[:3], result("a", NO_RESULT), user("never mind")]
+    assert repaired == [*messages[:3], result("a", NO_RESULT_TEXT), user("never mind")]
 
 
 def test_a_missing_result_joins_the_others_where_they_stand_together() -> None:
@@ -725,7 +724,7 @@ def test_a_missing_result_joins_the_others_where_they_stand_together() -> None:
 
     repaired = mend("anthropic", messages, "missing-result")
 
-    made_up = {**used("b", NO_RESULT), "is_error": True}
+    made_up = {**used("b", NO_RESULT_TEXT), "is_error": True}
     assert repaired[2] == blocks("user", used("a"), made_up, text("never mind"))
 
 
@@ -762,7 +761,7 @@ def test_a_call_without_a_result_before_the_assistants_last_message_gets_one(api
 
     assert repaired[:2] == messages[:2]
     made_up = repaired[2].tool_results[0]
-    assert (made_up.call_id, made_up.text, repaired[3]) == ("a", NO_RESULT, messages[2])
+    assert (made_up.call_id, made_up.text, repaired[3]) == ("a", NO_RESULT_TEXT, messages[2])
 
 
 def test_a_call_of_anthropics_own_before_the_last_message_gets_its_result_where_it_belongs() -> None:
@@ -770,7 +769,7 @@ def test_a_call_of_anthropics_own_before_the_last_message_gets_its_result_where_
 
     repaired = mend("anthropic", messages, "missing-result")
 
-    assert repaired[2] == blocks("user", used("a", NO_RESULT) | {"is_error": True})
+    assert repaired[2] == blocks("user", used("a", NO_RESULT_TEXT) | {"is_error": True})
     assert repaired[3] is messages[2]
 
 
@@ -791,7 +790,7 @@ def test_a_result_before_its_call_is_moved_behind_it() -> None:
 def test_a_result_after_other_messages_is_moved_to_its_call_as_the_same_object() -> None:
     messages = [user("hi"), calls("a", "b"), result("a"), user("and?"), result("b"), says("so")]
 
-    repaired = repair(messages, "openai")
+    repaired = repair_messages(messages, "openai")
 
     assert [finding.code for finding in repaired.findings] == ["late-result"]
     assert [messages.index(message) for message in repaired.messages] == [0, 1, 2, 4, 3, 5]
@@ -924,7 +923,7 @@ def test_instructions_in_an_apis_own_list_become_the_users_unless_it_takes_them_
 def test_a_plain_list_is_taken_for_the_apis_own() -> None:
     messages = [{"role": "system", "content": "be kind"}, user("hi")]
 
-    assert [finding.code for finding in repair(messages, "anthropic").findings] == ["system-message"]
+    assert [finding.code for finding in repair_messages(messages, "anthropic").findings] == ["system-message"]
 
 
 def test_words_and_calls_of_one_turn_become_one_content() -> None:
@@ -967,29 +966,29 @@ def test_blanks_at_the_end_of_a_begun_answer_are_taken_away() -> None:
 def test_every_code_has_a_test_here() -> None:
     source = Path(__file__).read_text(encoding="utf-8")
 
-    assert [code for code in CODES if f'"{code}"' not in source] == []
+    assert [code for code in FINDING_CODES if f'"{code}"' not in source] == []
 
 
 def test_without_an_api_the_rules_of_the_list_count() -> None:
-    assert repair([says("hello")]).findings == ()
-    assert [finding.code for finding in repair([content("model", {"text": "hello"})]).findings] == [
+    assert repair_messages([says("hello")]).findings == ()
+    assert [finding.code for finding in repair_messages([content("model", {"text": "hello"})]).findings] == [
         "wrong-first-role",
         "wrong-last-role",
     ]
 
 
 def test_own_rules_may_be_given() -> None:
-    from dataclasses import replace  # noqa: PLC0415 - only here
+    from dataclasses import replace
 
-    strict = replace(RULES["openai"], first=frozenset({"user"}))
+    strict = replace(RULES_BY_API["openai"], first=frozenset({"user"}))
 
-    assert [finding.code for finding in repair([says("hello")], strict).findings] == ["wrong-first-role"]
+    assert [finding.code for finding in repair_messages([says("hello")], strict).findings] == ["wrong-first-role"]
 
 
 def test_findings_say_which_message_and_come_in_order() -> None:
     messages = [user("a\0"), calls("a"), user("b\0"), result("x")]
 
-    found = repair(messages, "openai").findings
+    found = repair_messages(messages, "openai").findings
 
     assert [(finding.index, finding.code) for finding in found] == [
         (0, "nul-character"),
@@ -1005,7 +1004,7 @@ def test_calls_and_results_without_an_id_are_named_by_their_tool() -> None:
     answer = {"role": "user", "parts": [{"functionResponse": {"name": "cat", "response": {"output": "x"}}}]}
     go = {"role": "user", "parts": [{"text": "go"}]}
 
-    missing, orphan = repair([go, call, go, answer], "gemini").findings
+    missing, orphan = repair_messages([go, call, go, answer], "gemini").findings
 
     assert missing.message == "the call of 'ls' has no result"
     assert orphan.message == "the result of 'cat' answers no call"
@@ -1021,10 +1020,10 @@ def test_a_result_without_an_id_answers_the_call_without_one() -> None:
         content("user", {"text": "go on"}),
     ]
 
-    repaired = repair(messages, "gemini")
+    repaired = repair_messages(messages, "gemini")
 
     assert repaired.messages[2]["parts"][0] == answer
-    assert repair(repaired.messages, "gemini") == Repaired(repaired.messages, ())
+    assert repair_messages(repaired.messages, "gemini") == RepairResult(repaired.messages, ())
 
 
 @pytest.mark.parametrize("blank", ["", "  "])
@@ -1035,10 +1034,10 @@ def test_an_error_that_says_nothing_is_repaired_only_once(blank: str) -> None:
         content("user", {"functionResponse": {"name": "read", "response": {"error": blank}}}),
     ]
 
-    repaired = repair(messages, "gemini")
+    repaired = repair_messages(messages, "gemini")
 
     assert repaired.messages[2]["parts"][0]["functionResponse"]["response"] == {"error": ""}
-    assert repair(repaired.messages, "gemini").findings == ()
+    assert repair_messages(repaired.messages, "gemini").findings == ()
 
 
 @pytest.mark.parametrize("is_split", [False, True])
@@ -1050,40 +1049,40 @@ def test_a_providers_own_call_is_not_the_last_once_a_result_is_moved_behind_it(i
         else [blocks("assistant", search, use("a"))]
     )
 
-    repaired = repair([user("go"), blocks("user", used("a")), *turn], "anthropic")
+    repaired = repair_messages([user("go"), blocks("user", used("a")), *turn], "anthropic")
 
     assert repaired.messages == [user("go"), blocks("assistant", use("a")), blocks("user", used("a"))]
-    assert repair(repaired.messages, "anthropic").findings == ()
+    assert repair_messages(repaired.messages, "anthropic").findings == ()
 
 
 @pytest.mark.parametrize("api", ["openai", "responses", "anthropic", "gemini", "neutral"])
 def test_an_empty_list_is_reported_and_stays_empty(api: str) -> None:
     what = f"the {api} API needs at least one message"
 
-    assert repair([], api) == Repaired([], (Finding("empty-list", what),))
+    assert repair_messages([], api) == RepairResult([], (Finding("empty-list", what),))
 
 
 def test_instructions_alone_are_an_empty_list_where_they_are_a_field() -> None:
     messages = [Message("system", "Be brief.")]
 
-    assert [finding.code for finding in repair(messages, "anthropic").findings] == ["empty-list"]
-    assert repair(messages, "openai").findings == ()
+    assert [finding.code for finding in repair_messages(messages, "anthropic").findings] == ["empty-list"]
+    assert repair_messages(messages, "openai").findings == ()
 
 
 @pytest.mark.parametrize("given", [None, "hello", {"messages": []}, 3])
 def test_what_is_no_list_is_refused(given: Any) -> None:
     with pytest.raises(MessageError, match="expected a list of messages"):
-        repair(given)
+        repair_messages(given)
 
 
 def test_a_message_that_nobody_knows_is_named() -> None:
     with pytest.raises(MessageError, match=r"messages\[1\]"):
-        repair([user("hi"), {"role": "usr", "content": "x"}], "openai", source="openai")
+        repair_messages([user("hi"), {"role": "usr", "content": "x"}], "openai", source="openai")
 
 
 def test_an_unknown_api_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'anthropic'"):
-        repair([], "antropic")
+        repair_messages([], "antropic")
 
 
 def test_arguments_nested_too_deeply_are_refused() -> None:
@@ -1092,7 +1091,7 @@ def test_arguments_nested_too_deeply_are_refused() -> None:
         deep = [deep]
 
     with pytest.raises(MessageError, match=r"nested deeper than 100 levels\n  at messages\[0\]"):
-        repair([Message("assistant", (ToolCall("a", "read", {"deep": deep}),))])
+        repair_messages([Message("assistant", (ToolCall("a", "read", {"deep": deep}),))])
 
 
 def test_a_result_without_a_name_gets_one_where_it_joins_results_in_gemini_s_own_words() -> None:
@@ -1102,7 +1101,7 @@ def test_a_result_without_a_name_gets_one_where_it_joins_results_in_gemini_s_own
     ]
     asked = Message("assistant", (ToolCall("a", "read", {}), ToolCall("b", "list", {})))
 
-    repaired = repair([Message("user", "Why?"), asked, *results], api="gemini")
+    repaired = repair_messages([Message("user", "Why?"), asked, *results], api="gemini")
 
     assert [result.name for message in repaired.messages for result in message.tool_results] == ["read", "list"]
 
@@ -1111,10 +1110,10 @@ def test_a_result_without_a_name_gets_one_where_it_joins_results_in_gemini_s_own
 def test_a_result_of_no_call_at_the_end_does_not_keep_calls_waiting(api: str) -> None:
     messages = [user("hi"), calls("a"), says("never mind"), result("other")]
 
-    repaired = repair(messages, api, source="openai")
+    repaired = repair_messages(messages, api, source="openai")
 
-    assert NO_RESULT in [message["content"] for message in repaired.messages]
-    again = repair(repaired.messages, api, source="openai")
+    assert NO_RESULT_TEXT in [message["content"] for message in repaired.messages]
+    again = repair_messages(repaired.messages, api, source="openai")
     assert (again.messages, again.findings) == (repaired.messages, ())
 
 
@@ -1123,11 +1122,11 @@ def test_a_result_of_no_call_at_the_end_does_not_keep_calls_waiting(api: str) ->
 def test_a_former_function_call_without_result_gets_one_that_matches_its_name(api: str, name: str) -> None:
     messages = [user("hi"), {"role": "assistant", "function_call": {"name": name, "arguments": "{}"}}, user("and?")]
 
-    repaired = repair(messages, api, source="openai")
+    repaired = repair_messages(messages, api, source="openai")
 
     called, answered = repaired.messages[1]["function_call"], repaired.messages[2]
-    assert answered == {"role": "function", "name": called["name"], "content": NO_RESULT}
-    assert repair(repaired.messages, api, source="openai").findings == ()
+    assert answered == {"role": "function", "name": called["name"], "content": NO_RESULT_TEXT}
+    assert repair_messages(repaired.messages, api, source="openai").findings == ()
 
 
 def test_former_function_calls_of_one_name_become_calls_with_ids_where_the_api_needs_them() -> None:
@@ -1140,7 +1139,7 @@ def test_former_function_calls_of_one_name_become_calls_with_ids_where_the_api_n
     repaired = mend("anthropic", messages, "duplicate-id", source="openai")
 
     assert repaired[4]["tool_calls"][0]["id"] == repaired[5]["tool_call_id"] == "call_read_2"
-    assert repair(repaired, "anthropic", source="openai").findings == ()
+    assert repair_messages(repaired, "anthropic", source="openai").findings == ()
 
 
 @pytest.mark.parametrize("source", ["text", "content"])

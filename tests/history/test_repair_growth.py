@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from nexus_core.history.repair import repair
-from nexus_core.values.message import Message
-from nexus_core.values.parts import Reasoning, Text, ToolCall, ToolResult
+from nexus_core.history.repair import repair_messages
+from nexus_core.types.messages import Message, Reasoning, Text, ToolCall, ToolResult
 from tests.effort import sampled
 
 
@@ -87,6 +86,6 @@ def events(work: Callable[[], object]) -> int:
 )
 def test_eight_times_the_messages_take_eight_times_the_work(api: str, make: Callable[[int], list[Message]]) -> None:
     short, long = make(50), make(400)
-    repair(short, api)  # imports and caches
+    repair_messages(short, api)  # imports and caches
 
-    assert events(lambda: repair(long, api)) <= 8.5 * events(lambda: repair(short, api))
+    assert events(lambda: repair_messages(long, api)) <= 8.5 * events(lambda: repair_messages(short, api))

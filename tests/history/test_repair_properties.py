@@ -10,13 +10,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nexus_core.dialects.finding import dialect
-from nexus_core.history.check import check
-from nexus_core.history.findings import CODES, UNREPAIRED
-from nexus_core.history.repair import Repaired, repair
-from nexus_core.values.finding import Finding
-from nexus_core.values.message import Message
-from nexus_core.values.parts import Reasoning, Text
+from nexus_core.dialects.registry import get_dialect
+from nexus_core.history.repair import RepairResult, check_messages, repair_messages
+from nexus_core.history.repair.findings import FINDING_CODES, UNREPAIRED_CODES
+from nexus_core.types.messages import Message, Reasoning, Text
+from nexus_core.types.plugins import Finding
 from tests.effort import examples
 from tests.history.broken import ANYTHING, ENCODERS, MESSAGES, SAID, WORDS, Said, Word, mutated, neutral, valid_turns
 from tests.history.oracles import ORACLES
@@ -29,9 +27,9 @@ def accepted(api: str, messages: list[Any]) -> list[str]:
     return ORACLES[api](messages)
 
 
-def unrepaired(repaired: Repaired) -> list[Finding]:
+def unrepaired(repaired: RepairResult) -> list[Finding]:
     """What repair found, apart from what it leaves to the caller."""
-    return [finding for finding in repaired.findings if finding.code not in UNREPAIRED]
+    return [finding for finding in repaired.findings if finding.code not in UNREPAIRED_CODES]
 
 
 def test_the_oracles_can_say_no() -> None:
@@ -51,7 +49,7 @@ def test_the_oracles_can_say_no() -> None:
 def test_a_valid_list_has_no_findings_and_comes_back_itself(api: str, turns: list[Any]) -> None:
     messages = ENCODERS[api](turns)
 
-    repaired = repair(messages, api, source=api)
+    repaired = repair_messages(messages, api, source=api)
 
     assert accepted(api, messages) == []
     assert repaired.findings == ()
@@ -64,7 +62,7 @@ def test_a_valid_list_has_no_findings_and_comes_back_itself(api: str, turns: lis
 def test_a_list_with_elements_lost_repeated_and_exchanged_is_accepted_after_repair(api: str, data: Any) -> None:
     messages = data.draw(mutated(ENCODERS[api](data.draw(valid_turns()))))
 
-    assert accepted(api, repair(messages, api, source=api).messages) == []
+    assert accepted(api, repair_messages(messages, api, source=api).messages) == []
 
 
 @pytest.mark.acceptance("R16")
@@ -74,10 +72,10 @@ def test_a_list_with_elements_lost_repeated_and_exchanged_is_accepted_after_repa
 def test_anything_in_an_apis_own_shape_is_accepted_after_repair(api: str, turns: list[Any]) -> None:
     messages = ENCODERS[api](turns)
 
-    repaired = repair(messages, api, source=api)
+    repaired = repair_messages(messages, api, source=api)
 
     assert accepted(api, repaired.messages) == []
-    again = repair(repaired.messages, api, source=api)
+    again = repair_messages(repaired.messages, api, source=api)
     assert again.messages == repaired.messages
     assert unrepaired(again) == []
 
@@ -87,10 +85,10 @@ def test_anything_in_an_apis_own_shape_is_accepted_after_repair(api: str, turns:
 @given(st.one_of(MESSAGES, ANYTHING.map(neutral)))
 @example([Message("assistant", (Text("x"), Reasoning(text="hm", api="responses"), Text("")))])
 def test_neutral_messages_are_accepted_after_repair_and_conversion(api: str, messages: list[Message]) -> None:
-    repaired = repair(messages, api)
+    repaired = repair_messages(messages, api)
 
-    assert accepted(api, dialect(api).write(repaired.messages)) == []
-    again = repair(repaired.messages, api)
+    assert accepted(api, get_dialect(api).write(repaired.messages)) == []
+    again = repair_messages(repaired.messages, api)
     assert again.messages == repaired.messages
     assert unrepaired(again) == []
 
@@ -104,10 +102,10 @@ def test_a_list_in_another_apis_shape_is_accepted_after_repair_and_conversion(
 ) -> None:
     messages = ENCODERS[source](turns)
 
-    repaired = repair(messages, api, source=source)
+    repaired = repair_messages(messages, api, source=source)
 
-    assert accepted(api, dialect(api).write(map(dialect(source).read, repaired.messages))) == []
-    again = repair(repaired.messages, api, source=source)
+    assert accepted(api, get_dialect(api).write(map(get_dialect(source).read, repaired.messages))) == []
+    again = repair_messages(repaired.messages, api, source=source)
     assert again.messages == repaired.messages
     assert unrepaired(again) == []
 
@@ -118,7 +116,7 @@ def test_what_is_given_stays_as_it_is_and_gives_the_same_again(api: str, turns: 
     messages = ENCODERS[api](turns)
     before = copy.deepcopy(messages)
 
-    first, second = repair(messages, api, source=api), repair(before, api, source=api)
+    first, second = repair_messages(messages, api, source=api), repair_messages(before, api, source=api)
 
     assert messages == before
     assert pickle.dumps((first.messages, first.findings)) == pickle.dumps((second.messages, second.findings))
@@ -127,9 +125,9 @@ def test_what_is_given_stays_as_it_is_and_gives_the_same_again(api: str, turns: 
 @EVERY_API
 @given(MESSAGES)
 def test_check_says_what_repair_does(api: str, messages: list[Message]) -> None:
-    repaired = repair(messages, api)
+    repaired = repair_messages(messages, api)
 
-    assert check(messages, api) == repaired.findings
+    assert check_messages(messages, api) == repaired.findings
     is_untouched = len(repaired.messages) == len(messages) and all(
         map(lambda a, b: a is b, repaired.messages, messages)
     )
@@ -139,9 +137,11 @@ def test_check_says_what_repair_does(api: str, messages: list[Message]) -> None:
 @pytest.mark.parametrize("api", [*APIS, "neutral"])
 @given(MESSAGES)
 def test_only_codes_that_concern_the_api_are_found(api: str, messages: list[Message]) -> None:
-    rules = dialect(api).rules
+    rules = get_dialect(api).rules
 
-    assert [finding.code for finding in check(messages, api) if not CODES[finding.code].applies(rules)] == []
+    assert [
+        finding.code for finding in check_messages(messages, api) if not FINDING_CODES[finding.code].applies(rules)
+    ] == []
 
 
 @EVERY_API
@@ -152,6 +152,6 @@ def test_what_was_closed_is_repaired_alike_when_the_conversation_goes_on(
     closed = ENCODERS[api]([*turns, Word("user", "so far"), Said("so good"), Word("user", "go on")])
     longer = [*closed, *ENCODERS[api]([Said("yes"), *more])]
 
-    one, other = repair(closed, api, source=api).messages, repair(longer, api, source=api).messages
+    one, other = repair_messages(closed, api, source=api).messages, repair_messages(longer, api, source=api).messages
 
     assert other[: len(one)] == one

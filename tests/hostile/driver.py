@@ -23,7 +23,7 @@ COMMANDS = (
     ("plugins", "list"),
 )
 
-COUNTING = (("assemble", "Hello.", "--json"), ("assemble", "--dialect", "anthropic"), ("context", "--tree"))
+COUNTING = (("assemble", "Hello.", "--json"), ("assemble", "--api", "anthropic"), ("context", "--tree"))
 """What counts tokens takes more memory than everything else: the tables of a tokeniser."""
 
 STARTS = frozenset(
@@ -169,7 +169,7 @@ class Stream(io.StringIO):
 
 def run_command(arguments: tuple[str, ...], *, is_terminal: bool) -> dict[str, object]:
     """Run one command as the console script would."""
-    from nexus_core.cli import main  # noqa: PLC0415 - after the hook is in place
+    from nexus_core.cli import main
 
     out, err = Stream(is_terminal=is_terminal), Stream(is_terminal=is_terminal)
     streams = sys.stdout, sys.stderr
@@ -193,8 +193,8 @@ def run_command(arguments: tuple[str, ...], *, is_terminal: bool) -> dict[str, o
 
 def run_library() -> dict[str, object]:
     """Load the directory as a program would that uses Nexus."""
-    from nexus_core.context import ContextLoader, PromptLoader  # noqa: PLC0415 - as above
-    from nexus_core.errors import NexusError  # noqa: PLC0415 - as above
+    from nexus_core.context import ContextLoader, PromptLoader
+    from nexus_core.errors import NexusError
 
     started = time.process_time()
     out, err, code = "", "", 0
@@ -232,7 +232,7 @@ def main() -> None:
     commands.append(run_command((), is_terminal=kind == "terminal"))  # which counts tokens, too
     watch.note_modules()
     events = list(watch.events)
-    import json  # noqa: PLC0415 - Nexus must have had the first chance to import a planted one
+    import json
 
     # ASCII, so that not even half a character in a name is in the way.
     sys.stdout.write(json.dumps({"events": events, "commands": commands, "memory": memory}))

@@ -368,13 +368,13 @@ _TRUST = {
         ("T6",),
         {"NEXUS.md": "Be brief.\n"},
         make=lambda places: _plant_above(places, 0o666),
-        says=("anybody may write",),
+        says=("every user may write",),
     ),
     "files above of somebody else": Repository(
         ("T6",),
         {"NEXUS.md": "Be brief.\n"},
         make=lambda places: _plant_above(places, 0o644, owner=54321),
-        says=("belongs to somebody else",),
+        says=("belongs to another user",),
         needs_root=True,
     ),
 }

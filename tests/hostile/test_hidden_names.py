@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from nexus_core import Nexus
-from nexus_core.text.hidden import find_hidden
+from nexus_core.text.safety import find_hidden
 from tests.conftest import Cli, InstallPlugin
 from tests.effort import sampled
 
@@ -42,7 +42,7 @@ HIDDEN = {
 SERVERS, SETTINGS, SKILL = ".nexus3/mcp.json", ".nexus3/config.json", ".nexus3/skills/s/SKILL.md"
 LOOKS = (("show",), ("layers",), ("doctor",), ("status",))
 SESSION_LOOKS = (("session", "list"), ("session", "tree"), ("session", "stats"), ("session", "search", "hello"))
-BODY = ("assemble", "hi", "--dialect", "anthropic", "--model", "m")
+BODY = ("assemble", "hi", "--api", "anthropic", "--model", "m")
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ NAMES: dict[str, Callable[[str], Named]] = {
     "persona": lambda name: Named(files={".nexus3/SOUL.md": f"- **Name:** {name}\nBe kind.\n"}),
     "session": lambda name: Named(
         session=name,
-        commands=(*SESSION_LOOKS, ("session", "show", name), ("session", "export", name), ("session", "verify")),
+        commands=(*SESSION_LOOKS, ("session", "show", name), ("session", "export", name), ("ledger", "verify")),
     ),
     "ledger": lambda name: Named(commands=(("session", "list", "--ledger", f"{name}.db"),)),
     "section": lambda name: plugin_section(name, "title"),

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from nexus_core import Nexus
-from nexus_core.text.hidden import find_hidden
+from nexus_core.text.safety import find_hidden
 from tests.conftest import Cli, Outcome
-from tests.dialects.transcripts.support import SAMPLES
 from tests.effort import sampled
 from tests.hostile.conftest import snapshot
 from tests.tables import count
+from tests.transcripts.support import SAMPLES
 
 NEXUS3 = {
     "schema_version": 1,
@@ -160,7 +160,7 @@ LOOKS = (
     ("session", "tree"),
     ("session", "stats"),
     ("session", "search", "a"),
-    ("session", "verify"),
+    ("ledger", "verify"),
 )
 
 
@@ -204,14 +204,18 @@ def import_and_look(cli: Cli, work: Path, name: str, data: bytes) -> Outcome:
     touched = {path for path in {*before, *after} if before.get(path) != after.get(path)}
     assert [path for path in touched if "/home" not in path and "/cache" not in path] == []
     assert_harmless(outcome)
-    labels = [each["label"] for each in json.loads(cli("session", "list", "--all", "--json").out)["sessions"]]
+    labels = [
+        each["label"] for each in json.loads(cli("session", "list", "--include-archived", "--json").out)["sessions"]
+    ]
     assert outcome.code == 0 or labels == [] or "skipped" in outcome.out + outcome.err
     for command in (*LOOKS, ("context", name), *(("session", "show", label) for label in labels[:3])):
         assert_harmless(cli(*command))
     if labels:
-        assert cli("session", "verify").code == 0
+        assert cli("ledger", "verify").code == 0
         assert_harmless(cli("session", "import", name))  # once more changes nothing
-        again = [each["label"] for each in json.loads(cli("session", "list", "--all", "--json").out)["sessions"]]
+        again = [
+            each["label"] for each in json.loads(cli("session", "list", "--include-archived", "--json").out)["sessions"]
+        ]
         assert sorted(again) == sorted(labels)
     return outcome
 
@@ -282,7 +286,7 @@ def test_wrong_type_in_any_field_is_no_reason_to_crash(
         holder, key = list(fields(value))[place]
         holder[key] = OTHERS[place % len(OTHERS)]
         (work / name).write_bytes(written(name, value))
-        assert_harmless(cli("session", "import", name, "--label", f"s{place}", "--ledger", f"t{place % 9}.db"))
+        assert_harmless(cli("session", "import", name, "--name", f"s{place}", "--ledger", f"t{place % 9}.db"))
         assert_harmless(cli("context", name))
     count(total)
 

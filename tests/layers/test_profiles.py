@@ -8,9 +8,9 @@ import pytest
 from nexus_core.errors import UnknownNameError
 from nexus_core.layers.agent_settings import AgentHomes, build_default_homes
 from nexus_core.layers.profiles import PROFILES, ProfileView
-from nexus_core.layers.profiles import read_as as read_profile
+from nexus_core.layers.profiles import read_agent_view as read_profile
 from nexus_core.testing import write_files
-from nexus_core.text.markers import AGENTS
+from nexus_core.text.safety import OTHER_AGENTS
 
 KIB = 1024
 
@@ -269,7 +269,7 @@ def test_what_anybody_may_write_is_skipped(repository: Path, home: Path) -> None
     view = read_as("gemini", repository, home)
 
     assert view.texts == ()
-    assert reasons(view)[repository / "GEMINI.md"] == "anybody may write to it"
+    assert reasons(view)[repository / "GEMINI.md"] == "every user may write to it"
 
 
 def test_what_is_too_large_to_read_is_a_finding_and_no_error(repository: Path, home: Path) -> None:
@@ -288,7 +288,7 @@ def test_a_text_cannot_forge_the_headings_of_nexus(repository: Path, home: Path)
 
 
 def test_the_markers_know_every_agent_that_has_a_profile() -> None:
-    assert sorted(profile.agent for profile in PROFILES.values()) == sorted(AGENTS)
+    assert sorted(profile.agent for profile in PROFILES.values()) == sorted(OTHER_AGENTS)
 
 
 @pytest.mark.parametrize("name", PROFILES)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 
-from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.values.ledger import NewStep, Step, StepKind
-from nexus_core.values.message import Message
+from nexus_core.ledger.ledger import StoreLedger
+from nexus_core.types.ledger import NewStep, Step, StepKind
+from nexus_core.types.messages import Message
 
 BACKENDS = ("memory", "sqlite", "postgres")
 

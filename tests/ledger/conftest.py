@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.ledger.in_memory import MemoryLedger
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_plugins.ledger.sqlite import SqliteLedger, open_sqlite
 from tests.ledger.backends import BACKENDS, Backend
 
@@ -30,7 +30,7 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Backend:
 
 
 def _open_postgres(url: str) -> StoreLedger:
-    from nexus_plugins.ledger.postgres import open_postgres  # noqa: PLC0415 - only these tests need psycopg
+    from nexus_plugins.ledger.postgres import open_postgres
 
     return open_postgres(url)
 

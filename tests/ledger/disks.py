@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from nexus_core.errors import LedgerError
-from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.ledger.ledger import StoreLedger
 from tests.ledger.experiments import append, become_later, opened, spawn, wait
 
 T = TypeVar("T")

@@ -21,12 +21,12 @@ from contextlib import closing
 from pathlib import Path
 
 from nexus_core.errors import ConflictError, LedgerError
-from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.values.ledger import NewStep
-from nexus_core.values.message import Message
+from nexus_core.ledger.ledger import StoreLedger
+from nexus_core.types.ledger import NewStep
+from nexus_core.types.messages import Message
 from nexus_plugins.ledger import nexus_ledger
 from nexus_plugins.ledger.postgres import schema as _postgres
-from nexus_plugins.ledger.sqlite import network
+from nexus_plugins.ledger.sqlite import database
 from nexus_plugins.ledger.sqlite import schema as _sqlite
 
 # Since Python 3.12, of a fork beside threads; to fork beside threads is what is tried here.
@@ -45,7 +45,7 @@ CHANCE = random.Random(2024)  # noqa: S311 - the same moments every time
 def main(name: str, url: str, number: str) -> None:
     experiment: Callable[[str, int], dict[str, object]] = globals()[name]
     if mounts := os.environ.get("EXPERIMENT_MOUNTS"):
-        network.MOUNTS = Path(mounts)
+        database.MOUNT_TABLE = Path(mounts)
         logging.disable()
     print(json.dumps(experiment(url, int(number))))  # noqa: T201 - the result
 
@@ -252,7 +252,7 @@ def own_sessions_cut(url: str, number: int) -> dict[str, object]:
 
 def _cut(url: str) -> None:
     """Cut whoever is connected, and again when half of them have come on: however slow it goes, it goes on."""
-    import psycopg  # noqa: PLC0415 - only experiments on a server need it
+    import psycopg
 
     there = 0
     with psycopg.connect(url, autocommit=True) as connection, notes_in("cuts").open("ab", buffering=0) as file:
@@ -416,13 +416,13 @@ def become_later() -> None:
     """Be a Nexus that knows one schema more."""
     if LATER in _sqlite.MIGRATIONS.values():
         return
-    _sqlite.MIGRATIONS[_sqlite.VERSION] = LATER
-    _postgres.MIGRATIONS[_postgres.VERSION] = (
+    _sqlite.MIGRATIONS[_sqlite.SCHEMA_VERSION] = LATER
+    _postgres.MIGRATIONS[_postgres.SCHEMA_VERSION] = (
         "create table nexus.moods (mood text)",
         "alter table nexus.steps add mood text",
     )
-    _sqlite.VERSION += 1
-    _postgres.VERSION += 1
+    _sqlite.SCHEMA_VERSION += 1
+    _postgres.SCHEMA_VERSION += 1
 
 
 if __name__ == "__main__":

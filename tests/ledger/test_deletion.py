@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from nexus_core.errors import LedgerError, UnknownNameError
-from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.history.ledger.memory import MemoryLedger
-from nexus_core.values.ledger import NewStep, Step
-from nexus_core.values.message import Message
-from nexus_core.values.parts import Image
+from nexus_core.ledger.in_memory import MemoryLedger
+from nexus_core.ledger.ledger import StoreLedger
+from nexus_core.types.ledger import NewStep, Step
+from nexus_core.types.messages import Image, Message
 from nexus_plugins.ledger.sqlite import SqliteLedger, open_sqlite
 from tests.ledger.backends import Backend, add, said, tell, texts
 
@@ -202,7 +201,7 @@ def test_nothing_of_a_deleted_session_is_left_in_the_file(sqlite: SqliteLedger, 
 def test_what_another_program_still_reads_is_overwritten_by_the_next(
     sqlite: SqliteLedger, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nexus_plugins.ledger.sqlite.connecting.PATIENCE", 0.1)
+    monkeypatch.setattr("nexus_plugins.ledger.sqlite.connection.LOCK_TIMEOUT_SECONDS", 0.1)
     fill(sqlite)
     with sqlite.store.snapshot() as reader:
         reader.session_rows()

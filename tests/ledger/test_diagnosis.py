@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from nexus_plugins.ledger._diagnosis import is_sound
-from nexus_plugins.ledger.sqlite import network, open_sqlite
+from nexus_plugins.ledger._diagnosis import is_safe_version
+from nexus_plugins.ledger.sqlite import database, open_sqlite
 from tests.conftest import Cli
 
 OLD, NEW = (3, 51, 2), (3, 51, 3)
@@ -52,7 +52,7 @@ def findings(cli: Cli) -> list[tuple[str, str]]:
     ],
 )
 def test_releases_with_the_fix_are_known(version: tuple[int, int, int], *, expected: bool) -> None:
-    assert is_sound(version) is expected
+    assert is_safe_version(version) is expected
 
 
 def test_an_old_sqlite_is_said_where_it_keeps_something(cli: Cli, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +67,7 @@ def test_an_old_sqlite_is_said_where_it_keeps_something(cli: Cli, kept: Path, mo
 def test_no_other_command_says_it(cli: Cli, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, OLD)
 
-    told = [cli("session", "list"), cli("show"), cli("session", "verify")]
+    told = [cli("session", "list"), cli("show"), cli("ledger", "verify")]
 
     assert kept.exists()
     assert [outcome.code for outcome in told] == [0, 0, 0]
@@ -128,7 +128,7 @@ def test_a_ledger_on_a_network_file_system_is_said(
     device = kept.stat().st_dev
     mounts = tmp_path / "mountinfo"
     mounts.write_text(f"36 35 {os.major(device)}:{os.minor(device)} / /home rw - fuse.sshfs me@host: rw\n")
-    monkeypatch.setattr(network, "MOUNTS", mounts)
+    monkeypatch.setattr(database, "MOUNT_TABLE", mounts)
 
     outcome = cli("doctor")
 

@@ -20,8 +20,8 @@ from tests.conftest import ROOT
 from tests.effort import LONG
 from tests.effort import rounds as repeated
 from tests.ledger.backends import Backend, figure
-from tests.ledger.test_edits import fill_everything
-from tests.ledger.test_repair import fill
+from tests.ledger.test_rebuild import fill
+from tests.ledger.test_verify import fill_everything
 from tests.tables import count
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
@@ -134,7 +134,7 @@ def test_processes_that_write_when_a_later_nexus_comes_stop_and_lose_nothing(bac
 
     assert result["acknowledged"] >= 25
     assert (result["failed"], result["missing"], result["more"], result["found"]) == (0, 0, 0, [])
-    known = schema.VERSION
+    known = schema.SCHEMA_VERSION
     refusal = f"the ledger was written by a newer Nexus: it has schema {known + 1}, this one knows {known}"
     assert result["refusals"] == [refusal] * 4
 

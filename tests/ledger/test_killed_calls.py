@@ -56,7 +56,7 @@ def told(cli: Cli, *arguments: str) -> dict[str, object]:
 
 def sessions(cli: Cli) -> object:
     """How much is kept; all of it is as it was recorded, and whoever lists it hears of nothing else."""
-    found = told(cli, "session", "verify")
+    found = told(cli, "ledger", "verify")
     return found["steps"], found["sessions"], len(list(told(cli, "session", "list")["sessions"]))  # type: ignore[call-overload]
 
 
@@ -78,7 +78,7 @@ DEEDS = {
     "deletion": Deed(
         ("session", "delete", "chat", "--yes"),
         (("session", "import", "chat.json"), ("session", "fork", "chat", "other")),
-        lambda cli: (sessions(cli), told(cli, "session", "verify")["deletions"]),
+        lambda cli: (sessions(cli), told(cli, "ledger", "verify")["deletions"]),
         (0, 2),
     ),
     "approval": Deed(("trust", "allow", "--all", "--yes"), (), decisions),
@@ -134,8 +134,8 @@ def test_a_migration_that_is_killed_anywhere_leaves_the_old_or_the_new_file(
     with closing(open_sqlite(f"sqlite:///{pristine}")) as ledger:
         ledger.create("work")
         tell(ledger, "work", *map(str, range(5)))
-    known = schema.VERSION
-    monkeypatch.setattr(schema, "VERSION", known + 1)
+    known = schema.SCHEMA_VERSION
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", known + 1)
     monkeypatch.setitem(schema.MIGRATIONS, known, LATER)
     killer = Killer(("tests.ledger.disks", "migration", f"sqlite:///{path}", "0"), ROOT)
 

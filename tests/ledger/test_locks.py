@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_plugins.ledger.sqlite import SqliteLedger, open_sqlite
 from tests.effort import rounds
 from tests.ledger.backends import tell

@@ -6,11 +6,10 @@ import re
 
 import pytest
 
-from nexus_core.errors import ExistsError, UsageError
-from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.values.ledger import NewStep
-from nexus_core.values.message import Message
-from nexus_core.values.parts import File, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from nexus_core.errors import SessionExistsError, UsageError
+from nexus_core.ledger.ledger import StoreLedger
+from nexus_core.types.ledger import NewStep
+from nexus_core.types.messages import File, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from tests.conftest import ROOT
 from tests.ledger.backends import tell
 from tests.ledger.naughty import NAUGHTY
@@ -72,7 +71,7 @@ def test_a_session_of_any_name_is_found_by_it_and_by_nothing_else(ledger: StoreL
             continue
         name = whole(text).replace("\0", "\ufffd")
         if name in kept:  # two strings that are one by the rule
-            with pytest.raises(ExistsError):
+            with pytest.raises(SessionExistsError):
                 ledger.create(text)
             continue
         kept[name] = ledger.create(text, origin=text).origin

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from nexus_core import MissingExtraError
 from nexus_core.errors import LedgerError
-from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.values.ledger import Step
+from nexus_core.ledger.ledger import StoreLedger
+from nexus_core.types.ledger import Step
 from nexus_plugins.ledger import postgres
 from nexus_plugins.ledger.postgres import open_postgres, schema
 from nexus_plugins.ledger.postgres.store import PostgresStore
@@ -31,7 +31,7 @@ from tests.ledger.backends import figure, tell
 from tests.ledger.experiments import CUT
 from tests.ledger.test_faults import experiment
 from tests.ledger.test_properties import OPERATIONS, compare
-from tests.ledger.test_repair import fill
+from tests.ledger.test_rebuild import fill
 from tests.tables import count
 
 pytestmark = pytest.mark.slow
@@ -94,8 +94,8 @@ def test_a_later_schema_is_refused(database: str) -> None:
 def next_schema(monkeypatch: pytest.MonkeyPatch) -> None:
     """The schema after this one."""
     statements = ("alter table nexus.sessions add column mood text", "create table nexus.moods (mood text)")
-    monkeypatch.setattr(schema, "VERSION", schema.VERSION + 1)
-    monkeypatch.setitem(schema.MIGRATIONS, schema.VERSION - 1, statements)
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", schema.SCHEMA_VERSION + 1)
+    monkeypatch.setitem(schema.MIGRATIONS, schema.SCHEMA_VERSION - 1, statements)
 
 
 def rows(database: str, place: str) -> list[list[tuple[Any, ...]]]:
@@ -119,9 +119,9 @@ def test_older_tables_are_brought_up_to_date_with_a_copy_beside(database: str, r
         tell(ledger, "work", "again")
         assert list(ledger.verify()) == []
 
-    assert rows(database, f"nexus_v{schema.VERSION - 1}") == before
+    assert rows(database, f"nexus_v{schema.SCHEMA_VERSION - 1}") == before
     with psycopg.connect(database) as connection:
-        assert connection.execute("select version from nexus.about").fetchall() == [(schema.VERSION,)]
+        assert connection.execute("select version from nexus.about").fetchall() == [(schema.SCHEMA_VERSION,)]
         assert connection.execute("select count(*) from nexus.moods").fetchall() == [(0,)]
 
 
@@ -136,7 +136,7 @@ def test_a_copy_can_be_put_in_the_place_of_what_came_after(
 
     with psycopg.connect(database) as connection:
         connection.execute("drop schema nexus cascade")
-        connection.execute(f"alter schema nexus_v{schema.VERSION} rename to nexus")
+        connection.execute(f"alter schema nexus_v{schema.SCHEMA_VERSION} rename to nexus")
 
     assert rows(database, "nexus") == before
     with closing(open_postgres(database)) as ledger:
@@ -150,7 +150,7 @@ def test_a_migration_that_fails_leaves_the_server_as_it_was(
     before = filled(database)
     request.getfixturevalue("next_schema")
     monkeypatch.setitem(
-        schema.MIGRATIONS, schema.VERSION - 1, ("create table nexus.moods (mood text)", "this is no statement")
+        schema.MIGRATIONS, schema.SCHEMA_VERSION - 1, ("create table nexus.moods (mood text)", "this is no statement")
     )
 
     with closing(open_postgres(database)) as ledger, pytest.raises(LedgerError, match="syntax error"):
@@ -171,7 +171,7 @@ def test_eight_processes_bring_a_server_up_to_date_at_once(database: str, tmp_pa
     result = experiment("migration", database, appends, tmp_path)
 
     assert result == {"failed": 0, "steps": 1 + 8 * appends, "found": 0}
-    assert [len(table) for table in rows(database, f"nexus_v{schema.VERSION}")][2] == 1
+    assert [len(table) for table in rows(database, f"nexus_v{schema.SCHEMA_VERSION}")][2] == 1
 
 
 def test_steps_cannot_be_changed_by_accident(database: str) -> None:
@@ -198,7 +198,7 @@ def test_an_edit_behind_its_back_is_found(database: str) -> None:
 
 
 def test_a_server_that_is_not_there_is_an_error_without_the_password(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nexus_plugins.ledger.postgres.store.PATIENCE", 0.0)
+    monkeypatch.setattr("nexus_plugins.ledger.postgres.store.RECONNECT_TIMEOUT_SECONDS", 0.0)
 
     with pytest.raises(LedgerError, match="cannot be used") as caught:
         open_postgres("postgresql://me:secret@127.0.0.1:1/nexus").session("work")
@@ -329,7 +329,9 @@ def own_server() -> Iterator[tuple[str, Callable[[], None]]]:
 def test_a_server_that_is_killed_and_started_again_loses_nothing(
     own_server: tuple[str, Callable[[], None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nexus_plugins.ledger.postgres.store.PATIENCE", 600.0)  # however long it takes to start
+    monkeypatch.setattr(
+        "nexus_plugins.ledger.postgres.store.RECONNECT_TIMEOUT_SECONDS", 600.0
+    )  # however long it takes to start
     url, kill = own_server
     with closing(open_postgres(url)) as ledger, Writer(ledger) as writer:
         for _ in range(20 if LONG else 3):

@@ -13,12 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_core.errors import NexusError
-from nexus_core.history.ledger.ids import new_id
-from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.history.ledger.memory import MemoryStore
-from nexus_core.history.ledger.store import Store
-from nexus_core.values.ledger import NewStep, Step
-from nexus_core.values.message import Message
+from nexus_core.ledger.in_memory import MemoryStore
+from nexus_core.ledger.ledger import StoreLedger
+from nexus_core.ledger.store import LedgerStore, new_id
+from nexus_core.types.ledger import NewStep, Step
+from nexus_core.types.messages import Message
 from nexus_plugins.ledger.sqlite.store import SqliteStore
 from tests.ledger.backends import Backend, clock, names
 
@@ -53,7 +52,7 @@ OPERATIONS = st.one_of(
 class Player:
     """Does to a ledger what it is told, and notes what comes of it."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: LedgerStore) -> None:
         self.ledger = StoreLedger(store, now=clock(), name=names())
         self.notes: list[Any] = []
 
@@ -128,7 +127,7 @@ def compare_sqlite(operations: list[tuple[Any, ...]]) -> None:
         store.close()
 
 
-def compare(operations: list[tuple[Any, ...]], store: Store) -> None:
+def compare(operations: list[tuple[Any, ...]], store: LedgerStore) -> None:
     """Both are told the same and say the same, and nothing that was recorded ever changes."""
     model, other = Player(MemoryStore()), Player(store)
     recorded: dict[str, object] = {}

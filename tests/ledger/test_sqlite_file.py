@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core import ClosedError
+from nexus_core import NexusClosedError
 from nexus_core.errors import LedgerError
-from nexus_core.values.ledger import NewStep
+from nexus_core.types.ledger import NewStep
 from nexus_plugins.ledger.sqlite import SqliteLedger, open_sqlite, schema
 from tests.ledger.backends import tell, texts
 
@@ -43,8 +43,8 @@ def test_conversations_are_kept_in_a_file_of_sqlite(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("select count(*) from steps").fetchone() == (1,)
         assert connection.execute("pragma journal_mode").fetchone() == ("wal",)
-        assert connection.execute("pragma application_id").fetchone() == (schema.APPLICATION,)
-        assert connection.execute("pragma user_version").fetchone() == (schema.VERSION,)
+        assert connection.execute("pragma application_id").fetchone() == (schema.APPLICATION_ID,)
+        assert connection.execute("pragma user_version").fetchone() == (schema.SCHEMA_VERSION,)
 
 
 def test_the_connection_waits_for_the_disk_and_keeps_references_true(sqlite: SqliteLedger) -> None:
@@ -117,7 +117,7 @@ def another(path: Path) -> None:
 def later(path: Path) -> None:
     with closing(opened(path)) as ledger:
         ledger.create("work")
-    database(path, f"pragma user_version = {schema.VERSION + 1}")
+    database(path, f"pragma user_version = {schema.SCHEMA_VERSION + 1}")
 
 
 def directory(path: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_closed_ledger_says_so(sqlite: SqliteLedger) -> None:
     sqlite.close()
     sqlite.close()
 
-    with pytest.raises(ClosedError, match="the ledger is closed"):
+    with pytest.raises(NexusClosedError, match="the ledger is closed"):
         sqlite.session("work")
 
 
@@ -226,8 +226,8 @@ def test_a_process_that_was_forked_has_a_connection_of_its_own(sqlite: SqliteLed
 def next_schema(monkeypatch: pytest.MonkeyPatch) -> None:
     """The schema after this one."""
     statements = ("alter table sessions add column mood text", "create table moods (mood text)")
-    monkeypatch.setattr(schema, "VERSION", schema.VERSION + 1)
-    monkeypatch.setitem(schema.MIGRATIONS, schema.VERSION - 1, statements)
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", schema.SCHEMA_VERSION + 1)
+    monkeypatch.setitem(schema.MIGRATIONS, schema.SCHEMA_VERSION - 1, statements)
 
 
 @pytest.mark.acceptance("R22")
@@ -241,11 +241,11 @@ def test_an_older_file_is_brought_up_to_date_with_a_copy_beside(path: Path, requ
         assert texts(ledger.thread(str(ledger.session("work").tip))) == ["hello"]  # type: ignore[union-attr]
         tell(ledger, "work", "again")
 
-    copy = path.with_name(f"ledger.db.v{schema.VERSION - 1}")
+    copy = path.with_name(f"ledger.db.v{schema.SCHEMA_VERSION - 1}")
     with closing(sqlite3.connect(path)) as new, closing(sqlite3.connect(copy)) as old:
-        assert new.execute("pragma user_version").fetchone() == (schema.VERSION,)
+        assert new.execute("pragma user_version").fetchone() == (schema.SCHEMA_VERSION,)
         assert new.execute("select count(*) from moods").fetchone() == (0,)
-        assert old.execute("pragma user_version").fetchone() == (schema.VERSION - 1,)
+        assert old.execute("pragma user_version").fetchone() == (schema.SCHEMA_VERSION - 1,)
         assert old.execute("select count(*) from steps").fetchone() == (1,)
     assert mode(copy) == 0o600
 
@@ -257,7 +257,7 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(
         ledger.create("work")
     request.getfixturevalue("next_schema")
     monkeypatch.setitem(
-        schema.MIGRATIONS, schema.VERSION - 1, ("create table moods (mood text)", "this is no statement")
+        schema.MIGRATIONS, schema.SCHEMA_VERSION - 1, ("create table moods (mood text)", "this is no statement")
     )
 
     with pytest.raises(LedgerError, match="syntax error"):

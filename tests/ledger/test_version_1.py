@@ -39,7 +39,7 @@ def test_an_old_ledger_is_verified_before_and_after_it_is_brought_up_to_date(old
         names = {name for label in ("work", "side", "empty") for name in (label, *ledger.aliases(label))}
         after = list(ledger.verify())
 
-    assert (before, unchanged, after, version(old)) == ([], 1, [], schema.VERSION)
+    assert (before, unchanged, after, version(old)) == ([], 1, [], schema.SCHEMA_VERSION)
     assert names == {"work", "side", "branch", "second-try", "empty"}
     assert version(old.with_name("ledger.db.v1")) == 1
 
@@ -48,7 +48,7 @@ def test_an_old_ledger_is_verified_before_and_after_it_is_brought_up_to_date(old
 def test_an_old_ledger_is_replayed_byte_for_byte(cli: Cli, old: Path) -> None:
     replayed = {}
     for name in REPLAYS:
-        outcome = cli("session", "replay", name, "--dialect", "openai", "--ledger", str(old))
+        outcome = cli("session", "replay", name, "--api", "openai", "--ledger", str(old))
         assert outcome.code == 0, outcome.err
         replayed[name] = blake2b(outcome.out.encode(), digest_size=32).hexdigest()
 
@@ -57,8 +57,8 @@ def test_an_old_ledger_is_replayed_byte_for_byte(cli: Cli, old: Path) -> None:
 
 @pytest.mark.acceptance("R22")
 def test_an_old_ledger_that_is_copied_verifies(cli: Cli, old: Path) -> None:
-    copied = cli("session", "copy", "new.db", "--ledger", str(old))
-    verified = cli("session", "verify", "--ledger", "new.db")
+    copied = cli("ledger", "copy", "new.db", "--ledger", str(old))
+    verified = cli("ledger", "verify", "--ledger", "new.db")
 
     assert (copied.code, verified.code) == (0, 0), copied.err + verified.err
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.values.ledger import NewStep
+from nexus_core.ledger.ledger import StoreLedger
+from nexus_core.types.ledger import NewStep
 from nexus_plugins.ledger.sqlite import SqliteLedger, open_sqlite
 from tests.ledger.backends import add, tell, texts
 

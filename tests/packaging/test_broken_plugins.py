@@ -69,7 +69,7 @@ _CASES = [
     Broken(
         "wrong-parameter",
         _HOOK.format(signature="nexus_static_sections(reqest)", body="return []"),
-        said="nexus_static_sections asks for a parameter 'reqest'",
+        said="nexus_static_sections has a parameter 'reqest'",
     ),
     Broken(
         "taken-name",
@@ -80,13 +80,13 @@ _CASES = [
     Broken(
         "raises-in-a-hook",
         _HOOK.format(signature="nexus_static_sections(request)", body="raise OSError('disk on fire')"),
-        said="nexus_static_sections: its answer is left out, because it raised OSError: disk on fire",
+        said="nexus_static_sections: its result is dropped, because it raised OSError: disk on fire",
         loads=True,
     ),
     Broken(
         "wrong-answer",
         _HOOK.format(signature="nexus_static_sections(request)", body="return ['not a section']"),
-        said="nexus_static_sections: its answer is left out, because it returned a list with str in it",
+        said="nexus_static_sections: its result is dropped, because it returned a list with str in it",
         loads=True,
     ),
 ]

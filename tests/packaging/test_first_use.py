@@ -106,7 +106,7 @@ def test_every_command_prints_what_the_readme_prints(newcomer: Environment, bloc
 
 def test_the_commands_of_a_first_look_are_in_the_readme() -> None:
     lines = [line for block in blocks("console") for line, _ in said(block)]
-    for line in ("nexus", "nexus init", "nexus show", 'nexus assemble "hi" --session demo --dialect anthropic'):
+    for line in ("nexus", "nexus init", "nexus show", 'nexus assemble "hi" --session demo --api anthropic'):
         assert line in lines
 
 

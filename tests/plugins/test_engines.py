@@ -17,14 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_core.context import TiktokenCounter
-from nexus_plugins.tiktoken_counter import _engines
-from nexus_plugins.tiktoken_counter._engines import CRC32, PROBE, load_engine, load_splintr
+from nexus_plugins.tiktoken_counter import _counter
+from nexus_plugins.tiktoken_counter._counter import PROBE_CHECKSUMS, PROBE_TEXT, load_engine, load_splintr
 from nexus_plugins.tiktoken_counter._tables import load_encoder
 from tests.conftest import ROOT
 from tests.effort import examples
 from tests.tables import count
 
-TABLES = pytest.mark.parametrize("table", CRC32)
+TABLES = pytest.mark.parametrize("table", PROBE_CHECKSUMS)
 SAMPLES = sorted((ROOT / "tests/tokens/samples").glob("*.txt"))
 ODD = (
     "aA1 \n\r\t.,'sStd\u2019éßñ你好日本語한국어🙂👩\u200d\u0301\x00\x85\u2028\xa0\u3000\u202e"
@@ -97,7 +97,7 @@ def test_halves_of_characters_count_as_with_tiktoken(table: str, text: str) -> N
 
 @TABLES
 def test_the_text_that_is_tried_first_has_the_tokens_of_tiktoken(table: str) -> None:
-    assert crc32(repr(own(table, PROBE)).encode()) == CRC32[table]
+    assert crc32(repr(own(table, PROBE_TEXT)).encode()) == PROBE_CHECKSUMS[table]
 
 
 # ---- who counts -----------------------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def test_one_that_cannot_be_used_is_not_used(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.usefixtures("anew")
 def test_without_it_tiktoken_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_engines, "has_splintr", lambda: False)
+    monkeypatch.setattr(_counter, "has_splintr", lambda: False)
 
     assert load_engine("o200k_base") == load_encoder("o200k_base").encode_ordinary
     assert TiktokenCounter("o200k_base").name == "tiktoken:o200k_base"

@@ -9,9 +9,9 @@ from nexus_core.dialects import rules
 from nexus_core.testing import check_plugin
 from nexus_core.tokens.models import find_model
 from nexus_plugins.bedrock import nexus_dialects
-from nexus_plugins.tiktoken_counter._tables import tables
+from nexus_plugins.tiktoken_counter._tables import load_tables
 
-RULES = {**rules.RULES, **{each.name: each.rules for each in nexus_dialects()}}
+RULES = {**rules.RULES_BY_API, **{each.name: each.rules for each in nexus_dialects()}}
 MODELS = {model.name: model for model in plugin.nexus_models()}
 
 
@@ -29,7 +29,7 @@ def test_what_tiktoken_says_of_a_model_the_table_says_too() -> None:
     said = {name: find_model(name, MODELS).encoding for name in names}
 
     assert {name: encoding for name, encoding in said.items() if encoding not in {names[name], ""}} == {}
-    assert {name for name, encoding in said.items() if encoding == "" and names[name] in tables()} == {
+    assert {name for name, encoding in said.items() if encoding == "" and names[name] in load_tables()} == {
         "babbage-002",
         "davinci-002",
         "ft:babbage-002:x",

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core.plugin import Layer, LayerText, Skipped
+from nexus_core.plugin import Layer, LayerText, SkippedFile
 from nexus_core.testing import check_plugin, write_files
-from nexus_core.values.layer import Scope
-from nexus_core.values.settings import Settings
+from nexus_core.types.layers import LayerScope
+from nexus_core.types.settings import Settings
 from nexus_plugins import readme_fallback
 from nexus_plugins.readme_fallback import nexus_layer_texts
 
@@ -43,16 +43,16 @@ def test_a_blank_readme_is_reported_and_makes_way_for_the_next(tmp_path: Path) -
 
     blank, text = read(local(tmp_path))
 
-    assert blank == Skipped(tmp_path / "README.md", "blank")
+    assert blank == SkippedFile(tmp_path / "README.md", "blank")
     assert text.path == tmp_path / "README.txt"
 
 
 def test_a_missing_readme_is_reported(tmp_path: Path) -> None:
-    assert read(local(tmp_path)) == [Skipped(tmp_path / "README.md", "not there")]
+    assert read(local(tmp_path)) == [SkippedFile(tmp_path / "README.md", "not there")]
 
 
 def test_a_missing_directory_has_no_readme(tmp_path: Path) -> None:
-    assert read(local(tmp_path / "gone")) == [Skipped(tmp_path / "gone/README.md", "not there")]
+    assert read(local(tmp_path / "gone")) == [SkippedFile(tmp_path / "gone/README.md", "not there")]
 
 
 def test_a_directory_called_readme_is_no_readme(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_an_ancestor_contributes_its_readme_only_if_it_has_a_layer_directory(tmp
 
 
 @pytest.mark.parametrize("scope", ["defaults", "global"])
-def test_the_users_own_layers_have_no_readme(tmp_path: Path, scope: Scope) -> None:
+def test_the_users_own_layers_have_no_readme(tmp_path: Path, scope: LayerScope) -> None:
     write_files(tmp_path, {"README.md": "text"})
 
     assert read(Layer(scope, tmp_path, scope)) == []
@@ -95,7 +95,7 @@ def test_a_readme_that_cannot_be_read_does_not_stop_the_work(tmp_path: Path, con
 
     [item] = read(local(tmp_path))
 
-    assert isinstance(item, Skipped)
+    assert isinstance(item, SkippedFile)
     assert item.reason.startswith(("not UTF-8", "larger than"))
 
 
@@ -130,7 +130,7 @@ def test_a_readme_may_be_a_link_inside_the_repository(tmp_path: Path) -> None:
 def test_a_readme_that_anybody_may_write_to_is_left_out(tmp_path: Path) -> None:
     write_files(tmp_path, {"README.md": "planted"}).joinpath("README.md").chmod(0o666)
 
-    assert read(local(tmp_path)) == [Skipped(tmp_path / "README.md", "anybody may write to it")]
+    assert read(local(tmp_path)) == [SkippedFile(tmp_path / "README.md", "every user may write to it")]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can give files away")
@@ -139,14 +139,14 @@ def test_a_readme_of_somebody_else_is_left_out(tmp_path: Path) -> None:
     write_files(tmp_path, {"README.md": "planted"})
     os.chown(tmp_path / "README.md", 54321, 54321)
 
-    assert read(local(tmp_path)) == [Skipped(tmp_path / "README.md", "belongs to somebody else")]
+    assert read(local(tmp_path)) == [SkippedFile(tmp_path / "README.md", "belongs to another user")]
 
 
 def test_the_plugin_keeps_the_contract() -> None:
     assert check_plugin(readme_fallback) == []
 
 
-def read(layer: Layer) -> list[LayerText | Skipped]:
+def read(layer: Layer) -> list[LayerText | SkippedFile]:
     return nexus_layer_texts(layer, Settings())
 
 

@@ -6,8 +6,8 @@ import pytest
 
 import nexus_plugins.roles
 from nexus_core import Request, Section, UsageError
-from nexus_core.layers.sections import PERMISSIONS
-from nexus_core.rendering.core import UNIFIED
+from nexus_core.layers.load import PERMISSIONS_SECTION
+from nexus_core.rendering import UNIFIED_ROLE
 from nexus_core.testing import check_plugin, write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.roles import nexus_static_sections
@@ -28,12 +28,12 @@ def test_the_plugin_keeps_the_contract() -> None:
 
 @pytest.mark.acceptance("W-01")
 def test_there_are_three_roles(make_nexus: MakeNexus) -> None:
-    assert set(make_nexus().host.roles([UNIFIED])) == {"manager", "worker", "unified"}
+    assert set(make_nexus().host.roles([UNIFIED_ROLE])) == {"manager", "worker", "unified"}
 
 
 @pytest.mark.acceptance("W-06", "C-34")
 def test_only_a_manager_reaches_people(make_nexus: MakeNexus) -> None:
-    roles = make_nexus().host.roles([UNIFIED])
+    roles = make_nexus().host.roles([UNIFIED_ROLE])
 
     assert "messaging" in roles.get("manager").scopes
     assert "messaging" not in roles.get("worker").scopes
@@ -42,12 +42,12 @@ def test_only_a_manager_reaches_people(make_nexus: MakeNexus) -> None:
 @pytest.mark.acceptance("W-07", "C-34")
 @pytest.mark.parametrize("role", ["manager", "worker"])
 def test_both_may_have_others_work_for_them(make_nexus: MakeNexus, role: str) -> None:
-    assert {"general", "spawn"} <= set(make_nexus().host.roles([UNIFIED]).get(role).scopes)
+    assert {"general", "spawn"} <= set(make_nexus().host.roles([UNIFIED_ROLE]).get(role).scopes)
 
 
 @pytest.mark.acceptance("N-02", "N-03")
 def test_only_a_manager_sees_the_platform(make_nexus: MakeNexus) -> None:
-    roles = make_nexus().host.roles([UNIFIED])
+    roles = make_nexus().host.roles([UNIFIED_ROLE])
 
     assert [name for name in ("manager", "worker", "unified") if roles.get(name).sees_platform] == ["manager"]
 
@@ -73,8 +73,8 @@ def test_a_manager_is_told_about_messages_after_its_environment(make_nexus: Make
 
 @pytest.mark.acceptance("W-02", "C-13", "Y-10")
 def test_the_prompt_of_a_worker(make_nexus: MakeNexus, nexus_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nexus_plugins.environment._facts.operating_system", lambda: "Linux")
-    monkeypatch.setattr("nexus_plugins.environment._facts.machine", lambda: ("build-7", "x86_64"))
+    monkeypatch.setattr("nexus_plugins.environment._facts.get_operating_system", lambda: "Linux")
+    monkeypatch.setattr("nexus_plugins.environment._facts.get_machine", lambda: ("build-7", "x86_64"))
     write_files(nexus_home, WORKER.home)
 
     text = make_nexus(files=WORKER.files).system_prompt(role="worker", task=TASK, skills=["logs"])
@@ -172,7 +172,7 @@ def test_the_same_request_gives_the_same_words(role: str, task: str) -> None:
 def test_the_usual_role_adds_no_section(make_nexus: MakeNexus) -> None:
     sections: tuple[Section, ...] = make_nexus().sections()
 
-    assert [section.id for section in sections] == [PERMISSIONS, "nexus-environment", "environment"]
+    assert [section.id for section in sections] == [PERMISSIONS_SECTION, "nexus-environment", "environment"]
 
 
 # ---- in a session -------------------------------------------------------------------------------------------

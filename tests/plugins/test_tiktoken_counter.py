@@ -20,16 +20,16 @@ from hypothesis import strategies as st
 import nexus_plugins.tiktoken_counter as plugin
 from nexus_core import NexusError, UnknownNameError
 from nexus_core.context import TiktokenCounter
-from nexus_core.host.default import load_plugin
+from nexus_core.host.manager import load_plugin
 from nexus_core.testing import check_plugin, write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_core.tokens.counters import get_token_counter, open_counter
 from nexus_core.tokens.estimator import estimate
-from nexus_core.values.counting import ModelCounter
-from nexus_plugins.tiktoken_counter import _engines, _tables
-from nexus_plugins.tiktoken_counter._diagnosis import diagnose
-from nexus_plugins.tiktoken_counter._engines import load_engine
-from nexus_plugins.tiktoken_counter._tables import SEPARATOR, load_encoder, read_ranks, tables
+from nexus_core.types.budget import ModelCounter
+from nexus_plugins.tiktoken_counter import _counter, _tables
+from nexus_plugins.tiktoken_counter._counter import load_engine
+from nexus_plugins.tiktoken_counter._diagnosis import diagnose_tokenizers
+from nexus_plugins.tiktoken_counter._tables import RANK_SEPARATOR, load_encoder, load_tables, read_ranks
 from tests.conftest import ROOT
 
 KNOWN: dict[str, dict[str, list[int]]] = json.loads((Path(__file__).parent / "tiktoken_ids.json").read_text())
@@ -40,14 +40,14 @@ ENCODINGS = pytest.mark.parametrize("encoding", KNOWN)
 def damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A copy of the tables that may be spoilt, and nobody who has tables of his own; encoders are made anew."""
     folder = tmp_path / "ranks"
-    shutil.copytree(_tables.FOLDER, folder)
-    monkeypatch.setattr(_tables, "FOLDER", folder)
-    monkeypatch.setattr("nexus_plugins.tiktoken_counter._diagnosis.FOLDER", folder)
-    monkeypatch.setattr(_engines, "has_splintr", lambda: False)
-    for cached in (tables, load_encoder, load_engine):
+    shutil.copytree(_tables.RANKS_DIRECTORY, folder)
+    monkeypatch.setattr(_tables, "RANKS_DIRECTORY", folder)
+    monkeypatch.setattr("nexus_plugins.tiktoken_counter._diagnosis.RANKS_DIRECTORY", folder)
+    monkeypatch.setattr(_counter, "has_splintr", lambda: False)
+    for cached in (load_tables, load_encoder, load_engine):
         cached.cache_clear()
     yield folder
-    for cached in (tables, load_encoder, load_engine):
+    for cached in (load_tables, load_encoder, load_engine):
         cached.cache_clear()
 
 
@@ -75,8 +75,8 @@ def test_what_is_encoded_decodes_to_the_text(text: str, encoding: str) -> None:
 
 @ENCODINGS
 def test_a_table_is_the_file_that_tiktoken_expects_in_another_form(encoding: str) -> None:
-    table = tables()[encoding]
-    tokens = [token or SEPARATOR for token in read_ranks(table).split(SEPARATOR)]
+    table = load_tables()[encoding]
+    tokens = [token or RANK_SEPARATOR for token in read_ranks(table).split(RANK_SEPARATOR)]
     lines = [base64.b64encode(token) + b" %d\n" % rank for rank, token in enumerate(tokens)]
 
     assert hashlib.sha256(b"".join(lines)).hexdigest() == table.origin_sha256
@@ -91,7 +91,7 @@ def test_patterns_special_tokens_and_digests_are_those_of_the_installed_tiktoken
     told = json.loads(subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True))
 
     for name, facts in told.items():
-        table = tables()[name]
+        table = load_tables()[name]
         assert (facts["pattern"], facts["special_tokens"], facts["sha256"]) == (
             table.pattern,
             table.special_tokens,
@@ -207,18 +207,18 @@ def test_a_damaged_table_means_estimates_and_one_warning(damaged: Path, caplog: 
 
 
 def test_doctor_names_a_damaged_table(damaged: Path) -> None:
-    assert diagnose() == []
+    assert diagnose_tokenizers() == []
 
     (damaged / "o200k_base.ranks").unlink()
 
-    (finding,) = diagnose()
+    (finding,) = diagnose_tokenizers()
     assert (finding.code, finding.path) == ("tokenizer-damaged", damaged / "o200k_base.ranks")
 
 
 def test_doctor_says_that_the_list_of_tables_is_damaged(damaged: Path) -> None:
     (damaged / "tables.json").write_text("{")
 
-    (finding,) = diagnose()
+    (finding,) = diagnose_tokenizers()
 
     assert finding.code == "tokenizer-unavailable"
     assert "rank tables are damaged" in finding.message
@@ -247,7 +247,7 @@ def test_without_tiktoken_tokens_are_estimated_with_one_warning(tmp_path: Path) 
 
     assert done.stdout.splitlines() == [
         "SimpleTokenCounter SimpleTokenCounter",
-        "Count(tokens=100, basis='estimated')",
+        "TokenCount(tokens=100, basis='estimated')",
         "tiktoken is not installed",
     ]
     assert done.stderr.count("estimated") == 1
@@ -283,10 +283,10 @@ def test_tiktoken_that_cannot_be_imported_counts_as_absent(source: str, tmp_path
         "import json\n"
         "from nexus_core import Nexus\n"
         "from nexus_core.context import get_token_counter, TiktokenCounter\n"
-        "from nexus_core.tokens.cache import CountCache, shared_cache\n"
+        "from nexus_core.tokens.count_cache import CountCache, get_shared_cache\n"
         "counter = get_token_counter('gpt-4o')\n"
         "print(counter.name, counter.exact, counter.measure('word ' * 80).basis)\n"
-        "print(shared_cache().find(CountCache.key('tiktoken:o200k_base', 'word ' * 80)))\n"
+        "print(get_shared_cache().find(CountCache.key('tiktoken:o200k_base', 'word ' * 80)))\n"
         "nexus = Nexus('.', ledger='sqlite:///l.db')\n"
         "session = nexus.session('s', model='gpt-4o')\n"
         "print(session.ask('word ' * 80).token_budget.estimated)\n"

@@ -8,10 +8,10 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_core.layers.pieces import Pieces
+from nexus_core.layers.load import TextOrigins
 from nexus_core.plugin import Layer, LayerText
 from nexus_core.testing import write_files
-from nexus_core.values.settings import Settings
+from nexus_core.types.settings import Settings
 from nexus_plugins.file_layers import nexus_layer_texts
 from tests.effort import examples
 
@@ -46,7 +46,7 @@ def test_every_character_comes_from_where_it_is_said_to(files: dict[str, str]) -
         found = nexus_layer_texts(Layer("local", root / ".nexus3", "local", root=root), Settings())
 
         for text in (item for item in found if isinstance(item, LayerText)):
-            pieces = Pieces(text)
+            pieces = TextOrigins(text)
             for line, row in enumerate(text.text.split("\n"), start=1):
                 for column, character in enumerate(row, start=1):
                     path, file_line, file_column = pieces.origin(line, column)

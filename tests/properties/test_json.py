@@ -10,10 +10,9 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from nexus_core.config.editing import remove_value, set_value
-from nexus_core.config.json_document import MAX_DEPTH, JsonValue, quick_json
-from nexus_core.config.json_parser import JsonSyntaxError, parse_json
-from nexus_core.config.lines import Lines, Position
+from nexus_core.config.edit import remove_value, set_value
+from nexus_core.config.jsonc import JsonSyntaxError, parse_json
+from nexus_core.config.load import MAX_DEPTH, JsonValue, LineIndex, TextPosition, parse_plain_json
 from nexus_core.config.pointers import pointer_to
 from tests.conftest import CORPUS, ROOT
 from tests.effort import examples
@@ -136,14 +135,14 @@ class Verdict(NamedTuple):
     value: Any
     message: str = ""
     offset: int = -1
-    position: Position | None = None
+    position: TextPosition | None = None
 
 
 def ours(text: str) -> Verdict:
     try:
         return Verdict(parse_json(text).value)
     except JsonSyntaxError as error:
-        return Verdict(None, error.message, error.offset, Lines(text).position(error.offset))
+        return Verdict(None, error.message, error.offset, LineIndex(text).position(error.offset))
 
 
 def theirs(text: str) -> Verdict:
@@ -155,7 +154,7 @@ def theirs(text: str) -> Verdict:
     try:
         return Verdict(json.loads(text, parse_constant=refuse))
     except json.JSONDecodeError as error:
-        return Verdict(None, error.msg, error.pos, Position(error.lineno, error.colno))
+        return Verdict(None, error.msg, error.pos, TextPosition(error.lineno, error.colno))
     except ValueError as error:  # an integer with too many digits
         return Verdict(None, str(error))
 
@@ -203,7 +202,7 @@ def test_a_damaged_file_is_taken_or_refused_as_by_python_at_the_same_place(data:
 @UNHURRIED
 @given(mutations() | documents().map(lambda document: document[0]))
 def test_the_fast_reader_takes_nothing_that_the_parser_would_not_take_alike(text: str) -> None:
-    quick = quick_json(text)
+    quick = parse_plain_json(text)
 
     if quick is not None:
         assert same(quick.value, parse_json(text).value)
@@ -215,7 +214,7 @@ def test_the_fast_reader_takes_what_is_plain(value: Any, indent: int | str | Non
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     assume(text.count("{") + text.count("[") <= MAX_DEPTH and "\\ud" not in text.lower())
 
-    quick = quick_json(text)
+    quick = parse_plain_json(text)
 
     assert quick is not None
     assert same(quick.value, value)
@@ -225,7 +224,7 @@ def test_the_fast_reader_takes_what_is_plain(value: Any, indent: int | str | Non
 @given(documents())
 def test_the_fast_reader_finds_every_place_that_the_parser_finds(document: tuple[str, Any, bool]) -> None:
     text, value, comments = document
-    quick = quick_json(text, comments=comments)
+    quick = parse_plain_json(text, comments=comments)
     assume(quick is not None)
     assert quick is not None
 
@@ -257,7 +256,7 @@ def test_a_position_is_what_one_gets_by_counting(text: str, data: st.DataObject)
 
     before = text[:offset].replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
-    assert Lines(text).position(offset) == Position(len(before), len(before[-1]) + 1)
+    assert LineIndex(text).position(offset) == TextPosition(len(before), len(before[-1]) + 1)
 
 
 def changed(value: Any, tokens: list[str], new: Any) -> Any:

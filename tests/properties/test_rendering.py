@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_core import Section, Source
-from nexus_core.rendering.labelled import in_order, render_labelled
+from nexus_core.rendering import render_labelled, sort_sections
 
 SECTIONS = st.lists(
     st.builds(
@@ -29,5 +29,5 @@ def test_the_order_of_contributions_never_shows(sections: list[Section], random:
 def test_every_section_with_a_text_is_there_once(sections: list[Section]) -> None:
     expected = [section for section in sections if section.text.strip()]
 
-    assert sorted(map(id, in_order(sections))) == sorted(map(id, expected))
+    assert sorted(map(id, sort_sections(sections))) == sorted(map(id, expected))
     assert render_labelled(sections).count("## ") == len(expected)

@@ -6,8 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_core.text.hidden import bare, find_hidden, strip_hidden
-from nexus_core.text.markers import ELEMENTS, FENCES, HEADINGS, SUMMARIES, TAGS, escape, forged, neutralise, unescape
+from nexus_core.text.safety import (
+    MARKER_ELEMENTS,
+    MARKER_FENCES,
+    MARKER_HEADINGS,
+    MARKER_SUMMARIES,
+    MARKER_TAGS,
+    escape_markers,
+    find_forged_markers,
+    find_hidden,
+    neutralize,
+    strip_all_hidden,
+    strip_hidden,
+    unescape_markers,
+)
 from tests.effort import sampled
 from tests.timing import seconds
 
@@ -54,7 +66,7 @@ def test_what_is_never_needed_is_always_taken_out(text: str) -> None:
 
 @given(HIDING_TEXT)
 def test_no_visible_character_is_taken_out(text: str) -> None:
-    assert bare(strip_hidden(text)) == bare(text)
+    assert strip_all_hidden(strip_hidden(text)) == strip_all_hidden(text)
 
 
 @given(HIDING_TEXT)
@@ -69,12 +81,12 @@ def test_a_place_is_that_of_a_character_that_could_hide(text: str) -> None:
     places = [(hidden.line, hidden.column) for hidden in find_hidden(text)]
 
     assert places == sorted(set(places))
-    assert [bare(lines[line - 1][column - 1]) for line, column in places] == [""] * len(places)
+    assert [strip_all_hidden(lines[line - 1][column - 1]) for line, column in places] == [""] * len(places)
 
 
-WHOLE_LINES = [*HEADINGS, *TAGS, *FENCES, *SUMMARIES]
+WHOLE_LINES = [*MARKER_HEADINGS, *MARKER_TAGS, *MARKER_FENCES, *MARKER_SUMMARIES]
 MARKERS = [marker.replace("\u2026", "x") for marker in WHOLE_LINES] + [
-    f"<{slash}{element}>" for element in ELEMENTS for slash in ("", "/")
+    f"<{slash}{element}>" for element in MARKER_ELEMENTS for slash in ("", "/")
 ]
 PIECES = [
     *MARKERS,
@@ -112,12 +124,12 @@ PIECES = [
     ),
 ]
 UNDERLINES = ["\n===\n", "\n---\n", "\n-", "\r\n====", "\n\u2014\u2014", "\n \uff1d\uff1d"]
-TITLES = [heading.lstrip("# ").replace("\u2026", "x") for heading in HEADINGS]
+TITLES = [heading.lstrip("# ").replace("\u2026", "x") for heading in MARKER_HEADINGS]
 SHAPES = [
     *(f"{title}{underline}" for title, underline in zip(TITLES, UNDERLINES * len(TITLES), strict=False)),
     *(f"<h{1 + place % 2}>{title}</h{1 + place % 2}>" for place, title in enumerate(TITLES)),
-    *(f"<{slash}{element} x='1'>" for element in ELEMENTS for slash in ("", "/")),
-    *(f"&lt;/{element}&gt;" for element in ELEMENTS),
+    *(f"<{slash}{element} x='1'>" for element in MARKER_ELEMENTS for slash in ("", "/")),
+    *(f"&lt;/{element}&gt;" for element in MARKER_ELEMENTS),
     *("## x\nSource: /a\n", "**x**\nSource: ~/a\n", "<h3>x</h3>\n\nSource: /a\n", "x\n===\nSource : C:\\a\n"),
     *(
         "Source: /a\n",
@@ -157,7 +169,9 @@ LOOKALIKES = str.maketrans("\u043e\u0435\u0430\u0410\u03bf", "oeaAo")
 
 
 def as_a_model_reads(text: str) -> str:
-    plain = re.sub(r"\s+", " ", unicodedata.normalize("NFKC", bare(text)).translate(LOOKALIKES).lower()).strip()
+    plain = re.sub(
+        r"\s+", " ", unicodedata.normalize("NFKC", strip_all_hidden(text)).translate(LOOKALIKES).lower()
+    ).strip()
     return re.sub(r" ?([^\w\s-]|_) ?", r"\1", re.sub("[\u2010-\u2015\u2212]", "-", plain))
 
 
@@ -193,59 +207,59 @@ def _names_a_source(lines: list[str], place: int) -> bool:
 @pytest.mark.acceptance("T12")
 @given(MARKED_TEXT)
 def test_no_structure_survives(text: str) -> None:
-    assert not has_structure(neutralise(text))
+    assert not has_structure(neutralize(text))
 
 
 @given(MARKED_TEXT)
 def test_a_text_without_structure_comes_back_as_the_same_object(text: str) -> None:
-    assert has_structure(text) or neutralise(text) is text
+    assert has_structure(text) or neutralize(text) is text
 
 
 @given(MARKED_TEXT)
 def test_neutralising_twice_changes_nothing_more(text: str) -> None:
-    neutral = neutralise(text)
+    neutral = neutralize(text)
 
-    assert neutralise(neutral) is neutral
+    assert neutralize(neutral) is neutral
 
 
 @given(MARKED_TEXT)
 def test_nothing_but_backslashes_is_added(text: str) -> None:
-    assert neutralise(text).replace("\\", "") == text.replace("\\", "")
+    assert neutralize(text).replace("\\", "") == text.replace("\\", "")
 
 
 @pytest.mark.acceptance("T12")
 @given(MARKED_TEXT)
 def test_no_structure_survives_escaping(text: str) -> None:
-    assert not has_structure(escape(text))
+    assert not has_structure(escape_markers(text))
 
 
 @given(st.one_of(ANY_TEXT, MARKED_TEXT))
 def test_what_was_escaped_comes_back(text: str) -> None:
-    assert unescape(escape(text)) == text
-    assert unescape(unescape(escape(escape(text)))) == text
+    assert unescape_markers(escape_markers(text)) == text
+    assert unescape_markers(unescape_markers(escape_markers(escape_markers(text)))) == text
 
 
 @given(MARKED_TEXT)
 def test_escaping_adds_nothing_but_backslashes(text: str) -> None:
-    assert escape(text).replace("\\", "") == text.replace("\\", "")
+    assert escape_markers(text).replace("\\", "") == text.replace("\\", "")
 
 
 @given(ANY_TEXT)
 def test_a_text_that_opens_nothing_comes_back_as_the_same_object(text: str) -> None:
     closed = re.sub("[#\\[<\\-\u2010-\u2015\u2212\ufe47\ufe58\ufe5f\ufe63\ufe64\uff03\uff0d\uff1c\uff3b]", "", text)
 
-    assert neutralise(closed) is closed
+    assert neutralize(closed) is closed
 
 
 @given(st.one_of(ANY_TEXT, MARKED_TEXT))
 def test_lines_are_called_forged_exactly_when_they_change(text: str) -> None:
     changed = [
         number
-        for number, (old, new) in enumerate(zip(text.split("\n"), neutralise(text).split("\n"), strict=True), start=1)
+        for number, (old, new) in enumerate(zip(text.split("\n"), neutralize(text).split("\n"), strict=True), start=1)
         if old != new
     ]
 
-    assert [number for number, _ in forged(text)] == changed
+    assert [number for number, _ in find_forged_markers(text)] == changed
 
 
 def full_width(character: str) -> str:
@@ -260,7 +274,7 @@ def test_no_disguise_hides_a_marker(marker: str, data: st.DataObject) -> None:
 
     disguised = "".join(data.draw(letters)(character) + data.draw(gaps) for character in marker)
 
-    assert neutralise(disguised) != disguised
+    assert neutralize(disguised) != disguised
 
 
 HIDDEN_PUMPS = [
@@ -327,10 +341,10 @@ MARKER_STARTS = ["", "#\u00e9\n", "# ", "<", "## Workspace Rules ("]
     sampled(
         [
             *((function, "", pump) for function in (find_hidden, strip_hidden) for pump in HIDDEN_PUMPS),
-            *((neutralise, start, pump) for start in MARKER_STARTS for pump in MARKER_PUMPS),
+            *((neutralize, start, pump) for start in MARKER_STARTS for pump in MARKER_PUMPS),
             *(
                 (function, "", pump)
-                for function in (forged, escape, unescape)
+                for function in (find_forged_markers, escape_markers, unescape_markers)
                 for pump in (*MARKER_PUMPS, "<\\", "\\[")
             ),
         ],

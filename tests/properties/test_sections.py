@@ -11,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_core import Source
-from nexus_core.layers.sections import active_configuration, layer_sections
-from nexus_core.layers.texts import choose_texts
-from nexus_core.plugin import Layer, LayerText, Loaded
-from nexus_core.rendering.labelled import render_labelled
-from nexus_core.text.hidden import strip_hidden
-from nexus_core.values.settings import Settings
+from nexus_core.layers.load import build_active_configuration, build_layer_sections, choose_texts
+from nexus_core.plugin import Layer, LayerText, LoadedLayers
+from nexus_core.rendering import render_labelled
+from nexus_core.text.safety import strip_hidden
+from nexus_core.types.settings import Settings
 from tests.effort import examples
 from tests.properties.test_safe_text import MARKED_TEXT, has_structure
 
@@ -70,8 +69,8 @@ def test_a_prompt_has_exactly_the_sections_that_were_put_into_it(texts: tuple[st
     given_texts.append(LayerText(path, rules, title=title, layer=PLACES[2], source=Source(uri=str(path))))
 
     chosen = choose_texts(given_texts, Settings())
-    sections = layer_sections(Loaded(texts=tuple(chosen.texts)))
-    prompt = render_labelled([*sections, active_configuration(Settings(), None)])
+    sections = build_layer_sections(LoadedLayers(texts=tuple(chosen.texts)))
+    prompt = render_labelled([*sections, build_active_configuration(Settings(), None)])
 
     expected = [
         Read(section.title, section.source.uri, section.text.strip("\n")) for section in sections if section.source

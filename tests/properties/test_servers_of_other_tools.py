@@ -12,10 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nexus_core import ConfigError, FileError
-from nexus_core.config.servers.normalising import normalise_servers
-from nexus_core.plugin import Layer, LayerConfig, Skipped
-from nexus_plugins.mcp._files.dialects import DIALECTS, NEXUS, Dialect
-from nexus_plugins.mcp._files.reader import read_servers
+from nexus_core.config.servers import normalize_servers
+from nexus_core.plugin import Layer, LayerConfig, SkippedFile
+from nexus_plugins.mcp._files import FILE_FORMATS, NEXUS_FORMAT, ServerFileFormat, read_servers
 
 SECRET = "sk-live-0123456789abcdef"  # noqa: S105 - nobody's
 SERVER: dict[str, Any] = {
@@ -37,7 +36,7 @@ ANYTHING = st.recursive(
     lambda each: st.lists(each, max_size=3) | st.dictionaries(st.sampled_from(sorted(SERVER)), each, max_size=3),
     max_leaves=8,
 )
-ALL = [*DIALECTS.values(), NEXUS]
+ALL = [*FILE_FORMATS.values(), NEXUS_FORMAT]
 EVERY_TOOL = pytest.mark.parametrize("dialect", ALL, ids=[dialect.name for dialect in ALL])
 
 
@@ -57,7 +56,7 @@ def damaged(draw: st.DrawFn, text: str) -> str:
     return text
 
 
-def texts(dialect: Dialect) -> st.SearchStrategy[str]:
+def texts(dialect: ServerFileFormat) -> st.SearchStrategy[str]:
     """What may stand in the file of a tool."""
     if dialect.files[0].endswith(".toml"):
         return damaged(TOML)
@@ -65,16 +64,16 @@ def texts(dialect: Dialect) -> st.SearchStrategy[str]:
     return files.map(json.dumps).flatmap(damaged)
 
 
-def read(dialect: Dialect, text: str) -> tuple[list[dict[str, Any]], str]:
+def read(dialect: ServerFileFormat, text: str) -> tuple[list[dict[str, Any]], str]:
     """The servers that a file of a tool gives, all in one form; and what was said about the file."""
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch).resolve() / dialect.files[0]
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(text.encode("utf-8", "surrogatepass"))
-        skipped: list[Skipped] = []
+        skipped: list[SkippedFile] = []
         try:
             answers = read_servers(path, Layer("local", path.parent, "local"), dialect)
-            configs = normalise_servers([each for each in answers if isinstance(each, LayerConfig)], skipped)
+            configs = normalize_servers([each for each in answers if isinstance(each, LayerConfig)], skipped)
         except (ConfigError, FileError) as error:
             return [], f"{error} {getattr(error, 'report', '')}"
         return [server for config in configs for server in config.settings.get("mcp_servers", [])], repr(skipped)  # type: ignore[attr-defined]
@@ -83,7 +82,9 @@ def read(dialect: Dialect, text: str) -> tuple[list[dict[str, Any]], str]:
 @pytest.mark.slow
 @EVERY_TOOL
 @given(data=st.data())
-def test_any_file_gives_servers_in_one_form_or_an_error_that_names_it(dialect: Dialect, data: st.DataObject) -> None:
+def test_any_file_gives_servers_in_one_form_or_an_error_that_names_it(
+    dialect: ServerFileFormat, data: st.DataObject
+) -> None:
     servers, said = read(dialect, data.draw(texts(dialect)))
 
     assert SECRET not in said
@@ -98,7 +99,7 @@ def test_any_file_gives_servers_in_one_form_or_an_error_that_names_it(dialect: D
 @example(text="")
 @example(text="\ufeff{}")
 @example(text="[" * 100_000)
-def test_any_text_at_all_is_read_or_refused(dialect: Dialect, text: str) -> None:
+def test_any_text_at_all_is_read_or_refused(dialect: ServerFileFormat, text: str) -> None:
     servers, said = read(dialect, text)
 
     assert servers == []

@@ -4,7 +4,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_core.text.visible import visible, visible_json, visible_line
+from nexus_core.text.safety import visible, visible_json, visible_line
 
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))
 

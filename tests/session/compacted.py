@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from nexus_core import Nexus, Section, hookimpl
-from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.session.session import Session
 from nexus_core.testing import write_files
-from nexus_core.values.compaction import SummaryRequest
-from nexus_core.values.ledger import Step
+from nexus_core.types.compaction import SummaryRequest
+from nexus_core.types.ledger import Step
 from tests.session.support import calls, says, steps_of
 from tests.session.test_prefix import Words as MoodyWords
 
@@ -28,7 +28,7 @@ class Words(MoodyWords):
 
 
 class Fake:
-    """A summariser that says what it is told to, and remembers what it was asked."""
+    """A summarizer that says what it is told to, and remembers what it was asked."""
 
     def __init__(self, answer: Any = "They looked at numbers.") -> None:
         self.answer = answer

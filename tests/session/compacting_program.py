@@ -9,7 +9,7 @@ import sys
 import time
 
 from nexus_core import Nexus
-from nexus_core.values.compaction import SummaryRequest
+from nexus_core.types.compaction import SummaryRequest
 from tests.session.compacted import Words, exchange
 
 

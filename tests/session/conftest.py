@@ -11,8 +11,8 @@ import pytest
 
 from nexus_core import Nexus
 from nexus_core.compaction.options import CompactionOptions
-from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.ledger.in_memory import MemoryLedger
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.session.session import Session
 from nexus_core.testing import write_files
 from nexus_plugins.ledger import nexus_ledger

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from nexus_core import Nexus
-from nexus_core.errors import PendingCalls, TurnError
+from nexus_core.errors import PendingToolCallsError, TurnError
 from nexus_core.session.session import Session
 from tests.session.support import TOOLS, calls, says
 
@@ -42,8 +42,8 @@ def converse(session: Session, rounds: int) -> bool:
 def begin(session: Session) -> Any:
     try:
         return session.next()
-    except PendingCalls:
-        for call in session.pending:
+    except PendingToolCallsError:
+        for call in session.pending_calls:
             tell(session.record(call.result(f"result {call.id}")).id)
         return session.next()
     except TurnError:

@@ -16,7 +16,7 @@ from random import Random
 from nexus_core import Nexus
 from nexus_core.errors import ConflictError, TurnError
 from nexus_core.session.session import Session
-from nexus_core.values.message import Message
+from nexus_core.types.messages import Message
 from tests.ledger.experiments import spawn, wait
 from tests.session.support import TOOLS, calls, says
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.values.ledger import Ledger, NewStep, Step
-from nexus_core.values.message import Message
+from nexus_core.ledger.ledger import StoreLedger
+from nexus_core.types.ledger import Ledger, NewStep, Step
+from nexus_core.types.messages import Message
 
 TOOLS = [
     {

@@ -22,8 +22,8 @@ from nexus_core import (
     Usage,
     hookimpl,
 )
-from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.ledger.in_memory import MemoryLedger
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.plugin import HookCall, Problem, Step
 from nexus_core.session.drivers import Work
 from nexus_core.session.pipeline import Pipeline
@@ -44,12 +44,12 @@ class Watcher:
         self.costs: list[tuple[Usage | None, CacheReport]] = []
 
     @hookimpl
-    def nexus_assembled(self, context: AssembledContext) -> None:
+    def nexus_call_assembled(self, context: AssembledContext) -> None:
         self.heard.append((context.session_label, "assembled"))
         self.contexts.append(context)
 
     @hookimpl
-    def nexus_recorded(self, step: Step, session: str, usage: Usage | None, cache: CacheReport) -> None:
+    def nexus_step_recorded(self, step: Step, session: str, usage: Usage | None, cache: CacheReport) -> None:
         self.heard.append((session, step.kind))
         self.steps.append(step)
         self.costs.append((usage, cache))
@@ -62,11 +62,11 @@ class Listening:
         self._do = do
 
     @hookimpl
-    def nexus_assembled(self, context: AssembledContext) -> Any:
+    def nexus_call_assembled(self, context: AssembledContext) -> Any:
         return self._do(context)
 
     @hookimpl
-    def nexus_recorded(self, step: Step) -> Any:
+    def nexus_step_recorded(self, step: Step) -> Any:
         return self._do(step)
 
 
@@ -213,12 +213,12 @@ def test_a_turn_that_is_given_up_is_told(
 def test_a_workers_answer_is_told_before_what_it_is_the_result_of(session: Session, watcher: Watcher) -> None:
     session.ask("Why?")
     (call,) = session.record(calls("t1")).tool_calls
-    worker = session.spawn("Find out.", call=call, label="w")
+    worker = session.spawn("Find out.", call=call, name="w")
     worker.ask("Begin.")
     watcher.heard.clear()
 
     worker.record(says("It is broken."))
-    session.spawn("Find out.", call=call, label="w")
+    session.spawn("Find out.", call=call, name="w")
 
     assert watcher.heard == [("w", "reply"), ("s", "result")]
 
@@ -256,8 +256,8 @@ def test_a_plugin_that_fails_is_named_and_the_turn_goes_on(
     assert (step.text, step.done) == ("Because.", True)
     assert kinds_of(ledger, "s") == ["input", "sealed", "reply"]
     assert watcher.heard == [("s", "assembled"), ("s", "reply")]
-    assert [problem.hook for problem in problems] == ["nexus_assembled", "nexus_recorded"]
-    assert all("Nexus goes on without it, because it " in str(problem) for problem in problems)
+    assert [problem.hook for problem in problems] == ["nexus_call_assembled", "nexus_step_recorded"]
+    assert all("Nexus continues without it, because it " in str(problem) for problem in problems)
 
 
 def test_an_answer_is_a_mistake_that_is_named(open_nexus: OpenNexus) -> None:
@@ -268,8 +268,8 @@ def test_an_answer_is_a_mistake_that_is_named(open_nexus: OpenNexus) -> None:
 
     assert context.session_label == "s"
     (problem,) = problems
-    assert (problem.plugin, problem.hook) == ("Listening", "nexus_assembled")
-    assert problem.message == "Nexus goes on without it, because it returned int, and there is nothing to answer"
+    assert (problem.plugin, problem.hook) == ("Listening", "nexus_call_assembled")
+    assert problem.message == "Nexus continues without it, because it returned int, expected None"
 
 
 def test_strictness_stops_at_a_mistake_and_loses_nothing(open_nexus: OpenNexus, ledger: StoreLedger) -> None:
@@ -280,7 +280,7 @@ def test_strictness_stops_at_a_mistake_and_loses_nothing(open_nexus: OpenNexus, 
     with pytest.raises(PluginError) as caught:
         session.record(says("Because."))
 
-    assert caught.value.what == "plugin Listening, nexus_recorded: it raised ZeroDivisionError: division by zero"
+    assert caught.value.what == "plugin Listening, nexus_step_recorded: it raised ZeroDivisionError: division by zero"
     assert kinds_of(ledger, "s") == ["input", "sealed", "reply"]
     assert session.record(says("Because.")).duplicate
 
@@ -319,12 +319,12 @@ def test_plugins_hear_of_it_in_the_order_of_their_names(open_nexus: OpenNexus) -
 
     class Beta(Watcher):
         @hookimpl
-        def nexus_assembled(self, context: AssembledContext) -> None:  # noqa: ARG002 - only who hears matters
+        def nexus_call_assembled(self, context: AssembledContext) -> None:  # noqa: ARG002 - only who hears matters
             order.append("Beta")
 
     class Alpha(Watcher):
         @hookimpl
-        def nexus_assembled(self, context: AssembledContext) -> None:  # noqa: ARG002 - as above
+        def nexus_call_assembled(self, context: AssembledContext) -> None:  # noqa: ARG002 - as above
             order.append("Alpha")
 
     open_nexus(plugins=[Beta(), Alpha()]).session("s", model="gpt-4o").ask("Why?")
@@ -389,7 +389,7 @@ def test_what_is_told_is_traced(open_nexus: OpenNexus, watcher: Watcher) -> None
     session.record(says("Because."))
 
     told = [(call.hook, call.failed) for call in traced if call.plugin == "Watcher"]
-    assert told == [("nexus_assembled", False), ("nexus_recorded", False)]
+    assert told == [("nexus_call_assembled", False), ("nexus_step_recorded", False)]
 
 
 def test_without_a_listener_nobody_waits(tmp_path: Path, nexus_home: Path) -> None:

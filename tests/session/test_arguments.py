@@ -12,10 +12,8 @@ import pytest
 from nexus_core import Nexus, NexusError
 from nexus_core.context import AgentResult
 from nexus_core.errors import MessageError, UnknownNameError, UsageError
-from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.values.conversation import Usage
-from nexus_core.values.message import Message
-from nexus_core.values.parts import Text
+from nexus_core.ledger.ledger import StoreLedger
+from nexus_core.types.messages import Message, Text, Usage
 from tests.session.conftest import OpenNexus, OpenSession
 from tests.session.support import calls, kinds_of, says
 
@@ -94,7 +92,7 @@ def test_halves_of_characters_in_an_option_are_mended_before_it_is_compared(
 def test_halves_of_characters_in_a_name_are_mended(open_nexus: OpenNexus) -> None:
     session = open_nexus().session("a\ud83d\ude00\ud83d", model="gpt-4o")
 
-    assert session.label == session.ask("Why?").session_label == "a😀�"
+    assert session.name == session.ask("Why?").session_label == "a😀�"
 
 
 @pytest.mark.parametrize("label", [5, None, b"x", ["s"]])
@@ -113,12 +111,12 @@ def test_a_name_that_is_no_text_is_refused(open_nexus: OpenNexus, label: Any) ->
     [
         (lambda session: session.fork("f", at=5), "at must be text, not the number 5"),
         (lambda session: session.replay(None), "a step must be text, not null"),
-        (lambda session: session.cache(7), "a step must be text"),
+        (lambda session: session.cache_report(7), "a step must be text"),
         (lambda session: session.pin([]), "a step must be text, not a list"),
         (lambda session: session.expand(None), "a compaction must be text"),
         (lambda session: session.compact(5), "focus must be text"),
         (lambda session: session.spawn(None), "a task must be text, not null"),
-        (lambda session: session.spawn("Read.", label=5), "the name of a session must be text"),
+        (lambda session: session.spawn("Read.", name=5), "the name of a session must be text"),
         (lambda session: session.spawn("Read.", cwd=5), "cwd must be a path, not the number 5"),
         (lambda session: session.spawn("Read.", skills="x"), "skills must be a list"),
         (lambda session: session.spawn("Read.", model=["x"]), "model must be text"),
@@ -185,8 +183,8 @@ def test_a_request_that_is_none_is_refused(open_nexus: OpenNexus) -> None:
     [
         ({"cwd": 5}, "cwd must be a path"),
         ({"home": 5}, "home must be a path"),
-        ({"ledger": 5}, "ledger must be a url or a ledger, not of type int"),
-        ({"ledger": []}, "ledger must be a url or a ledger, not of type list"),
+        ({"ledger": 5}, "ledger must be a URL or a ledger, not of type int"),
+        ({"ledger": []}, "ledger must be a URL or a ledger, not of type list"),
     ],
 )
 def test_a_nexus_of_nowhere_is_refused(tmp_path: Path, arguments: dict[str, Any], wrong: str) -> None:
@@ -263,15 +261,15 @@ def test_a_tool_that_the_models_api_refuses_is_reported_with_the_call(
 
 def test_workers_of_workers_have_names_of_their_own_however_deep(open_session: OpenSession) -> None:
     session = open_session(tools=[{"name": "delegate", "input_schema": {"type": "object"}}])
-    labels = [session.label]
+    labels = [session.name]
 
     for _ in range(40):
         session.ask("Begin.")
         call = session.record(calls("t1", tool="delegate")).tool_calls[0]
         worker = session.spawn("Read.", call=call)
-        assert session.spawn("Read.", call=call).label == worker.label
+        assert session.spawn("Read.", call=call).name == worker.name
         session = worker
-        labels.append(session.label)
+        labels.append(session.name)
 
     assert len(set(labels)) == 41
     assert max(map(len, labels)) <= 500
@@ -287,7 +285,7 @@ def test_a_step_stands_for_its_id_wherever_one_is_asked_for(open_session: OpenSe
     given_as: list[Any] = [step.id, step, kept]
     for number, given in enumerate(given_as):
         assert session.replay(given) == nexus.replay(given) == session.replay(step.id)
-        assert session.cache(given) == step.cache
+        assert session.cache_report(given) == step.cache
         assert session.pin(given)
         assert session.unpin(given)
         assert session.fork(f"fork {number}", at=given).messages == session.messages
@@ -302,7 +300,7 @@ def test_the_awaited_session_takes_a_step_for_its_id_too(open_nexus: OpenNexus) 
         step = await session.record(says("So."))
 
         assert (await session.replay(step)).to("anthropic") == context.to("anthropic")
-        assert await session.cache(step) == step.cache
+        assert await session.cache_report(step) == step.cache
         assert await session.pin(step)
         assert await session.unpin(step)
         assert await (await session.fork("fork", at=step)).messages == await session.messages

@@ -11,14 +11,13 @@ import pytest
 
 from nexus_core import hookimpl
 from nexus_core.errors import BudgetError, TurnError, UsageError
-from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.testing import write_files
-from nexus_core.tokens.counter import TextCounter
-from nexus_core.values.agent_result import AgentResult
-from nexus_core.values.counting import MESSAGE_OVERHEAD, Model
-from nexus_core.values.ledger import NewStep
-from nexus_core.values.message import Message
-from nexus_core.values.parts import Text, ToolCall, ToolResult
+from nexus_core.tokens.estimator import TextCounter
+from nexus_core.types.assembled import AgentResult
+from nexus_core.types.budget import MESSAGE_OVERHEAD_TOKENS, Model
+from nexus_core.types.ledger import NewStep
+from nexus_core.types.messages import Message, Text, ToolCall, ToolResult
 from tests.session.conftest import OpenNexus, OpenSession
 from tests.session.support import TOOLS, add_step, add_turns, calls, kinds_of, says, spoken, steps_of
 
@@ -354,7 +353,7 @@ def test_what_was_given_up_before_it_was_put_into_words_counts_as_it_was_said(
     context = open_nexus(plugins=[words], layers=False).session("s", model="small").ask("And?")
 
     assert [spoken(message) for message in context.history] == ["one two three"]
-    assert context.message_tokens[0] == 3 + MESSAGE_OVERHEAD
+    assert context.message_tokens[0] == 3 + MESSAGE_OVERHEAD_TOKENS
 
 
 def test_what_was_said_and_pinned_counts_where_its_turn_was_summarised(
@@ -369,7 +368,7 @@ def test_what_was_said_and_pinned_counts_where_its_turn_was_summarised(
     context = open_nexus(plugins=[words], layers=False).session("s", model="small").ask("And?")
 
     assert spoken(context.history[1]) == "one two three"
-    assert context.message_tokens[1] == 3 + MESSAGE_OVERHEAD
+    assert context.message_tokens[1] == 3 + MESSAGE_OVERHEAD_TOKENS
 
 
 @pytest.mark.acceptance("C-18")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nexus_core.errors import ConfigError, FileError
-from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.testing import write_files
 from tests.session.conftest import OpenNexus, OpenSession
 from tests.session.support import TOOLS, calls, kinds_of, says

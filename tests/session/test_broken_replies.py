@@ -58,7 +58,7 @@ def test_a_stream_without_its_end_is_refused_and_can_be_asked_for_again(
         session.record(pieces)
 
     assert "interrupted=True) keeps what came" in str(caught.value)
-    assert session.pending == ()
+    assert session.pending_calls == ()
     assert session.next().to("anthropic") == sent
     assert session.record(says("Done.")).done
 
@@ -117,7 +117,7 @@ def test_a_call_with_arguments_that_nobody_can_read_says_so(open_session: OpenSe
     (broken,) = session.record({"id": "c", "choices": [{"message": message, "finish_reason": "tool_calls"}]}).tool_calls
     session.record(broken.result("These arguments are no JSON object.", is_error=True))
 
-    assert (broken.is_broken, broken.raw, broken.arguments) == (True, raw, {"INVALID_JSON": raw})
+    assert (broken.has_invalid_arguments, broken.raw, broken.arguments) == (True, raw, {"INVALID_JSON": raw})
     told = session.next().to("openai")["messages"][-2]["tool_calls"][0]["function"]["arguments"]
     assert json.loads(told) == {"INVALID_JSON": raw}
 
@@ -131,7 +131,7 @@ def test_a_call_without_arguments_is_as_good_as_any(open_session: OpenSession, r
 
     (whole,) = session.record({"id": "c", "choices": [{"message": message, "finish_reason": "tool_calls"}]}).tool_calls
 
-    assert not whole.is_broken
+    assert not whole.has_invalid_arguments
     assert "INVALID_JSON" not in whole.arguments
 
 
@@ -141,4 +141,4 @@ def test_a_call_that_comes_as_an_object_is_never_broken(open_session: OpenSessio
 
     (call,) = session.record(calls("t1")).tool_calls
 
-    assert not call.is_broken
+    assert not call.has_invalid_arguments

@@ -15,13 +15,12 @@ from hypothesis import strategies as st
 
 from nexus_core import Nexus
 from nexus_core.errors import BudgetError
-from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.ledger.in_memory import MemoryLedger
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.session.session import Session
 from nexus_core.testing import write_files
-from nexus_core.values.assembled import AssembledContext
-from nexus_core.values.message import Message
-from nexus_core.values.parts import File, Image, Text, ToolResult
+from nexus_core.types.assembled import AssembledContext
+from nexus_core.types.messages import File, Image, Message, Text, ToolResult
 from tests.effort import examples
 from tests.session.conftest import OpenNexus, OpenSession
 from tests.session.support import calls, says, steps_of

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nexus_core.errors import BudgetError
-from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.session.session import Session
 from nexus_core.testing import write_files
 from tests.session.conftest import OpenNexus, OpenSession

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.ledger.ledger import StoreLedger
 from tests.session.conftest import EVERYWHERE, Clock, OpenNexus
 from tests.session.support import says
 

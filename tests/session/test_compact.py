@@ -10,14 +10,14 @@ import pytest
 
 from nexus_core.compaction import redaction
 from nexus_core.compaction.summary import PREVIOUS
-from nexus_core.dialects.neutral.json_form import encode
+from nexus_core.dialects.neutral import encode_value
 from nexus_core.errors import BudgetError, TurnError, UsageError
-from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.testing import write_files
-from nexus_core.text.redaction import Redacted, redact
-from nexus_core.values.agent_result import AgentResult
-from nexus_core.values.compaction import CompactionReport
-from nexus_core.values.message import Message
+from nexus_core.text.secrets import RedactedText, redact
+from nexus_core.types.assembled import AgentResult
+from nexus_core.types.compaction import CompactionReport
+from nexus_core.types.messages import Message
 from tests.session.compacted import (
     AVAILABLE,
     Fake,
@@ -249,7 +249,7 @@ def test_somebody_asks_for_it(open_nexus: OpenNexus, ledger: StoreLedger) -> Non
     (step,) = compactions(ledger)
     assert step.closes
     assert (step.data["trigger"], step.data["focus"]) == ("manual", "the numbers")
-    assert (report.step, report.trigger, report.summariser, report.calls) == (step.id, "manual", "given", 1)
+    assert (report.step, report.trigger, report.summarizer, report.calls) == (step.id, "manual", "given", 1)
     assert (report.turns, report.messages) == (3, 6)
     assert report.tokens_after < report.tokens_before
     assert "They counted." in report.summary
@@ -301,7 +301,7 @@ def test_without_any_setting_no_model_is_needed(open_nexus: OpenNexus, ledger: S
     report = session.compact()
 
     assert report is not None
-    assert report.summariser == "extractive"
+    assert report.summarizer == "extractive"
     assert "question 16" in report.summary
     assert compactions(ledger)[0].data["summariser"] == "extractive"
 
@@ -402,7 +402,7 @@ def test_each_message_is_looked_through_for_secrets_once(
 ) -> None:
     seen: list[str] = []
 
-    def watch(text: str) -> Redacted:
+    def watch(text: str) -> RedactedText:
         seen.append(text)
         return redact(text)
 
@@ -415,7 +415,7 @@ def test_each_message_is_looked_through_for_secrets_once(
     assert sum(text.startswith("answer 0 ") for text in seen) == 1
 
 
-def test_a_summariser_is_told_which_model_the_conversation_is_with(open_nexus: OpenNexus) -> None:
+def test_a_summarizer_is_told_which_model_the_conversation_is_with(open_nexus: OpenNexus) -> None:
     fake = Fake()
 
     long_session(open_nexus(plugins=[Words()], summarize=fake), 6).compact()
@@ -423,7 +423,7 @@ def test_a_summariser_is_told_which_model_the_conversation_is_with(open_nexus: O
     assert fake.asked[0].model == "words"
 
 
-def test_a_summariser_may_go_on_from_the_call_itself(open_nexus: OpenNexus, nexus_home: Path) -> None:
+def test_a_summarizer_may_go_on_from_the_call_itself(open_nexus: OpenNexus, nexus_home: Path) -> None:
     configure(nexus_home, form="cached")
     fake = Fake()
     session = long_session(open_nexus(plugins=[Words()], summarize=fake), 6)
@@ -434,7 +434,7 @@ def test_a_summariser_may_go_on_from_the_call_itself(open_nexus: OpenNexus, nexu
     context = fake.asked[0].context
     assert context is not None
     assert context.system_prompt == last.system_prompt
-    assert [encode(each) for each in context.messages] == [encode(each) for each in last.history]
+    assert [encode_value(each) for each in context.messages] == [encode_value(each) for each in last.history]
 
 
 # ---- taking it back -----------------------------------------------------------------------------------------------

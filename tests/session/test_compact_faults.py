@@ -1,4 +1,4 @@
-"""Summarisers that fail in every way: few calls, a typed result, and a ledger that is as it was."""
+"""Summarizers that fail in every way: few calls, a typed result, and a ledger that is as it was."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from nexus_core.errors import SummaryError, UsageError
-from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.testing import write_files
-from nexus_core.values.compaction import SummaryRequest
+from nexus_core.types.compaction import SummaryRequest
 from tests.session.compacted import AVAILABLE, Fake, Words, compactions, configure, long_session
 from tests.session.conftest import OpenNexus
 from tests.session.support import kinds_of, says
@@ -50,15 +50,15 @@ FAULTS: dict[str, Any] = {
 
 
 def patience(fault: str) -> float:
-    """Seconds that a summariser has: few for the one that takes all of them, and enough for everyone else."""
+    """Seconds that a summarizer has: few for the one that takes all of them, and enough for everyone else."""
     return 0.1 if fault == "hangs" else 60
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_summariser_that_fails_changes_nothing(
+def test_a_summarizer_that_fails_changes_nothing(
     open_nexus: OpenNexus, ledger: StoreLedger, nexus_home: Path, fault: str
 ) -> None:
-    configure(nexus_home, summarisers=["given"], timeout=patience(fault))
+    configure(nexus_home, summarizers=["given"], timeout=patience(fault))
     fake = Fake(FAULTS[fault])
     session = long_session(open_nexus(plugins=[Words()], summarize=fake), 6)
     before, messages = kinds_of(ledger, "s"), session.messages
@@ -75,7 +75,7 @@ def test_a_summariser_that_fails_changes_nothing(
 def test_a_call_goes_out_all_the_same_with_less_in_it(
     open_nexus: OpenNexus, ledger: StoreLedger, nexus_home: Path, fault: str
 ) -> None:
-    configure(nexus_home, summarisers=["given"], timeout=patience(fault))
+    configure(nexus_home, summarizers=["given"], timeout=patience(fault))
     fake = Fake(FAULTS[fault])
     session = long_session(open_nexus(plugins=[Words()], summarize=fake), 8)
 
@@ -101,7 +101,7 @@ def test_the_next_one_is_asked_and_it_is_written_down_who_failed(
     report = session.compact()
 
     assert report is not None
-    assert report.summariser == "extractive"
+    assert report.summarizer == "extractive"
     assert [name for name, _ in report.failures] == ["given"]
     assert report.calls == 2
     (step,) = compactions(ledger)
@@ -110,7 +110,7 @@ def test_the_next_one_is_asked_and_it_is_written_down_who_failed(
 
 
 def test_in_one_turn_nobody_is_asked_again_who_could_not(open_nexus: OpenNexus, nexus_home: Path) -> None:
-    configure(nexus_home, summarisers=["given"], trigger_ratio=0.5)
+    configure(nexus_home, summarizers=["given"], trigger_ratio=0.5)
     fake = Fake(ValueError("no"))
     session = long_session(open_nexus(plugins=[Words()], summarize=fake), 3)
     turns = 0
@@ -130,7 +130,7 @@ def test_whoever_gives_something_else_than_a_function_is_told_at_once(open_nexus
 
 
 def test_an_error_says_what_failed_and_no_secret(open_nexus: OpenNexus, nexus_home: Path) -> None:
-    configure(nexus_home, summarisers=["given"])
+    configure(nexus_home, summarizers=["given"])
     secret = "sk-ant-api03-" + "A1b2C3d4E5" * 9
     session = long_session(open_nexus(plugins=[Words()], summarize=Fake(ValueError(f"bad key {secret}"))), 6)
 
@@ -150,13 +150,13 @@ async def slowly(request: SummaryRequest) -> str:
     return f"They counted {len(request.messages)} messages."
 
 
-def test_a_summariser_may_be_awaited_by_those_who_do_not_await(open_nexus: OpenNexus) -> None:
+def test_a_summarizer_may_be_awaited_by_those_who_do_not_await(open_nexus: OpenNexus) -> None:
     session = long_session(open_nexus(plugins=[Words()], summarize=slowly), 6)
 
     report = session.compact()
 
     assert report is not None
-    assert report.summariser == "given"
+    assert report.summarizer == "given"
     assert "They counted 6 messages." in report.summary
 
 
@@ -166,7 +166,7 @@ def test_also_inside_an_event_loop(open_nexus: OpenNexus) -> None:
     async def inside() -> str:
         report = session.compact()
         assert report is not None
-        return report.summariser
+        return report.summarizer
 
     assert asyncio.run(inside()) == "given"
 
@@ -203,10 +203,10 @@ def test_an_async_session_does_the_same(open_nexus: OpenNexus, ledger: StoreLedg
 
 
 @pytest.mark.parametrize("fault", ["never", "raises"])
-def test_an_awaited_summariser_that_fails_is_left_behind(
+def test_an_awaited_summarizer_that_fails_is_left_behind(
     open_nexus: OpenNexus, ledger: StoreLedger, nexus_home: Path, fault: str
 ) -> None:
-    configure(nexus_home, summarisers=["given"], timeout=0.1)
+    configure(nexus_home, summarizers=["given"], timeout=0.1)
 
     async def summarize(_: SummaryRequest) -> str:
         if fault == "raises":
@@ -267,7 +267,7 @@ def settings_for(url: str) -> dict[str, Any]:
     endpoint = {"api": "openai", "model": "m", "base_url": url, "key_env": "SOME_KEY", "max_retries": 0}
     return {
         "plugins": {"providers": {"endpoints": {"refusing": endpoint}}},
-        "compaction": {"summarisers": ["refusing", "extractive"], "timeout": 5},
+        "compaction": {"summarizers": ["refusing", "extractive"], "timeout": 5},
     }
 
 
@@ -288,7 +288,7 @@ def test_a_server_that_refuses_is_followed_by_the_one_without_a_model(
     report = nexus.session("s").compact()
 
     assert report is not None
-    assert report.summariser == "extractive"
+    assert report.summarizer == "extractive"
     times = 2 if handler.status == 413 else 1  # what is too large is sent in pieces then
     assert [name for name, _ in report.failures] == ["refusing"] * times
     assert handler.asked == times

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from nexus_core.errors import BudgetError
-from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.ledger.in_memory import MemoryLedger
+from nexus_core.ledger.ledger import StoreLedger
 from tests.effort import rounds
 from tests.session.compacted import AVAILABLE, Fake, Words, compactions, configure, data_of, exchange, long_session
 from tests.session.conftest import OpenNexus
@@ -28,7 +28,7 @@ R15 = {
     "as long as it may": lambda request: "word " * request.max_tokens,
     "short": "ok then",
 }
-"""What R15 of the reliability rules has a summariser do."""
+"""What R15 of the reliability rules has a summarizer do."""
 
 
 def test_without_a_reply_between_them_there_are_two_compactions_at_most(
@@ -84,10 +84,10 @@ def test_where_it_stops_what_does_not_fit_is_left_out_and_the_cut_stays(
 @pytest.mark.acceptance("R15")
 @pytest.mark.parametrize("histories", [1, pytest.param(rounds(20), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("fault", R15)
-def test_whatever_a_summariser_does_a_conversation_goes_on(
+def test_whatever_a_summarizer_does_a_conversation_goes_on(
     nexus_home: Path, open_nexus: OpenNexus, fault: str, histories: int
 ) -> None:
-    configure(nexus_home, summarisers=["given"], timeout=60)
+    configure(nexus_home, summarizers=["given"], timeout=60)
     count(histories)
     for seed in range(histories):
         chance = random.Random(seed)  # noqa: S311 - the same conversations in every run

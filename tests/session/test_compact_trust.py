@@ -10,13 +10,12 @@ import pytest
 
 from nexus_core import Nexus
 from nexus_core.errors import TurnError, UsageError
-from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.session.compacting.covering import covered_steps
 from nexus_core.session.session import Session
-from nexus_core.values.ledger import NewStep, Step
-from nexus_core.values.message import Message
-from nexus_core.values.parts import ToolCall, ToolResult
-from nexus_core.values.source import TRUSTS
+from nexus_core.types.ledger import NewStep, Step
+from nexus_core.types.messages import Message, ToolCall, ToolResult
+from nexus_core.types.prompt import TRUST_LEVELS
 from tests.session.compacted import Fake, Words
 from tests.session.conftest import OpenNexus
 from tests.session.support import add_step, steps_of
@@ -46,11 +45,11 @@ def is_foreign(ledger: MemoryLedger, compaction: Step) -> bool:
 def grow(session: Session, ledger: MemoryLedger, chance: random.Random) -> Session:
     """Something happens in a session."""
     happens = chance.random()
-    if happens < 0.6 or not steps_of(ledger, session.label):
-        if ledger.session(session.label) is None:
-            ledger.create(session.label)
+    if happens < 0.6 or not steps_of(ledger, session.name):
+        if ledger.session(session.name) is None:
+            ledger.create(session.name)
         for number in range(chance.randint(1, 5)):
-            add_step(ledger, session.label, turn(chance, number))
+            add_step(ledger, session.name, turn(chance, number))
     elif happens < 0.85:
         session.compact()
     elif happens < 0.9:
@@ -58,7 +57,7 @@ def grow(session: Session, ledger: MemoryLedger, chance: random.Random) -> Sessi
             session.undo()
     elif happens < 0.95:
         with suppress(TurnError, UsageError):
-            session.pin(chance.choice(steps_of(ledger, session.label)).id)
+            session.pin(chance.choice(steps_of(ledger, session.name)).id)
     else:
         return session.fork(f"fork {len(ledger.sessions())}")
     return session
@@ -78,7 +77,7 @@ def judge_tree(nexus: Nexus, ledger: MemoryLedger, seed: int) -> Counter[str]:
                 least = "foreign" if is_foreign(ledger, step) else "user"
                 found["summaries"] += 1
                 found["foreign"] += least == "foreign"
-                found["upgrades"] += TRUSTS.index(placed.source.trust) < TRUSTS.index(least)
+                found["upgrades"] += TRUST_LEVELS.index(placed.source.trust) < TRUST_LEVELS.index(least)
     return found
 
 

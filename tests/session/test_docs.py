@@ -47,7 +47,7 @@ def test_the_programs_of_the_page_run(
 
     assert capsys.readouterr().out == "It expires.\nIt does too.\n"
     assert (names["step"].text, names["step"].done) == ("It does too.", True)
-    assert names["session"].pending == ()
+    assert names["session"].pending_calls == ()
     assert (nexus_home / "ledger.db").is_file()
     names["client"].close()
     names["nexus"].close()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nexus_core import Nexus, Request, Section, Tool, hookimpl
-from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.testing import write_files
 from nexus_core.trust.store import TrustStore
 from tests.session.conftest import Clock, OpenNexus, OpenSession

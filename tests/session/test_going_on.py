@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from nexus_core.errors import ConflictError, PendingCalls, TurnError
-from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.errors import ConflictError, PendingToolCallsError, TurnError
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.session.session import Session
-from nexus_core.values.ledger import NewStep, Step
-from nexus_core.values.message import Message
+from nexus_core.types.ledger import NewStep, Step
+from nexus_core.types.messages import Message
 from tests.session.conftest import EVERYWHERE, OpenNexus, OpenSession
 from tests.session.support import TOOLS, add_step, calls, kinds_of, says, spoken, steps_of
 
@@ -48,7 +48,7 @@ def work(session: Session, seen: list[str]) -> str:
     """A program that begins the conversation, or goes on with it, whatever was recorded before."""
     try:
         context = session.next()
-    except PendingCalls:
+    except PendingToolCallsError:
         context = finish(session)
     except TurnError:
         if session.messages:
@@ -63,7 +63,7 @@ def work(session: Session, seen: list[str]) -> str:
 
 
 def finish(session: Session) -> Any:
-    for call in reversed(session.pending):
+    for call in reversed(session.pending_calls):
         session.record(call.result(f"result {call.id}"))
     return session.next()
 
@@ -124,10 +124,10 @@ def test_a_call_of_another_program_can_be_answered(open_session: OpenSession) ->
     session.record(calls("t1"))
 
     other = open_session()
-    (call,) = other.pending
+    (call,) = other.pending_calls
     other.record(call.result("found"))
 
-    assert session.pending == ()
+    assert session.pending_calls == ()
     assert session.next() == other.next()
 
 
@@ -220,9 +220,9 @@ def test_every_verb_can_be_awaited(open_nexus: OpenNexus) -> None:
         preview = await session.preview("Why?")
         assert await session.ask("Why?") == preview
         step = await session.record(calls("t1"))
-        assert [call.id for call in await session.pending] == ["t1"]
+        assert [call.id for call in await session.pending_calls] == ["t1"]
         assert await session.is_open
-        with pytest.raises(PendingCalls):
+        with pytest.raises(PendingToolCallsError):
             await session.next()
         await session.record(step.tool_calls[0].result("found"))
         await session.next()

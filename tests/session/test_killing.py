@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from nexus_core import Nexus
-from nexus_core.values.message import Message
+from nexus_core.types.messages import Message
 from tests.conftest import ROOT
 from tests.ledger.backends import figure
 from tests.session.program import main

@@ -16,7 +16,7 @@ from google.genai import types
 
 from nexus_core import Nexus
 from nexus_core.session.steps.recorded import RecordedCall
-from nexus_core.values.conversation import Usage
+from nexus_core.types.messages import Usage
 from tests.dialects.support import Loopback
 from tests.effort import sampled
 from tests.session.conftest import EVERYWHERE, OpenNexus

@@ -59,7 +59,7 @@ def test_a_prompt_that_is_the_same_as_before_is_back_with_the_next_question(
         findings = nexus.session("main", tools=TOOLS).ask("two").findings
 
     assert [each.code for each in findings] == ["prompt-gone"]
-    assert cli("session", "verify").code == 0
+    assert cli("ledger", "verify").code == 0
     assert cli("session", "replay", lost).code == 0
 
 

@@ -13,9 +13,9 @@ import pytest
 
 from nexus_core import Nexus, OtherDirectoryWarning
 from nexus_core.errors import BudgetError
-from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.testing import write_files
-from nexus_core.values.assembled import AssembledContext
+from nexus_core.types.assembled import AssembledContext
 from tests.session.support import calls, says
 
 pytestmark = pytest.mark.filterwarnings("ignore::nexus_core.errors.OtherDirectoryWarning")  # most look at findings
@@ -177,4 +177,4 @@ def test_a_worker_stays_where_it_was_sent_and_says_nothing(nexus_in: In) -> None
     worker.ask("Begin.")
     worker.record(says("Nothing."))
 
-    assert codes(nexus_in("pb").session(worker.label).ask("Once more.")) == []
+    assert codes(nexus_in("pb").session(worker.name).ask("Once more.")) == []

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core import ClosedError, ConfigError, hookimpl
+from nexus_core import ConfigError, NexusClosedError, hookimpl
 from nexus_core.errors import LedgerError
-from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.testing import write_files
 from tests.session.conftest import OpenNexus
 from tests.session.support import TOOLS, calls, says
@@ -35,7 +35,7 @@ def test_conversations_are_kept_in_the_home(open_nexus: OpenNexus, nexus_home: P
         session.record(calls("t1", "t2"))
 
     session = open_nexus(ledger=None).session("s")
-    for call in session.pending:
+    for call in session.pending_calls:
         session.record(call.result("found"))
     session.next()
 
@@ -131,9 +131,9 @@ def test_a_session_of_a_closed_nexus_is_an_error(open_nexus: OpenNexus, ledger: 
 
     nexus.close()
 
-    with pytest.raises(ClosedError):
+    with pytest.raises(NexusClosedError):
         nexus.session("t")
-    with pytest.raises(ClosedError):
+    with pytest.raises(NexusClosedError):
         session.next()
 
 
@@ -144,7 +144,7 @@ def test_a_strategy_that_nobody_offers_is_an_error(open_nexus: OpenNexus, nexus_
         open_nexus().session("s", model="gpt-4o").ask("Why?")
 
 
-@pytest.mark.parametrize("module", ["nexus_core.session", "nexus_core.values.assembled", "asyncio", "sqlite3"])
+@pytest.mark.parametrize("module", ["nexus_core.session", "nexus_core.types.assembled", "asyncio", "sqlite3"])
 def test_showing_a_prompt_needs_no_session(tmp_path: Path, module: str) -> None:
     code = "import sys; from nexus_core import Nexus; Nexus(installed=False).system_prompt(); print(*sys.modules)"
 

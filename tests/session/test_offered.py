@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from nexus_core.errors import LedgerError, TurnError, UsageError
-from nexus_core.history.ledger.memory import MemoryLedger
-from nexus_core.plugin import NewStep, tools_offered
-from nexus_core.values.agent_result import AgentResult
-from nexus_core.values.message import Message
+from nexus_core.ledger.in_memory import MemoryLedger
+from nexus_core.plugin.ledgers import NewStep, tools_offered
+from nexus_core.types.assembled import AgentResult
+from nexus_core.types.messages import Message
 from tests.session.conftest import OpenNexus
 from tests.session.support import TOOLS, add_step, calls, says
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from nexus_core.errors import FileError, UnknownNameError, UsageError
-from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.session.exporting.reading import read_export
 from nexus_core.session.exporting.restoring import restore
 from nexus_core.testing import write_files
-from nexus_core.values.assembled import AssembledContext
-from nexus_core.values.ledger import Step
+from nexus_core.types.assembled import AssembledContext
+from nexus_core.types.ledger import Step
 from tests.session.conftest import OpenNexus, OpenSession
 from tests.session.support import says
 
@@ -151,7 +151,7 @@ def test_a_worker_is_in_no_repl_although_its_maker_is(open_session: OpenSession,
     assert told_mode(worker.ask("Begin.")) == ""
     assert told_mode(worker.spawn("Look closer.").ask("Begin.")) == ""
     assert told_mode(session.fork("second").ask("And?")) == REPL
-    record = ledger.session(worker.label)
+    record = ledger.session(worker.name)
     assert record is not None
     assert "mode" not in record.data
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from nexus_core import Section, hookimpl
-from nexus_core.dialects.neutral.json_form import encode
-from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.dialects.neutral import encode_value
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.session.session import Session
 from nexus_core.testing import write_files
-from nexus_core.tokens.counter import TextCounter
-from nexus_core.values.assembled import AssembledContext
-from nexus_core.values.counting import Model
+from nexus_core.tokens.estimator import TextCounter
+from nexus_core.types.assembled import AssembledContext
+from nexus_core.types.budget import Model
 from tests.session.conftest import Clock, OpenNexus
 from tests.session.support import TOOLS, calls, says, steps_of
 
@@ -47,7 +47,7 @@ class Words(TextCounter):
 
 def bytes_of(context: AssembledContext) -> str:
     """The neutral messages of a call."""
-    return json.dumps([encode(message) for message in context.messages], ensure_ascii=False)[:-1]
+    return json.dumps([encode_value(message) for message in context.messages], ensure_ascii=False)[:-1]
 
 
 def converse(session: Session, chance: random.Random, number: int, clock: Clock) -> list[AssembledContext]:

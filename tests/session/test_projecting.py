@@ -8,11 +8,10 @@ import pytest
 
 from nexus_core.compaction.summary import PREVIOUS as SUMMARY
 from nexus_core.errors import LedgerError
-from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.testing import write_files
-from nexus_core.values.ledger import NewStep, Step
-from nexus_core.values.message import Message
-from nexus_core.values.parts import Text, ToolCall, ToolResult
+from nexus_core.types.ledger import NewStep, Step
+from nexus_core.types.messages import Message, Text, ToolCall, ToolResult
 from tests.session.conftest import EVERYWHERE, OpenSession
 from tests.session.support import add_step, add_turns, calls, says, spoken, steps_of
 
@@ -191,7 +190,7 @@ def test_a_fork_begins_without_the_open_turn_and_with_model_tools_and_epoch(
     record = ledger.session("f")
     assert record is not None
     assert record.origin == "s"
-    assert [call.id for call in session.pending] == ["t1"]
+    assert [call.id for call in session.pending_calls] == ["t1"]
 
 
 @pytest.mark.acceptance("C-17")

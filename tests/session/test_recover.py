@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nexus_core.errors import SummaryError, TurnError
-from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.session.session import Session
 from nexus_core.testing import write_files
 from tests.session.compacted import (
@@ -257,7 +257,7 @@ def test_without_an_open_turn_there_is_nothing_to_send(open_nexus: OpenNexus) ->
 def test_where_nobody_can_summarise_the_error_is_raised_and_says_so(
     open_nexus: OpenNexus, ledger: StoreLedger, nexus_home: Path
 ) -> None:
-    configure(nexus_home, summarisers=["given"])
+    configure(nexus_home, summarizers=["given"])
     session = long_session(open_nexus(plugins=[Words()], summarize=Fake("")), 7, words=40)
     session.ask("And?")
 

@@ -15,15 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_core import Nexus
-from nexus_core.dialects.neutral.json_form import encode
+from nexus_core.dialects.neutral import encode_value
 from nexus_core.errors import LedgerError, TurnError, UsageError
-from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.session.steps.recorded import RecordedStep
 from nexus_core.testing import write_files
-from nexus_core.values.agent_result import AgentResult
-from nexus_core.values.assembled import AssembledContext
-from nexus_core.values.ledger import NewStep
-from nexus_core.values.message import Message
+from nexus_core.types.assembled import AgentResult, AssembledContext
+from nexus_core.types.ledger import NewStep
+from nexus_core.types.messages import Message
 from tests.effort import examples
 from tests.session.conftest import OpenNexus, OpenSession
 from tests.session.support import TOOLS, add_step, calls, says, steps_of
@@ -33,7 +32,7 @@ from tests.session.test_prefix import Words
 def neutral(context: AssembledContext) -> str:
     """Everything that reaches the model, in no API's shape."""
     return json.dumps(
-        [context.system_prompt, [encode(each) for each in (*context.messages, *context.tools)], context.model]
+        [context.system_prompt, [encode_value(each) for each in (*context.messages, *context.tools)], context.model]
     )
 
 
@@ -125,12 +124,12 @@ class Story:
             write_files(self.work, {"NEXUS.md": f"Rule {self.chance.random()}.\n"})
         elif happens == 1:
             tools = TOOLS if self.chance.random() < 0.5 else []
-            self.session = self.nexus.session(self.session.label, tools=tools)
+            self.session = self.nexus.session(self.session.name, tools=tools)
         elif happens == 2:
             self.session.reload()
         elif happens == 3:
             model = self.chance.choice(["words", "claude-sonnet-4"])
-            self.session = self.nexus.session(self.session.label, model=model)
+            self.session = self.nexus.session(self.session.name, model=model)
         elif happens == 4 and not self.is_open():
             self.forks += 1
             self.session = self.session.fork(f"fork {self.forks}")
@@ -140,12 +139,12 @@ class Story:
             with suppress(TurnError):  # nothing is compacted
                 self.session.undo()
         elif happens == 7:
-            step = self.chance.choice(steps_of(self.nexus.ledger, self.session.label) or [None])
+            step = self.chance.choice(steps_of(self.nexus.ledger, self.session.name) or [None])
             with suppress(TurnError, UsageError):  # a summary stands for it, or it says nothing
                 self.session.pin(step.id if step else "")
 
     def is_open(self) -> bool:
-        record = self.nexus.ledger.session(self.session.label)
+        record = self.nexus.ledger.session(self.session.name)
         return record is None or record.open_turn is not None
 
 

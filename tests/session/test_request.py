@@ -12,7 +12,7 @@ import pytest
 
 from nexus_core import AssembledContext, Nexus, Request, Section, Tool, hookimpl
 from nexus_core.errors import FileError, MessageError, TurnError, UnknownNameError, UsageError
-from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.plugin import AgentRole, HookCall
 from nexus_core.testing import write_files
 from tests.session.conftest import Clock, OpenNexus, OpenSession
@@ -175,7 +175,7 @@ def test_a_request_has_the_role_that_it_names_whatever_the_session_was_told_befo
     nexus = open_nexus()
     task = "Look." if asked == "worker" else ""
 
-    context = nexus.assemble(nexus.request(session=session.label, role=asked, task=task, message="And?"))
+    context = nexus.assemble(nexus.request(session=session.name, role=asked, task=task, message="And?"))
 
     assert context.role == played
     assert ("## Messaging Rules" in context.system_prompt) == (played == "manager")

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.ledger.in_memory import MemoryLedger
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.session.exporting.lines import export_lines
 from nexus_core.session.exporting.reading import read_export
 from nexus_core.session.exporting.restoring import restore
 from nexus_core.testing import write_files
-from nexus_core.values.message import Message
+from nexus_core.types.messages import Message
 from tests.session.compacted import Fake, Words, exchange, long_session
 from tests.session.conftest import EVERYWHERE, Clock, OpenNexus, OpenSession
 from tests.session.support import add_turns, calls, kinds_of, says, spoken, steps_of
@@ -89,7 +89,7 @@ def test_messages_and_said_both_begin_with_the_start(open_session: OpenSession) 
     session.record(says("Because."))
 
     assert [spoken(message) for message in session.messages] == [started(), "Why?", "Because."]
-    assert [message.content for message in session.said] == [started(), "Why?", "Because."]
+    assert [message.content for message in session.original_messages] == [started(), "Why?", "Because."]
 
 
 @pytest.mark.acceptance("E-02")

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from nexus_core.errors import LedgerError
-from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.history.ledger.memory import MemoryLedger
-from nexus_core.values.ledger import SessionRecord
+from nexus_core.ledger.in_memory import MemoryLedger
+from nexus_core.ledger.ledger import StoreLedger
+from nexus_core.types.ledger import SessionRecord
 from tests.session.conftest import OpenNexus, OpenSession
 from tests.session.support import add_turns, says
 
@@ -86,7 +86,7 @@ def test_what_was_said_is_there_in_its_own_words_beside_what_is_sent(open_sessio
         session.ask(words, timezone="Europe/Paris")
         session.record(says("So.", name=f"msg_{number}"))
 
-    assert [message.content for message in session.said] == ["Why?", "So.", "And here?", "So."]
+    assert [message.content for message in session.original_messages] == ["Why?", "So.", "And here?", "So."]
     assert [message.content.startswith("Current time: ") for message in session.messages] == [True, False, True, False]
 
 
@@ -97,14 +97,14 @@ def test_what_was_just_said_and_what_was_said_elsewhere_are_there_too(
     session = open_session()
     session.ask("Why?")
 
-    assert [message.content for message in session.said] == ["Old?", "re Old?", "Why?"]
-    assert [message.content for message in open_session("nobody").said] == []
+    assert [message.content for message in session.original_messages] == ["Old?", "re Old?", "Why?"]
+    assert [message.content for message in open_session("nobody").original_messages] == []
 
 
 def test_the_awaited_session_gives_what_was_said_too(open_nexus: OpenNexus) -> None:
     async def said() -> list[str]:
         session = open_nexus().async_session("s", model="gpt-4o")
         await session.ask("Why?")
-        return [message.content for message in await session.said]
+        return [message.content for message in await session.original_messages]
 
     assert asyncio.run(said()) == ["Why?"]

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from nexus_core import Nexus, hookimpl
 from nexus_core.errors import BudgetError
-from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.ledger.in_memory import MemoryLedger
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.session.session import Session
-from nexus_core.values.compaction import SummaryRequest
-from nexus_core.values.counting import Model
-from nexus_core.values.ledger import NewStep, Step
-from nexus_core.values.message import Message
+from nexus_core.types.budget import Model
+from nexus_core.types.compaction import SummaryRequest
+from nexus_core.types.ledger import NewStep, Step
+from nexus_core.types.messages import Message
 from tests.effort import examples
 from tests.session.compacted import Fake, Words, compactions, configure, exchange, work
 from tests.session.conftest import OpenNexus
@@ -152,7 +152,7 @@ def test_a_summary_that_another_program_wrote_is_made_shorter_too(open_nexus: Op
 def test_where_nobody_else_can_no_model_is_needed(
     open_nexus: OpenNexus, ledger: StoreLedger, nexus_home: Path, answer: object
 ) -> None:
-    configure(nexus_home, summarisers=["given"])
+    configure(nexus_home, summarizers=["given"])
     fake = Fake(at_length)
     nexus = open_nexus(plugins=[Sizes()], summarize=fake)
     summarised(nexus)
@@ -175,7 +175,7 @@ def test_without_a_model_the_best_lines_of_the_summary_stay(open_nexus: OpenNexu
     report = nexus.session("s", model="small").compact(focus="rivers")
 
     assert report is not None
-    assert (report.summariser, report.turns, report.messages) == ("extractive", 0, 0)
+    assert (report.summarizer, report.turns, report.messages) == ("extractive", 0, 0)
     assert report.summary.count("rivers") > 3
     assert "hills" not in report.summary
     session.undo()
@@ -187,7 +187,7 @@ def test_without_a_model_the_best_lines_of_the_summary_stay(open_nexus: OpenNexu
 def test_a_failure_before_in_the_same_turn_does_not_matter(
     open_nexus: OpenNexus, ledger: StoreLedger, nexus_home: Path
 ) -> None:
-    configure(nexus_home, summarisers=["given"])
+    configure(nexus_home, summarizers=["given"])
     fake = Fake(RuntimeError("no"))
     nexus = open_nexus(plugins=[Sizes()], summarize=fake)
     session = nexus.session("s", model="small")

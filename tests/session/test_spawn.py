@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from nexus_core import Tool
-from nexus_core.errors import ExistsError, FileError, TurnError, UnknownNameError, UsageError
-from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.errors import FileError, SessionExistsError, TurnError, UnknownNameError, UsageError
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.session.recording.new_steps import GIVEN_UP
 from nexus_core.session.session import Session
 from nexus_core.testing import write_files
@@ -48,7 +48,7 @@ def test_a_workers_answer_is_the_result_of_the_call(open_session: OpenSession, l
     assert "Read the log." in context.system_prompt
     assert [spoken(message) for message in context.messages[1:]] == ["Begin."]
     assert results(session) == [("Line 3 is wrong.", False)]
-    assert session.pending == ()
+    assert session.pending_calls == ()
     assert kinds_of(ledger, "s")[-2:] == ["reply", "result"]
 
 
@@ -65,11 +65,11 @@ def test_a_worker_has_its_makers_model_and_tools_within_its_role(open_session: O
 
 
 def test_a_worker_may_have_a_model_tools_and_a_name_of_its_own(open_session: OpenSession) -> None:
-    worker = open_session().spawn("Read.", model="gpt-4o", tools=[], label="reader", skills=["x"])
+    worker = open_session().spawn("Read.", model="gpt-4o", tools=[], name="reader", skills=["x"])
 
     context = worker.ask("Begin.")
 
-    assert (worker.label, context.model, context.tools) == ("reader", "gpt-4o", ())
+    assert (worker.name, context.model, context.tools) == ("reader", "gpt-4o", ())
 
 
 @pytest.mark.acceptance("W-04")
@@ -97,7 +97,7 @@ def test_a_worker_elsewhere_reads_what_is_written_there_and_inherits_the_rest(
     )
 
     there = open_session().spawn("Read.", cwd="sub").ask("Begin.")
-    deeper = open_session().spawn("Read.", cwd="sub", label="w").spawn("Look.", cwd="deep").ask("Begin.")
+    deeper = open_session().spawn("Read.", cwd="sub", name="w").spawn("Look.", cwd="deep").ask("Begin.")
 
     prompt = there.system_prompt
     assert there.workspace_path == (tmp_path / "work/sub").resolve()
@@ -113,7 +113,7 @@ def test_after_a_restart_the_same_call_has_the_same_worker(open_session: OpenSes
     open_session(tools=MANY).spawn("Read.", call=call).ask("Begin.")
 
     session = open_session(tools=MANY)
-    (again,) = session.pending
+    (again,) = session.pending_calls
     worker = session.spawn("Read.", call=again)
 
     worker.next()
@@ -134,11 +134,11 @@ def test_a_program_that_died_before_the_report_is_followed_by_one_that_reports(
     assert kinds_of(ledger, "s")[-1] == "reply"
 
     again = open_session(tools=MANY)
-    (call,) = again.pending
+    (call,) = again.pending_calls
     again.spawn("Read.", call=call)
 
     assert results(again) == [("Done.", False)]
-    assert open_session(worker.label).report().duplicate  # type: ignore[union-attr]
+    assert open_session(worker.name).report_result().duplicate  # type: ignore[union-attr]
 
 
 def test_a_worker_that_was_cut_off_brings_an_error(open_session: OpenSession) -> None:
@@ -159,7 +159,7 @@ def test_a_worker_that_is_given_up_is_reported_so_that_its_maker_goes_on(open_se
 
     worker.interrupt()
 
-    assert session.pending == ()
+    assert session.pending_calls == ()
     assert results(session) == [(GIVEN_UP, True)]
 
 
@@ -170,7 +170,7 @@ def test_a_worker_that_begins_anew_has_not_been_given_up(open_session: OpenSessi
 
     worker.ask("Begin with the newest.", interrupt=True)
 
-    assert len(session.pending) == 1
+    assert len(session.pending_calls) == 1
 
 
 def test_a_worker_may_be_given_up_when_nobody_waits_any_more(open_session: OpenSession) -> None:
@@ -196,7 +196,7 @@ def test_an_answer_that_comes_too_late_is_kept_with_the_worker(open_session: Ope
 
     assert worker.messages[-1].content == "Done."
     with pytest.raises(TurnError, match="the turn in which the worker was called has ended"):
-        worker.report()
+        worker.report_result()
 
 
 def test_a_worker_without_a_call_reports_to_nobody(open_session: OpenSession, ledger: StoreLedger) -> None:
@@ -206,8 +206,8 @@ def test_a_worker_without_a_call_reports_to_nobody(open_session: OpenSession, le
 
     one.record(says("Done."))
 
-    assert one.report() is None
-    assert one.label != two.label
+    assert one.report_result() is None
+    assert one.name != two.name
     assert ledger.session("s") is None
 
 
@@ -218,7 +218,7 @@ def test_a_fork_of_a_worker_reports_to_nobody(open_session: OpenSession) -> None
 
     fork.record(says("Done.", name="msg_f"))
 
-    assert [call.id for call in session.pending] == ["t1"]
+    assert [call.id for call in session.pending_calls] == ["t1"]
 
 
 def test_what_no_worker_can_do_is_refused(open_session: OpenSession, open_nexus: OpenNexus) -> None:
@@ -227,15 +227,15 @@ def test_what_no_worker_can_do_is_refused(open_session: OpenSession, open_nexus:
 
     with pytest.raises(UsageError, match="needs a task"):
         session.spawn(" ")
-    with pytest.raises(UsageError, match=r"must be one of session\.pending"):
+    with pytest.raises(UsageError, match=r"must be one of session\.pending_calls"):
         session.spawn("Read.", call="t1")  # type: ignore[arg-type]
-    with pytest.raises(TurnError, match="nobody waits for the result of delegate"):
+    with pytest.raises(TurnError, match=r"delegate .* is not pending"):
         open_session("other").spawn("Read.", call=call)
     with pytest.raises(FileError, match="no such directory"):
         session.spawn("Read.", cwd="nowhere")
-    session.spawn("Read.", label="w")
-    with pytest.raises(ExistsError):
-        session.spawn("Read.", label="w", call=call)
+    session.spawn("Read.", name="w")
+    with pytest.raises(SessionExistsError):
+        session.spawn("Read.", name="w", call=call)
     with pytest.raises(UnknownNameError, match="role 'worker'"):
         open_nexus(disable=["roles"]).session("s").spawn("Read.")
 
@@ -264,7 +264,7 @@ def test_a_worker_is_told_its_task_by_what_is_kept(open_session: OpenSession, le
     worker = open_session().spawn("Read the log.")
     first = worker.ask("Begin.")
 
-    again = open_session(worker.label, tools=None, model=None).next()
+    again = open_session(worker.name, tools=None, model=None).next()
 
     assert again == first
-    assert [step.kind for step in steps_of(ledger, worker.label)] == ["input", "input", "sealed"]
+    assert [step.kind for step in steps_of(ledger, worker.name)] == ["input", "input", "sealed"]

@@ -7,14 +7,19 @@ from typing import Any, cast
 import pytest
 from openai.types.chat import ChatCompletionMessage
 
-from nexus_core.dialects.rules import SILENT_ERROR
-from nexus_core.errors import ConflictError, MessageError, PendingCalls, TurnError, UnknownNameError, UsageError
-from nexus_core.history.ledger.ledger import StoreLedger
+from nexus_core.dialects.rules import SILENT_ERROR_TEXT
+from nexus_core.errors import (
+    ConflictError,
+    MessageError,
+    PendingToolCallsError,
+    TurnError,
+    UnknownNameError,
+    UsageError,
+)
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.session.recording.new_steps import GIVEN_UP
-from nexus_core.values.agent_result import AgentResult
-from nexus_core.values.conversation import Reply, Usage
-from nexus_core.values.message import Message
-from nexus_core.values.parts import Image, Text, ToolCall, ToolResult
+from nexus_core.types.assembled import AgentResult
+from nexus_core.types.messages import Image, Message, Reply, Text, ToolCall, ToolResult, Usage
 from tests.session.conftest import EVERYWHERE, Clock, OpenSession
 from tests.session.support import calls, gemini_calls, gemini_says, kinds_of, says, spoken, steps_of
 
@@ -98,7 +103,7 @@ def test_interrupting_keeps_the_results_that_came(open_session: OpenSession) -> 
 
     texts = [result.text for message in session.messages for result in message.tool_results]
     assert texts == [GIVEN_UP, "found", GIVEN_UP]
-    assert session.pending == ()
+    assert session.pending_calls == ()
 
 
 def test_interrupting_without_an_open_turn_does_nothing(open_session: OpenSession, ledger: StoreLedger) -> None:
@@ -116,11 +121,11 @@ def test_next_names_the_calls_that_wait(open_session: OpenSession) -> None:
     step = session.record(calls("t1", "t2"))
     session.record(step.tool_calls[0].result("found"))
 
-    with pytest.raises(PendingCalls, match=r"1 tool call without a result: look \(t2\)") as caught:
+    with pytest.raises(PendingToolCallsError, match=r"1 tool call without a result: look \(t2\)") as caught:
         session.next()
 
     assert caught.value.calls == ("look (t2)",)
-    assert [call.id for call in session.pending] == ["t2"]
+    assert [call.id for call in session.pending_calls] == ["t2"]
 
 
 def test_next_without_an_open_turn_is_refused(open_session: OpenSession) -> None:
@@ -151,7 +156,7 @@ def test_an_interrupted_reply_ends_the_turn_and_its_calls_do_not_wait(open_sessi
     assert step.done
     assert step.text == "Let me"
     assert step.tool_calls == ()
-    assert session.pending == ()
+    assert session.pending_calls == ()
     assert session.ask("Go on.").history[-1].tool_results[0].text == GIVEN_UP
 
 
@@ -194,7 +199,7 @@ def test_an_error_that_says_nothing_can_be_sent_to_anthropic(open_session: OpenS
     session.record(call.result("", is_error=True))
     (result,) = session.next().to("anthropic")["messages"][-1]["content"]
 
-    assert result["content"] == [{"type": "text", "text": SILENT_ERROR}] or result["content"] == SILENT_ERROR
+    assert result["content"] == [{"type": "text", "text": SILENT_ERROR_TEXT}] or result["content"] == SILENT_ERROR_TEXT
     assert result["is_error"]
 
 
@@ -523,7 +528,7 @@ def test_calls_that_an_agent_left_unanswered_do_not_wait(open_session: OpenSessi
 
     session.record(AgentResult(messages=[Message("user", "Why?"), Message("assistant", (ToolCall("c1", "look"),))]))
 
-    assert session.pending == ()
+    assert session.pending_calls == ()
     assert session.messages[-1].tool_results[0].text == GIVEN_UP
 
 
@@ -571,7 +576,7 @@ def test_an_archived_session_opens_no_turn(open_session: OpenSession, ledger: St
         with pytest.raises(TurnError, match="session 'my notes' is archived") as caught:
             deed(result if deed == session.record else "And?")
 
-        assert "`nexus session archive --undo 'my notes'`" in str(caught.value)
+        assert "`nexus session unarchive 'my notes'`" in str(caught.value)
     assert kinds_of(ledger, "my notes") == ["input", "sealed", "reply"]
 
 
@@ -714,7 +719,7 @@ def test_the_message_of_a_model_alone_may_ask_for_tools(open_session: OpenSessio
 
     session.record({"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "look", "input": {}}]})
 
-    assert [call.id for call in session.pending] == ["t1"]
+    assert [call.id for call in session.pending_calls] == ["t1"]
 
 
 @pytest.mark.parametrize("given", [Message("user", "Why?"), {"role": "user", "content": "Why?"}])

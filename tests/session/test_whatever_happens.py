@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_core import Nexus
-from nexus_core.history.ledger.memory import MemoryLedger
-from nexus_core.values.message import Message
+from nexus_core.ledger.in_memory import MemoryLedger
+from nexus_core.types.messages import Message
 from tests.effort import examples
 from tests.session.support import TOOLS, calls, says, steps_of
 

@@ -1,10 +1,12 @@
+from __future__ import annotations
+
 import io
 import json
 
 import pytest
 
 from nexus_core.plugin import Console
-from nexus_core.text.console import counted
+from nexus_core.text.console import ProgressBar, format_count
 
 
 class Terminal(io.StringIO):
@@ -87,7 +89,7 @@ def test_a_message_comes_after_the_data_that_was_printed_before_it() -> None:
 
 @pytest.mark.parametrize(("number", "words"), [(0, "0 files"), (1, "1 file"), (2, "2 files"), (1204, "1,204 files")])
 def test_things_are_counted_in_words(number: int, words: str) -> None:
-    assert counted(number, "file") == words
+    assert format_count(number, "file") == words
 
 
 def test_columns_are_aligned_and_lines_have_no_trailing_blanks() -> None:
@@ -132,3 +134,96 @@ def test_a_stream_that_cannot_encode_a_character_shows_its_escape() -> None:
     out.flush()
 
     assert raw.getvalue() == b"\\u65e5\n"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(autouse=True)
+def a_usual_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+
+
+def test_short_work_has_no_bar(clock: Clock) -> None:
+    terminal = Terminal()
+    with ProgressBar(terminal, 10, clock=clock) as progress:
+        for _ in range(10):
+            clock.now += 0.04
+            progress.advance(1)
+
+    assert terminal.getvalue() == ""
+
+
+def test_long_work_shows_how_far_it_has_come_and_leaves_nothing_behind(clock: Clock) -> None:
+    terminal = Terminal()
+    with ProgressBar(terminal, 4, clock=clock) as progress:
+        clock.now = 0.6
+        progress.advance(1)
+
+        assert terminal.getvalue() == "\r[" + "#" * 10 + " " * 30 + "]  25%"
+
+    drawn = terminal.getvalue().split("\r")
+    assert drawn[-2:] == [" " * len(drawn[1]), ""]
+
+
+def test_it_is_not_drawn_more_often_than_anybody_can_see(clock: Clock) -> None:
+    terminal = Terminal()
+    progress = ProgressBar(terminal, 10_000, clock=clock)
+    for step in range(10_000):
+        clock.now = 1 + step / 10_000
+        progress.advance(1)
+
+    assert terminal.getvalue().count("%") <= 11
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), None])
+def test_where_nobody_watches_nothing_is_drawn(
+    stream: io.StringIO | None, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    target = stream or Terminal()
+    with ProgressBar(target, 2, clock=clock) as progress:
+        clock.now = 9
+        progress.advance(1)
+
+    assert target.getvalue() == ""
+
+
+def test_no_work_and_too_much_work_do_no_harm(clock: Clock) -> None:
+    terminal = Terminal()
+    clock.now = 5
+    ProgressBar(terminal, 0, clock=clock).advance(0)
+    progress = ProgressBar(terminal, 1, clock=clock)
+    clock.now = 9
+    progress.advance(7)
+
+    assert terminal.getvalue().endswith("] 100%")
+
+
+def test_a_terminal_that_went_away_is_no_reason_to_stop(clock: Clock) -> None:
+    class Gone(Terminal):
+        def write(self, _text: str) -> int:
+            raise BrokenPipeError
+
+    progress = ProgressBar(Gone(), 2, clock=clock)
+    clock.now = 9
+    progress.advance(1)
+    progress.close()
+
+
+def test_a_console_draws_it_where_messages_go() -> None:
+    out, err = Terminal(), Terminal()
+    with Console(out, err).progress(1) as progress:
+        progress.advance(1)
+
+    assert (out.getvalue(), err.getvalue()) == ("", "")

@@ -106,8 +106,8 @@ def test_what_follows_the_head_is_the_guide() -> None:
         ("---\n#" + "x" * MAX_HEAD_CHARACTERS + "\n---", "that ends its front matter is missing or too far down", 1),
         ("---\nname: x\njust words\n---", "'just words' is not of the form 'name: value'", 3),
         ("---\n- a\n- b\n---", "'- a' is not of the form 'name: value'", 2),
-        ("---\nname: x\nname: y\n---", "'name' is there twice", 3),
-        ("---\na: {b: 1, b: 2}\n---", "'b' is there twice", 2),
+        ("---\nname: x\nname: y\n---", "repeats the key 'name'", 3),
+        ("---\na: {b: 1, b: 2}\n---", "duplicate key 'b'", 2),
         ("---\na:\n    b: 1\n  c: 2\n---", "'c: 2' is indented", 4),
         ("---\na: 1\n\n\tb: 2\n---", "is indented with a tab", 4),
         ("---\n  a: 1\nb: 2\n---", "'b: 2' is indented less", 3),
@@ -176,17 +176,17 @@ def test_any_text_is_read_or_refused(head: str) -> None:
     ],
 )
 def test_no_head_takes_long(head: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from nexus_core.text import flow_values  # noqa: PLC0415 - its scanner is counted
+    from nexus_core.text import front_matter
 
     steps = 0
-    peek = flow_values._Scanner._peek  # noqa: SLF001 - as above
+    peek = front_matter._FlowParser._peek  # noqa: SLF001 - as above
 
     def counted(scanner: Any) -> str:
         nonlocal steps
         steps += 1
         return peek(scanner)
 
-    monkeypatch.setattr(flow_values._Scanner, "_peek", counted)  # noqa: SLF001 - as above
+    monkeypatch.setattr(front_matter._FlowParser, "_peek", counted)  # noqa: SLF001 - as above
     with suppress(FrontMatterError):
         read(head)
 

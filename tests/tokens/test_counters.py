@@ -12,8 +12,8 @@ from nexus_core import Nexus, hookimpl
 from nexus_core.context import SimpleTokenCounter, TiktokenCounter, TokenCounter, get_token_counter
 from nexus_core.plugin import Model, TextCounter
 from nexus_core.testing.fixtures import MakeNexus
-from nexus_core.tokens.counters import find_unknown, open_counter, open_model, warn_that_nobody_counts
-from nexus_core.values.settings import Settings
+from nexus_core.tokens.counters import find_model_finding, get_model, open_counter, warn_about_estimates
+from nexus_core.types.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("nexus_home")
 
@@ -45,7 +45,7 @@ def test_a_counter_that_does_not_count_says_what_to_define() -> None:
     class Silent(TextCounter):
         name, exact = "silent", False
 
-    with pytest.raises(NotImplementedError, match=r"Silent does not say .*; define count\(text\)"):
+    with pytest.raises(NotImplementedError, match=r"Silent does not count .*; define count\(text\)"):
         Silent().count("hello")
 
 
@@ -68,7 +68,7 @@ def test_an_estimate_can_be_asked_for() -> None:
 def test_where_nobody_counts_tokens_are_estimated_with_one_warning(
     make_nexus: MakeNexus, caplog: pytest.LogCaptureFixture
 ) -> None:
-    warn_that_nobody_counts.cache_clear()
+    warn_about_estimates.cache_clear()
     host = make_nexus(disable=["tiktoken_counter"]).host
 
     with caplog.at_level(logging.WARNING, "nexus_core"):
@@ -94,8 +94,8 @@ def test_an_installed_plugin_counts_before_the_bundled_one(make_nexus: MakeNexus
 def test_what_an_installed_plugin_says_of_a_model_replaces_what_the_bundled_one_says(make_nexus: MakeNexus) -> None:
     host = make_nexus(plugins=[Acme()]).host
 
-    assert open_model("gpt-4o-mini", host=host).window == 5
-    assert open_model("gpt-4o-mini").window == 128_000
+    assert get_model("gpt-4o-mini", host=host).window == 5
+    assert get_model("gpt-4o-mini").window == 128_000
 
 
 def test_plugins_are_asked_once_for_each_model(make_nexus: MakeNexus) -> None:
@@ -117,12 +117,12 @@ def test_the_users_settings_say_which_tokeniser_a_model_has(make_nexus: MakeNexu
         "tiktoken:o200k_base",
         False,
     )
-    assert open_model("acme-large", host=host, settings=settings).window == 7
+    assert get_model("acme-large", host=host, settings=settings).window == 7
 
 
 def test_settings_of_models_are_checked(make_nexus: MakeNexus) -> None:
     good = make_nexus(files={".nexus3/config.json": '{"models": {"acme": {"window": 9, "encoding": "x"}}}'})
-    assert open_model("acme", host=good.host, settings=good.load().settings).window == 9
+    assert get_model("acme", host=good.host, settings=good.load().settings).window == 9
 
     bad = make_nexus(files={".nexus3/config.json": '{"models": {"acme": {"windw": 9}}}'})
     with pytest.raises(Exception, match="windw"):
@@ -154,7 +154,7 @@ def test_the_count_of_a_model_that_is_only_guessed_is_an_estimate(name: str, mak
 def test_what_is_to_know_of_a_model_is_looked_up_once(make_nexus: MakeNexus) -> None:
     host, settings = make_nexus().host, Settings()
 
-    found = find_unknown("gpt-4oo", host=host, settings=settings)
+    found = find_model_finding("gpt-4oo", host=host, settings=settings)
 
     assert found is not None
-    assert find_unknown("gpt-4oo", host=host, settings=settings) is found
+    assert find_model_finding("gpt-4oo", host=host, settings=settings) is found

@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_core.context import SimpleTokenCounter, TiktokenCounter
-from nexus_core.tokens.estimator import _CLASSES, _LONE_SIGN, _PAIRS, _TO_CLASS, _beginnings, estimate
-from nexus_core.values.counting import ModelCounter
-from nexus_core.values.message import Message
+from nexus_core.tokens.estimator import _CLASSES, _LONE_SIGN, _PAIRS, _TO_CLASS, _estimate_beginnings, estimate
+from nexus_core.types.budget import ModelCounter
+from nexus_core.types.messages import Message
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.txt"), key=lambda path: path.stem)
 ENCODINGS = ("cl100k_base", "o200k_base")
@@ -206,7 +206,7 @@ def test_tokens_begin_where_the_tables_say(text: str) -> None:
     lone = [(first, second) for firsts, seconds in _LONE_SIGN for first in firsts.split() for second in seconds.split()]
 
     expected = sum(weights.get(pair, 0) for pair in pairs) + sum(pair in lone for pair in pairwise(pairs))
-    assert _beginnings(data.translate(_TO_CLASS)) == pytest.approx(expected)
+    assert _estimate_beginnings(data.translate(_TO_CLASS)) == pytest.approx(expected)
 
 
 @pytest.mark.acceptance("K-05")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nexus_core.plugin import Model
-from nexus_core.tokens.models import find_model, find_unknown_model, is_guessed
-from nexus_core.values.settings import Settings
+from nexus_core.tokens.models import find_model, find_unknown_model, is_guessed_model
+from nexus_core.types.settings import Settings
 from nexus_plugins.models import nexus_models
 
 BUNDLED = {model.name: model for model in nexus_models()}
@@ -130,7 +130,7 @@ def test_a_model_that_only_begins_as_a_known_one_is_told_to_be_a_guess(name: str
     assert finding is not None
     assert finding.code == "guessed-model"
     assert finding.message.startswith(f"{name!r} is not in the table of models; {said}")
-    assert is_guessed(name, BUNDLED)
+    assert is_guessed_model(name, BUNDLED)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_a_model_that_only_begins_as_a_known_one_is_told_to_be_a_guess(name: str
 )
 def test_a_date_a_size_and_the_usual_words_behind_a_name_are_no_guess(name: str) -> None:
     assert find_unknown_model(name, BUNDLED) is None
-    assert not is_guessed(name, BUNDLED)
+    assert not is_guessed_model(name, BUNDLED)
 
 
 def test_whoever_says_a_whole_word_and_a_star_means_whatever_follows() -> None:
@@ -164,5 +164,5 @@ def test_what_the_user_says_of_a_model_is_no_guess() -> None:
     encoding = Settings({"models": {"gpt-5.55": {"encoding": "o200k_base"}}})
 
     assert find_unknown_model("gpt-5.55", BUNDLED, window) is None
-    assert is_guessed("gpt-5.55", BUNDLED, window)  # nobody has said how it counts
-    assert not is_guessed("gpt-5.55", BUNDLED, encoding)
+    assert is_guessed_model("gpt-5.55", BUNDLED, window)  # nobody has said how it counts
+    assert not is_guessed_model("gpt-5.55", BUNDLED, encoding)

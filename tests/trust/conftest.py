@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from nexus_core.testing import write_files
-from nexus_core.trust.fingerprint import describe_server, server_content
-from nexus_core.values.trust import ActivePart
+from nexus_core.trust.fingerprint import build_server_content, describe_server
+from nexus_core.types.mcp import ActiveSetting
 
 TOKEN = "ghp_planted0in0env"  # noqa: S105 - planted, to be looked for
 BEARER = "Bearer planted-in-headers"
@@ -61,21 +61,21 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home" / ".nexus3"
 
 
-def server_part(server: Mapping[str, object], root: Path) -> ActivePart:
+def server_part(server: Mapping[str, object], root: Path) -> ActiveSetting:
     """The active part that a server in a project's mcp.json is."""
-    return ActivePart(
+    return ActiveSetting(
         path=root / ".nexus3/mcp.json",
         layer="local",
         pointer="/mcp_servers/files",
         line=3,
         summary=describe_server(server),
-        content=server_content(server, root),
+        content=build_server_content(server, root),
     )
 
 
-def plain_part(root: Path, name: str = "files", content: str = "{}") -> ActivePart:
+def plain_part(root: Path, name: str = "files", content: str = "{}") -> ActiveSetting:
     """An active part about nothing in particular."""
     path = root / ".nexus3/mcp.json"
-    return ActivePart(
+    return ActiveSetting(
         path=path, layer="local", pointer=f"/mcp_servers/{name}", line=1, summary="node server.js", content=content
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nexus_core.config.json_parser import parse_json
+from nexus_core.config.jsonc import parse_json
 from nexus_core.testing import write_files
 from nexus_core.trust.store import TrustStore
 from tests.trust.conftest import HTTP, STDIO, server_part

@@ -7,23 +7,22 @@ from typing import Any
 import pytest
 
 from nexus_core.testing import write_files
-from nexus_core.trust.coverage import MAX_NAMED_BYTES, measure
+from nexus_core.trust.coverage import MAX_NAMED_BYTES, add_code_digests
 from nexus_core.trust.fingerprint import (
+    build_server_content,
+    build_setting_content,
     canonical,
     describe_server,
     describe_setting,
-    effect,
-    one_line,
-    secret_digest,
-    server_content,
-    setting_content,
+    digest_secret,
+    name_effect,
 )
 from tests.trust.conftest import BEARER, HTTP, STDIO, TOKEN
 
 
 def files_of(server: dict[str, Any], root: Path) -> dict[str, Any]:
     """What is covered of the code, by name."""
-    content = json.loads(measure(server_content(server, root)))
+    content = json.loads(add_code_digests(build_server_content(server, root)))
     files: dict[str, Any] = content.get("code", {}).get("digests", {})
     return files
 
@@ -46,7 +45,7 @@ def test_a_number_that_json_does_not_have_is_refused() -> None:
 
 
 def test_a_digest_does_not_show_the_secret_and_changes_with_it() -> None:
-    one, other = secret_digest(TOKEN), secret_digest(TOKEN + "x")
+    one, other = digest_secret(TOKEN), digest_secret(TOKEN + "x")
 
     assert one != other
     assert TOKEN not in one
@@ -56,7 +55,7 @@ def test_a_digest_does_not_show_the_secret_and_changes_with_it() -> None:
 def test_secrets_of_environment_and_headers_are_in_no_content_and_no_summary(
     project: Path, server: dict[str, Any]
 ) -> None:
-    texts = server_content(server, project) + describe_server(server)
+    texts = build_server_content(server, project) + describe_server(server)
 
     for secret in (TOKEN, BEARER, "planted"):
         assert secret not in texts
@@ -65,11 +64,11 @@ def test_secrets_of_environment_and_headers_are_in_no_content_and_no_summary(
 def test_the_password_of_an_address_is_neither_kept_nor_shown(project: Path) -> None:
     server = {"name": "x", "url": "https://me:planted@mcp.example.com/v1"}
 
-    content, summary = server_content(server, project), describe_server(server)
+    content, summary = build_server_content(server, project), describe_server(server)
 
     assert "planted" not in content + summary
     assert summary == "'https://me:***@mcp.example.com/v1'"
-    assert content != server_content({**server, "url": "https://me:other@mcp.example.com/v1"}, project)
+    assert content != build_server_content({**server, "url": "https://me:other@mcp.example.com/v1"}, project)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +134,7 @@ def test_a_file_that_a_reference_leads_to_is_covered(project: Path, server: dict
 def test_a_program_found_in_a_path_of_its_own_is_the_one_that_counts(project: Path) -> None:
     server = {"name": "x", "command": "serve", "env": {"PATH": "bin:/usr/bin"}, "cwd": "tools"}
 
-    content = json.loads(server_content(server, project))
+    content = json.loads(build_server_content(server, project))
 
     assert content["executable"] == str(project / "tools/bin/serve")
     assert "tools/bin/serve" in content["code"]["files"]
@@ -204,7 +203,7 @@ def test_a_word_that_cannot_be_a_path_is_no_trouble(project: Path, word: str) ->
 def test_a_definition_of_the_wrong_kind_is_no_trouble(project: Path, value: object) -> None:
     server = dict.fromkeys(("name", "command", "args", "env", "cwd", "url", "headers"), value)
 
-    assert json.loads(server_content(server, project))["kind"] == "server"
+    assert json.loads(build_server_content(server, project))["kind"] == "server"
     assert describe_server(server)
 
 
@@ -240,16 +239,12 @@ def test_what_nobody_would_see_in_a_command_is_shown_as_an_escape(hidden: str, s
     assert summary.count(shown) == 2
 
 
-def test_readable_characters_of_any_script_are_left_alone() -> None:
-    assert one_line("日本 é") == "日本 é"
-
-
 def test_a_setting_keeps_its_structure_and_hides_its_texts() -> None:
-    content = setting_content("plugins.git", {"env": {"TOKEN": TOKEN}, "depth": 3, "on": True})
+    content = build_setting_content("plugins.git", {"env": {"TOKEN": TOKEN}, "depth": 3, "on": True})
 
     assert TOKEN not in content
     assert json.loads(content)["value"] == {
-        "env": {"TOKEN": secret_digest(canonical(TOKEN))},
+        "env": {"TOKEN": digest_secret(canonical(TOKEN))},
         "depth": 3,
         "on": True,
     }
@@ -257,19 +252,19 @@ def test_a_setting_keeps_its_structure_and_hides_its_texts() -> None:
 
 @pytest.mark.parametrize("pointer", ["compaction.command", "/compaction/command"])
 def test_a_setting_that_is_a_command_can_be_read(pointer: str) -> None:
-    assert json.loads(setting_content(pointer, ["llm", "-m", "x"]))["value"] == ["llm", "-m", "x"]
+    assert json.loads(build_setting_content(pointer, ["llm", "-m", "x"]))["value"] == ["llm", "-m", "x"]
 
 
 @pytest.mark.parametrize("value", [["a", "c"], ["b"], "a", [], None, {"a": "b"}])
 def test_a_setting_with_another_value_has_another_content(value: object) -> None:
-    assert setting_content("/x", value) != setting_content("/x", ["a", "b"])
+    assert build_setting_content("/x", value) != build_setting_content("/x", ["a", "b"])
 
 
 def test_a_setting_with_a_root_covers_the_scripts_it_names(project: Path) -> None:
-    before = measure(setting_content("compaction.command", ["node", "tools/server.js"], root=project))
+    before = add_code_digests(build_setting_content("compaction.command", ["node", "tools/server.js"], root=project))
     (project / "tools/server.js").write_text("evil();\n")
 
-    after = measure(setting_content("compaction.command", ["node", "tools/server.js"], root=project))
+    after = add_code_digests(build_setting_content("compaction.command", ["node", "tools/server.js"], root=project))
 
     assert before != after
 
@@ -294,20 +289,20 @@ def test_a_file_that_is_named_in_a_roundabout_way_is_covered_too(
 ) -> None:
     server = {"name": "x", "type": "stdio", "command": ["run", *arguments]}
     write_files(project, {file: "good"})
-    before = measure(server_content(server, project))
+    before = add_code_digests(build_server_content(server, project))
 
     write_files(project, {file: "evil"})
 
-    assert measure(server_content(server, project)) != before
+    assert add_code_digests(build_server_content(server, project)) != before
 
 
 def test_a_directory_that_is_named_does_not_make_its_other_files_part_of_an_approval(project: Path) -> None:
     server = {"name": "x", "type": "stdio", "command": ["serve", "--root=", "."]}
-    before = measure(server_content(server, project))
+    before = add_code_digests(build_server_content(server, project))
 
     write_files(project, {"package.json": "{}", "src/new.py": "new"})
 
-    assert measure(server_content(server, project)) == before
+    assert add_code_digests(build_server_content(server, project)) == before
 
 
 @pytest.mark.parametrize(
@@ -316,21 +311,21 @@ def test_a_directory_that_is_named_does_not_make_its_other_files_part_of_an_appr
         ('{"kind":"server","command":["node"],"url":null}', "run"),
         ('{"kind":"server","command":["node"],"url":"https://x"}', "run"),
         ('{"kind":"server","command":null,"url":"https://x"}', "connect to"),
-        (setting_content("compaction.command", "llm"), "run"),
-        (setting_content("/plugins/x/url", "https://x"), "connect to"),
-        (setting_content("/plugins/x", 1), "set"),
+        (build_setting_content("compaction.command", "llm"), "run"),
+        (build_setting_content("/plugins/x/url", "https://x"), "connect to"),
+        (build_setting_content("/plugins/x", 1), "set"),
         ("not JSON", "set"),
         ("[]", "set"),
     ],
 )
 def test_the_effect_of_a_setting_is_told_in_a_word(content: str, word: str) -> None:
-    assert effect(content) == word
+    assert name_effect(content) == word
 
 
 @pytest.mark.parametrize(
     ("name", "value", "shown"),
     [
-        ("compaction.summarisers", ["anthropic", "extractive"], "compaction.summarisers = anthropic extractive"),
+        ("compaction.summarizers", ["anthropic", "extractive"], "compaction.summarizers = anthropic extractive"),
         ("compaction.command", ["curl", "a b"], "compaction.command = curl 'a b'"),
         ("plugins.git.fetch", True, "plugins.git.fetch = true"),
         ("plugins.x.url", "https://me:hunter2@x", "plugins.x.url = 'https://me:***@x'"),

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from nexus_core import ConfigError, FileError, NexusError
-from nexus_core.trust.decisions import MAX_BYTES
-from nexus_core.trust.store import TrustStore
-from nexus_core.values.trust import ActivePart
+from nexus_core.trust.store import MAX_STORE_BYTES, TrustStore
+from nexus_core.types.mcp import ActiveSetting
 from tests.trust.conftest import BEARER, HTTP, STDIO, TOKEN, plain_part, server_part
 
 
@@ -139,8 +138,8 @@ def test_an_approval_is_named_by_path_pointer_and_content(home: Path, project: P
 
 
 def test_a_line_break_in_a_path_does_not_make_it_another_setting(home: Path, tmp_path: Path) -> None:
-    def part(path: str, pointer: str) -> ActivePart:
-        return ActivePart(path=tmp_path / path, layer="local", pointer=pointer, line=1, summary="", content="C")
+    def part(path: str, pointer: str) -> ActiveSetting:
+        return ActiveSetting(path=tmp_path / path, layer="local", pointer=pointer, line=1, summary="", content="C")
 
     TrustStore(home).allow([part("a\n/b", "/c")])
 
@@ -228,12 +227,12 @@ FAULTS = {
     "nested without end": (lambda path: _damage(path, b"[" * 500_000), "damaged"),
     "of another version": (lambda path: _edit(path, '"version": 2', '"version": 3'), "another version"),
     "with other content under a key": (lambda path: _edit(path, '"content": "{}"', '"content": "x"'), "damaged"),
-    "too large": (lambda path: _damage(path, b" " * MAX_BYTES + path.read_bytes()), "larger than 16 MiB"),
+    "too large": (lambda path: _damage(path, b" " * MAX_STORE_BYTES + path.read_bytes()), "larger than 16 MiB"),
     "a link": (_link, "is a link"),
     "a FIFO": (_fifo, "not a regular file"),
     "a directory": (_directory, "not a regular file"),
-    "writable for the group": (lambda path: path.chmod(0o620), "others may write"),
-    "writable for all": (lambda path: path.chmod(0o602), "others may write"),
+    "writable for the group": (lambda path: path.chmod(0o620), "other users may write"),
+    "writable for all": (lambda path: path.chmod(0o602), "other users may write"),
 }
 
 
@@ -282,7 +281,7 @@ def test_a_store_of_somebody_else_trusts_nothing(home: Path, project: Path, monk
     store = TrustStore(home)
 
     assert store.decide(plain_part(project)) == "pending"
-    assert "belongs to somebody else" in str(store.problem)
+    assert "belongs to another user" in str(store.problem)
 
 
 def test_what_can_be_read_again_is_allowed_to_be_readable_for_others(home: Path, project: Path) -> None:
@@ -311,7 +310,7 @@ def test_a_store_does_not_grow_beyond_what_can_be_read(home: Path, project: Path
     store.allow([plain_part(project, "small")])
 
     with pytest.raises(ConfigError, match="would grow beyond 16 MiB"):
-        store.allow([plain_part(project, "big", "x" * MAX_BYTES)])
+        store.allow([plain_part(project, "big", "x" * MAX_STORE_BYTES)])
 
     assert TrustStore(home).decide(plain_part(project, "small")) == "allowed"
 
@@ -364,13 +363,13 @@ ALLOW = """
 import sys, time
 from pathlib import Path
 from nexus_core.trust.store import TrustStore
-from nexus_core.values.trust import ActivePart
+from nexus_core.types.mcp import ActiveSetting
 
 home, root, writer = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 print("ready", flush=True)
 sys.stdin.readline()
 for n in range(5):
-    TrustStore(home).allow([ActivePart(path=root / ".nexus3/mcp.json", layer="local",
+    TrustStore(home).allow([ActiveSetting(path=root / ".nexus3/mcp.json", layer="local",
         pointer=f"/mcp_servers/{writer}-{n}", line=1, summary="", content="{}")])
 """
 
@@ -408,7 +407,7 @@ def test_a_lock_that_is_never_released_is_an_error_in_words(
     fcntl = pytest.importorskip("fcntl")
     store = TrustStore(home)
     store.allow([plain_part(project, "one")])
-    monkeypatch.setattr("nexus_core.files.lock._PATIENCE", 0.05)
+    monkeypatch.setattr("nexus_core.files.write._LOCK_TIMEOUT_SECONDS", 0.05)
 
     with (home / "trust.lock").open("r+") as held:
         fcntl.flock(held, fcntl.LOCK_EX)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core import Section, hookimpl
-from nexus_core.plugin import Command, visible_line
+from nexus_core.plugin import Command
+from nexus_core.plugin.text import visible_line
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ import typer
 from nexus_hello import greeting
 
 if TYPE_CHECKING:
-    from nexus_core.plugin import Shell
+    from nexus_core.plugin import CliContext
 
 app = typer.Typer()
 
@@ -20,7 +20,7 @@ def hello(
     json: Annotated[bool, typer.Option("--json", help="Print the greeting as JSON.")] = False,
 ) -> None:
     """Greet the working directory."""
-    shell: Shell = ctx.obj
+    shell: CliContext = ctx.obj
     text = greeting(shell.cwd)
     if json:
         shell.console.json({"schema": 1, "greeting": text})

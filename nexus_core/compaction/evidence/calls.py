@@ -10,7 +10,7 @@ from nexus_core.compaction.evidence.shapes import LONGEST
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nexus_core.values.parts import JSON, ToolCall, ToolResult
+    from nexus_core.types.messages import JSON, ToolCall, ToolResult
 
 Effect = Literal["changed", "read", ""]
 

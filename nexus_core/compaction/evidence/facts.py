@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.compaction.evidence.calls import command_of, exit_of, other_words, touched_paths
 from nexus_core.compaction.evidence.shapes import MOST, distinct, find_code, find_dates, find_facts
-from nexus_core.values.compaction import FACT_CLASSES, Fact
-from nexus_core.values.parts import Text, ToolCall, ToolResult
+from nexus_core.types.compaction import FACT_CLASSES, Fact
+from nexus_core.types.messages import Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from nexus_core.values.compaction import FactClass, ThreadMessage
-    from nexus_core.values.message import Message
+    from nexus_core.types.compaction import FactClass, ThreadMessage
+    from nexus_core.types.messages import Message
 
 MOST_FACTS = 2000
 """So many facts are carried from one compaction to the next."""
@@ -26,7 +26,7 @@ Key = tuple["FactClass", str]
 """What makes two facts the same."""
 
 
-class Found(NamedTuple):
+class FoundFact(NamedTuple):
     """Something that looks like a fact, and what became of it."""
 
     kind: FactClass
@@ -108,7 +108,7 @@ class _Collected:
             known = self.facts["command", running.popleft()]
             self.facts["command", known.text] = replace(known, note=exit_of(result))
 
-    def add(self, found: Found, step: str, position: int) -> None:
+    def add(self, found: FoundFact, step: str, position: int) -> None:
         known = self.facts.get(found.key)
         fact = Fact(found.kind, found.text, found.note, step, 1, position)
         if known is None:
@@ -119,7 +119,7 @@ class _Collected:
             self.facts[found.key] = _joined(known, fact)
 
 
-def _facts_of(message: Message, collected: _Collected) -> Iterator[Found]:
+def _facts_of(message: Message, collected: _Collected) -> Iterator[FoundFact]:
     if message.role == "system":
         return
     for part in message.parts:
@@ -129,28 +129,28 @@ def _facts_of(message: Message, collected: _Collected) -> Iterator[Found]:
             yield from _called(part, collected)
         elif isinstance(part, ToolResult):
             collected.end(part)
-            yield from (Found(kind, text) for kind, text in find_facts(part.text))
+            yield from (FoundFact(kind, text) for kind, text in find_facts(part.text))
 
 
-def _told(text: str) -> Iterator[Found]:
+def _told(text: str) -> Iterator[FoundFact]:
     """What somebody says: names of code and days count too, which abound in files and logs."""
-    yield from (Found(kind, each) for kind, each in find_facts(text))
-    yield from (Found("identifier", name) for name in islice(distinct(find_code(text)), MOST))
-    yield from (Found("number", day) for day in islice(distinct(find_dates(text)), MOST))
+    yield from (FoundFact(kind, each) for kind, each in find_facts(text))
+    yield from (FoundFact("identifier", name) for name in islice(distinct(find_code(text)), MOST))
+    yield from (FoundFact("number", day) for day in islice(distinct(find_dates(text)), MOST))
 
 
-def _called(call: ToolCall, collected: _Collected) -> Iterator[Found]:
+def _called(call: ToolCall, collected: _Collected) -> Iterator[FoundFact]:
     named = set()
     for path, effect in touched_paths(call):
         named.add(path)
-        yield Found("path", path, effect)
+        yield FoundFact("path", path, effect)
     command = command_of(call)
     if command:
-        yield Found("command", command)
+        yield FoundFact("command", command)
         collected.running[call.id].append(command)
     for kind, text in find_facts(other_words(call)):
         if text not in named and kind != "error":
-            yield Found(kind, text)
+            yield FoundFact(kind, text)
 
 
 def _joined(earlier: Fact, later: Fact) -> Fact:

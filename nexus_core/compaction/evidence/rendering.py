@@ -5,13 +5,12 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.text.markers import neutralise
-from nexus_core.text.visible import visible_line
+from nexus_core.text.safety import neutralize, visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from nexus_core.values.compaction import Fact
+    from nexus_core.types.compaction import Fact
 
 SHORT = 6
 """So many characters of a step's name are shown, its last: they are chance, and the first ones are its time."""
@@ -114,7 +113,7 @@ def _render(facts: Sequence[Fact]) -> str:
         under = sorted((fact for fact in facts if _heading(fact) == heading), key=lambda fact: -fact.position)
         if under:
             lines += [f"{heading}:", *_lines(heading, under)]
-    return neutralise("\n".join(lines))
+    return neutralize("\n".join(lines))
 
 
 def _lines(heading: str, facts: Sequence[Fact]) -> Iterable[str]:

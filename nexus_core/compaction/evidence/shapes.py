@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from nexus_core.values.compaction import FactClass
+    from nexus_core.types.compaction import FactClass
 
 MOST = 50
 """So many facts of one class are taken from one text: of a long listing its beginning."""

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.compaction.evidence.rendering import short_step
 from nexus_core.compaction.summary import is_summary
-from nexus_core.history.groups import is_input, is_session_start
-from nexus_core.history.shortening import head_and_tail
-from nexus_core.text.markers import neutralise
+from nexus_core.history.groups import is_session_start, is_user_input
+from nexus_core.history.shorten import split_head_and_tail
+from nexus_core.text.safety import neutralize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from nexus_core.values.compaction import ThreadMessage
+    from nexus_core.types.compaction import ThreadMessage
 
 SHARE = 4
 """No message takes more than this fraction of the room, so that there are always several."""
@@ -47,7 +47,7 @@ def user_words(messages: Iterable[ThreadMessage]) -> tuple[Words, ...]:
     return tuple(
         Words(each.step, each.position, each.message.content.strip())
         for each in messages
-        if is_input(each.message)
+        if is_user_input(each.message)
         and not is_summary(each.message)
         and not is_session_start(each.message)
         and each.message.content.strip()
@@ -88,7 +88,7 @@ def read_words(value: object) -> tuple[Words, ...]:
 
 def _quote(words: Words, limit: int, count: Callable[[str], int]) -> str:
     lead = f"- [{short_step(words.step)}] " if words.step else "- "
-    text = neutralise(words.text)
+    text = neutralize(words.text)
     room = limit - count(lead) - 1
 
     def line(left_out: int) -> str:
@@ -97,7 +97,7 @@ def _quote(words: Words, limit: int, count: Callable[[str], int]) -> str:
 
     if room <= 0:
         return ""
-    kept = head_and_tail(text, room, count, line)
+    kept = split_head_and_tail(text, room, count, line)
     if kept is None:
         return lead + text
     if sum(kept) == 0 or room < _LEAST:

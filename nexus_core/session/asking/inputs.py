@@ -7,20 +7,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
-from nexus_core.dialects.fields import at, named
-from nexus_core.dialects.neutral.json_form import decode, encode
-from nexus_core.dialects.plain import plain
+from nexus_core.dialects.fields import ErrorPath, describe_json_value, to_json_types
+from nexus_core.dialects.neutral import decode_value, encode_value
 from nexus_core.errors import MessageError, UnknownNameError, UsageError
 from nexus_core.history.groups import build_session_start_message
-from nexus_core.history.ledger.texts import write_json
+from nexus_core.ledger.json_text import write_json
 from nexus_core.session.arguments import read_path, read_text, read_texts
 from nexus_core.session.asking.occasion import EVENT, PROFILE
-from nexus_core.values.message import Message
-from nexus_core.values.parts import Part, Text
+from nexus_core.types.messages import Message, Part, Text
 
 if TYPE_CHECKING:
-    from nexus_core.dialects.finding import Dialects
-    from nexus_core.values.parts import JSON
+    from nexus_core.dialects.registry import DialectRegistry
+    from nexus_core.types.messages import JSON
 
 _PARTS = get_args(Part)
 _GEMINI_PARTS = frozenset({"text", "inlineData", "inline_data", "fileData", "file_data"})
@@ -41,7 +39,7 @@ class Said(NamedTuple):
     event: JSON
 
 
-def read_input(said: object, event: Mapping[str, Any], dialects: Dialects) -> Said:
+def read_input(said: object, event: Mapping[str, Any], dialects: DialectRegistry) -> Said:
     """A message: text, parts, a `Message`, or a user's message in the shape of any API.
 
     Args:
@@ -55,7 +53,7 @@ def read_input(said: object, event: Mapping[str, Any], dialects: Dialects) -> Sa
         UsageError: Something is told about it in a shape that means nothing.
     """
     told = read_event(event)
-    with at("message"):
+    with ErrorPath("message"):
         message = as_kept(_message(said, dialects))
     if message.role != "user" or message.tool_results or message.tool_calls:
         raise MessageError(
@@ -93,7 +91,7 @@ def inherit_user_profile(said: Said, kept: JSON) -> Said:
 
 def as_kept(message: Message) -> Message:
     """A message as it comes back from a ledger, with halves of characters joined."""
-    return decode(Message, json.loads(write_json(encode(message), "a message")))
+    return decode_value(Message, json.loads(write_json(encode_value(message), "a message")))
 
 
 def build_session_start_message_at(now: int) -> Message:
@@ -122,7 +120,7 @@ def _is_empty(message: Message) -> bool:
     return all(isinstance(part, Text) and not part.text.strip() for part in message.parts)
 
 
-def _message(said: object, dialects: Dialects) -> Message:
+def _message(said: object, dialects: DialectRegistry) -> Message:
     if isinstance(said, Message):
         return said
     if isinstance(said, str):
@@ -136,7 +134,7 @@ def _message(said: object, dialects: Dialects) -> Message:
     if isinstance(said, Mapping) or hasattr(said, "model_fields_set"):
         return dialects.recognise([said]).read(said)
     hint = "give text, parts (Text, Image, File of nexus_core.context, or those of an API), or a message of an API"
-    raise MessageError(f"expected a message, not {named(said)}", hint=hint)
+    raise MessageError(f"expected a message, not {describe_json_value(said)}", hint=hint)
 
 
 def _content_of(parts: Sequence[object]) -> str:
@@ -163,8 +161,10 @@ def _zone(given: object, name: str) -> str:
 def _mapping(given: object, name: str) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         example = _EXAMPLES.get(name, '{"git": "clean"}')
-        raise UsageError(f"{name} must be values by name, not {named(given)}", hint=f"for example {example}")
-    return {str(key): plain(value, name) for key, value in given.items()}
+        raise UsageError(
+            f"{name} must be values by name, not {describe_json_value(given)}", hint=f"for example {example}"
+        )
+    return {str(key): to_json_types(value, name) for key, value in given.items()}
 
 
 def _attachments(given: object, name: str) -> list[dict[str, Any]]:  # noqa: ARG001 - as the others
@@ -179,7 +179,8 @@ def _attachment(given: object) -> dict[str, Any]:
     lines = given.get("lines")
     if lines is not None and not _is_range(lines):
         raise UsageError(
-            f"the lines of an attachment are the first and the last one, not {named(lines)}", hint=_ATTACHMENTS
+            f"the lines of an attachment are the first and the last one, not {describe_json_value(lines)}",
+            hint=_ATTACHMENTS,
         )
     return {"path": _path(given.get("path")), "lines": None if lines is None else list(lines)}
 

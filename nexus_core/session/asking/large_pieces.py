@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nexus_core.text.visible import visible_line
-from nexus_core.values.source import source_name
+from nexus_core.text.safety import visible_line
+from nexus_core.types.prompt import format_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from nexus_core.errors import BudgetError
-    from nexus_core.values.placement import Placement
+    from nexus_core.types.prompt import Placement
 
 SHARE = 10
 """What takes less than this fraction of all is not worth naming."""
@@ -39,4 +39,4 @@ def _name(placement: Placement) -> str:
     if placement.zone == "current" and placement.source.uri.startswith(("step:", "caller:")):
         return "the message itself"
     what = "tool" if placement.kind == "tool" else "section"
-    return visible_line(f"{what} {placement.title or placement.name!r} of {source_name(placement.source.uri)}")
+    return visible_line(f"{what} {placement.title or placement.name!r} of {format_source(placement.source.uri)}")

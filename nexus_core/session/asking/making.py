@@ -17,12 +17,11 @@ if TYPE_CHECKING:
     from nexus_core.assembly.placements import Mention
     from nexus_core.assembly.sent import Sent
     from nexus_core.session.asking.window import Window
-    from nexus_core.session.place import Place
-    from nexus_core.values.budget import Decision
-    from nexus_core.values.placement import Placement
-    from nexus_core.values.rendering import Renderer
-    from nexus_core.values.request import Request
-    from nexus_core.values.settings import Settings
+    from nexus_core.session.place import SessionRuntime
+    from nexus_core.types.budget import Decision
+    from nexus_core.types.prompt import Placement, Renderer
+    from nexus_core.types.request import Request
+    from nexus_core.types.settings import Settings
 
 
 class Ingredients(NamedTuple):
@@ -48,7 +47,7 @@ class Ingredients(NamedTuple):
     static: Callable[[], tuple[Placement, ...]]
 
 
-def make_call(place: Place, settings: Settings, window: Window, made_of: Ingredients) -> Call:
+def make_call(place: SessionRuntime, settings: Settings, window: Window, made_of: Ingredients) -> Call:
     """A call within a model's window, as settings want it."""
     epoch, sent, turn = made_of.epoch, made_of.sent, made_of.turn
     fixed = window.scales.weigh_epoch(epoch)

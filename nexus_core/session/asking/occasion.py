@@ -9,12 +9,11 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping
 
-    from nexus_core.values.message import Message
-    from nexus_core.values.parts import JSON
-    from nexus_core.values.request import Request
+    from nexus_core.types.messages import JSON, Message
+    from nexus_core.types.request import Request
 
 
-class Occasion(TypedDict, total=False):
+class EventFields(TypedDict, total=False):
     """The arguments by which `ask` and `preview` are told about it; fields as those of `Request`."""
 
     timezone: str | None
@@ -27,7 +26,7 @@ class Occasion(TypedDict, total=False):
     event_id: str | None
 
 
-EVENT = tuple(Occasion.__annotations__)
+EVENT = tuple(EventFields.__annotations__)
 """What may be told about it."""
 
 

@@ -27,19 +27,18 @@ if TYPE_CHECKING:
     from nexus_core.assembly.static_context import StaticContext
     from nexus_core.session.asking.inputs import Said
     from nexus_core.session.asking.wording import Worded
-    from nexus_core.session.place import Place
+    from nexus_core.session.place import SessionRuntime
     from nexus_core.session.steps.epochs import Draft
     from nexus_core.session.steps.state import State
     from nexus_core.session.steps.tail import Tail
     from nexus_core.session.steps.turns import Turn
-    from nexus_core.values.budget import Decision
-    from nexus_core.values.compaction import Trigger
-    from nexus_core.values.conversation import Tool
-    from nexus_core.values.finding import Finding
-    from nexus_core.values.ledger import NewStep
-    from nexus_core.values.placement import Placement
-    from nexus_core.values.request import Request
-    from nexus_core.values.section import Section
+    from nexus_core.types.budget import Decision
+    from nexus_core.types.compaction import CompactionTrigger
+    from nexus_core.types.ledger import NewStep
+    from nexus_core.types.messages import Tool
+    from nexus_core.types.plugins import Finding
+    from nexus_core.types.prompt import Placement, Section
+    from nexus_core.types.request import Request
 
 STARTED = "?start"
 """The turn of the line that says when a session started, as long as that is not stored."""
@@ -69,7 +68,7 @@ class Plan(NamedTuple):
 
     call: Call
     seal: Seal | None
-    due: Trigger | None
+    due: CompactionTrigger | None
     event: Sent | None
     window: Window
     standing: StaticContext
@@ -98,7 +97,7 @@ class _Pieces(NamedTuple):
     now: int
 
 
-class Planner:
+class CallPlanner:
     """Plans one call of a session.
 
     Args:
@@ -111,7 +110,14 @@ class Planner:
     """
 
     def __init__(
-        self, place: Place, tail: Tail | None, state: State, standing: StaticContext, model: str, *, start: bool = False
+        self,
+        place: SessionRuntime,
+        tail: Tail | None,
+        state: State,
+        standing: StaticContext,
+        model: str,
+        *,
+        start: bool = False,
     ) -> None:
         self._place = place
         self._tail = tail
@@ -182,7 +188,7 @@ class Planner:
         window, turn, history, cut = self._window, pieces.turn, pieces.history, pieces.cut
         if pieces.sections is None:
             return fit(window.with_margin(history, turn), cut, fitting), None
-        from nexus_core.session.asking.wording import Wording  # noqa: PLC0415 - only for what is said now
+        from nexus_core.session.asking.wording import Wording
 
         told = [*self._notices(draft), *pieces.sections]
         wording = Wording(pieces.request, self._standing, told, window, pieces.now)
@@ -214,7 +220,7 @@ class Planner:
         tip = self._state.tip
         if tip is None or self._tail is None:
             return [self._started()] if self._start else []
-        from nexus_core.session.steps.reading import Bounds, read_cut_thread, read_thread  # noqa: PLC0415 - nothing was said
+        from nexus_core.session.steps.reading import Bounds, read_cut_thread, read_thread
 
         scales = self._window.scales
         if cut is not None:
@@ -224,7 +230,7 @@ class Planner:
 
     def _started(self) -> Sent:
         """Return the first message of a session that is not stored yet."""
-        from nexus_core.session.asking.inputs import build_session_start_message_at  # noqa: PLC0415 - only for a first call
+        from nexus_core.session.asking.inputs import build_session_start_message_at
 
         message, scales = build_session_start_message_at(self._place.now()), self._window.scales
         return Sent(message, scales.weigh(message), STARTED, is_input=True, size=scales.measure(message))
@@ -237,11 +243,11 @@ class Planner:
     def _before(self, history: Sequence[Sent], turn: str) -> list[Sent]:
         return [each for each in history if not (each.is_input and each.turn == turn)]
 
-    def _due(self, taken: int) -> Trigger | None:
+    def _due(self, taken: int) -> CompactionTrigger | None:
         tip = self._state.tip
         if tip is None or self._tail is None:
             return None
-        from nexus_core.session.asking.triggering import find_trigger  # noqa: PLC0415 - not for what is not kept
+        from nexus_core.session.asking.triggering import find_trigger
 
         options = compaction_options(self._standing.settings)
         return find_trigger(options, self._tail, tip, taken, self._window.most)
@@ -251,7 +257,7 @@ class Planner:
         told = self._state.view or draft.epoch.view
         if draft.blobs or not told or told == self._standing.view_digest:
             return []
-        from nexus_core.assembly.notices import notice_of  # noqa: PLC0415 - seldom does anything change
+        from nexus_core.assembly.notices import notice_of
 
         notice = notice_of(self._place.epochs.view(told), self._standing.sections)
         return [] if notice is None else [notice]
@@ -281,21 +287,21 @@ class Planner:
         rules = self._place.dialects.rules(self._window.model.api) if tools else None
         if rules is None:
             return ()
-        from nexus_core.dialects.tools.validity import complete_schemas, find_invalid_tools  # noqa: PLC0415 - as above
+        from nexus_core.dialects.tools import complete_schemas, find_invalid_tools
 
         return tuple(find_invalid_tools(complete_schemas(tools, rules), rules))
 
     def _left_out(self, cut: Cut | None) -> tuple[Decision, ...]:
         if cut is None or self._tail is None:
             return ()
-        from nexus_core.session.steps.reading import left_out  # noqa: PLC0415 - as above
+        from nexus_core.session.steps.reading import left_out
 
         return tuple(left_out(self._tail, cut, self._state.tip, self._window.scales.name))
 
     def _told_in_words(self, kept: Kept) -> tuple[Decision, ...]:
         if kept.cut is None or kept.cut.hidden is None or self._tail is None:
             return ()
-        from nexus_core.session.steps.reading import told_in_words  # noqa: PLC0415 - as above
+        from nexus_core.session.steps.reading import told_in_words
 
         return tuple(told_in_words(self._tail, kept.sent))
 
@@ -310,7 +316,7 @@ class Planner:
 
     def _seal(self, turn: Turn, draft: Draft, cut: Cut | None, worded: Worded | None) -> Seal | None:
         """The step that says what is sent from now on; None where the steps there are say it already."""
-        from nexus_core.values.ledger import NewStep  # noqa: PLC0415 - only for what is kept
+        from nexus_core.types.ledger import NewStep
 
         state, written = self._state, None if cut is None else cut.to_json()
         is_told = state.epoch == draft.epoch.digest and turn.sealed("model") == self._model

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_core.errors import UnknownNameError, UsageError
 from nexus_core.session.arguments import read_text
-from nexus_core.session.asking.occasion import EVENT, Occasion
+from nexus_core.session.asking.occasion import EVENT, EventFields
 from nexus_core.session.options import ALL, Circumstances, options
-from nexus_core.values.request import Request
+from nexus_core.types.request import Request
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from nexus_core.dialects.finding import Dialects
+    from nexus_core.dialects.registry import DialectRegistry
     from nexus_core.session.asking.inputs import Said
     from nexus_core.session.options import Options
 
@@ -22,14 +22,14 @@ _PLACE = ("cwd", "home", "defaults", "ancestor_depth", "plugin_tables", "mode", 
 """What a Nexus knows by itself, or is asked for in another way."""
 
 
-class RequestFields(Circumstances, Occasion, total=False):
+class RequestFields(Circumstances, EventFields, total=False):
     """The arguments by which a request is asked for."""
 
     session: str | None
     message: object
 
 
-def with_fields(request: Request, dialects: Dialects, /, **given: Unpack[RequestFields]) -> Request:
+def with_fields(request: Request, dialects: DialectRegistry, /, **given: Unpack[RequestFields]) -> Request:
     """A request with what the caller says; a message and tools in the shape of any API.
 
     Raises:
@@ -51,11 +51,11 @@ def with_fields(request: Request, dialects: Dialects, /, **given: Unpack[Request
             hint = f'nexus.session({session!r}, skills="{ALL}") takes it back to all'
             raise UsageError("a session remembers which skills it is told about", hint=hint)
     if "tools" in read:
-        from nexus_core.assembly.tools import read_tools  # noqa: PLC0415 - only for those who give any
+        from nexus_core.assembly.tools import read_tools
 
         read["tools"] = read_tools(read["tools"], "", dialects)
     if message is not None or event:
-        from nexus_core.session.asking.inputs import read_event, read_input  # noqa: PLC0415 - only for what is said
+        from nexus_core.session.asking.inputs import read_event, read_input
 
         said = read_input(message, event, dialects) if message is not None else None
         message = None if said is None else said.message
@@ -64,7 +64,7 @@ def with_fields(request: Request, dialects: Dialects, /, **given: Unpack[Request
     return replace(request, **read, **event, **lists, session=session, message=message)
 
 
-def options_of(request: Request, dialects: Dialects) -> Options:
+def options_of(request: Request, dialects: DialectRegistry) -> Options:
     """What a request says about the session."""
     return options(
         dialects,
@@ -80,11 +80,11 @@ def options_of(request: Request, dialects: Dialects) -> Options:
     )
 
 
-def event_of(request: Request, dialects: Dialects) -> Said | None:
+def event_of(request: Request, dialects: DialectRegistry) -> Said | None:
     """What a request says that is to be answered; None where it says nothing."""
     if request.message is None:
         return None
-    from nexus_core.session.asking.inputs import read_input  # noqa: PLC0415 - as above
+    from nexus_core.session.asking.inputs import read_input
 
     told = {name: getattr(request, name) for name in EVENT if getattr(request, name)}
     return read_input(request.message, told, dialects)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.session.steps.numbering import turns_until
-from nexus_core.values.finding import Finding
+from nexus_core.types.plugins import Finding
 
 if TYPE_CHECKING:
     from nexus_core.compaction.options import CompactionOptions
     from nexus_core.session.steps.tail import Tail
-    from nexus_core.values.compaction import Trigger
-    from nexus_core.values.ledger import Step
+    from nexus_core.types.compaction import CompactionTrigger
+    from nexus_core.types.ledger import Step
 
 DUE = "compaction-due"
 """The code of what a preview says about it."""
 
 
-def find_trigger(options: CompactionOptions, tail: Tail, tip: Step, taken: int, most: int) -> Trigger | None:
+def find_trigger(options: CompactionOptions, tail: Tail, tip: Step, taken: int, most: int) -> CompactionTrigger | None:
     """Why earlier turns should be summarised before the next call; None where nothing calls for it.
 
     Args:
@@ -41,7 +41,7 @@ def limit_of(options: CompactionOptions, most: int) -> int:
     return min(int(most * options.trigger_ratio), most if options.trigger_tokens is None else options.trigger_tokens)
 
 
-def target_of(options: CompactionOptions, trigger: Trigger, most: int) -> int:
+def target_of(options: CompactionOptions, trigger: CompactionTrigger, most: int) -> int:
     """What a conversation should come down to; 0 for as little as may stay."""
     if trigger in ("manual", "periodic"):
         return 0
@@ -57,7 +57,7 @@ def turns_since(tail: Tail, tip: Step) -> int:
     return turns_until(tail, tip) - before - (not tip.closes)
 
 
-def due_finding(trigger: Trigger) -> Finding:
+def due_finding(trigger: CompactionTrigger) -> Finding:
     """What somebody should know who only looks at what would be sent."""
     why = "it does not fit otherwise" if trigger == "context_limit" else "so many turns are there"
     return Finding(DUE, f"earlier turns are summarised before this is sent, because {why}; here, they are left out")

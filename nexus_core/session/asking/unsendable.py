@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nexus_core.values.finding import Finding
+from nexus_core.types.plugins import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

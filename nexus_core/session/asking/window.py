@@ -7,24 +7,29 @@ from typing import TYPE_CHECKING
 from nexus_core.assembly.calibration import calibration_of
 from nexus_core.assembly.fitting import Fitting
 from nexus_core.assembly.named_windows import window_of
-from nexus_core.dialects.sizes import measure_options
-from nexus_core.history.allowance import RESERVE, RESERVE_TOOLS, RESERVED_SHARE, RESERVED_TOOLS_SHARE
+from nexus_core.dialects.requests import count_option_bytes
+from nexus_core.history.allowance import (
+    MAX_RESPONSE_RESERVE_TOKENS,
+    MAX_TOOL_RESERVE_TOKENS,
+    RESPONSE_RESERVE_DIVISOR,
+    TOOL_RESERVE_DIVISOR,
+)
 from nexus_core.session.place import number
 from nexus_core.session.steps.state import pins_of
-from nexus_core.values.budget import TokenBudget
+from nexus_core.types.budget import TokenBudget
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from nexus_core.assembly.epoch import Epoch
     from nexus_core.assembly.sent import Sent
-    from nexus_core.session.place import Place
+    from nexus_core.session.place import SessionRuntime
     from nexus_core.session.steps.state import State
     from nexus_core.session.steps.tail import Tail
-    from nexus_core.values.finding import Finding
-    from nexus_core.values.ledger import Step
-    from nexus_core.values.parts import JSON
-    from nexus_core.values.settings import Settings
+    from nexus_core.types.ledger import Step
+    from nexus_core.types.messages import JSON
+    from nexus_core.types.plugins import Finding
+    from nexus_core.types.settings import Settings
 
 MARGIN = 10
 """A tenth is added to what the current message takes, where tokens are only estimated."""
@@ -41,7 +46,7 @@ class Window:
         tail: Its thread, which remembers what its steps weigh; None for a conversation that is not kept.
     """
 
-    def __init__(self, place: Place, settings: Settings, model: str, state: State, tail: Tail | None) -> None:
+    def __init__(self, place: SessionRuntime, settings: Settings, model: str, state: State, tail: Tail | None) -> None:
         self.model = place.model(model, settings)
         shared = place.scales(model, settings)
         self.scales = shared if tail is None else tail.scales(shared)
@@ -57,8 +62,13 @@ class Window:
         self.findings: tuple[Finding, ...] = tuple(finding for finding in findings if finding is not None)
         self.allowance = TokenBudget(
             limit=limit,
-            reserve_response=min(number(settings, "budget.reserve_response", RESERVE), limit // RESERVED_SHARE),
-            reserve_tools=min(number(settings, "budget.reserve_tools", RESERVE_TOOLS), limit // RESERVED_TOOLS_SHARE),
+            reserve_response=min(
+                number(settings, "budget.reserve_response", MAX_RESPONSE_RESERVE_TOKENS),
+                limit // RESPONSE_RESERVE_DIVISOR,
+            ),
+            reserve_tools=min(
+                number(settings, "budget.reserve_tools", MAX_TOOL_RESERVE_TOKENS), limit // TOOL_RESERVE_DIVISOR
+            ),
             calibration=calibration,
             byte_limit=size,
         )
@@ -85,7 +95,7 @@ class Window:
 
     def measure_fixed(self, epoch: Epoch) -> dict[str, int]:
         """How many bytes a request has besides messages."""
-        return self.scales.measure_epoch(epoch) | {"options": measure_options(self.options)}
+        return self.scales.measure_epoch(epoch) | {"options": count_option_bytes(self.options)}
 
     def weigh_event(self, sent: Sent) -> Sent:
         """Return a message that was not sent before with its tokens, a margin among them, and its bytes."""
@@ -107,7 +117,7 @@ def _smaller(model: str, limit: int, thought: int) -> Finding | None:
     """What to know about a model that reads less than we thought."""
     if limit == thought:
         return None
-    from nexus_core.values.finding import Finding  # noqa: PLC0415 - seldom does a provider say so
+    from nexus_core.types.plugins import Finding
 
     what = f"the provider of {model!r} said that it reads {limit:,} tokens, not {thought:,}"
     return Finding("smaller-window", f"{what}; models.{model}.window sets what counts")
@@ -117,7 +127,7 @@ def _refused(model: str, size: int, thought: int) -> Finding | None:
     """What to know about a model whose server takes no requests as large as we thought."""
     if size == thought:
         return None
-    from nexus_core.values.finding import Finding  # noqa: PLC0415 - as above
+    from nexus_core.types.plugins import Finding
 
     what = f"a request of {size + 1:,} bytes to {model!r} was refused as too large"
     return Finding("smaller-request", f"{what}; models.{model}.request_bytes sets what counts")

@@ -29,10 +29,9 @@ if TYPE_CHECKING:
     from nexus_core.assembly.sent import Sent
     from nexus_core.assembly.static_context import StaticContext
     from nexus_core.session.asking.window import Window
-    from nexus_core.values.message import Message
-    from nexus_core.values.parts import JSON
-    from nexus_core.values.request import Request
-    from nexus_core.values.section import Section
+    from nexus_core.types.messages import JSON, Message
+    from nexus_core.types.prompt import Section
+    from nexus_core.types.request import Request
 
 
 class Worded(NamedTuple):

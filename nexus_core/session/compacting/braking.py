@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from nexus_core.session.asking.planning import Plan
     from nexus_core.session.steps.tail import Tail
-    from nexus_core.values.ledger import Step
+    from nexus_core.types.ledger import Step
 
 _ANSWERS = ("reply", "turn")
 

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.errors import BudgetError, ConflictError, PluginError, SummaryError
 from nexus_core.session.compacting.braking import why_not_again
-from nexus_core.session.compacting.selecting import Occasion, choose
+from nexus_core.session.compacting.selecting import CompactionReason, choose
 from nexus_core.session.compacting.summarising import summarise
 from nexus_core.session.drivers import wait
 from nexus_core.session.thread.appending import ATTEMPTS, never_still
 from nexus_core.session.thread.assembling import ensure_in_use
-from nexus_core.values.finding import Finding
-from nexus_core.values.ledger import NewStep
+from nexus_core.types.ledger import NewStep
+from nexus_core.types.plugins import Finding
 
 if TYPE_CHECKING:
     from nexus_core.session.asking.planning import Plan
     from nexus_core.session.compacting.summarising import Summarised
     from nexus_core.session.drivers import Work
     from nexus_core.session.steps.state import State
-    from nexus_core.session.thread.thread import Thread
-    from nexus_core.values.compaction import CompactionReport
-    from nexus_core.values.ledger import Step
+    from nexus_core.session.thread.thread import SessionThread
+    from nexus_core.types.compaction import CompactionReport
+    from nexus_core.types.ledger import Step
 
 TRIES = 3
 """So often somebody else may compact a session while this program does."""
@@ -48,7 +48,7 @@ class Relief(NamedTuple):
     has_failed: bool = False
 
 
-def compact(thread: Thread, focus: str, *, dry_run: bool) -> Work[CompactionReport | None]:
+def compact(thread: SessionThread, focus: str, *, dry_run: bool) -> Work[CompactionReport | None]:
     """Compact a session because somebody asks for it; None where there is nothing to summarise.
 
     Raises:
@@ -61,14 +61,14 @@ def compact(thread: Thread, focus: str, *, dry_run: bool) -> Work[CompactionRepo
             return None
         ensure_in_use(state)
         plan = yield from wait(thread.plan, state)
-        occasion = Occasion("manual", focus)
+        occasion = CompactionReason("manual", focus)
         done = yield from compact_now(thread, state, plan, occasion, dry_run=dry_run)
         if not isinstance(done, Moved):
             return done
     raise never_still(thread.label)
 
 
-def relieve(thread: Thread, state: State, plan: Plan) -> Work[Relief]:
+def relieve(thread: SessionThread, state: State, plan: Plan) -> Work[Relief]:
     """Make a session shorter by itself, because the next call asks for it."""
     if plan.due is None or state.tip is None:
         return Relief()
@@ -76,7 +76,7 @@ def relieve(thread: Thread, state: State, plan: Plan) -> Work[Relief]:
         stop = yield from wait(why_not_again, thread.tail, state.tip, plan)
         if stop:
             return Relief(finding=Finding("compaction-stopped", f"earlier turns are not summarised: {stop}"))
-        done = yield from compact_now(thread, state, plan, Occasion(plan.due))
+        done = yield from compact_now(thread, state, plan, CompactionReason(plan.due))
     except BudgetError as error:
         return Relief(floor=error)
     except (SummaryError, PluginError) as error:
@@ -87,7 +87,7 @@ def relieve(thread: Thread, state: State, plan: Plan) -> Work[Relief]:
 
 
 def compact_now(
-    thread: Thread, state: State, plan: Plan, occasion: Occasion, *, dry_run: bool = False
+    thread: SessionThread, state: State, plan: Plan, occasion: CompactionReason, *, dry_run: bool = False
 ) -> Work[CompactionReport | Moved | None]:
     """Compact a session that stands where it was read; None where there is nothing to summarise.
 
@@ -109,12 +109,12 @@ def compact_now(
     made = yield from summarise(thread.place, plan, chosen)
     after = chosen.fixed + chosen.selection.kept_tokens + made.tokens
     if after >= chosen.before:
-        raise SummaryError([(made.summary.summariser, f"left {after:,} of {chosen.before:,} tokens")])
+        raise SummaryError([(made.summary.summarizer, f"left {after:,} of {chosen.before:,} tokens")])
     step = yield from _append(thread, state, plan, made)
     return Moved() if step is None else _report(made, step)
 
 
-def _append(thread: Thread, state: State, plan: Plan, made: Summarised) -> Work[Step | None]:
+def _append(thread: SessionThread, state: State, plan: Plan, made: Summarised) -> Work[Step | None]:
     """Append a compaction; None where what it was made for is not so any more.
 
     What was recorded meanwhile stays: it stands behind what the compaction keeps.
@@ -132,7 +132,7 @@ def _append(thread: Thread, state: State, plan: Plan, made: Summarised) -> Work[
     raise never_still(thread.label)
 
 
-def _write(thread: Thread, first: State, now: State, plan: Plan, made: Summarised) -> Step:
+def _write(thread: SessionThread, first: State, now: State, plan: Plan, made: Summarised) -> Step:
     """Append a compaction where a session stands now, with everything on disk as it is now.
 
     Args:
@@ -156,7 +156,7 @@ def _write(thread: Thread, first: State, now: State, plan: Plan, made: Summarise
     return thread.append(NewStep(kind="compaction", closes=now.open_turn is None, data=data), now)
 
 
-def _first_after(thread: Thread, first: State, now: State) -> str | None:
+def _first_after(thread: SessionThread, first: State, now: State) -> str | None:
     """The step that was recorded first after nothing was kept; None where there is none."""
     assert first.tip is not None and now.tip is not None  # noqa: S101, PT018 - asked before
     return None if first.tip.id == now.tip.id else thread.tail.since(first.tip.id, now.tip.id)[1].id
@@ -169,7 +169,7 @@ def _report(made: Summarised, step: Step) -> CompactionReport:
         step=step.id,
         tokens_after=after if isinstance(after, int) else 0,
         summary=made.composed.text,
-        summariser=made.summary.summariser,
+        summarizer=made.summary.summarizer,
         calls=made.summary.calls,
         failures=made.summary.failures,
         fidelity=made.composed.fidelity,
@@ -181,11 +181,11 @@ def _report(made: Summarised, step: Step) -> CompactionReport:
 
 def _told(report: CompactionReport) -> Finding:
     """What a compaction did, in half a sentence."""
-    from nexus_core.text.console import counted  # noqa: PLC0415 - most calls fit as they are
+    from nexus_core.text.console import format_count
 
     missing = sum(len(each.recoverable) + len(each.lost) for each in report.fidelity.values())
-    what = f"{counted(report.messages, 'earlier message')} summarised" if report.messages else "summary shortened"
+    what = f"{format_count(report.messages, 'earlier message')} summarised" if report.messages else "summary shortened"
     sizes = f"{report.tokens_before:,} tokens became {report.tokens_after:,}"
-    facts = f"; {counted(missing, 'fact')} only in the ledger now" if missing else ""
+    facts = f"; {format_count(missing, 'fact')} only in the ledger now" if missing else ""
     note = f"; {report.note}" if report.note else ""
-    return Finding("compacted", f"{what} by {report.summariser}: {sizes}{facts}{note}", step=report.step or "")
+    return Finding("compacted", f"{what} by {report.summarizer}: {sizes}{facts}{note}", step=report.step or "")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.errors import UsageError
-from nexus_core.session.steps.naming import find_named
+from nexus_core.session.steps.naming import find_step
 from nexus_core.session.steps.numbering import SILENT
 from nexus_core.session.steps.projecting import is_event
 
 if TYPE_CHECKING:
-    from nexus_core.values.ledger import Ledger, Step
+    from nexus_core.types.ledger import Ledger, Step
 
 
 def covered_steps(ledger: Ledger, name: str) -> tuple[Step, ...]:
@@ -19,7 +19,7 @@ def covered_steps(ledger: Ledger, name: str) -> tuple[Step, ...]:
     Raises:
         UsageError: There is no such compaction, or several whose name begins or ends so.
     """
-    compaction = find_named(ledger, name)
+    compaction = find_step(ledger, name)
     if compaction is None or compaction.kind != "compaction":
         what = f"there is no step {name!r}" if compaction is None else f"step {compaction.id} is no compaction"
         raise UsageError(what, hint="`nexus session tree LABEL` marks the compactions of a session with #")

@@ -10,8 +10,8 @@ from nexus_core.compaction.outline import outline_thread
 from nexus_core.history.groups import is_session_start
 from nexus_core.session.steps.projecting import is_event, trust_of_compaction
 from nexus_core.session.steps.reading import read_stretch
-from nexus_core.values.compaction import ThreadMessage
-from nexus_core.values.message import Message
+from nexus_core.types.compaction import ThreadMessage
+from nexus_core.types.messages import Message
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from nexus_core.session.steps.state import State
     from nexus_core.session.steps.tail import Tail
     from nexus_core.session.steps.weighing import Weighs
-    from nexus_core.values.compaction import ThreadOutline
-    from nexus_core.values.ledger import Step
-    from nexus_core.values.source import Trust
+    from nexus_core.types.compaction import ThreadOutline
+    from nexus_core.types.ledger import Step
+    from nexus_core.types.prompt import TrustLevel
 
 
 class Earlier(NamedTuple):
     """What an earlier compaction left.
 
     Attributes:
-        prose: What its summariser wrote.
+        prose: What its summarizer wrote.
         evidence: What it carried on.
         trust: Whose word it is.
         gains: What it and those before it brought: tokens before and after, the newest last.
@@ -37,7 +37,7 @@ class Earlier(NamedTuple):
 
     prose: str = ""
     evidence: Evidence = Evidence()
-    trust: Trust = "user"
+    trust: TrustLevel = "user"
     gains: tuple[tuple[int, int], ...] = ()
 
 

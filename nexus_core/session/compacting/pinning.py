@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 from nexus_core.errors import TurnError, UsageError
 from nexus_core.session.compacting.covering import is_covered
-from nexus_core.session.steps.naming import find_named
+from nexus_core.session.steps.naming import find_step
 from nexus_core.session.steps.numbering import SILENT
 from nexus_core.session.thread.appending import append
-from nexus_core.values.ledger import NewStep
+from nexus_core.types.ledger import NewStep
 
 if TYPE_CHECKING:
     from nexus_core.session.drivers import Work
     from nexus_core.session.steps.state import State
-    from nexus_core.session.thread.thread import Thread
-    from nexus_core.values.ledger import Ledger, Step
+    from nexus_core.session.thread.thread import SessionThread
+    from nexus_core.types.ledger import Ledger, Step
 
 
-def pin(thread: Thread, name: str, *, remove: bool) -> Work[bool]:
+def pin(thread: SessionThread, name: str, *, remove: bool) -> Work[bool]:
     """Pin a step, or let go of it; whether that changed anything.
 
     Raises:
@@ -45,7 +45,7 @@ def pin_step(ledger: Ledger, label: str, state: State, name: str, *, remove: boo
 
 
 def _find(ledger: Ledger, label: str, state: State, name: str) -> Step:
-    step = None if state.tip is None else find_named(ledger, name, state.tip)
+    step = None if state.tip is None else find_step(ledger, name, state.tip)
     if step is None:
         hint = f"`nexus session show {quote(label)} --json` names its steps"
         raise UsageError(f"there is no step {name!r} in session {label!r}", hint=hint)

@@ -9,32 +9,32 @@ from nexus_core.assembly.named_windows import name_window
 from nexus_core.compaction.options import compaction_options
 from nexus_core.compaction.overflow import read_overflow
 from nexus_core.errors import BudgetError, ConflictError, PluginError, SummaryError
-from nexus_core.history.allowance import RESERVED_SHARE, RESERVED_TOOLS_SHARE
+from nexus_core.history.allowance import RESPONSE_RESERVE_DIVISOR, TOOL_RESERVE_DIVISOR
 from nexus_core.session.compacting.braking import compactions_since_reply, why_not_again
 from nexus_core.session.compacting.compact import Moved, compact_now
-from nexus_core.session.compacting.selecting import Occasion
+from nexus_core.session.compacting.selecting import CompactionReason
 from nexus_core.session.drivers import wait
-from nexus_core.values.ledger import NewStep
+from nexus_core.types.ledger import NewStep
 
 if TYPE_CHECKING:
     from nexus_core.compaction.overflow import Overflow
-    from nexus_core.dialects.finding import Dialects
+    from nexus_core.dialects.registry import DialectRegistry
     from nexus_core.session.asking.planning import Plan
     from nexus_core.session.drivers import Work
     from nexus_core.session.steps.state import State
     from nexus_core.session.thread.last_call import LastCall
-    from nexus_core.session.thread.thread import Thread
-    from nexus_core.values.budget import TokenBudget
-    from nexus_core.values.compaction import Trigger
+    from nexus_core.session.thread.thread import SessionThread
+    from nexus_core.types.budget import TokenBudget
+    from nexus_core.types.compaction import CompactionTrigger
 
-OVERFLOW: Trigger = "overflow_recovery"
+OVERFLOW: CompactionTrigger = "overflow_recovery"
 SHORTER = 0.9
 """Where a provider does not say how much was too much, it was more than this share."""
 FACTORS = (1.0, 10.0)
 """How much more than we a provider may count."""
 
 
-def recover(thread: Thread, last: LastCall, error: BaseException) -> Work[None]:
+def recover(thread: SessionThread, last: LastCall, error: BaseException) -> Work[None]:
     """Make a session shorter after a provider refused it; then there is something else to send.
 
     Raises:
@@ -66,7 +66,7 @@ def recover(thread: Thread, last: LastCall, error: BaseException) -> Work[None]:
         raise noted(error, "somebody else has continued the session")
 
 
-def _why_not(thread: Thread, state: State, plan: Plan) -> str:
+def _why_not(thread: SessionThread, state: State, plan: Plan) -> str:
     """Why a refused call is not made shorter."""
     options = compaction_options(plan.standing.settings)
     if not options.enabled:
@@ -83,7 +83,9 @@ def _has_older_media(plan: Plan) -> bool:
     return any(plan.window.scales.hide(each) is not each for each in sent if not (each.is_input and each.turn == turn))
 
 
-def _occasion(state: State, plan: Plan, overflow: Overflow, taken: TokenBudget | None, dialects: Dialects) -> Occasion:
+def _occasion(
+    state: State, plan: Plan, overflow: Overflow, taken: TokenBudget | None, dialects: DialectRegistry
+) -> CompactionReason:
     """How short it must become, as far as the provider says."""
     window, model, sent = plan.window, plan.call.request.model, None if taken is None else taken.total
     most = _available(window.allowance, overflow)
@@ -99,14 +101,14 @@ def _occasion(state: State, plan: Plan, overflow: Overflow, taken: TokenBudget |
         learnt |= {} if sizes is None else {"request_bytes": {name: list(each) for name, each in sizes.items()}}
     if sent:
         most = min(most, int(sent * SHORTER))
-    return Occasion(OVERFLOW, most=min(most, window.most), learnt=learnt)
+    return CompactionReason(OVERFLOW, most=min(most, window.most), learnt=learnt)
 
 
 def _available(allowance: TokenBudget, overflow: Overflow) -> int:
     """What a call may use of a window that is smaller than we thought, or of which more is wanted for the answer."""
     limit = min(overflow.limit or allowance.limit, allowance.limit)
-    response = max(min(allowance.reserve_response, limit // RESERVED_SHARE), min(overflow.answer, limit // 2))
-    return limit - response - min(allowance.reserve_tools, limit // RESERVED_TOOLS_SHARE)
+    response = max(min(allowance.reserve_response, limit // RESPONSE_RESERVE_DIVISOR), min(overflow.answer, limit // 2))
+    return limit - response - min(allowance.reserve_tools, limit // TOOL_RESERVE_DIVISOR)
 
 
 def noted(error: BaseException, why: str) -> BaseException:

@@ -10,7 +10,7 @@ from nexus_core.compaction.options import compaction_options
 from nexus_core.compaction.planning import select_steps
 from nexus_core.session.asking.triggering import target_of
 from nexus_core.session.compacting.outlining import outline_session
-from nexus_core.values.compaction import CompactionBudget, CompactionReport
+from nexus_core.types.compaction import CompactionBudget, CompactionReport
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from nexus_core.session.asking.planning import Plan
     from nexus_core.session.compacting.outlining import Outlined
     from nexus_core.session.steps.state import State
-    from nexus_core.session.thread.thread import Thread
-    from nexus_core.values.compaction import Trigger
+    from nexus_core.session.thread.thread import SessionThread
+    from nexus_core.types.compaction import CompactionTrigger
 
 
 LEAST = 100
@@ -30,7 +30,7 @@ WORTH = 0.75
 """A summary takes no more than this share of what it stands for, beside what an earlier one took."""
 
 
-class Occasion(NamedTuple):
+class CompactionReason(NamedTuple):
     """Why a session is compacted.
 
     Attributes:
@@ -40,7 +40,7 @@ class Occasion(NamedTuple):
         learnt: What was just learnt of a provider, as a step says it: how it counts, and its window.
     """
 
-    trigger: Trigger
+    trigger: CompactionTrigger
     focus: str = ""
     most: int | None = None
     learnt: Mapping[str, object] = MappingProxyType({})
@@ -57,7 +57,7 @@ class Chosen(NamedTuple):
         budget: How short it should become.
     """
 
-    occasion: Occasion
+    occasion: CompactionReason
     options: CompactionOptions
     outlined: Outlined
     selection: Selection
@@ -106,7 +106,7 @@ class Chosen(NamedTuple):
         )
 
 
-def choose(thread: Thread, state: State, plan: Plan, occasion: Occasion) -> Chosen | None:
+def choose(thread: SessionThread, state: State, plan: Plan, occasion: CompactionReason) -> Chosen | None:
     """What becomes of a session; None where there is nothing that is worth a summary.
 
     Raises:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.assembly.call import assemble
 from nexus_core.assembly.hiding import hide_oldest
-from nexus_core.compaction.chain import SummaryTask, ask_summarisers
+from nexus_core.compaction.chain import SummaryTask, ask_summarizers
 from nexus_core.compaction.composing import compose_summary, share_out
 from nexus_core.compaction.extractive import NAME as EXTRACTIVE
 from nexus_core.compaction.fidelity import fidelity_to_json
-from nexus_core.compaction.summarisers import find_summarisers
+from nexus_core.compaction.summarizers import find_summarizers
 from nexus_core.compaction.summary import build_summary_fields, summary_in_session, trust_of
 from nexus_core.session.drivers import wait
 from nexus_core.session.steps.clamping import SOME_STEP
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from nexus_core.session.asking.planning import Plan
     from nexus_core.session.compacting.selecting import Chosen
     from nexus_core.session.drivers import Work
-    from nexus_core.session.place import Place
-    from nexus_core.values.assembled import AssembledContext
-    from nexus_core.values.compaction import Summariser
+    from nexus_core.session.place import SessionRuntime
+    from nexus_core.types.assembled import AssembledContext
+    from nexus_core.types.compaction import Summarizer
 
 GAINS = 2
 """So many compactions are remembered with what they brought."""
@@ -64,7 +64,7 @@ class Summarised(NamedTuple):
             "covered": [steps[0], steps[-1]] if steps else [],
             "trigger": chosen.occasion.trigger,
             "focus": chosen.occasion.focus,
-            "summariser": self.summary.summariser,
+            "summariser": self.summary.summarizer,
             "calls": self.summary.calls,
             "failures": [list(each) for each in self.summary.failures],
             "redacted": dict(sorted(self.summary.redacted.items())),
@@ -78,16 +78,16 @@ class Summarised(NamedTuple):
         }
 
 
-def summarise(place: Place, plan: Plan, chosen: Chosen) -> Work[Summarised]:
+def summarise(place: SessionRuntime, plan: Plan, chosen: Chosen) -> Work[Summarised]:
     """Have a part of a session summarised; no ledger is touched meanwhile.
 
     Raises:
         SummaryError: Nobody could.
-        UnknownNameError: The settings name a summariser that there is not.
+        UnknownNameError: The settings name a summarizer that there is not.
     """
     count, options = plan.window.scales.counter.count, chosen.options
     asked = yield from wait(_prepare, place, plan, chosen)
-    summary = yield from ask_summarisers(asked.task, asked.chain, count)
+    summary = yield from ask_summarizers(asked.task, asked.chain, count)
 
     def compose() -> Composed:
         said = zip(chosen.selection.covered_messages, summary.messages, strict=True)
@@ -110,14 +110,14 @@ def summarise(place: Place, plan: Plan, chosen: Chosen) -> Work[Summarised]:
 
 class _Asked(NamedTuple):
     task: SummaryTask
-    chain: list[Summariser]
+    chain: list[Summarizer]
     shares: Shares
 
 
-def _prepare(place: Place, plan: Plan, chosen: Chosen) -> _Asked:
+def _prepare(place: SessionRuntime, plan: Plan, chosen: Chosen) -> _Asked:
     """Who is asked, and what for."""
     options, earlier = chosen.options, chosen.outlined.earlier
-    outgrown, names = chosen.selection.is_outgrown, options.summarisers
+    outgrown, names = chosen.selection.is_outgrown, options.summarizers
     shares = share_out(
         chosen.room,
         facts=options.evidence_tokens if options.evidence else 0,
@@ -137,7 +137,7 @@ def _prepare(place: Place, plan: Plan, chosen: Chosen) -> _Asked:
     count = plan.window.scales.counter.count
     if outgrown:  # nothing could be sent without another
         names = (*names, EXTRACTIVE)
-    chain = find_summarisers(place.host, plan.standing.loaded, names, given=place.summarize, count=count)
+    chain = find_summarizers(place.host, plan.standing.loaded, names, given=place.summarize, count=count)
     return _Asked(task, chain, shares)
 
 

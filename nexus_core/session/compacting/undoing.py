@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 from nexus_core.errors import TurnError
 from nexus_core.session.recording.new_steps import Known
 from nexus_core.session.thread.appending import append
-from nexus_core.values.compaction import Reverted
-from nexus_core.values.ledger import NewStep
+from nexus_core.types.compaction import RevertedCompaction
+from nexus_core.types.ledger import NewStep
 
 if TYPE_CHECKING:
     from nexus_core.session.drivers import Work
     from nexus_core.session.steps.state import State
     from nexus_core.session.steps.tail import Tail
-    from nexus_core.session.thread.thread import Thread
-    from nexus_core.values.ledger import Step
+    from nexus_core.session.thread.thread import SessionThread
+    from nexus_core.types.ledger import Step
 
 
-def undo(thread: Thread) -> Work[Reverted]:
+def undo(thread: SessionThread) -> Work[RevertedCompaction]:
     """Take the latest compaction back that counts; the one before it counts again. Nothing is deleted.
 
     Raises:
@@ -26,7 +26,7 @@ def undo(thread: Thread) -> Work[Reverted]:
     """
     step = yield from append(thread, lambda state: revert_step(thread.tail, state))
     assert step is not None and not isinstance(step, Known)  # noqa: S101, PT018 - a revert is never there already
-    return Reverted(step.id, str(step.data["reverts"]), step.compaction)
+    return RevertedCompaction(step.id, str(step.data["reverts"]), step.compaction)
 
 
 def revert_step(tail: Tail, state: State) -> NewStep:
@@ -40,7 +40,7 @@ def revert_step(tail: Tail, state: State) -> NewStep:
     return NewStep(kind="revert", closes=state.open_turn is None, data=data)
 
 
-def find_latest(tail: Tail, tip: Step | None) -> Reverted:
+def find_latest(tail: Tail, tip: Step | None) -> RevertedCompaction:
     """The compaction that counts, and the one that would count without it; no step says so yet.
 
     Raises:
@@ -50,4 +50,4 @@ def find_latest(tail: Tail, tip: Step | None) -> Reverted:
         raise TurnError("nothing is compacted here", hint="there is nothing to take back")
     compaction = tail.step(tip.compaction)
     before = None if compaction.parent is None else tail.step(compaction.parent).compaction
-    return Reverted("", compaction.id, before)
+    return RevertedCompaction("", compaction.id, before)

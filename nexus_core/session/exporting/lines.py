@@ -18,17 +18,17 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.assembly.epoch import read_epoch
-from nexus_core.dialects.neutral import to_json
-from nexus_core.dialects.transcripts.nexus import MARK
+from nexus_core.dialects.neutral import message_to_json
 from nexus_core.errors import LedgerError
 from nexus_core.session.importing.sources import source_pieces
 from nexus_core.session.importing.transcripts import about_import
-from nexus_core.text.visible import visible_json
+from nexus_core.text.safety import visible_json
+from nexus_core.transcripts.nexus import EXPORT_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from nexus_core.values.ledger import Ledger, SessionRecord, Step
+    from nexus_core.types.ledger import Ledger, SessionRecord, Step
 
 SCHEMA = 1
 """Raised when a reader of the version before could misread what is written."""
@@ -64,13 +64,13 @@ def export_lines(ledger: Ledger, label: str, *, forks: bool = False, ascii_only:
 
 def _bodies(ledger: Ledger, records: Sequence[SessionRecord]) -> Iterator[dict[str, Any]]:
     sessions = [{name: getattr(record, name) for name in SESSION} for record in records]
-    yield {MARK: SCHEMA, "sessions": sessions}
+    yield {EXPORT_KEY: SCHEMA, "sessions": sessions}
     steps = _steps(ledger, records)
     for digest in _referred(ledger, records, steps):
         yield {"blob": digest, "base64": b64encode(_blob(ledger, digest)).decode()}
     for step in steps:
         facts = {name: getattr(step, name) for name in STEP}
-        yield {"step": step.id, **facts, "messages": [to_json(message) for message in step.messages]}
+        yield {"step": step.id, **facts, "messages": [message_to_json(message) for message in step.messages]}
 
 
 def _related(ledger: Ledger, label: str, *, forks: bool) -> list[SessionRecord]:
@@ -127,7 +127,7 @@ def _is_address(name: str, value: object) -> bool:
 def _blob(ledger: Ledger, digest: str) -> bytes:
     content = ledger.blob(digest)
     if content is None:
-        hint = "`nexus session verify` says what else is missing"
+        hint = "`nexus ledger verify` says what else is missing"
         raise LedgerError(f"something that belongs to it is missing: there is no blob {digest}", hint=hint)
     return content
 

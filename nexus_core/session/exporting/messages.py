@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.history.mending.steps import mend
+from nexus_core.history.repair.rules import apply_repair_rules
 from nexus_core.session.steps.projecting import project
 from nexus_core.session.steps.weighing import Weightless
-from nexus_core.values.conversation import Conversation
+from nexus_core.types.messages import Conversation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nexus_core.dialects.finding import Dialects
-    from nexus_core.values.ledger import Ledger
-    from nexus_core.values.message import Message
+    from nexus_core.dialects.registry import DialectRegistry
+    from nexus_core.types.ledger import Ledger
+    from nexus_core.types.messages import Message
 
 
 def everything_said(ledger: Ledger, tip: str | None) -> tuple[Message, ...]:
@@ -22,13 +22,13 @@ def everything_said(ledger: Ledger, tip: str | None) -> tuple[Message, ...]:
     return () if tip is None else tuple(sent.message for sent in project(ledger.thread(tip), Weightless()))
 
 
-def write_messages(messages: Sequence[Message], api: str, dialects: Dialects) -> list[Any] | dict[str, Any]:
+def write_messages(messages: Sequence[Message], api: str, dialects: DialectRegistry) -> list[Any] | dict[str, Any]:
     """Messages as an API's own list, with nothing in it that the API would refuse.
 
     Where they begin with instructions, which the API takes only beside the list, it is a request that has both.
     """
     speaking = dialects.get(api)
-    mended = [message for _, message in mend(messages, speaking.rules).messages]
+    mended = [message for _, message in apply_repair_rules(messages, speaking.rules).messages]
     if speaking.rules.system == "field" and mended and mended[0].role == "system":
         return speaking.write_request(Conversation(messages=tuple(mended), extra={"_body": True}))  # as REST takes it
     return speaking.write(mended)

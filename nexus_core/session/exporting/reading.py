@@ -8,18 +8,17 @@ from base64 import b64decode
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, get_args
 
-from nexus_core.dialects.neutral import from_json
-from nexus_core.dialects.transcripts.nexus import MARK
+from nexus_core.dialects.neutral import message_from_json
 from nexus_core.errors import FileError, NexusError
-from nexus_core.history.ledger.growing import draft, placed
-from nexus_core.history.ledger.media import address_of
+from nexus_core.ledger.codec import build_step_row, compute_blob_digest, encode_step
 from nexus_core.session.exporting.lines import SCHEMA, SESSION, STEP
-from nexus_core.values.ledger import NewStep, SessionRecord, SessionStatus
+from nexus_core.transcripts.nexus import EXPORT_KEY
+from nexus_core.types.ledger import NewStep, SessionRecord, SessionStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nexus_core.history.ledger.rows import StepRow
+    from nexus_core.ledger.store import StepRow
 
 _NAME = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 _LATEST = 1 << 50
@@ -52,7 +51,7 @@ class Export(NamedTuple):
 
 def is_export(text: str) -> bool:
     """Whether a text begins as an export does."""
-    return text.startswith(f'{{"{MARK}":')
+    return text.startswith(f'{{"{EXPORT_KEY}":')
 
 
 def read_export(text: str, name: str) -> Export:
@@ -105,8 +104,8 @@ class _Reading:
             self._refuse(what)
 
     def _head(self, body: dict[str, Any]) -> None:
-        if body.get(MARK) != SCHEMA:
-            self._refuse(f"expected version {SCHEMA}, not {body.get(MARK)!r}", hint="update Nexus")
+        if body.get(EXPORT_KEY) != SCHEMA:
+            self._refuse(f"expected version {SCHEMA}, not {body.get(EXPORT_KEY)!r}", hint="update Nexus")
         for given in body["sessions"]:
             record = SessionRecord(**{name: given[name] for name in SESSION})
             if record.status not in get_args(SessionStatus) or not isinstance(record.data, dict):
@@ -115,7 +114,7 @@ class _Reading:
 
     def _blob(self, body: dict[str, Any]) -> None:
         content = b64decode(body["base64"], validate=True)
-        if address_of(content) != body["blob"]:
+        if compute_blob_digest(content) != body["blob"]:
             self._refuse(f"blob {body['blob']} was changed since it was exported")
         self._found.blobs.append(content)
 
@@ -129,7 +128,7 @@ class _Reading:
         step = NewStep(
             kind=given["kind"],
             closes=given["closes"] is True,
-            messages=tuple(from_json(message) for message in given["messages"]),
+            messages=tuple(message_from_json(message) for message in given["messages"]),
             tokens=given["tokens"],
             counter=given["counter"],
             data=given["data"],
@@ -138,7 +137,7 @@ class _Reading:
         )
         before = None if parent is None else self._rows[parent]
         turn = before.turn if before is not None and not before.closes else None
-        row = placed(draft(step, name, created), before, turn=turn, branch="")
+        row = build_step_row(encode_step(step, name, created), before, turn=turn, branch="")
         if (row.digest, row.chain) != (given["digest"], given["chain"]):
             self._refuse(f"step {name} was changed since it was exported")
         self._rows[name] = row

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.errors import ExistsError, LedgerError
+from nexus_core.errors import LedgerError, SessionExistsError
 from nexus_core.session.importing.tallies import Tally, tally, tally_until
 from nexus_core.session.importing.transcripts import ABOUT, about_import
 
 if TYPE_CHECKING:
     from nexus_core.session.exporting.reading import Export
-    from nexus_core.values.ledger import Ledger, NewStep, SessionRecord
+    from nexus_core.types.ledger import Ledger, NewStep, SessionRecord
 
 
 class Restored(NamedTuple):
@@ -44,7 +44,7 @@ def restore(ledger: Ledger, export: Export, *, label: str = "", dry_run: bool = 
         dry_run: Whether to say only what would be added.
 
     Raises:
-        ExistsError: A session of that name is another conversation, or has gone on otherwise.
+        SessionExistsError: A session of that name is another conversation, or has gone on otherwise.
         LedgerError: A step of that name is there already and says something else.
     """
     planned = _Plan(ledger, export).plan(label)
@@ -79,9 +79,9 @@ class _Plan:
         if there is None:
             self._ensure_closed(record.label, after)
         elif there.tip != after and (steps or not _leads_to(self._ledger, there.tip, after)):
-            raise ExistsError(
+            raise SessionExistsError(
                 f"session {there.label!r} is another conversation, or has gone on otherwise",
-                hint="import it under another name: --label NAME",
+                hint="import it under another name: --name NAME",
             )
         after = after if there is None else there.tip
         self._planned.update(step.id for step in steps)
@@ -106,12 +106,12 @@ class _Plan:
             hint = "import it into another ledger: --ledger NEW"
             raise LedgerError(f"step {name} was deleted here with its session, and does not come back", hint=hint)
         if known is not None and known.digest != self._export.digests[name]:
-            raise LedgerError(f"there is another step {name}", hint="`nexus session verify` says whether it is whole")
+            raise LedgerError(f"there is another step {name}", hint="`nexus ledger verify` says whether it is whole")
         return known is not None
 
     def _ensure_closed(self, label: str, after: str | None) -> None:
         if after is not None and not self._export.steps[after].closes:
-            raise ExistsError(
+            raise SessionExistsError(
                 f"the turn that is open in {label!r} is there already, in a session of another name",
                 hint="`nexus session list` says which; finish the turn there",
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nexus_core.history.waiting import WaitingCalls
+from nexus_core.history.groups import UnansweredCalls
 from nexus_core.session.steps.recorded import CallKey
 from nexus_core.session.steps.turns import client_calls
 
@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from nexus_core.session.steps.recorded import RecordedCall
-    from nexus_core.values.message import Message
-    from nexus_core.values.parts import ToolResult
+    from nexus_core.types.messages import Message, ToolResult
 
 UNASKED = ""
 """In the place of a step, for a result that answers no call of its turn."""
@@ -27,7 +26,7 @@ class OpenCalls:
     """
 
     def __init__(self, pending: Iterable[RecordedCall] = ()) -> None:
-        self._waiting = WaitingCalls()
+        self._waiting = UnansweredCalls()
         self._keys: list[CallKey] = []
         self._asked = 0
         for each in pending:

@@ -10,7 +10,7 @@ from stat import S_ISREG
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.errors import UnknownNameError
-from nexus_core.files.reading import READING
+from nexus_core.files.read import READ_FLAGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +22,7 @@ _LONGEST_NAME = 200
 """A longer name of a directory is cut off by Claude Code, and something added to it."""
 
 
-class Found(NamedTuple):
+class TranscriptFile(NamedTuple):
     """A session that a program keeps.
 
     Attributes:
@@ -36,7 +36,7 @@ class Found(NamedTuple):
     changed: float
 
 
-def find_transcripts(program: str, cwd: Path) -> list[Found]:
+def find_transcripts(program: str, cwd: Path) -> list[TranscriptFile]:
     """The sessions that a program keeps of a directory, the oldest first, subagents behind all others.
 
     Args:
@@ -122,7 +122,7 @@ def _files(folder: Path) -> list[Path]:
     return [path for path in _listed(folder) if path.suffix == ".jsonl"]
 
 
-def _looked_at(path: Path, wanted: set[str], *, silent: bool) -> Found | None:
+def _looked_at(path: Path, wanted: set[str], *, silent: bool) -> TranscriptFile | None:
     """A file about one of these directories.
 
     Args:
@@ -131,7 +131,7 @@ def _looked_at(path: Path, wanted: set[str], *, silent: bool) -> Found | None:
         silent: Whether one that names no directory counts.
     """
     try:
-        descriptor = os.open(path, READING)
+        descriptor = os.open(path, READ_FLAGS)
     except OSError:
         return None
     try:
@@ -145,7 +145,7 @@ def _looked_at(path: Path, wanted: set[str], *, silent: bool) -> Found | None:
         return None
     about = _directory_in(beginning)
     is_about = os.path.realpath(about) in wanted if about else silent
-    return Found(path, facts.st_size, facts.st_mtime) if is_about else None
+    return TranscriptFile(path, facts.st_size, facts.st_mtime) if is_about else None
 
 
 def _directory_in(beginning: bytes) -> str:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nexus_core.dialects.transcripts.transcript import Transcript
     from nexus_core.session.importing.paths import Path
+    from nexus_core.transcripts.base import Transcript
 
 _PROGRAMS = {"claude-code": "claude"}
 _RANDOM = re.compile(r"[0-9a-f]{8}(?=-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$)", re.IGNORECASE)

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from nexus_core.dialects.transcripts.transcript import Branch, BranchKind, Compaction, Entry, Transcript
+    from nexus_core.transcripts.base import (
+        BranchKind,
+        Transcript,
+        TranscriptBranch,
+        TranscriptCompaction,
+        TranscriptEntry,
+    )
 
     PathKind = Literal["main"] | BranchKind
 
@@ -23,7 +29,7 @@ class Summed(NamedTuple):
         kept: The first item of the path that the model still read; None where it read none of them any more.
     """
 
-    compaction: Compaction
+    compaction: TranscriptCompaction
     kept: int | None
 
 
@@ -40,12 +46,12 @@ class Path(NamedTuple):
 
     kind: PathKind
     name: str
-    items: tuple[Entry | Summed, ...]
+    items: tuple[TranscriptEntry | Summed, ...]
     leaves: int | None = None
     at: int = 0
 
 
-def time_of(item: Entry | Summed) -> str:
+def time_of(item: TranscriptEntry | Summed) -> str:
     """When it was, as the transcript has it."""
     return item.compaction.time if isinstance(item, Summed) else item.time
 
@@ -93,7 +99,7 @@ class _Main:
         count = len(transcript.entries)
         # One at the end that does not say anything yet is still being written.
         self._compactions = [each for each in transcript.compactions if each.at < count or each.context]
-        items: list[Entry | Summed] = []
+        items: list[TranscriptEntry | Summed] = []
         left = list(self._compactions)
         for number, entry in enumerate(transcript.entries):
             while left and left[0].at <= number:
@@ -108,12 +114,12 @@ class _Main:
         count = self.places[at - 1] + 1
         return count + sum(each.at == at and each.line < line for each in self._compactions)
 
-    def _summed(self, compaction: Compaction) -> Summed:
+    def _summed(self, compaction: TranscriptCompaction) -> Summed:
         is_kept = compaction.kept_from < min(compaction.at, len(self.places))
         return Summed(compaction, self.places[compaction.kept_from] if is_kept else None)
 
 
-def _start(branch: Branch, branches: Sequence[Branch], main: _Main) -> tuple[int | None, int]:
+def _start(branch: TranscriptBranch, branches: Sequence[TranscriptBranch], main: _Main) -> tuple[int | None, int]:
     if branch.kind == "subagent" and (branch.leaves is None or branches[branch.leaves].name != branch.name):
         return None, 0  # it has its own task, and reads nothing of what was said before
     if not branch.at:

@@ -9,22 +9,21 @@ from nexus_core.session.importing.labels import name_path
 from nexus_core.session.importing.marks import START, compaction_mark, message_mark
 from nexus_core.session.importing.paths import Summed, backwards, in_order
 from nexus_core.session.importing.tallies import Tally, tally_until
-from nexus_core.session.importing.threads import Fork, Thread, count_reverted_messages, shape_of
+from nexus_core.session.importing.threads import Fork, ImportedThread, count_reverted_messages, shape_of
 from nexus_core.session.importing.weaving import ImportResumePoint, Sums, Weaver, replacements
 from nexus_core.session.importing.weights import Weights
 from nexus_core.session.steps.turns import Turn, read_usage
-from nexus_core.values.conversation import Usage
-from nexus_core.values.parts import Reasoning, Text, ToolCall
+from nexus_core.types.messages import Reasoning, Text, ToolCall, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from nexus_core.dialects.transcripts.transcript import Entry
     from nexus_core.session.importing.marks import Mark
     from nexus_core.session.importing.paths import Key, Path
     from nexus_core.session.importing.runs import Placed
     from nexus_core.session.importing.weaving import Woven
-    from nexus_core.values.ledger import Ledger, NewStep, Step
+    from nexus_core.transcripts.base import TranscriptEntry
+    from nexus_core.types.ledger import Ledger, NewStep, Step
 
     _Compared = tuple[str, tuple[str, bool, str], list[Mark]]
     """A step: its turn, its shape, its items."""
@@ -58,7 +57,7 @@ class Growth(NamedTuple):
     tally: Tally = Tally()
 
 
-class Planner:
+class ImportPlanner:
     """Compares a transcript with what was imported of it before.
 
     Args:
@@ -69,7 +68,9 @@ class Planner:
         api: The dialect of the messages.
     """
 
-    def __init__(self, ledger: Ledger, paths: Sequence[Path], known: Sequence[Thread], label: str, api: str) -> None:
+    def __init__(
+        self, ledger: Ledger, paths: Sequence[Path], known: Sequence[ImportedThread], label: str, api: str
+    ) -> None:
         self._ledger = ledger
         self._paths = paths
         self._known = known
@@ -77,7 +78,7 @@ class Planner:
         self._api = api
         self._weights = Weights(paths)
         self._marks: list[list[Mark]] = [[] for _ in paths]
-        self._threads: dict[Mark, Thread] = {}  # who has an item first
+        self._threads: dict[Mark, ImportedThread] = {}  # who has an item first
         self._sums: dict[str, Sums] = {}
         self._tallies: dict[str, Tally] = {}  # of sessions, with what is added to them
         self._grown: set[str] = set()
@@ -109,7 +110,7 @@ class Planner:
         label = self._threads[marks[-1]].label if marks else self._label
         return Growth(path, label, tally=self._tally_of(label))
 
-    def _go_on(self, number: int, there: int, before: Mark, thread: Thread) -> Growth | None:
+    def _go_on(self, number: int, there: int, before: Mark, thread: ImportedThread) -> Growth | None:
         """Add to a session what it does not have yet; None if it has everything.
 
         Turns at its end are replaced if they are not what they would be had all of the transcript been imported at
@@ -129,7 +130,7 @@ class Planner:
         steps = self._weave(keys, self._standing(after), thread, replaced=replaced)
         return Growth(self._paths[number], thread.label, after=after, steps=steps, tally=self._tallies[thread.label])
 
-    def _own_keys(self, thread: Thread, number: int, there: int) -> list[Key]:
+    def _own_keys(self, thread: ImportedThread, number: int, there: int) -> list[Key]:
         """Return the last items that a path and a thread have in common, from the beginning of a turn on.
 
         Those that other threads have, too, are left out, and more than could be replaced.
@@ -142,7 +143,7 @@ class Planner:
         starts = (at for at in range(1, len(names)) if names[at] != names[at - 1])
         return found[next((at for at in starts if thread.shapes[names[at]].turn == names[at]), len(found)) :]
 
-    def _find_changed(self, thread: Thread, keys: Sequence[Key], known: Sequence[Mark]) -> list[Mark]:
+    def _find_changed(self, thread: ImportedThread, keys: Sequence[Key], known: Sequence[Mark]) -> list[Mark]:
         """Return the items of a thread from the first turn on that would be another if all was imported at once.
 
         Args:
@@ -163,7 +164,7 @@ class Planner:
                 return [mark for _, _, each in there[first:] for mark in each]
         return []
 
-    def _may_replace(self, thread: Thread, marks: Sequence[Mark]) -> bool:
+    def _may_replace(self, thread: ImportedThread, marks: Sequence[Mark]) -> bool:
         """True if items can be added again: not too many, and no compaction among them."""
         kinds = {thread.shapes[thread.places[mark].step].content[0] for mark in marks}
         return 0 < len(marks) <= _MOST_REPLACED and "compaction" not in kinds
@@ -180,12 +181,12 @@ class Planner:
             keys.append(key)
         label = self._name(path, number)
         after = fork.step if fork else None
-        steps = self._weave(keys[::-1], ImportResumePoint(sums=self._sums_at(after)), Thread(label, fork))
+        steps = self._weave(keys[::-1], ImportResumePoint(sums=self._sums_at(after)), ImportedThread(label, fork))
         note = self._why(before) if there or number == 0 else ""
         return Growth(path, label, True, after, steps, note, self._tallies[label])  # noqa: FBT003 - named
 
     def _weave(
-        self, keys: Sequence[Key], standing: ImportResumePoint, thread: Thread, *, replaced: Sequence[Mark] = ()
+        self, keys: Sequence[Key], standing: ImportResumePoint, thread: ImportedThread, *, replaced: Sequence[Mark] = ()
     ) -> tuple[NewStep, ...]:
         def kept(key: Key) -> str | None:
             place = thread.find(self._marks[key[0]][key[1]])
@@ -202,7 +203,7 @@ class Planner:
             self._note(each, thread)
         return tuple(each.step for each in woven)
 
-    def _note(self, woven: Woven, thread: Thread) -> None:
+    def _note(self, woven: Woven, thread: ImportedThread) -> None:
         marks = [*map(self._mark_of, woven.keys)]
         if woven.step.kind == "revert":
             thread.take_back(woven.step.id, count_reverted_messages(woven.step))
@@ -239,12 +240,12 @@ class Planner:
     def _mark_before(self, path: Path) -> Mark:
         return START if path.leaves is None or not path.at else self._marks[path.leaves][path.at - 1]
 
-    def _continued(self, mark: Mark) -> Thread | None:
+    def _continued(self, mark: Mark) -> ImportedThread | None:
         """The session that ends with an item, and may be gone on with."""
         ending = (thread for thread in self._known if thread.end == mark and thread.is_untouched)
         return next((thread for thread in ending if mark != START and thread.label not in self._grown), None)
 
-    def _half_written(self, before: Mark, items: Sequence[Entry | Summed]) -> Thread | None:
+    def _half_written(self, before: Mark, items: Sequence[TranscriptEntry | Summed]) -> ImportedThread | None:
         """The session that may be gone on with and ends with the beginning of a reply, behind a mark.
 
         Results of the reply may follow it there: tools are called while the rest of a reply is written.
@@ -262,7 +263,7 @@ class Planner:
                 return thread
         return None
 
-    def _left(self, before: Mark) -> Thread | None:
+    def _left(self, before: Mark) -> ImportedThread | None:
         """Return the main session if the transcript went back behind a mark and has the end of the session beside that.
 
         The session then goes on with the main path, and what was left becomes a fork: as if all was imported at once.
@@ -274,12 +275,12 @@ class Planner:
         beside = {mark for marks in self._marks[1:] for mark in marks}
         return thread if beside.issuperset(behind) and self._may_replace(thread, behind) else None
 
-    def _steps_of(self, thread: Thread, marks: Iterable[Mark]) -> list[Step]:
+    def _steps_of(self, thread: ImportedThread, marks: Iterable[Mark]) -> list[Step]:
         """Return the steps that have items of a thread, in their order."""
         names = dict.fromkeys(thread.places[mark].step for mark in marks)
         return [step for name in names if (step := self._ledger.step(name)) is not None]
 
-    def _forget(self, mark: Mark, thread: Thread) -> None:
+    def _forget(self, mark: Mark, thread: ImportedThread) -> None:
         """Note that a thread is about to lose an item, which another one may have."""
         other = next((each for each in self._known if each is not thread and mark in each.places), None)
         if other is not None:
@@ -353,7 +354,7 @@ def _join_results(steps: Iterable[_Compared]) -> list[_Compared]:
     return joined
 
 
-def _is_beginning(step: Step, entry: Entry) -> bool:
+def _is_beginning(step: Step, entry: TranscriptEntry) -> bool:
     """True if a recorded reply is the beginning of an entry: the same reply, cut off while it was written."""
     known, now = step.messages[-1].parts, entry.message.parts
     names = {str(step.data.get("id") or ""), entry.reply} - {""}
@@ -367,7 +368,7 @@ def _is_beginning(step: Step, entry: Entry) -> bool:
     return last == grown
 
 
-def _are_answered(results: Sequence[Step | None], items: Sequence[Entry | Summed]) -> bool:
+def _are_answered(results: Sequence[Step | None], items: Sequence[TranscriptEntry | Summed]) -> bool:
     """True if steps are results and nothing else, and all of these are among the results of a reply in a transcript."""
     if not all(step is not None and step.kind == "result" for step in results):
         return False

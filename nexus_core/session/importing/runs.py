@@ -6,19 +6,19 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from nexus_core.session.importing.paths import Summed
-from nexus_core.values.parts import ToolResult
+from nexus_core.types.messages import ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
-    from nexus_core.dialects.transcripts.transcript import Entry
     from nexus_core.session.importing.paths import Key
+    from nexus_core.transcripts.base import TranscriptEntry
 
-    Placed = tuple[Key, Entry | Summed]
+    Placed = tuple[Key, TranscriptEntry | Summed]
     RunKind = Literal["said", "reply", "result", "compaction"]
 
 
-class Run(NamedTuple):
+class ImportRun(NamedTuple):
     """Items of one kind.
 
     Attributes:
@@ -36,31 +36,31 @@ class Run(NamedTuple):
     is_followed: bool = False
 
 
-def entries_of(items: Sequence[Placed]) -> list[Entry]:
+def entries_of(items: Sequence[Placed]) -> list[TranscriptEntry]:
     """What was said in items, compactions left out."""
     return [item for _, item in items if not isinstance(item, Summed)]
 
 
-def find_runs(items: Sequence[Placed]) -> list[Run]:
+def find_runs(items: Sequence[Placed]) -> list[ImportRun]:
     """The runs of items that follow each other; what a compaction keeps begins with one."""
     kept = {(key[0], item.kept) for key, item in items if isinstance(item, Summed)}
     kinds = [_kind(item) for _, item in items]
     ends = [0]
     while ends[-1] < len(items):
         ends.append(_end(items, kinds, ends[-1], kept))
-    runs: list[Run] = []  # the last first, because each says what follows it
+    runs: list[ImportRun] = []  # the last first, because each says what follows it
     for end, start in pairwise(reversed(ends)):
         runs.append(_run(kinds[start], items[start:end], runs[-1] if runs else None))
     return runs[::-1]
 
 
-def _run(kind: RunKind, items: Sequence[Placed], following: Run | None) -> Run:
+def _run(kind: RunKind, items: Sequence[Placed], following: ImportRun | None) -> ImportRun:
     prompt = next((place for place, (_, item) in enumerate(items) if is_prompt(item)), len(items))
     if following is None:
-        return Run(kind, items, prompt)
+        return ImportRun(kind, items, prompt)
     is_answered = following.kind in ("reply", "result")
     goes_on = is_answered or (following.goes_on and following.prompt == len(following.items))
-    return Run(kind, items, prompt, goes_on, is_followed=following.kind == "said" and following.prompt > 0)
+    return ImportRun(kind, items, prompt, goes_on, is_followed=following.kind == "said" and following.prompt > 0)
 
 
 def _end(items: Sequence[Placed], kinds: Sequence[RunKind], start: int, kept: Container[tuple[int, int | None]]) -> int:
@@ -75,7 +75,7 @@ def _end(items: Sequence[Placed], kinds: Sequence[RunKind], start: int, kept: Co
     return end
 
 
-def _kind(item: Entry | Summed) -> RunKind:
+def _kind(item: TranscriptEntry | Summed) -> RunKind:
     if isinstance(item, Summed):
         return "compaction"
     message = item.message
@@ -84,10 +84,10 @@ def _kind(item: Entry | Summed) -> RunKind:
     return "result" if any(type(part) is ToolResult for part in message.parts) else "said"
 
 
-def is_prompt(item: Entry | Summed) -> bool:
+def is_prompt(item: TranscriptEntry | Summed) -> bool:
     """Whether it is something that the user said."""
     return not isinstance(item, Summed) and item.kind == "said" and item.message.role == "user"
 
 
-def _reply_of(item: Entry | Summed) -> str:
+def _reply_of(item: TranscriptEntry | Summed) -> str:
     return "" if isinstance(item, Summed) else item.reply

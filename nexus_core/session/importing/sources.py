@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from nexus_core.errors import LedgerError
 
 if TYPE_CHECKING:
-    from nexus_core.values.ledger import Ledger
+    from nexus_core.types.ledger import Ledger
 
 PIECE = 1 << 20
 _QUICK = 1
@@ -44,6 +44,6 @@ def read_source(ledger: Ledger, address: str) -> bytes:
 def _blob(ledger: Ledger, digest: str) -> bytes:
     content = ledger.blob(digest)
     if content is None:
-        hint = "`nexus session verify` says what else is missing"
+        hint = "`nexus ledger verify` says what else is missing"
         raise LedgerError(f"the file that was imported is not whole: there is no blob {digest}", hint=hint)
     return content

@@ -10,7 +10,7 @@ from nexus_core.session.steps.tail import Tail
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from nexus_core.values.ledger import Ledger, NewStep, Step, StepKind
+    from nexus_core.types.ledger import Ledger, NewStep, Step, StepKind
 
 MESSAGES = "messages"
 """Where steps write down how many messages there are up to them."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.history.ledger.texts import canonical
+from nexus_core.ledger.json_text import write_canonical_json
 from nexus_core.session.importing.marks import START, compaction_mark, message_mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from nexus_core.session.importing.marks import Mark
-    from nexus_core.values.ledger import Ledger, NewStep, SessionRecord, Step
+    from nexus_core.types.ledger import Ledger, NewStep, SessionRecord, Step
 
 _COMPARED = ("id", "stop", "model", "usage", "kinds")
 """Facts about the messages of a step that a later line of the transcript may change."""
@@ -19,7 +19,7 @@ CHUNK = 64
 """So many steps of a fork are read at first; twice as many each time that is not enough."""
 
 
-class Place(NamedTuple):
+class ItemRef(NamedTuple):
     """Where an item is.
 
     Attributes:
@@ -45,7 +45,7 @@ class Fork(NamedTuple):
         step: The last step they have in common.
     """
 
-    thread: Thread
+    thread: ImportedThread
     items: int
     end: Mark
     step: str
@@ -63,7 +63,7 @@ class StepShape(NamedTuple):
     content: tuple[str, bool, str]
 
 
-class Thread:
+class ImportedThread:
     """The items of one session.
 
     Attributes:
@@ -84,7 +84,7 @@ class Thread:
         self.items = fork.items if fork else 0
         self.is_untouched = True
         self.fork = fork
-        self.places: dict[Mark, Place] = {}
+        self.places: dict[Mark, ItemRef] = {}
         self.shapes: dict[str, StepShape] = {}
         self._marks: list[Mark] = []
 
@@ -92,13 +92,13 @@ class Thread:
         """One more step and its items; one without any goes on from the last."""
         self.tip = step
         for mark in marks:
-            self.places[mark] = Place(self.items, step)
+            self.places[mark] = ItemRef(self.items, step)
             self._marks.append(mark)
             self.end = mark
             self.items += 1
         last = self.places.get(self.end)
         if last is not None:
-            self.places[self.end] = Place(last.number, last.step, step, closes)
+            self.places[self.end] = ItemRef(last.number, last.step, step, closes)
 
     def newest_behind(self, mark: Mark) -> list[Mark]:
         """Return its own items behind an item, in their order; none where that is not followed by one of its own."""
@@ -115,9 +115,9 @@ class Thread:
             self.end = self._marks[-1] if self._marks else self.fork.end if self.fork else START
         self.tip = step
 
-    def find(self, mark: Mark) -> Place | None:
+    def find(self, mark: Mark) -> ItemRef | None:
         """Where an item of this thread is, its own or one that it has in common with others."""
-        here: Thread | None = self
+        here: ImportedThread | None = self
         limit = self.items
         while here is not None:
             place = here.places.get(mark)
@@ -144,10 +144,10 @@ class Threads:
         self._forks: dict[str, Fork] = {}  # whoever leaves a step there is
         self.threads = [self._read(record) for record in records]
 
-    def _read(self, record: SessionRecord) -> Thread:
+    def _read(self, record: SessionRecord) -> ImportedThread:
         steps = [] if record.tip is None else self._unknown(record.tip)
         before = steps[0].parent if steps else record.tip
-        thread = Thread(record.label, self._forks.get(before or ""))
+        thread = ImportedThread(record.label, self._forks.get(before or ""))
         for step in steps:
             if "imported" not in step.data:  # from here on it is the user's
                 thread.is_untouched = False
@@ -174,7 +174,7 @@ class Threads:
 def shape_of(step: Step | NewStep) -> tuple[str, bool, str]:
     """Return what a step says besides its messages, apart from names and sums: its kind, its end, and its data."""
     data = {name: value for name in _COMPARED if (value := step.data.get(name)) is not None}
-    return step.kind, step.closes, canonical(data)
+    return step.kind, step.closes, write_canonical_json(data)
 
 
 def count_reverted_messages(step: Step | NewStep) -> int:

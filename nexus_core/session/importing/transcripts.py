@@ -6,18 +6,18 @@ from hashlib import blake2b
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core.errors import ConflictError, ExistsError
+from nexus_core.errors import ConflictError, SessionExistsError
 from nexus_core.session.importing.labels import name_session
 from nexus_core.session.importing.paths import read_paths
-from nexus_core.session.importing.planning import Growth, Planner
+from nexus_core.session.importing.planning import Growth, ImportPlanner
 from nexus_core.session.importing.sources import keep_source
 from nexus_core.session.importing.threads import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
 
-    from nexus_core.dialects.transcripts.transcript import Transcript
-    from nexus_core.values.ledger import Ledger, SessionRecord
+    from nexus_core.transcripts.base import Transcript
+    from nexus_core.types.ledger import Ledger, SessionRecord
 
 ATTEMPTS = 5
 """So often an import begins anew because somebody else has changed the same sessions meanwhile."""
@@ -73,7 +73,7 @@ def import_transcript(ledger: Ledger, given: Given, *, dry_run: bool = False) ->
         dry_run: Whether to say only what would be added.
 
     Raises:
-        ExistsError: The session that is named is another conversation.
+        SessionExistsError: The session that is named is another conversation.
         LedgerError: The ledger cannot be written.
     """
     for attempt in range(ATTEMPTS):
@@ -82,7 +82,7 @@ def import_transcript(ledger: Ledger, given: Given, *, dry_run: bool = False) ->
             return planned
         try:
             _write(ledger, given, planned)
-        except (ConflictError, ExistsError):  # somebody else was faster
+        except (ConflictError, SessionExistsError):  # somebody else was faster
             if attempt == ATTEMPTS - 1:
                 raise
         else:
@@ -187,8 +187,8 @@ def _label(ledger: Ledger, given: Given, known: Sequence[SessionRecord], parent:
     if not given.label:
         return name_session(given.transcript, given.name, parent, lambda label: ledger.session(label) is not None)
     if ledger.session(given.label) is not None:
-        raise ExistsError(
-            f"there is a session {given.label!r} already, and it is another conversation", hint="choose another name"
+        raise SessionExistsError(
+            f"session {given.label!r} exists already, with another conversation", hint="choose another name"
         )
     return given.label
 
@@ -198,7 +198,7 @@ def _plan(ledger: Ledger, given: Given) -> Imported:
     label = _label(ledger, given, known, origin)
     threads = Threads(ledger, known).threads
     paths = read_paths(given.transcript)
-    growths = tuple(Planner(ledger, paths, threads, label, given.transcript.api).plan())
+    growths = tuple(ImportPlanner(ledger, paths, threads, label, given.transcript.api).plan())
     return Imported(label, growths, origin, len(paths) - len(growths), len(known))
 
 

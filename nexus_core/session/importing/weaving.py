@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core.history.ledger.ids import new_ids
+from nexus_core.ledger.store import new_ids
 from nexus_core.session.importing.calls import OpenCalls
 from nexus_core.session.importing.paths import Summed, time_of
 from nexus_core.session.importing.runs import entries_of, find_runs
@@ -22,18 +22,18 @@ from nexus_core.session.importing.weights import ESTIMATE
 from nexus_core.session.steps.numbering import CONTINUES, TOKENS, continues, is_counted, opens_turn
 from nexus_core.session.steps.spending import added, subtract_usage, written
 from nexus_core.session.steps.turns import read_usage
-from nexus_core.values.conversation import Usage
-from nexus_core.values.ledger import NewStep
+from nexus_core.types.ledger import NewStep
+from nexus_core.types.messages import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nexus_core.dialects.transcripts.transcript import Entry
     from nexus_core.session.importing.paths import Key
-    from nexus_core.session.importing.runs import Placed, Run
+    from nexus_core.session.importing.runs import ImportRun, Placed
     from nexus_core.session.steps.recorded import RecordedCall
-    from nexus_core.values.ledger import Step, StepKind
-    from nexus_core.values.message import Message
+    from nexus_core.transcripts.base import TranscriptEntry
+    from nexus_core.types.ledger import Step, StepKind
+    from nexus_core.types.messages import Message
 
 
 class Sums(NamedTuple):
@@ -134,7 +134,7 @@ class Weaver:
 
     # ---- kinds of steps -------------------------------------------------------------------------------------
 
-    def _say(self, run: Run, *, is_last: bool) -> None:
+    def _say(self, run: ImportRun, *, is_last: bool) -> None:
         """What the user said opens a turn; what was said in the user's name goes into the turn before."""
         prompt = run.prompt
         if self._is_open and not self._has_begun:  # more of what the turn is about
@@ -156,7 +156,7 @@ class Weaver:
             ends = part is parts[-1]
             self._add("input", part, entries_of(part), {}, closes=closes and ends, is_last=is_last and ends)
 
-    def _reply(self, run: Run, *, is_last: bool) -> None:
+    def _reply(self, run: ImportRun, *, is_last: bool) -> None:
         entries = entries_of(run.items)
         last = entries[-1]
         model = last.model or next((entry.model for entry in entries if entry.model), "")
@@ -175,14 +175,14 @@ class Weaver:
         self._add("reply", run.items, entries, data, closes=closes, is_last=is_last, name=name)
         self._has_begun = not closes
 
-    def _answer(self, run: Run, *, is_last: bool) -> None:
+    def _answer(self, run: ImportRun, *, is_last: bool) -> None:
         entries = entries_of(run.items)
         results = [result for entry in entries for result in entry.message.tool_results]
         answers = [list(self._calls.answer(result)) for result in results]
         self._add("result", run.items, entries, {"answers": answers}, closes=False, is_last=is_last)
         self._has_begun = True
 
-    def _compact(self, run: Run, *, is_last: bool) -> None:
+    def _compact(self, run: ImportRun, *, is_last: bool) -> None:
         key, item = run.items[0]
         assert isinstance(item, Summed)  # noqa: S101 - the run says so
         compaction = item.compaction
@@ -202,7 +202,7 @@ class Weaver:
         self,
         kind: StepKind,
         items: Sequence[Placed],
-        entries: Sequence[Entry],
+        entries: Sequence[TranscriptEntry],
         data: dict[str, Any],
         *,
         closes: bool,

@@ -26,32 +26,29 @@ from dataclasses import asdict, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core.dialects.fields import at
-from nexus_core.dialects.finding import read_messages
-from nexus_core.dialects.neutral.json_form import encode
-from nexus_core.dialects.plain import plain
+from nexus_core.dialects.fields import ErrorPath, to_json_types
+from nexus_core.dialects.neutral import encode_value
+from nexus_core.dialects.registry import read_messages
 from nexus_core.errors import MessageError, TurnError
-from nexus_core.history.ledger.texts import canonical
+from nexus_core.ledger.json_text import write_canonical_json
 from nexus_core.session.arguments import read_text
 from nexus_core.session.asking.inputs import build_session_start_message_at, message_context
 from nexus_core.session.recording.results import match
 from nexus_core.session.steps.turns import client_calls, read_usage
-from nexus_core.values.conversation import Reply, Usage
-from nexus_core.values.ledger import NewStep
-from nexus_core.values.message import Message
-from nexus_core.values.parts import ToolResult
+from nexus_core.types.ledger import NewStep
+from nexus_core.types.messages import Message, Reply, ToolResult, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nexus_core.dialects.finding import Dialects
+    from nexus_core.dialects.registry import DialectRegistry
     from nexus_core.session.asking.inputs import Said
     from nexus_core.session.recording.results import Brought
     from nexus_core.session.steps.recorded import CallKey
     from nexus_core.session.steps.turns import Turn
-    from nexus_core.values.agent_result import AgentResult
-    from nexus_core.values.ledger import Step
-    from nexus_core.values.parts import ToolCall
+    from nexus_core.types.assembled import AgentResult
+    from nexus_core.types.ledger import Step
+    from nexus_core.types.messages import ToolCall
 
 GIVEN_UP = "[interrupted: there is no result]"
 """What the model reads in the place of a result that nobody waits for any more."""
@@ -153,7 +150,7 @@ def interrupted_step(turn: Turn) -> NewStep:
 
 
 def agent_step(
-    turn: Turn | None, result: AgentResult, dialects: Dialects, newest: Iterable[Step] = ()
+    turn: Turn | None, result: AgentResult, dialects: DialectRegistry, newest: Iterable[Step] = ()
 ) -> NewStep | Known:
     """The step of a whole turn, or of the rest of one that is open; the one there is, if it was recorded before.
 
@@ -181,7 +178,7 @@ def agent_step(
         "digest": digest,
         "stop_reason": result.stop_reason,
         "api": speaking.name,
-        "tool_calls": [plain(_written(call)) for call in result.tool_calls],
+        "tool_calls": [to_json_types(_written(call)) for call in result.tool_calls],
         "context": [None] * len(messages),
     }
     if result.usage is not None:
@@ -202,13 +199,13 @@ def read_agent_result(given: AgentResult) -> AgentResult:
         raise MessageError("an agent brings back no messages", path="messages", hint=hint)
     error = None if given.error is None else read_text(given.error, "error")
     usage: object = given.usage
-    with at("usage"):
+    with ErrorPath("usage"):
         return replace(given, error=error, usage=usage if isinstance(usage, Usage) else read_usage(usage))
 
 
 def digest_of(reply: Reply) -> str:
     """The address of all that a reply says and cost."""
-    return blake2b(canonical(encode(reply)).encode(), digest_size=32).hexdigest()
+    return blake2b(write_canonical_json(encode_value(reply)).encode(), digest_size=32).hexdigest()
 
 
 def _ensure_expected(turn: Turn | None) -> None:
@@ -243,8 +240,8 @@ def _given_up(call: ToolCall) -> ToolResult:
 
 
 def _are_equal(one: ToolResult, other: ToolResult) -> bool:
-    return canonical(encode(one)) == canonical(encode(other))
+    return write_canonical_json(encode_value(one)) == write_canonical_json(encode_value(other))
 
 
 def _written(call: object) -> object:
-    return encode(call) if hasattr(call, "__dataclass_fields__") else call
+    return encode_value(call) if hasattr(call, "__dataclass_fields__") else call

@@ -6,15 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, cast
 
-from nexus_core.dialects.fields import named, shown
-from nexus_core.dialects.finding import BUILT_IN
+from nexus_core.dialects.fields import describe_json_value, format_for_error
+from nexus_core.dialects.registry import BUILT_IN_DIALECTS
 from nexus_core.errors import MessageError
-from nexus_core.values.conversation import Reply
-from nexus_core.values.message import Message
+from nexus_core.types.messages import Message, Reply
 
 if TYPE_CHECKING:
-    from nexus_core.dialects.finding import Dialects
-    from nexus_core.values.api import Dialect
+    from nexus_core.dialects.registry import DialectRegistry
+    from nexus_core.types.api import Dialect
 
 _OUTPUT = "output"
 _FIELDS = {
@@ -48,7 +47,7 @@ _EVENTS = {"response.": "responses", "message_": "anthropic", "content_block_": 
 """How the types of the events of a stream begin."""
 
 
-def read_reply(given: object, dialects: Dialects) -> Reply:
+def read_reply(given: object, dialects: DialectRegistry) -> Reply:
     """A model's answer: a dict, an object of an SDK, the list of a stream's pieces, its message alone, or a `Reply`.
 
     Raises:
@@ -78,7 +77,7 @@ def endless() -> MessageError:
         "the stream broke off: these pieces do not say how the reply ended",
         hint="next() gives the request again; record(…, interrupted=True) keeps what came and ends the turn; "
         "interrupted=False takes it for the whole reply, where a server never says",
-        command="send the request again; --interrupted keeps what came and ends the turn; "
+        command="send the request again; --partial keeps what came and ends the turn; "
         '{"reply": …, "interrupted": false} takes it for the whole reply, where a server never says',
     )
 
@@ -88,7 +87,7 @@ def _said(message: Message) -> Reply:
     return Reply(messages=(message,), stop="tools" if message.tool_calls else "end", api=message.api)
 
 
-def _offering(given: object, dialects: Dialects) -> Dialect | None:
+def _offering(given: object, dialects: DialectRegistry) -> Dialect | None:
     """The plugin's dialect in which something is written; of a stream, its first piece that says so."""
     pieces = given if isinstance(given, list | tuple) else (given,)
     return next((found for each in pieces if (found := dialects.offering(each))), None)
@@ -132,9 +131,13 @@ def _refuse_error(given: object) -> None:
 def _unknown(given: object) -> MessageError:
     seen = [key for key in given if isinstance(key, str)] if isinstance(given, Mapping) else []
     fields = (
-        f" with {', '.join(map(shown, seen[:_MOST_SHOWN]))}{', …' if len(seen) > _MOST_SHOWN else ''}" if seen else ""
+        f" with {', '.join(map(format_for_error, seen[:_MOST_SHOWN]))}{', …' if len(seen) > _MOST_SHOWN else ''}"
+        if seen
+        else ""
     )
-    return MessageError(f"expected a reply or a result, not {named(given)}{fields}", hint=_what_to_do(given, seen))
+    return MessageError(
+        f"expected a reply or a result, not {describe_json_value(given)}{fields}", hint=_what_to_do(given, seen)
+    )
 
 
 def _what_to_do(given: object, seen: Sequence[str]) -> str:
@@ -155,7 +158,7 @@ def _is_unread(value: object) -> bool:
 
 def _nearest(seen: Iterable[str]) -> str:
     """The API whose replies have the most of these fields, or of some that are nearly called so; "" for none."""
-    from difflib import get_close_matches  # noqa: PLC0415 - most is a reply
+    from difflib import get_close_matches
 
     names = [name[:_LONGEST] for name in islice(seen, _MOST_COMPARED)]
     alike = {
@@ -178,7 +181,7 @@ def _name_of_one(given: object) -> str:
     if not hasattr(given, "model_fields_set"):
         return ""
     try:
-        return BUILT_IN.recognise([given]).name
+        return BUILT_IN_DIALECTS.recognise([given]).name
     except MessageError:  # an object of no SDK that is known; it may still have the fields of one
         return next((name for field, name in _FIELDS.items() if hasattr(given, field)), "")
 

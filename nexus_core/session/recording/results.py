@@ -6,20 +6,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.dialects.responses.calls import OUTPUTS
+from nexus_core.dialects.responses import OUTPUT_TYPES
 from nexus_core.errors import MessageError, TurnError
-from nexus_core.history.waiting import WaitingCalls
+from nexus_core.history.groups import UnansweredCalls
 from nexus_core.session.recording.replies import is_told
 from nexus_core.session.steps.recorded import CallKey, CallResult
-from nexus_core.values.message import Message
-from nexus_core.values.parts import ToolResult
+from nexus_core.types.messages import Message, ToolResult
 
 if TYPE_CHECKING:
-    from nexus_core.dialects.finding import Dialects
+    from nexus_core.dialects.registry import DialectRegistry
     from nexus_core.session.steps.turns import Turn
-    from nexus_core.values.parts import ToolCall
+    from nexus_core.types.messages import ToolCall
 
-_OUTPUTS = tuple(OUTPUTS.values())  # no set: what is looked for may be a list
+_OUTPUTS = tuple(OUTPUT_TYPES.values())  # no set: what is looked for may be a list
 _BRINGERS = ("tool", "function", "user")
 """Whose messages bring results."""
 
@@ -41,7 +40,7 @@ class Brought(NamedTuple):
         return self.message.tool_results[0]
 
 
-def read_results(given: object, dialects: Dialects) -> tuple[Brought, ...] | None:
+def read_results(given: object, dialects: DialectRegistry) -> tuple[Brought, ...] | None:
     """Results, each in a message of its own; None for something that is no result.
 
     Raises:
@@ -54,7 +53,7 @@ def read_results(given: object, dialects: Dialects) -> tuple[Brought, ...] | Non
     return _read_message(given, dialects)
 
 
-def _read_message(given: object, dialects: Dialects) -> tuple[Brought, ...] | None:
+def _read_message(given: object, dialects: DialectRegistry) -> tuple[Brought, ...] | None:
     if isinstance(given, CallResult):
         return (Brought(given.key, Message("tool", (given.result,))),)
     if isinstance(given, ToolResult):
@@ -64,7 +63,7 @@ def _read_message(given: object, dialects: Dialects) -> tuple[Brought, ...] | No
     return None if is_told(given) else _read_offered(given, dialects)
 
 
-def _read_offered(given: object, dialects: Dialects) -> tuple[Brought, ...] | None:
+def _read_offered(given: object, dialects: DialectRegistry) -> tuple[Brought, ...] | None:
     """Results in the shape of a plugin's dialect, in which a reply may be just as well."""
     speaking = dialects.offering(given)
     if speaking is None:
@@ -83,11 +82,11 @@ def match(turn: Turn, brought: tuple[Brought, ...]) -> list[tuple[CallKey, Broug
         TurnError: A result answers no call of this turn.
     """
     keys = [key for key in turn.calls if key not in turn.answers]
-    waiting = WaitingCalls(turn.calls[key] for key in keys)
+    waiting = UnansweredCalls(turn.calls[key] for key in keys)
     return [(_key_of(turn, each, waiting, keys), each) for each in brought]
 
 
-def _key_of(turn: Turn, brought: Brought, waiting: WaitingCalls, keys: list[CallKey]) -> CallKey:
+def _key_of(turn: Turn, brought: Brought, waiting: UnansweredCalls, keys: list[CallKey]) -> CallKey:
     if brought.key in turn.calls:
         return brought.key
     place = None if brought.key is not None else waiting.take(brought.result)
@@ -107,7 +106,7 @@ def _unasked(result: ToolResult) -> TurnError:
     what = " ".join(filter(None, (result.name, result.call_id and f"({result.call_id})"))) or "a tool"
     return TurnError(
         f"a result of {what} answers no call of this turn",
-        hint="session.pending lists the calls that wait; call.result(…) makes the result of one of them",
+        hint="session.pending_calls lists the pending tool calls; call.result(…) makes the result of one of them",
     )
 
 

@@ -6,14 +6,14 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.history.shortening import head_and_tail
-from nexus_core.values.parts import Text, ToolResult
+from nexus_core.history.shorten import split_head_and_tail
+from nexus_core.types.messages import Text, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from nexus_core.values.ledger import Step
-    from nexus_core.values.message import Message
+    from nexus_core.types.ledger import Step
+    from nexus_core.types.messages import Message
 
 SOME_STEP = "0" * 26
 """As long as a step's name, which nobody knows before it is recorded."""
@@ -78,7 +78,7 @@ def _cuts(result: ToolResult, limit: int, count: Callable[[str], int]) -> Iterat
     shortest_first = sorted(sizes, key=lambda place: (sizes[place], place))
     for number, place in enumerate(shortest_first):
         share = limit // (len(shortest_first) - number)
-        cut = head_and_tail(texts[place], share, count, lambda left_out: _line(left_out, SOME_STEP))
+        cut = split_head_and_tail(texts[place], share, count, lambda left_out: _line(left_out, SOME_STEP))
         if cut is not None:
             yield place, *cut
         limit -= min(sizes[place], share)

@@ -8,15 +8,15 @@ from nexus_core.assembly.epoch import FIRST_VERSION, Epoch, read_epoch, read_vie
 from nexus_core.assembly.setup import read_setup
 from nexus_core.assembly.system_context import system_context
 from nexus_core.errors import LedgerError
-from nexus_core.history.ledger.opening import without_secret
+from nexus_core.ledger.url import without_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nexus_core.assembly.static_context import StaticContext
-    from nexus_core.values.ledger import Ledger
-    from nexus_core.values.section import Section
-    from nexus_core.values.settings import Settings
+    from nexus_core.types.ledger import Ledger
+    from nexus_core.types.prompt import Section
+    from nexus_core.types.settings import Settings
 
 
 class MissingBlobError(LedgerError):
@@ -129,7 +129,7 @@ class Epochs:
         ledger = self._ledger()
         content = ledger.blob(digest)
         if content is None:
-            hint = "no command brings it back; the next question starts a new one; `nexus session verify` lists all"
+            hint = "no command brings it back; the next question starts a new one; `nexus ledger verify` lists all"
             raise MissingBlobError(
                 f"{what} is gone: there is no blob {digest}", where=without_secret(ledger.url), hint=hint
             )

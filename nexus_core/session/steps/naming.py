@@ -10,12 +10,12 @@ from nexus_core.errors import TurnError, UsageError
 from nexus_core.session.arguments import read_text
 from nexus_core.session.steps.recorded import RecordedStep
 from nexus_core.session.steps.walking import is_in_thread, walk_back
-from nexus_core.values.ledger import Step
+from nexus_core.types.ledger import Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nexus_core.values.ledger import Ledger, SessionRecord
+    from nexus_core.types.ledger import Ledger, SessionRecord
 
 SHORTEST = 4
 """Fewer characters name nothing; too many steps would have them."""
@@ -37,7 +37,7 @@ def read_step(given: object, name: str = "a step") -> str:
     )
 
 
-def find_named(ledger: Ledger, name: object, tip: Step | None = None) -> Step | None:
+def find_step(ledger: Ledger, name: object, tip: Step | None = None) -> Step | None:
     """The step that is meant: the one of that name, or the only one whose name begins or ends so; None for none.
 
     Args:
@@ -93,11 +93,11 @@ def end_of_turn(ledger: Ledger, record: SessionRecord, at: str) -> Step:
         TurnError: The turn is still open, or the step stands inside a turn.
     """
     tip = None if record.tip is None else ledger.step(record.tip)
-    step = None if tip is None else find_named(ledger, at, tip)
+    step = None if tip is None else find_step(ledger, at, tip)
     if step is None or tip is None:
         raise UsageError(
             f"there is no step {at!r} in session {record.label!r}",
-            hint=f"`nexus session tree {quote(record.label)} --all` lists the turns to fork from",
+            hint=f"`nexus session tree {quote(record.label)} --limit all` lists the turns to fork from",
         )
     if step.closes:
         return step

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nexus_core.session.steps.tail import Tail
-    from nexus_core.values.ledger import NewStep, Step
+    from nexus_core.types.ledger import NewStep, Step
 
 TOKENS = "all_tokens"
 SILENT = ("compaction", "revert", "pin")

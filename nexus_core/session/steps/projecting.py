@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from nexus_core.session.steps.tail import Tail
     from nexus_core.session.steps.weighing import Weighs
-    from nexus_core.values.ledger import Step
-    from nexus_core.values.source import Trust
+    from nexus_core.types.ledger import Step
+    from nexus_core.types.prompt import TrustLevel
 
 
 def project(steps: Iterable[Step], scales: Weighs, turn: str = "") -> list[Sent]:
@@ -106,7 +106,7 @@ def summary_messages(compaction: Step, scales: Weighs) -> list[Sent]:
     return [Sent(message, scales.weigh(message), step=name, told_by=trust, size=scales.measure(message))]
 
 
-def trust_of_compaction(compaction: Step) -> Trust:
+def trust_of_compaction(compaction: Step) -> TrustLevel:
     """Whose word a summary is; anybody's, where nobody has written it down."""
     trust = compaction.data.get("trust")
     return "user" if trust == "user" else "project" if trust == "project" else "foreign"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.assembly.sent import TRIED
-from nexus_core.history.hiding import RULE
+from nexus_core.history.media_placeholders import REQUEST_BYTES_RULE
 from nexus_core.session.steps.projecting import carried_messages, is_event, kept_steps, project, summary_messages
-from nexus_core.values.budget import Decision
+from nexus_core.types.budget import Decision
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nexus_core.assembly.sent import Sent
     from nexus_core.session.steps.tail import Tail
     from nexus_core.session.steps.weighing import Weighs
-    from nexus_core.values.ledger import Step
+    from nexus_core.types.ledger import Step
 
 
 class Bounds(NamedTuple):
@@ -116,7 +116,7 @@ def told_in_words(tail: Tail, sent: Sequence[Sent]) -> Iterator[Decision]:
     if hidden:
         first, last = tail.step(hidden[0].step).position, tail.step(hidden[-1].step).position
         tokens = sum(each.tokens for each in hidden)
-        yield Decision(action="masked", rule=RULE, first=first, last=last, tokens_after=tokens)
+        yield Decision(action="masked", rule=REQUEST_BYTES_RULE, first=first, last=last, tokens_after=tokens)
 
 
 def _beginning(tail: Tail, cut: Cut) -> tuple[int, int]:

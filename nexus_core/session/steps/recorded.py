@@ -1,34 +1,34 @@
-"""What a caller gets of a step that was recorded."""
+"""RecordedStep and RecordedCall: what `Session.record` returns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.dialects.arguments import INVALID_JSON, is_broken
+from nexus_core.deprecation import renamed_attribute
+from nexus_core.dialects.calls import INVALID_JSON_ARGUMENT, has_invalid_arguments
 from nexus_core.errors import UsageError
 from nexus_core.session.arguments import read_flag
-from nexus_core.values.cache import CacheReport
-from nexus_core.values.fast_dataclass import dataclass
-from nexus_core.values.parts import File, Image, Opaque, Text, ToolResult
+from nexus_core.types.assembled import CacheReport
+from nexus_core.types.base import dataclass
+from nexus_core.types.messages import File, Image, Opaque, Text, ToolResult
 
 if TYPE_CHECKING:
-    from nexus_core.values.conversation import Usage
-    from nexus_core.values.parts import JSON, ResultPart, ToolCall
+    from nexus_core.types.messages import JSON, ResultPart, ToolCall, Usage
 
 UNKNOWN = CacheReport()
 _PARTS = (Text, Image, File, Opaque)
 
 
 class CallKey(NamedTuple):
-    """Which call is meant, whatever id the provider gave it: the step of the reply, and the call's place in it."""
+    """Identifies a tool call by the step of its reply and its position there, since providers may repeat call ids."""
 
     step: str
     place: int
 
 
 class CallResult(NamedTuple):
-    """A result on its way to its call."""
+    """A tool result and the call it answers; `RecordedCall.result` makes one."""
 
     key: CallKey
     result: ToolResult
@@ -36,11 +36,11 @@ class CallResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """A tool that the model asks for.
+    """A tool call that the model has made.
 
     Attributes:
-        key: Which call it is.
-        call: The call as the model made it.
+        key: The step and the position of the call.
+        call: The call as the model wrote it.
     """
 
     key: CallKey
@@ -48,38 +48,40 @@ class RecordedCall:
 
     @property
     def id(self) -> str:
-        """What the provider calls it; may be empty, or occur twice."""
+        """The provider's id of the call. It may be empty or occur twice."""
         return self.call.id
 
     @property
     def name(self) -> str:
-        """The tool."""
+        """The name of the tool."""
         return self.call.name
 
     @property
     def arguments(self) -> JSON:
-        """What to run it with; of arguments that are broken, what the model wrote, as `{"INVALID_JSON": "…"}`."""
-        return {INVALID_JSON: self.call.raw} if self.is_broken else self.call.arguments
+        """The arguments; `{"INVALID_JSON": "…"}` with the model's text if they are not a JSON object."""
+        return {INVALID_JSON_ARGUMENT: self.call.raw} if self.has_invalid_arguments else self.call.arguments
 
     @property
-    def is_broken(self) -> bool:
-        """Whether the model wrote arguments that are no JSON object: a call that should not be run, but told so."""
-        return is_broken(self.call)
+    def has_invalid_arguments(self) -> bool:
+        """True if the arguments are not a JSON object. Do not run such a call, but record an error as its result."""
+        return has_invalid_arguments(self.call)
 
     @property
     def raw(self) -> str | None:
-        """The arguments as the model wrote them, where an API hands over text."""
+        """The arguments as the model wrote them, if the API returns text."""
         return self.call.raw
 
     def result(self, content: str | Iterable[ResultPart] = "", *, is_error: bool = False) -> CallResult:
-        """What running it brought, to be given to `record`.
+        """Return the result of the call, for `Session.record`.
 
         Args:
-            content: Text, or parts: text, images, files.
+            content: Text, or parts: texts, images, files.
             is_error: Whether the tool failed.
         """
         is_error = read_flag(is_error, "is_error")
         return CallResult(self.key, ToolResult(self.call.id, _parts(content, self.name), self.name, is_error))
+
+    is_broken = renamed_attribute("RecordedCall", "is_broken", "has_invalid_arguments")
 
     def __str__(self) -> str:
         return f"{self.name} ({self.id})" if self.id else self.name
@@ -87,17 +89,17 @@ class RecordedCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedStep:
-    """A step that is kept.
+    """A step that `Session.record` has stored.
 
     Attributes:
-        id: Its name in the ledger.
-        turn: The turn it belongs to.
-        text: What the model said, without reasoning and calls.
-        tool_calls: What the model asks for and has to be answered.
-        usage: What the call cost; None when the API did not say.
-        done: Whether the turn ended with it.
-        cache: What became of the provider's cache.
-        duplicate: Whether it had been recorded before.
+        id: The step's id in the ledger.
+        turn: The id of its turn.
+        text: The text of the reply, without reasoning and tool calls.
+        tool_calls: The tool calls that need a result.
+        usage: Tokens of the call; None if the API did not report them.
+        done: True if the turn ended with this step.
+        cache: How much of the call the provider read from its prompt cache.
+        duplicate: True if it was recorded before.
     """
 
     id: str

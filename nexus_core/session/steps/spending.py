@@ -7,13 +7,13 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from nexus_core.session.steps.turns import read_usage, usage_of
-from nexus_core.values.conversation import Usage
+from nexus_core.types.messages import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from nexus_core.session.steps.tail import Tail
-    from nexus_core.values.ledger import NewStep, Step
+    from nexus_core.types.ledger import NewStep, Step
 
 
 _NAMES = tuple(field.name for field in fields(Usage))

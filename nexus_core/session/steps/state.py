@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from nexus_core.assembly.cut import Cut
     from nexus_core.assembly.named_windows import Windows
     from nexus_core.session.steps.turns import Turn
-    from nexus_core.values.ledger import NewStep, SessionRecord, Step
-    from nexus_core.values.parts import JSON
+    from nexus_core.types.ledger import NewStep, SessionRecord, Step
+    from nexus_core.types.messages import JSON
 
 CARRIED = ("epoch", "view", "setup", "cut", "calibration", "windows", "request_bytes", "pins")
 """What goes on from step to step, so that the newest one alone says where a session stands."""

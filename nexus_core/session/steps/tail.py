@@ -7,13 +7,13 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from nexus_core.errors import LedgerError
-from nexus_core.history.ledger.stored import StoredStep
+from nexus_core.ledger.codec import StoredStep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nexus_core.session.steps.weighing import Scales
-    from nexus_core.values.ledger import Ledger, Step
+    from nexus_core.types.ledger import Ledger, Step
 
 CHUNK = 32
 """So many steps are read at first; twice as many each time that is not enough."""
@@ -73,7 +73,7 @@ class Tail:
             if name not in self._single:
                 step = self._ledger.step(name)
                 if step is None:
-                    hint = "`nexus session verify` says what is missing"
+                    hint = "`nexus ledger verify` says what is missing"
                     raise LedgerError(f"there is no step {name}", where=self._ledger.url, hint=hint)
                 self._single = dict([(name, step), *self._single.items()][:SPANS])
                 self._unchecked.append(step)
@@ -102,7 +102,7 @@ class Tail:
                 raise LedgerError(
                     f"step {first} is not among those before {tip}",
                     where=self._ledger.url,
-                    hint="`nexus session verify` says what is wrong",
+                    hint="`nexus ledger verify` says what is wrong",
                 )
             return self._between(self._positions[first], tip)
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.dialects.neutral.json_form import decode
+from nexus_core.dialects.neutral import decode_value
 from nexus_core.session.steps.recorded import CallKey, RecordedCall, RecordedStep
-from nexus_core.values.conversation import Usage
+from nexus_core.types.messages import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from nexus_core.values.ledger import Step
-    from nexus_core.values.message import Message
-    from nexus_core.values.parts import ToolCall, ToolResult
+    from nexus_core.types.ledger import Step
+    from nexus_core.types.messages import Message, ToolCall, ToolResult
 
 
 class Answer(NamedTuple):
@@ -132,7 +131,7 @@ def usage_of(step: Step) -> Usage | None:
 
 def read_usage(value: object) -> Usage | None:
     """What was written down of a call's cost."""
-    return None if value is None else decode(Usage, value)
+    return None if value is None else decode_value(Usage, value)
 
 
 def _said(message: Message) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nexus_core.history.ledger.reading import skip_reverted
+from nexus_core.ledger.threads import skip_reverted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nexus_core.values.ledger import Ledger, Step
+    from nexus_core.types.ledger import Ledger, Step
 
 AT_ONCE = 500
 """So many steps are read in one go."""

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from nexus_core.assembly.hiding import hide_media, told_as_said
 from nexus_core.assembly.placements import place_static
-from nexus_core.dialects.sizes import measure_message, measure_tools
+from nexus_core.dialects.requests import count_message_bytes, count_tool_bytes
 from nexus_core.session.steps.clamping import sent_messages
 from nexus_core.tokens.messages import count_tools
-from nexus_core.values.message import Message
+from nexus_core.types.messages import Message
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from nexus_core.assembly.fitting import Grouped
     from nexus_core.assembly.sent import Sent
     from nexus_core.assembly.tools import Offered
-    from nexus_core.tokens.memory import RememberingCounter
-    from nexus_core.values.ledger import Step
-    from nexus_core.values.placement import Placement
-    from nexus_core.values.section import Section
+    from nexus_core.tokens.counters import CachingCounter
+    from nexus_core.types.ledger import Step
+    from nexus_core.types.prompt import Placement, Section
 
 MOST_EPOCHS = 64
 """So many epochs are remembered with what they take."""
@@ -84,7 +83,7 @@ class Scales:
         counter: Who counts.
     """
 
-    def __init__(self, counter: RememberingCounter) -> None:
+    def __init__(self, counter: CachingCounter) -> None:
         self.counter = counter
         self.projected: dict[str, tuple[Sent, ...]] = {}
         self.grouped: dict[object, Grouped] = {}
@@ -120,7 +119,7 @@ class Scales:
 
     def measure(self, message: Message) -> int:
         """How many bytes a message has in a request."""
-        return measure_message(message)
+        return count_message_bytes(message)
 
     def hide(self, sent: Sent) -> Sent:
         """A message with its pictures and documents in words; the same where it has none."""
@@ -149,8 +148,8 @@ class Scales:
         known = self._measured.get(epoch.digest)
         if known is None:
             _make_room(self._measured, MOST_EPOCHS)
-            system = measure_message(Message("system", epoch.system)) if epoch.system else 0
-            self._measured[epoch.digest] = known = {"system": system, "tools": measure_tools(epoch.tools)}
+            system = count_message_bytes(Message("system", epoch.system)) if epoch.system else 0
+            self._measured[epoch.digest] = known = {"system": system, "tools": count_tool_bytes(epoch.tools)}
         return known
 
     def place_epoch(

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from nexus_core.session.drivers import Work
     from nexus_core.session.steps.state import State
-    from nexus_core.session.thread.thread import Thread
-    from nexus_core.values.ledger import NewStep, Step
+    from nexus_core.session.thread.thread import SessionThread
+    from nexus_core.types.ledger import NewStep, Step
 
     Decide = Callable[[State], NewStep | Known | None]
 
@@ -22,7 +22,7 @@ ATTEMPTS = 100
 """So often a step is tried again when others were faster; each time one of them has got on."""
 
 
-def append(thread: Thread, decide: Decide) -> Work[Step | Known | None]:
+def append(thread: SessionThread, decide: Decide) -> Work[Step | Known | None]:
     """Add what is decided where a session stands; decide again where somebody else was faster."""
     for _ in range(ATTEMPTS):
         state, decided = yield from wait(_decide, thread, decide)
@@ -42,6 +42,6 @@ def never_still(label: str) -> ConflictError:
     )
 
 
-def _decide(thread: Thread, decide: Decide) -> tuple[State, NewStep | Known | None]:
+def _decide(thread: SessionThread, decide: Decide) -> tuple[State, NewStep | Known | None]:
     state = thread.read()
     return state, decide(state)

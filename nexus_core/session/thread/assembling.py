@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nexus_core.session.steps.state import State
     from nexus_core.session.steps.turns import Turn
     from nexus_core.session.thread.reader import ThreadReader
-    from nexus_core.values.assembled import AssembledContext
+    from nexus_core.types.assembled import AssembledContext
 
 
 def assemble_for(thread: ThreadReader, said: Said | None, *, must_fit: bool) -> Work[AssembledContext]:
@@ -41,17 +41,17 @@ def try_out(thread: ThreadReader, state: State, said: Said | None, *, must_fit: 
     plan = yield from wait(thread.plan, state, said)
     findings = plan.call.findings
     if said is None and state.turn is not None:
-        from nexus_core.session.asking.unsendable import find_unsendable  # noqa: PLC0415 - only for what is there already
+        from nexus_core.session.asking.unsendable import find_unsendable
 
         findings = (*findings, *find_unsendable(state.turn, plan.call.sent))
     if plan.due is not None:
-        from nexus_core.session.asking.triggering import due_finding  # noqa: PLC0415 - most is short enough
+        from nexus_core.session.asking.triggering import due_finding
 
         findings = (*findings, due_finding(plan.due))
     try:
         return (yield from wait(assemble, plan.call._replace(must_fit=must_fit, findings=findings)))
     except BudgetError as error:
-        from nexus_core.session.asking.large_pieces import name_large_pieces  # noqa: PLC0415 - most fits
+        from nexus_core.session.asking.large_pieces import name_large_pieces
 
         raise name_large_pieces(error, plan.call.placements()) from None
 
@@ -59,9 +59,9 @@ def try_out(thread: ThreadReader, state: State, said: Said | None, *, must_fit: 
 def ensure_in_use(state: State) -> None:
     """An archived session opens no turn; one that is open may be finished."""
     if state.record is not None and state.record.status == "archived":
-        from shlex import quote  # noqa: PLC0415 - seldom is a session archived
+        from shlex import quote
 
-        undo = f"nexus session archive --undo {quote(state.record.label)}"
+        undo = f"nexus session unarchive {quote(state.record.label)}"
         raise TurnError(
             f"session {state.record.label!r} is archived",
             hint=f"`{undo}` restores it; it can be read and forked as it is",
@@ -70,7 +70,7 @@ def ensure_in_use(state: State) -> None:
 
 def already_open(label: str, turn: Turn) -> TurnError:
     """Why nothing can be said now."""
-    from shlex import quote  # noqa: PLC0415 - seldom does anything go wrong
+    from shlex import quote
 
     waiting = f", and waits for {', '.join(map(str, turn.pending))}" if turn.pending else ""
     name = quote(label)
@@ -79,5 +79,6 @@ def already_open(label: str, turn: Turn) -> TurnError:
         f"a turn is open in session {label!r} already{waiting}",
         hint=f"{going_on}, interrupt=True gives it up; if another program works on it, fork the session",
         command=f"`nexus assemble --session {name}`, without a message, prints what it sends now; "
-        f"`nexus session record {name} --interrupted` gives it up; `nexus session fork {name} NEW` leaves it alone",
+        f"`nexus session record {name} --discard-open-turn` gives it up; "
+        f"`nexus session fork {name} NEW` leaves it alone",
     )

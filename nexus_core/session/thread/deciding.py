@@ -11,14 +11,14 @@ from nexus_core.session.recording.replies import endless, read_reply
 from nexus_core.session.recording.results import read_results
 from nexus_core.session.steps.turns import read_usage
 from nexus_core.session.thread.assembling import ensure_in_use
-from nexus_core.values.agent_result import AgentResult
-from nexus_core.values.ledger import NewStep
+from nexus_core.types.assembled import AgentResult
+from nexus_core.types.ledger import NewStep
 
 if TYPE_CHECKING:
     from nexus_core.session.steps.state import State
     from nexus_core.session.thread.appending import Decide
     from nexus_core.session.thread.last_call import LastCall
-    from nexus_core.session.thread.thread import Thread
+    from nexus_core.session.thread.thread import SessionThread
 
 
 class Deciding:
@@ -29,7 +29,7 @@ class Deciding:
         last: What was last sent.
     """
 
-    def __init__(self, thread: Thread, last: LastCall) -> None:
+    def __init__(self, thread: SessionThread, last: LastCall) -> None:
         self._thread = thread
         self._last = last
 

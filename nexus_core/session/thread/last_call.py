@@ -9,8 +9,8 @@ from nexus_core.session.steps.numbering import SILENT
 
 if TYPE_CHECKING:
     from nexus_core.session.steps.state import State
-    from nexus_core.session.thread.thread import Thread
-    from nexus_core.values.budget import TokenBudget
+    from nexus_core.session.thread.thread import SessionThread
+    from nexus_core.types.budget import TokenBudget
 
 
 class LastCall:
@@ -20,7 +20,7 @@ class LastCall:
         thread: The session.
     """
 
-    def __init__(self, thread: Thread) -> None:
+    def __init__(self, thread: SessionThread) -> None:
         self._thread = thread
         self._tip: str | None = None
         self._taken: TokenBudget | None = None

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from nexus_core.assembly.tools import read_tools
 from nexus_core.errors import ConfigError, FileError
 from nexus_core.session.asking.inputs import inherit_user_profile
-from nexus_core.session.asking.planning import Planner
+from nexus_core.session.asking.planning import CallPlanner
 from nexus_core.session.options import mode_in
 from nexus_core.session.steps.state import State
-from nexus_core.values.request import Request
-from nexus_core.values.settings import Settings
+from nexus_core.types.request import Request
+from nexus_core.types.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from nexus_core.session.asking.inputs import Said
     from nexus_core.session.asking.planning import Plan
     from nexus_core.session.options import Options
-    from nexus_core.session.place import Place
+    from nexus_core.session.place import SessionRuntime
     from nexus_core.session.steps.tail import Tail
-    from nexus_core.values.conversation import Tool
-    from nexus_core.values.finding import Finding
-    from nexus_core.values.ledger import Ledger, SessionRecord
-    from nexus_core.values.request import Mode
+    from nexus_core.types.ledger import Ledger, SessionRecord
+    from nexus_core.types.messages import Tool
+    from nexus_core.types.plugins import Finding
+    from nexus_core.types.request import AgentMode
 
 
 class ThreadReader:
@@ -46,7 +46,7 @@ class ThreadReader:
         lost_prompt: The address of a system prompt that is gone from the ledger; "" once the caller knows.
     """
 
-    def __init__(self, place: Place, label: str, options: Options) -> None:
+    def __init__(self, place: SessionRuntime, label: str, options: Options) -> None:
         self.label = label
         self.place = place
         self.options = options
@@ -63,7 +63,7 @@ class ThreadReader:
         if record is None or record.tip is None:
             self._seen = State(record, None, None)
             return self._seen
-        from nexus_core.session.steps.turns import Turn  # noqa: PLC0415 - not for what is not kept
+        from nexus_core.session.steps.turns import Turn
 
         turn = Turn(self.tail.turn(record.tip))
         self._seen = State(record, turn.steps[-1], turn)
@@ -71,12 +71,12 @@ class ThreadReader:
 
     def describe(self) -> str:
         """Its name, and what is known of it so far: nothing is looked up, so that nobody has to wait."""
-        from nexus_core.text.console import counted  # noqa: PLC0415 - only for people who look
+        from nexus_core.text.console import format_count
 
         model = self.model(self._seen, self._settings or Settings())
         turns = None if self._seen.tip is None else self._seen.tip.data.get("turns")
         told = [f"model={model!r}"] if model else []
-        told += [counted(turns, "turn")] if isinstance(turns, int) else []
+        told += [format_count(turns, "turn")] if isinstance(turns, int) else []
         return ", ".join([repr(self.label), *told])
 
     def labels(self) -> list[str]:
@@ -103,7 +103,7 @@ class ThreadReader:
         tail = self.tail if state.tip is not None else None
         model = self.model(state, standing.settings)
         start = said is not None and self._starts(state, standing.settings)
-        plan = Planner(self.place, tail, state, standing, model, start=start).plan(said)
+        plan = CallPlanner(self.place, tail, state, standing, model, start=start).plan(said)
         if state.epoch and self.place.epochs.find(state.epoch, state.view) is None:
             self.lost_prompt = state.epoch
         if self.lost_prompt:  # the call is planned again once the step with the new prompt is stored
@@ -169,7 +169,7 @@ class ThreadReader:
         self._settings = epochs.setup(state.setup) if state.setup else Settings()
         request = Request(cwd=self._places(state)[-1], home=self.place.home, mode=self._mode(state))
         request = replace(request, **self._fields(state, self._settings)).standing
-        from nexus_core.assembly.stored_static_context import StoredStaticContext, agrees  # noqa: PLC0415 - seldom needed
+        from nexus_core.assembly.stored_static_context import StoredStaticContext, agrees
 
         if not agrees(epoch, request):
             raise error
@@ -189,7 +189,7 @@ class ThreadReader:
         self._settings = found[-1][1].settings
         return found
 
-    def _mode(self, state: State) -> Mode:
+    def _mode(self, state: State) -> AgentMode:
         return mode_in(self.options.over(state.kept))
 
     def _places(self, state: State) -> list[Path]:
@@ -208,13 +208,13 @@ class ThreadReader:
 
 
 def _nobody_named() -> Finding:
-    from nexus_core.values.finding import Finding  # noqa: PLC0415 - most say whom they ask
+    from nexus_core.types.plugins import Finding
 
     return Finding("no-model", "No model is set: pass --model (in Python model=…), or set provider.model")
 
 
 def _prompt_gone(digest: str) -> Finding:
-    from nexus_core.values.finding import Finding  # noqa: PLC0415 - seldom is a ledger damaged
+    from nexus_core.types.plugins import Finding
 
     what = (
         f"The system prompt, tools or sections that this session sent so far are gone from the ledger (blob {digest})"
@@ -226,8 +226,8 @@ def _prompt_gone(digest: str) -> Finding:
 
 
 def _moved(label: str, left: str, here: Path) -> Finding:
-    from nexus_core.text.visible import visible_line  # noqa: PLC0415 - most sessions stay where they are
-    from nexus_core.values.finding import Finding  # noqa: PLC0415 - as above
+    from nexus_core.text.safety import visible_line
+    from nexus_core.types.plugins import Finding
 
     was = f"session {label!r} was last asked in {left}, and what was said there goes along to {here}"
     hint = "begin another under another name, or go on with it here: any_directory=True"
@@ -235,14 +235,14 @@ def _moved(label: str, left: str, here: Path) -> Finding:
 
 
 def _changed(steps: Sequence[str]) -> Finding:
-    from nexus_core.values.finding import Finding  # noqa: PLC0415 - seldom does anybody change a ledger
+    from nexus_core.types.plugins import Finding
 
     what = f"{len(steps)} steps are" if len(steps) > 1 else f"step {steps[0]} is"
-    return Finding("step-changed", f"{what} not what was recorded; `nexus session verify` says what was changed")
+    return Finding("step-changed", f"{what} not what was recorded; `nexus ledger verify` says what was changed")
 
 
 def _unread(error: NexusError) -> Finding:
-    from nexus_core.values.finding import Finding  # noqa: PLC0415 - seldom is a file in the way
+    from nexus_core.types.plugins import Finding
 
     where = f" ({error.where})" if error.where else ""
     return Finding("unread-files", f"files are used as they were before, because {error.what}{where}")

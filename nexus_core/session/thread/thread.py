@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.assembly.call import assemble
-from nexus_core.errors import ExistsError, NexusError
+from nexus_core.errors import NexusError, SessionExistsError
 from nexus_core.session.asking.occasion import PROFILE
 from nexus_core.session.caching import cache_of
 from nexus_core.session.options import mode_in
@@ -26,10 +26,10 @@ from nexus_core.session.steps.tail import Tail
 from nexus_core.session.steps.turns import Turn
 from nexus_core.session.steps.weighing import Weightless
 from nexus_core.session.thread.reader import ThreadReader
-from nexus_core.values.cache import CacheReport
-from nexus_core.values.ledger import SessionRecord
-from nexus_core.values.request import DEFAULT_MODE, subagent_mode
-from nexus_core.values.settings import Settings
+from nexus_core.types.assembled import CacheReport
+from nexus_core.types.ledger import SessionRecord
+from nexus_core.types.request import DEFAULT_MODE, get_subagent_mode
+from nexus_core.types.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,10 +37,9 @@ if TYPE_CHECKING:
     from nexus_core.assembly.call import Call
     from nexus_core.session.asking.planning import Seal
     from nexus_core.session.spawning import Orders
-    from nexus_core.values.budget import TokenBudget
-    from nexus_core.values.conversation import Usage
-    from nexus_core.values.ledger import NewStep, Step
-    from nexus_core.values.message import Message
+    from nexus_core.types.budget import TokenBudget
+    from nexus_core.types.ledger import NewStep, Step
+    from nexus_core.types.messages import Message, Usage
 
 PUT_TOGETHER = ("input", "sealed")
 """The steps that depend on files: a session works in the directory in which these were made last."""
@@ -48,7 +47,7 @@ INHERITED = ("renderer", "permissions")
 """What a worker has from the session that made it, besides its model and the mode `server`."""
 
 
-class Thread(ThreadReader):
+class SessionThread(ThreadReader):
     """The steps of one session, to which others are added; arguments as for `ThreadReader`."""
 
     # ---- reading --------------------------------------------------------------------------------------------
@@ -145,7 +144,7 @@ class Thread(ThreadReader):
         data = {"model": "", "cwd": str(self.place.cwd), **said}
         try:
             return self._ledger.create(self.label, data=data)
-        except ExistsError:  # somebody else was faster
+        except SessionExistsError:  # somebody else was faster
             return self._create(said)
 
     def reload(self) -> None:
@@ -155,28 +154,28 @@ class Thread(ThreadReader):
             reloads = State(record, None, None).reloads + 1
             self._ledger.update(self.label, data={**record.data, "reloads": reloads})
 
-    def fork(self, label: str, at: str | None) -> Thread:
+    def fork(self, label: str, at: str | None) -> SessionThread:
         """A session that begins where a closed turn of this one ended, by default the last."""
         record = self._ledger.session(self.label)
         head, data = (record.head, record.data) if record else (None, {})
         if at is not None:
             head = end_of_turn(self._ledger, record or SessionRecord(label=self.label), at).id
         self._ledger.create(label, head=head, origin=self.label, data=_without_parent(data))
-        return Thread(self.place, label, self.options)
+        return SessionThread(self.place, label, self.options)
 
-    def spawn(self, orders: Orders) -> Thread:
+    def spawn(self, orders: Orders) -> SessionThread:
         """A worker with a task, made if it is not there."""
         state = self.read()
         found = self._look(state)
         settings = found[-1][1].settings
         kept = {**state.kept, **self.options.said}
         made = {name: value for name, value in kept.items() if name in INHERITED}
-        if (mode := subagent_mode(mode_in(kept))) != DEFAULT_MODE:
+        if (mode := get_subagent_mode(mode_in(kept))) != DEFAULT_MODE:
             made["mode"] = mode
         options = worker_options(orders, self._given_tools(state, settings), self.place.dialects)
         made["model"] = options.model or self.model(state, settings)
         record = hire(self.place, self.label, state, orders, made)
-        return Thread(self.place, record.label, options)
+        return SessionThread(self.place, record.label, options)
 
     # ---- what it goes by ------------------------------------------------------------------------------------
 

@@ -1,10 +1,9 @@
-"""Amazon Bedrock's Converse: the arguments of `client.converse`, and what it answers.
+"""The dialect `bedrock`: arguments and replies of Amazon Bedrock's Converse.
 
-_messages.py     messages both ways; _outline.py: their plain shape, to see quickly that nothing is wrong
-_reading.py      from their blocks to parts; _writing.py: the way back; _media.py: pictures and documents
-_requests.py     the arguments of a call; _tools.py: definitions of tools
-_replies.py      what comes back; _streams.py: what comes back in pieces
-_rules.py        what is refused; _fields.py: the fields of a block, or an error that says where
+_messages.py    messages and their blocks, read and written
+_requests.py    arguments of a call, tool definitions, and the rules of the API
+_replies.py     responses and event streams
+_fields.py      typed fields of a block, with errors that name their path
 
 boto3 is not needed: it takes and gives dicts.
 """
@@ -20,23 +19,23 @@ if TYPE_CHECKING:
 
     from nexus_core.plugin import Dialect
 
-_BLOCKS = frozenset(
+_BLOCK_FIELDS = frozenset(
     {
         *("text", "image", "document", "video", "audio", "toolUse", "toolResult", "reasoningContent", "cachePoint"),
         *("guardContent", "citationsContent", "searchResult", "toolAddition", "toolRemoval"),
     }
 )
-_EVENTS = frozenset({"messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop"})
+_EVENT_NAMES = frozenset({"messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop"})
 
 
 @hookimpl
 def nexus_dialects() -> list[Dialect]:
-    """The dialect `bedrock`."""
-    return [_dialect()]
+    """Return the dialect `bedrock`."""
+    return [_build_dialect()]
 
 
-def recognises(item: Mapping[str, Any]) -> bool:
-    """Whether it is surely one of Converse's messages, a response, an event of a stream, or what holds those."""
+def is_converse_item(item: Mapping[str, Any]) -> bool:
+    """Return True if an item is surely a message, response, stream event or stream of Converse."""
     output = item.get("output")
     if isinstance(output, dict) and "message" in output:
         return True
@@ -47,26 +46,33 @@ def recognises(item: Mapping[str, Any]) -> bool:
     if not isinstance(content, list) or item.get("role") not in ("user", "assistant", "system"):
         return False
     blocks = [block for block in content if isinstance(block, dict) and "type" not in block]
-    return len(blocks) == len(content) and any(_BLOCKS & block.keys() for block in blocks)
+    return len(blocks) == len(content) and any(_BLOCK_FIELDS & block.keys() for block in blocks)
 
 
 def _is_event(item: object) -> bool:
-    return isinstance(item, dict) and len(item) == 1 and bool(_EVENTS & item.keys())
+    return isinstance(item, dict) and len(item) == 1 and bool(_EVENT_NAMES & item.keys())
 
 
-def _dialect() -> Dialect:
-    # Whoever speaks of no dialect of plugins needs none of this.
-    from nexus_core.plugin import ApiDialect  # noqa: PLC0415 - as above
-    from nexus_plugins.bedrock._messages import read_message, write_messages  # noqa: PLC0415 - as above
-    from nexus_plugins.bedrock._outline import outline_message  # noqa: PLC0415 - as above
-    from nexus_plugins.bedrock._replies import read_reply  # noqa: PLC0415 - as above
-    from nexus_plugins.bedrock._requests import read_request, write_request  # noqa: PLC0415 - as above
-    from nexus_plugins.bedrock._rules import RULES  # noqa: PLC0415 - as above
-    from nexus_plugins.bedrock._tools import read_tools, write_tools  # noqa: PLC0415 - as above
+def _build_dialect() -> Dialect:
+    # Imported only when the dialect is used.
+    from nexus_core.plugin.dialects import ApiDialect
+    from nexus_plugins.bedrock._messages import (
+        outline_message,
+        read_message,
+        write_messages,
+    )
+    from nexus_plugins.bedrock._replies import read_reply
+    from nexus_plugins.bedrock._requests import (
+        RULES,
+        read_request,
+        read_tools,
+        write_request,
+        write_tools,
+    )
 
     return ApiDialect(
         rules=RULES,
-        recognises=recognises,
+        recognises=is_converse_item,
         read=read_message,
         write=write_messages,
         read_request=read_request,

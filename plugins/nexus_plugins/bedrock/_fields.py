@@ -1,4 +1,4 @@
-"""The fields of a block, or an error that says which one is wrong; and the bytes in it, which are base64 in JSON."""
+"""Typed fields of a block, with errors that name their path, and base64 as bytes."""
 
 from __future__ import annotations
 
@@ -6,103 +6,103 @@ from base64 import b64decode
 from typing import TYPE_CHECKING, Any
 
 from nexus_core import MessageError
-from nexus_core.plugin import json_kind
+from nexus_core.plugin.dialects import json_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 API = "bedrock"
-"""What the dialect is called."""
+"""The name of the dialect."""
 
 Block = dict[str, Any]
 
-_BLOBS = frozenset({"bytes", "redactedContent"})
-"""Fields that boto3 takes and gives as bytes, wherever they stand."""
-_DOCUMENTS = frozenset({"input", "json"})
-"""Fields of any JSON; whatever is called as above in there is text."""
+_BINARY_FIELDS = frozenset({"bytes", "redactedContent"})
+"""Fields that boto3 has as bytes, at any depth."""
+_JSON_FIELDS = frozenset({"input", "json"})
+"""Fields with arbitrary JSON; fields inside with the names above are text."""
 
 
-def text_in(block: Mapping[str, Any], key: str, path: str = "") -> str:
-    """A field that must be there, and be text."""
+def require_text(block: Mapping[str, Any], key: str, path: str = "") -> str:
+    """Return a required text field."""
     value = block.get(key)
     if isinstance(value, str):
         return value
-    raise _wrong(block, key, path, "text")
+    raise _build_field_error(block, key, path, "text")
 
 
-def words_in(block: Mapping[str, Any], key: str, path: str = "") -> str:
-    """A field that may be missing or null, and is text otherwise."""
-    return "" if block.get(key) is None else text_in(block, key, path)
+def get_text(block: Mapping[str, Any], key: str, path: str = "") -> str:
+    """Return an optional text field, or "" if it is missing or null."""
+    return "" if block.get(key) is None else require_text(block, key, path)
 
 
-def mapping_in(block: Mapping[str, Any], key: str, path: str = "") -> Block:
-    """A field that must be there, and be an object."""
+def require_mapping(block: Mapping[str, Any], key: str, path: str = "") -> Block:
+    """Return a required object field."""
     value = block.get(key)
     if isinstance(value, dict):
         return value
-    raise _wrong(block, key, path, "an object")
+    raise _build_field_error(block, key, path, "an object")
 
 
-def list_in(block: Mapping[str, Any], key: str, path: str = "") -> list[Any]:
-    """A field that must be there, and be a list."""
+def require_list(block: Mapping[str, Any], key: str, path: str = "") -> list[Any]:
+    """Return a required list field."""
     value = block.get(key)
     if isinstance(value, list):
         return value
-    raise _wrong(block, key, path, "a list")
+    raise _build_field_error(block, key, path, "a list")
 
 
-def number_in(block: Mapping[str, Any], key: str, path: str = "") -> int:
-    """A count: a whole number, or 0 when it is missing or null."""
+def get_count(block: Mapping[str, Any], key: str, path: str = "") -> int:
+    """Return a non-negative integer field, or 0 if it is missing or null."""
     value = block.get(key)
     if value is None:
         return 0
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
-    raise _wrong(block, key, path, "a whole number")
+    raise _build_field_error(block, key, path, "a whole number")
 
 
-def mapping_of(value: object) -> Block:
-    """What must be an object."""
+def require_object(value: object) -> Block:
+    """Return a value that must be an object."""
     if isinstance(value, dict):
         return value
     raise MessageError(f"expected an object, not {json_kind(value)}")
 
 
-def without(block: Mapping[str, Any], *keys: str) -> Block:
-    """The other fields."""
+def drop_fields(block: Mapping[str, Any], *keys: str) -> Block:
+    """Return a copy of a block without some fields."""
     return {key: value for key, value in block.items() if key not in keys}
 
 
-def inside(path: str, key: str) -> str:
-    """Where a field is."""
+def join_path(path: str, key: str) -> str:
+    """Return the path of a field, for errors."""
     return f"{path}.{key}" if path else key
 
 
-def unpacked(data: str) -> bytes | str:
-    """The bytes that base64 stands for; what is no base64 stays as it is."""
+def decode_base64(data: str) -> bytes | str:
+    """Decode base64, or return a text that is not base64 unchanged."""
     try:
         return b64decode(data, validate=True)
     except ValueError:
         return data
 
 
-def with_bytes(block: Mapping[str, Any]) -> Block:
-    """A copy of a block that is kept whole, as boto3 has it: bytes where JSON has base64."""
-    return {key: _with_bytes(key, value) for key, value in block.items()}
+def restore_bytes(block: Mapping[str, Any]) -> Block:
+    """Return a copy of a block as boto3 expects it: bytes instead of base64."""
+    return {key: _restore_value(key, value) for key, value in block.items()}
 
 
-def _with_bytes(key: str, value: Any) -> Any:  # noqa: ANN401 - JSON has many types
+def _restore_value(key: str, value: Any) -> Any:  # noqa: ANN401 - JSON has many types
     if isinstance(value, str):
-        return unpacked(value) if key in _BLOBS else value
-    if key in _DOCUMENTS:
+        return decode_base64(value) if key in _BINARY_FIELDS else value
+    if key in _JSON_FIELDS:
         return value
     if isinstance(value, dict):
-        return with_bytes(value)
-    return [_with_bytes("", each) for each in value] if isinstance(value, list) else value
+        return restore_bytes(value)
+    return [_restore_value("", each) for each in value] if isinstance(value, list) else value
 
 
-def _wrong(block: Mapping[str, Any], key: str, path: str, wanted: str) -> MessageError:
-    place = inside(path, key)
+def _build_field_error(block: Mapping[str, Any], key: str, path: str, expected: str) -> MessageError:
+    field = join_path(path, key)
     if key not in block:
-        return MessageError(f"there is no {key!r}", path=place, hint=f"it must be {wanted}")
-    return MessageError(f"expected {wanted}, not {json_kind(block[key])}", path=place)
+        return MessageError(f"there is no {key!r}", path=field, hint=f"it must be {expected}")
+    return MessageError(f"expected {expected}, not {json_kind(block[key])}", path=field)

@@ -1,4 +1,7 @@
-"""Decides what stays when a conversation gives way to a summary: the newest turns, as many as fit into the target."""
+"""The default compaction plan: the newest turns that fit the target stay.
+
+_plan.py    choice of the turns that stay
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 def nexus_compaction_plan(thread: ThreadOutline, budget: CompactionBudget) -> CompactionPlan | None:
-    """At least `compaction.keep_turns` closed turns, as long as that many fit at all; then a part of the open one."""
-    from nexus_plugins.compaction._planning import plan_compaction  # noqa: PLC0415 - most conversations are short
+    """Return a plan that keeps the newest turns: those that fit the target, and at least `compaction.keep_turns`."""
+    from nexus_plugins.compaction._plan import plan_compaction
 
     return plan_compaction(thread, budget)

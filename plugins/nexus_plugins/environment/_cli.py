@@ -1,4 +1,4 @@
-"""`nexus environment`."""
+"""The command `nexus environment`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nexus_plugins.environment._facts import told_facts
+from nexus_plugins.environment._facts import list_facts
 
 if TYPE_CHECKING:
-    from nexus_core.plugin import Shell
+    from nexus_core.plugin import CliContext
 
 app = typer.Typer()
 
@@ -20,15 +20,19 @@ def environment(
     ctx: typer.Context,
     *,
     mode: Annotated[
-        str, typer.Option("--mode", metavar="MODE", help="The agent's driver: repl (a person), server (programs).")
+        str,
+        typer.Option("--mode", metavar="MODE", help="Say who drives the agent: repl (a person) or server (programs)."),
     ] = "",
     json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON.")] = False,
 ) -> None:
-    """Print what a session tells the model about this machine: the facts under `Environment` in `nexus show`."""
-    shell: Shell = ctx.obj
+    """Print the facts about this machine that a model reads.
+
+    They are under `Environment` in `nexus show`.
+    """
+    shell: CliContext = ctx.obj
     with shell.nexus() as nexus:
-        request = replace(nexus.request(mode=mode), is_call=True)  # type: ignore[arg-type] # others are refused
-        facts = told_facts(request, nexus.load(request).settings)
+        request = replace(nexus.request(mode=mode), is_call=True)  # type: ignore[arg-type] # validated by Request
+        facts = list_facts(request, nexus.load(request).settings)
     if json:
         keys = {name.lower().replace(" ", "_"): value for name, value in facts.items()}
         shell.console.json({"schema": 1, "environment": keys})

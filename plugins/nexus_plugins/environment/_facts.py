@@ -1,4 +1,4 @@
-"""What is known about the machine and the terminal."""
+"""Facts about the machine and the terminal."""
 
 from __future__ import annotations
 
@@ -8,75 +8,76 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nexus_core import NexusError
-from nexus_core.plugin import read_text, visible_line
+from nexus_core.plugin import read_text
+from nexus_core.plugin.text import visible_line
 
 if TYPE_CHECKING:
     from nexus_core import Request
     from nexus_core.plugin import Settings
 
-_MODES = {"repl": "Interactive REPL", "server": "HTTP JSON-RPC Server"}
-_OPTIONAL = {"Terminal": "plugins.environment.terminal", "Host": "plugins.environment.host"}
+_MODE_NAMES = {"repl": "Interactive REPL", "server": "HTTP JSON-RPC Server"}
+_OPTIONAL_FACTS = {"Terminal": "plugins.environment.terminal", "Host": "plugins.environment.host"}
 OS_RELEASE = Path("/etc/os-release")
 
 
-def told_facts(request: Request, settings: Settings) -> dict[str, str]:
-    """The facts that the settings let a model know, by the name under which it reads them, in their order."""
-    unwanted = {name for name, setting in _OPTIONAL.items() if not settings.get(setting, default=True)}
-    return {name: value for name, value in _facts(request).items() if name not in unwanted}
+def list_facts(request: Request, settings: Settings) -> dict[str, str]:
+    """Return the facts that the settings allow in the prompt, by their names there, in order."""
+    excluded = {name for name, setting in _OPTIONAL_FACTS.items() if not settings.get(setting, default=True)}
+    return {name: value for name, value in _collect_facts(request).items() if name not in excluded}
 
 
-def _facts(request: Request) -> dict[str, str]:
+def _collect_facts(request: Request) -> dict[str, str]:
     facts = {
         "Working directory": visible_line(str(request.cwd)),
-        "Operating system": operating_system(),
+        "Operating system": get_operating_system(),
     }
-    if request.is_call:  # which says the same every day, in whatever terminal
-        host, architecture = machine()
+    if request.is_call:  # without the terminal, so that the prompt stays the same
+        host, architecture = get_machine()
         facts |= {"Architecture": visible_line(architecture), "Host": visible_line(host)}
     elif request.mode == "repl":
-        facts["Terminal"] = visible_line(terminal())
+        facts["Terminal"] = visible_line(get_terminal())
     if request.mode:
-        facts["Mode"] = _MODES[request.mode]
+        facts["Mode"] = _MODE_NAMES[request.mode]
     return facts
 
 
-def operating_system() -> str:
-    """The name of the system, with its distribution or version; Linux inside Windows is named as such."""
-    system: str = sys.platform  # a variable, because type checkers take the attribute for a constant
+def get_operating_system() -> str:
+    """Return the name of the system with its distribution or version, also for WSL2 on Windows."""
+    system: str = sys.platform  # a variable, because type checkers treat the attribute as a constant
     if system.startswith("linux"):
         if "microsoft" in os.uname().release.lower():
             return "Linux (WSL2 on Windows)"
-        distribution = linux_distribution()
+        distribution = get_linux_distribution()
         return f"Linux ({distribution})" if distribution else "Linux"
     if system == "darwin":
-        import platform  # noqa: PLC0415 - other systems need not import it
+        import platform
 
         return f"macOS {platform.mac_ver()[0]}".strip()
     return "Windows" if system == "win32" else system
 
 
-def machine() -> tuple[str, str]:
-    """The name of this machine and the architecture of its processor."""
+def get_machine() -> tuple[str, str]:
+    """Return the host name of this machine and the architecture of its processor."""
     if hasattr(os, "uname"):
         facts = os.uname()
         return facts.nodename, facts.machine
-    import platform  # noqa: PLC0415 - as above
+    import platform
 
     return platform.node(), platform.machine()
 
 
-def linux_distribution(release: Path = OS_RELEASE) -> str:
-    """The distribution and its version, as it names itself; "" where it does not."""
+def get_linux_distribution(release: Path = OS_RELEASE) -> str:
+    """Return name and version of the distribution, or "" if unknown."""
     try:
         lines = (read_text(release) or "").splitlines()
-    except NexusError:  # a curious file is no reason to have no prompt
+    except NexusError:  # an unreadable file must not break the prompt
         return ""
     facts = dict(line.split("=", 1) for line in lines if "=" in line)
     words = [facts.get(key, "").strip("\"'") for key in ("NAME", "VERSION_ID")]
     return visible_line(" ".join(word for word in words if word))
 
 
-def terminal() -> str:
-    """The terminal as `program (TERM)`, or whichever of the two is known."""
+def get_terminal() -> str:
+    """Return the terminal as `program (TERM)`, or the one of the two that is known."""
     program, term = os.environ.get("TERM_PROGRAM", ""), os.environ.get("TERM", "")
     return f"{program} ({term})" if program and term else program or term or "unknown"

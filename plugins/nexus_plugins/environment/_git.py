@@ -1,4 +1,4 @@
-"""Which branch is checked out, as git's files have it; no program is started."""
+"""The checked-out branch, read from git's files without running git."""
 
 from __future__ import annotations
 
@@ -7,65 +7,67 @@ import re
 from typing import TYPE_CHECKING
 
 from nexus_core import NexusError
-from nexus_core.plugin import read_text, real_path, repository_root, strip_hidden, visible_line
+from nexus_core.plugin import read_text
+from nexus_core.plugin.files import find_repository_root, real_path
+from nexus_core.plugin.text import strip_hidden, visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-LONGEST = 4096  # bytes of a file of git's that says where something is
-# What git allows in the name of a branch, which is less than it allows in that of a file.
+MAX_FILE_BYTES = 4096  # HEAD, gitdir and .git files hold one path or name
+# The characters that git allows in the name of a branch.
 _BRANCH = re.compile(r"ref: refs/heads/([^\x00-\x20\x7f~^:?*\[\\]{1,250})")
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_SHORT = 12  # letters of a commit's name
+_COMMIT_CHARACTERS = 12
 
 
-def checked_out(directory: Path) -> str:
-    """`Branch: main`, or the commit where no branch is; "" outside of a repository, or where git says nothing."""
-    root = repository_root(directory)
-    place = None if root is None else _git_directory(root)
-    head = _line(place / "HEAD") if place is not None else ""
+def describe_checkout(directory: Path) -> str:
+    """Return `Branch: main`, or the commit without a branch, or "" outside of a repository or if it is unknown."""
+    root = find_repository_root(directory)
+    git_directory = None if root is None else _find_git_directory(root)
+    head = _read_first_line(git_directory / "HEAD") if git_directory is not None else ""
     if found := _BRANCH.fullmatch(head):
         name = visible_line(strip_hidden(found[1]))
-        return f"Branch: {name}" if name != ".invalid" else ""  # what git itself writes where another file knows it
-    return f"Commit: {head[:_SHORT]} (no branch)" if _COMMIT.fullmatch(head) else ""
+        return f"Branch: {name}" if name != ".invalid" else ""  # git's placeholder with the reftable format
+    return f"Commit: {head[:_COMMIT_CHARACTERS]} (no branch)" if _COMMIT.fullmatch(head) else ""
 
 
-def _git_directory(root: Path) -> Path | None:
-    """Where git keeps what it knows of a work tree: in `.git`, or where that file points to."""
+def _find_git_directory(root: Path) -> Path | None:
+    """Return git's directory of a work tree: `.git`, or the directory that the file `.git` names."""
     marker = root / ".git"
-    if marker.is_symlink():  # it may lead anywhere
+    if marker.is_symlink():  # its target may be any directory
         return None
     if marker.is_dir():
         return marker
-    line = _line(marker)
+    line = _read_first_line(marker)
     if not line.startswith("gitdir: "):
         return None
-    place = real_path(root / line.removeprefix("gitdir: "))
-    return place if _belongs(place, root) else None
+    directory = real_path(root / line.removeprefix("gitdir: "))
+    return directory if _belongs_to_tree(directory, root) else None
 
 
-def _belongs(place: Path, root: Path) -> bool:
-    """Whether a directory outside of a work tree is git's for it, and not just named by a file somebody planted."""
-    # A linked work tree is named there in turn; a submodule is kept in the repository that it lies in.
-    named = _line(place / "gitdir")
-    if named and real_path(place / named) == real_path(root / ".git"):
+def _belongs_to_tree(directory: Path, root: Path) -> bool:
+    """Return True if a directory is really git's for a work tree, and not only named by a planted file."""
+    # The directory of a linked work tree names it in turn; that of a submodule is in the repository around it.
+    linked = _read_first_line(directory / "gitdir")
+    if linked and real_path(directory / linked) == real_path(root / ".git"):
         return True
-    return any(place.is_relative_to(above) for above in _git_directories_above(root))
+    return any(directory.is_relative_to(above) for above in _list_parent_git_directories(root))
 
 
-def _git_directories_above(root: Path) -> Iterator[Path]:
-    above = repository_root(root.parent)
+def _list_parent_git_directories(root: Path) -> Iterator[Path]:
+    above = find_repository_root(root.parent)
     while above is not None:
         if os.path.isdir(above / ".git"):  # noqa: PTH112 - never fails
             yield above / ".git" / "modules"
-        above = repository_root(above.parent)
+        above = find_repository_root(above.parent)
 
 
-def _line(path: Path) -> str:
-    """The first line of a small file; "" when there is none, or it is no text."""
+def _read_first_line(path: Path) -> str:
+    """Return the first line of a small file, or "" if it is missing or not text."""
     try:
-        line = (read_text(path, max_bytes=LONGEST) or "").partition("\n")[0].strip()
-    except NexusError:  # a curious file is no reason to have no prompt
+        line = (read_text(path, max_bytes=MAX_FILE_BYTES) or "").partition("\n")[0].strip()
+    except NexusError:  # an unreadable file must not break the prompt
         return ""
     return line if "\0" not in line else ""

@@ -1,21 +1,21 @@
-"""What may stand under `plugins.environment` in config.json."""
+"""Settings under `plugins.environment` in config.json."""
 
 from __future__ import annotations
 
 from pydantic import Field
 
-from nexus_core.plugin import Strict
+from nexus_core.plugin.settings import StrictModel
 
 
-class EnvironmentSettings(Strict):
-    """Which facts are told."""
+class EnvironmentSettings(StrictModel):
+    """Settings of the facts about the machine."""
 
     terminal: bool = Field(
         default=True,
-        description="Whether `nexus show --loaded` and `ContextLoader` name the terminal, in mode `repl`.",
+        description="Name the terminal in `nexus show --loaded` and `ContextLoader`, in mode `repl`.",
     )
     host: bool = Field(
         default=True,
-        description="Whether the model is told the name of this machine.",
+        description="Name this machine in the prompt.",
     )
-    git: bool = Field(default=False, description="Whether each message says which branch is checked out.")
+    git: bool = Field(default=False, description="Name the checked-out branch in each message.")

@@ -1,4 +1,4 @@
-"""Where layers are looked for."""
+"""Search for layers in the user's home, in the working directory and above it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import os
 import stat
 from typing import TYPE_CHECKING, Literal
 
-from nexus_core.plugin import Layer, Skipped, file_in, is_foreign, levels_above, owners_beside, repository_of
+from nexus_core.plugin import Layer, SkippedFile
+from nexus_core.plugin.files import file_in, find_repository, has_untrusted_owner, parent_levels, trusted_owners
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,91 +15,91 @@ if TYPE_CHECKING:
 
     from nexus_core import Request
 
-DIRECTORY = ".nexus3"
-TEXT = "NEXUS.md"
-SETTINGS = "config.json"
-RULES = ("AGENTS.md", "CLAUDE.md", "GEMINI.md")
+LAYER_DIRECTORY = ".nexus3"
+TEXT_FILE = "NEXUS.md"
+SETTINGS_FILE = "config.json"
+RULES_FILES = ("AGENTS.md", "CLAUDE.md", "GEMINI.md")
 """The workspace rules of other tools; a directory contributes the first that it has."""
 
-OWN = "your own directory, read as global"
+OWN_DIRECTORY_REASON = "your own directory, read as global"
 
 
-def find_layers(request: Request) -> Iterator[Layer | Skipped]:
-    """Every layer for a request, farthest first, and the places where one could have been."""
-    yield from _base_layers(request)
-    search = _Search(request)
+def find_layers(request: Request) -> Iterator[Layer | SkippedFile]:
+    """Yield every layer for a request, farthest first, and the directories where one was not found."""
+    yield from _find_base_layers(request)
+    search = _LayerSearch(request)
     for distance in range(search.farthest, 0, -1):
-        yield from search.ancestor(distance)
-    yield from search.local()
+        yield from search.find_ancestor(distance)
+    yield from search.find_local()
 
 
-def is_replaced(layer: Layer, name: str) -> bool:
-    """Whether a file of the defaults is not read, because the user has one of that name."""
+def is_default_replaced(layer: Layer, name: str) -> bool:
+    """Return True if a file of the defaults is not read because the user has one of that name."""
     return layer.scope == "defaults" and layer.root is not None and _is_file(layer.root / name)
 
 
-def _base_layers(request: Request) -> Iterator[Layer]:
-    # Which file stands in is decided when it is read; the defaults' root tells where the user's own would be.
-    if request.defaults is not None and not all(_is_file(request.home / name) for name in (TEXT, SETTINGS)):
+def _find_base_layers(request: Request) -> Iterator[Layer]:
+    # Each default file is checked when it is read; the root is the directory of the user's own files.
+    if request.defaults is not None and not all(_is_file(request.home / name) for name in (TEXT_FILE, SETTINGS_FILE)):
         yield Layer("defaults", request.defaults, "defaults", root=request.home)
     if os.path.isdir(request.home):  # noqa: PTH112 - never fails
         yield Layer("global", request.home, "global")
 
 
-class _Search:
-    """Looks for layers in the working directory and above it; by distance, 0 being the working directory itself."""
+class _LayerSearch:
+    """Searches for layers by distance from the working directory, which has distance 0."""
 
     def __init__(self, request: Request) -> None:
-        self._home = _look(request.home)
+        self._home = _stat_path(request.home)
         self._depth = request.ancestor_depth
-        self._levels = levels_above(request.cwd)
+        self._levels = parent_levels(request.cwd)
         self._is_linked = any(level.is_link for level in self._levels)
-        self._repository = repository_of(self._levels)
-        # How far up the repository begins; -1 without one.
+        self._repository = find_repository(self._levels)
+        # Distance of the repository's root; -1 without a repository.
         self._height = -1 if self._repository is None else len(request.cwd.parts) - len(self._repository.parts)
 
     @property
     def farthest(self) -> int:
-        """How far up there may be layers or rules."""
-        # Levels are counted, not hits; the root of the file system is never a layer.
+        """Greatest distance at which there may be layers or rules."""
+        # Directories are counted, not layers; the root of the file system is never a layer.
         return min(max(self._depth, self._height), len(self._levels) - 2)
 
-    def ancestor(self, distance: int) -> Iterator[Layer | Skipped]:
-        """The layer at a level above the working directory; where there is none, why not, and its rules if any."""
-        place = self._levels[distance].path
-        name, directory = f"ancestor:{place.name}", file_in(place, DIRECTORY)
-        found = _look(directory)
-        reason = self._objection(distance, directory, found)
+    def find_ancestor(self, distance: int) -> Iterator[Layer | SkippedFile]:
+        """Yield the layer at a distance above the working directory, or the reason for none and its rules."""
+        project = self._levels[distance].path
+        name, directory = f"ancestor:{project.name}", file_in(project, LAYER_DIRECTORY)
+        found = _stat_path(directory)
+        reason = self._explain_missing(distance, directory, found)
         if not reason:
-            yield self._layer(name, directory, distance)
+            yield self._build_layer(name, directory, distance)
             return
         if distance <= self._depth or _is_directory(found):
-            yield Skipped(directory, reason, layer=name)
+            yield SkippedFile(directory, reason, layer=name)
         if distance <= self._height:
-            if any(_is_file(place / rules) for rules in RULES):
-                yield self._layer(name, directory, distance, only_rules=True)
+            if any(_is_file(project / rules) for rules in RULES_FILES):
+                yield self._build_layer(name, directory, distance, only_rules=True)
             else:
-                yield from (Skipped(place / rules, "not there", layer=name) for rules in RULES)
+                yield from (SkippedFile(project / rules, "not there", layer=name) for rules in RULES_FILES)
 
-    def local(self) -> Iterator[Layer | Skipped]:
-        """The layer of the working directory; only its rules where it is the user's own."""
-        directory = file_in(self._levels[0].path, DIRECTORY)
-        is_own = self._is_own(0, _look(directory))
+    def find_local(self) -> Iterator[Layer | SkippedFile]:
+        """Yield the layer of the working directory, only with its rules if that is the user's own directory."""
+        directory = file_in(self._levels[0].path, LAYER_DIRECTORY)
+        is_own = self._is_own(0, _stat_path(directory))
         if is_own:
-            yield Skipped(directory, OWN, layer="local")
-        yield self._layer("local", directory, 0, only_rules=is_own)
+            yield SkippedFile(directory, OWN_DIRECTORY_REASON, layer="local")
+        yield self._build_layer("local", directory, 0, only_rules=is_own)
 
-    def _objection(self, distance: int, directory: Path, found: os.stat_result | None) -> str:
-        """Why a level above the working directory is no layer, in a few words; "" when it is one."""
+    def _explain_missing(self, distance: int, directory: Path, found: os.stat_result | None) -> str:
+        """Return why a directory above the working directory is not a layer, or "" if it is one."""
         if self._is_own(distance, found):
-            return OWN
-        if not _is_directory(found) and not _is_file(self._levels[distance].path / TEXT):
+            return OWN_DIRECTORY_REASON
+        if not _is_directory(found) and not _is_file(self._levels[distance].path / TEXT_FILE):
             return "not there"
         if distance > self._depth:
             return f"farther up than context.ancestor_depth ({self._depth})"
-        # Anybody may make directories in a place like /tmp, above the work of others.
-        if is_foreign(owners_beside(self._levels[0].owner), directory):
-            return "belongs to somebody else"
+        # Any user can create directories in /tmp, above the projects of others.
+        if has_untrusted_owner(trusted_owners(self._levels[0].owner), directory):
+            return "belongs to another user"
         return ""
 
     def _is_own(self, distance: int, found: os.stat_result | None) -> bool:
@@ -108,19 +109,20 @@ class _Search:
             return True
         return self._levels[distance].identity == (self._home.st_dev, self._home.st_ino)
 
-    def _layer(self, name: str, directory: Path, distance: int, *, only_rules: bool = False) -> Layer:
-        """The layer with what its files must not lie outside of: its repository, or else its directory."""
-        place = self._levels[distance].path
+    def _build_layer(self, name: str, directory: Path, distance: int, *, only_rules: bool = False) -> Layer:
+        """Return a layer with the boundary of its files: its repository, or else its project directory."""
+        project = self._levels[distance].path
         scope: Literal["ancestor", "local"] = "ancestor" if distance else "local"
         if self._is_linked:
-            # Whoever made the request left links in it; then everybody looks for themselves.
-            return Layer(name, directory, scope, distance, place, only_rules)
-        repository = self._repository if distance <= self._height else repository_of(self._levels[distance:])
-        return Layer(name, directory, scope, distance, place, only_rules, repository or place, repository is not None)
+            # The request's path has symbolic links, so each reader finds the boundary from the real path.
+            return Layer(name, directory, scope, distance, project, only_rules)
+        repository = self._repository if distance <= self._height else find_repository(self._levels[distance:])
+        boundary = repository or project
+        return Layer(name, directory, scope, distance, project, only_rules, boundary, repository is not None)
 
 
-def _look(path: Path) -> os.stat_result | None:
-    """What there is, wherever links lead to; a place that cannot be looked at is no layer."""
+def _stat_path(path: Path) -> os.stat_result | None:
+    """Return the status of a path, following links, or None if it is missing or not accessible."""
     try:
         return os.stat(path)  # noqa: PTH116 - faster
     except OSError:

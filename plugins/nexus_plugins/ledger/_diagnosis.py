@@ -1,4 +1,4 @@
-"""What `nexus doctor` says about the ledger."""
+"""Findings of `nexus doctor` about the ledger's file system and SQLite release."""
 
 from __future__ import annotations
 
@@ -6,50 +6,50 @@ import os
 from typing import TYPE_CHECKING
 
 from nexus_core import Finding
-from nexus_core.plugin import LedgerError
+from nexus_core.plugin.ledgers import LedgerError
 
 if TYPE_CHECKING:
     from nexus_core import Request
-    from nexus_core.plugin import Loaded
+    from nexus_core.plugin import LoadedLayers
 
-_USUAL = "ledger.db"
-"""In the user's own directory, where no setting says otherwise."""
-_SOUND = (3, 51, 3)
-_ALSO_SOUND = {(3, 44): 6, (3, 50): 7}
-"""Earlier releases that have the same fix."""
+_DEFAULT_FILE = "ledger.db"
+"""In the user's Nexus directory; the default of `ledger.url`."""
+_MIN_SAFE_VERSION = (3, 51, 3)
+_PATCHED_RELEASES = {(3, 44): 6, (3, 50): 7}
+"""First patch version with the same fix, of each older release that has it."""
 
 
-def diagnose(request: Request, loaded: Loaded) -> list[Finding]:
-    """What is not as it should be about the file in which conversations are kept; nothing is opened."""
+def diagnose_ledger(request: Request, loaded: LoadedLayers) -> list[Finding]:
+    """Return notes about the ledger's file system and SQLite version, without opening the file."""
     url = loaded.settings.get("ledger.url")
-    url = url if isinstance(url, str) else f"sqlite:///{request.home / _USUAL}"
+    url = url if isinstance(url, str) else f"sqlite:///{request.home / _DEFAULT_FILE}"
     if not url.startswith("sqlite:"):
         return []
-    import sqlite3  # noqa: PLC0415 - only the doctor asks, and many keep nothing
+    import sqlite3
 
-    from nexus_plugins.ledger.sqlite import path_of  # noqa: PLC0415 - as above
-    from nexus_plugins.ledger.sqlite.network import network_of, without_log  # noqa: PLC0415 - as above
+    from nexus_plugins.ledger.sqlite import parse_path
+    from nexus_plugins.ledger.sqlite.database import describe_network_file, find_network_kind
 
     try:
-        path = path_of(url)
-    except LedgerError:  # whoever wants to keep something hears of it
+        path = parse_path(url)
+    except LedgerError:  # using the ledger reports it
         return []
-    if not os.path.exists(path):  # noqa: PTH110 - Path.exists raises where it cannot be reached
+    if not os.path.exists(path):  # noqa: PTH110 - Path.exists raises if the path cannot be accessed
         return []
-    if kind := network_of(path):
-        return [Finding("ledger-on-network", without_log(kind), path, is_note=True)]
-    if is_sound(sqlite3.sqlite_version_info):
+    if kind := find_network_kind(path):
+        return [Finding("ledger-on-network", describe_network_file(kind), path, is_note=True)]
+    if is_safe_version(sqlite3.sqlite_version_info):
         return []
-    return [Finding("old-sqlite", _about(sqlite3.sqlite_version), path, is_note=True)]
+    return [Finding("old-sqlite", _describe_unsafe_version(sqlite3.sqlite_version), path, is_note=True)]
 
 
-def is_sound(version: tuple[int, int, int]) -> bool:
-    """Whether a release of SQLite is without the fault by which a log that is begun anew can damage a file."""
-    return version >= _SOUND or version[2] >= _ALSO_SOUND.get(version[:2], version[2] + 1)
+def is_safe_version(version: tuple[int, int, int]) -> bool:
+    """Return True if a version of SQLite has the fix for restarts of the write-ahead log that can damage a file."""
+    return version >= _MIN_SAFE_VERSION or version[2] >= _PATCHED_RELEASES.get(version[:2], version[2] + 1)
 
 
-def _about(version: str) -> str:
+def _describe_unsafe_version(version: str) -> str:
     return (
-        f"SQLite {version} can damage a file that two programs write at one moment (mended in 3.51.3); Nexus's own take"
-        " turns, but let no other program write to the ledger, or use a Python with a newer SQLite"
+        f"SQLite {version} can damage a file that two programs write at the same time (fixed in 3.51.3); programs that"
+        " use Nexus take turns, but let no other program write to the ledger, or use a Python with a newer SQLite"
     )

@@ -1,6 +1,6 @@
-"""Every statement that both databases understand, each a constant: what is asked for is only ever bound to it.
+"""SQL statements that both databases understand, each of them a constant.
 
-Written with `?` for what is bound; `postgres/` has `$1`, `$2`, … in its place, and its own word for `instr`.
+Parameters are written as `?`; `postgres/` replaces them by `$1`, `$2`, …, and `instr` by `strpos`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,12 @@ _SESSION = "select id, label, head, tip, open_turn, status, origin, created, upd
 SESSION = _SESSION + "where label = ?"
 SESSION_BY_ALIAS = _SESSION + "where id = (select session from aliases where alias = ?)"  # noqa: S608 - constants
 SESSIONS = _SESSION + "order by id"
+NEWEST_SESSIONS = _SESSION + "where (? = '' or status = ?) and instr(data, ?) > 0 order by updated desc, label limit ?"
+COUNT_SESSIONS = "select count(*) from sessions where (? = '' or status = ?)"
+SESSION_TIPS = (
+    "select s.label, s.tip, t.branch, t.position from sessions s left join steps t on t.id = s.tip"
+    " order by s.updated desc, s.label"
+)
 SAVE_SESSION = (
     "insert into sessions (id, label, head, tip, open_turn, status, origin, created, updated, data, seal)"
     " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -21,7 +27,7 @@ SAVE_SESSION = (
     " open_turn = excluded.open_turn, status = excluded.status, origin = excluded.origin, created = excluded.created,"
     " updated = excluded.updated, data = excluded.data, seal = excluded.seal"
 )
-# The most frequent of changes touches no index.
+# The most frequent update changes no indexed column.
 MOVE_SESSION = "update sessions set head = ?, tip = ?, open_turn = ?, updated = ?, seal = ? where id = ?"
 
 ADD_ALIAS = "insert into aliases (alias, session, created, seal) values (?, ?, ?, ?)"
@@ -32,7 +38,7 @@ ADD_HISTORY = "insert into history (session, step, reason, changed, seal) values
 HISTORY = "select session, step, reason, changed, seal from history order by session, step"
 HISTORY_OF = "select session, step, reason, changed, seal from history where session = ? order by step"
 
-# Every name that a session has or had, once more: of a session or an alias whose row is gone, the name is left here.
+# Every name that a session has or had, a second time: if the row of a session or alias is lost, its name is still here.
 ADD_NAME = "insert into names (name, session) values (?, ?) on conflict (name) do nothing"
 _NAMES = "select name, session from names"
 _NAMES_USED = (
@@ -48,6 +54,7 @@ NAMES_ADDED = _NAMES_USED + " except " + _NAMES + " order by 1"
 ADD_BRANCH = "insert into branches (id, parent, position) values (?, ?, ?)"
 BRANCH = "select id, parent, position from branches where id = ?"
 BRANCHES = "select id, parent, position from branches order by id"
+FORKED_BRANCHES = "select id, parent, position from branches where parent is not null"
 
 ADD_STEP = (
     "insert into steps (id, parent, turn, branch, position, kind, closes, messages, tokens, counter, data, total,"
@@ -67,6 +74,13 @@ SEARCH = (
 )
 STEPS_AFTER = _STEP + "where branch = ? and position > ? order by position limit ?"
 NEXT_BRANCH = "select min(branch) from steps where branch > ?"
+NEXT_STEPS = _STEP + "where (branch, position) > (?, ?) order by branch, position limit ?"
+COUNT_STEPS = "select count(*) from steps"
+BRANCHES_WITH = "select branch, min(position) from steps where instr(messages, ?) > 0 group by branch"
+TIP_BRANCHES = (
+    "select t.id, t.branch, f.parent, p.branch from sessions s join steps t on t.id = s.tip"
+    " join steps f on f.id = t.branch left join steps p on p.id = f.parent"
+)
 
 ADD_BLOB = "insert into blobs (digest, content) values (?, ?) on conflict (digest) do nothing"
 DROP_BLOB = "delete from blobs where digest = ?"

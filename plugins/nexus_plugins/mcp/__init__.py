@@ -1,4 +1,23 @@
-"""MCP servers: read from `mcp.json` and the files of other tools, shown to the model, their tools offered.
+"""MCP servers: their definitions, the prompt section about them, and their tools.
+
+call.py             runs server tools in a program's agent loop (public)
+_files.py           definitions of servers in files: formats, containers, reader
+_other_tools.py     definitions of Codex, Gemini CLI and opencode, converted to those of Nexus
+_toml.py            TOML documents with the line of each key
+_references.py      references such as `${TOKEN}` in definitions
+_edit.py            edits of mcp.json that keep comments and layout
+_export.py          definitions in the format of another tool
+_section.py         prompt section and warnings about servers
+_tools.py           catalogs of server tools: stored, approved, offered to models
+_diagnosis.py       findings of `nexus doctor`
+_launch.py          command, environment and address of a server, once it may be started
+_transport.py       stdio and HTTP transports to servers
+_connections.py     running servers: started on demand, ended together
+_server.py          Nexus as an MCP server
+_server_stdio.py    stdio transport of that server
+_errors.py          errors of servers
+_settings.py        settings under `plugins.mcp`
+_cli.py             the commands `nexus mcp …`
 
 No hook starts a server, connects to one or looks up a reference such as `${TOKEN}`; `nexus mcp` and
 `nexus_plugins.mcp.call` do, and only what the user has approved.
@@ -6,74 +25,106 @@ No hook starts a server, connects to one or looks up a reference such as `${TOKE
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from nexus_core import hookimpl
-from nexus_core.plugin import MergePolicy, PluginSettings
-from nexus_plugins.mcp._files.finding import find_servers
+from nexus_core.plugin import MergePolicy, PluginSettings, SkippedFile
+from nexus_core.plugin.files import file_in
 
 if TYPE_CHECKING:
     from nexus_core import Finding, Request, Section, Tool
-    from nexus_core.plugin import Command, InitFile, InitScope, Layer, LayerConfig, Loaded, Skipped
+    from nexus_core.plugin import Command, InitFile, Layer, LayerConfig, LoadedLayers
 
 
 @hookimpl
 def nexus_commands() -> list[Command]:
-    """`nexus mcp list`, and all the rest."""
-    from nexus_core.plugin import Command  # noqa: PLC0415 - a prompt needs no command
+    """Return the command group `nexus mcp`."""
+    from nexus_core.plugin import Command
 
-    return [Command("mcp", "List MCP servers, try them, use their tools.", "nexus_plugins.mcp._cli:app")]
+    return [Command("mcp", "Manage MCP servers and call their tools.", "nexus_plugins.mcp._cli:app")]
 
 
 @hookimpl
-def nexus_init_files(scope: InitScope) -> list[InitFile]:
-    """An mcp.json without servers."""
-    from nexus_plugins.mcp._files.templates import init_files  # noqa: PLC0415 - only `nexus init` needs it
+def nexus_init_files() -> list[InitFile]:
+    """Return an mcp.json without servers."""
+    from nexus_core.plugin import InitFile
+    from nexus_core.plugin.files import defaults_directory
 
-    return init_files(scope)
+    return [InitFile(SERVERS_FILE, (defaults_directory() / SERVERS_FILE).read_text(encoding="utf-8"))]
 
 
 @hookimpl
 def nexus_settings() -> list[PluginSettings]:
-    """Whose files are read besides, and time limits; the last are nobody's but the user's."""
+    """Declare the settings under `plugins.mcp`. Only the user may set the timeouts."""
     return [PluginSettings("nexus_plugins.mcp._settings:McpSettings", protected=("start_timeout", "call_timeout"))]
 
 
 @hookimpl
 def nexus_merge_policies() -> list[MergePolicy]:
-    """Of two servers with one name, the more local definition wins entirely."""
+    """Merge servers by name. The more local of two definitions replaces the other entirely."""
     return [MergePolicy("mcp_servers", "by-name")]
 
 
 @hookimpl
-def nexus_layer_config(layer: Layer, request: Request) -> list[LayerConfig | Skipped]:
-    """The servers of a layer as the setting `mcp_servers`, and whatever in their files was not used."""
+def nexus_layer_config(layer: Layer, request: Request) -> list[LayerConfig | SkippedFile]:
+    """Return the servers of a layer as the setting `mcp_servers`, and what was skipped in their files."""
     return find_servers(layer, request)
 
 
 @hookimpl
-def nexus_static_sections(request: Request, loaded: Loaded) -> list[Section]:
-    """The section `## MCP Servers`, a table of what there is and whether it may be used."""
+def nexus_static_sections(request: Request, loaded: LoadedLayers) -> list[Section]:
+    """Return the section `## MCP Servers`: the servers, and whether each may be used."""
     if not loaded.servers:
         return []
-    from nexus_plugins.mcp._telling.table import server_sections  # noqa: PLC0415 - most directories have no servers
+    from nexus_plugins.mcp._section import build_server_sections
 
-    return server_sections(request, loaded)
+    return build_server_sections(request, loaded)
 
 
 @hookimpl
-def nexus_tools(request: Request, loaded: Loaded) -> list[Tool]:
-    """The tools of approved servers, as they are known; nothing is started."""
+def nexus_tools(request: Request, loaded: LoadedLayers) -> list[Tool]:
+    """Return the tools of approved servers from their stored catalogs. No server is started."""
     if not loaded.servers:
         return []
-    from nexus_plugins.mcp._telling.offering import offered_tools  # noqa: PLC0415 - as above
+    from nexus_plugins.mcp._tools import find_offered_tools
 
-    return [offered.tool for offered in offered_tools(request, loaded)]
+    return [offered.tool for offered in find_offered_tools(request, loaded)]
 
 
 @hookimpl
-def nexus_diagnose(request: Request, loaded: Loaded) -> list[Finding]:
-    """Servers that others could listen to or that hide your own, bad tools, and files that tools read otherwise."""
-    from nexus_plugins.mcp._telling.diagnosis import diagnose  # noqa: PLC0415 - only `nexus doctor` asks
+def nexus_diagnose(request: Request, loaded: LoadedLayers) -> list[Finding]:
+    """Report servers without encryption, shadowed servers, secrets in arguments, and unusable tools."""
+    from nexus_plugins.mcp._diagnosis import diagnose_servers
 
-    return list(diagnose(request, loaded))
+    return list(diagnose_servers(request, loaded))
+
+
+SERVERS_FILE = "mcp.json"
+
+
+def find_servers(layer: Layer, request: Request) -> list[LayerConfig | SkippedFile]:
+    """Return the servers of a layer's files, those of other tools first, so that mcp.json overrides them."""
+    if layer.only_rules or layer.scope == "defaults":  # the defaults have no servers
+        return []
+    found: list[LayerConfig | SkippedFile] = []
+    if layer.scope != "global" and (names := _get_other_tool_names(request)):
+        from nexus_plugins.mcp._files import read_other_tools
+
+        found += read_other_tools(layer, names)
+    path = file_in(layer.directory, SERVERS_FILE)
+    if not os.path.lexists(path):
+        return [*found, SkippedFile(path, "not there")]
+    from nexus_plugins.mcp._files import read_layer_servers
+
+    return [*found, *read_layer_servers(layer)]
+
+
+def _get_other_tool_names(request: Request) -> frozenset[str]:
+    """Return the tools named in `plugins.mcp.read`. Invalid values are ignored: validation reports them."""
+    names: set[str] = set()
+    for table in request.plugin_tables:
+        settings = table.get("mcp")
+        wanted = settings.get("read") if isinstance(settings, dict) else None
+        names.update(name for name in (wanted if isinstance(wanted, list) else ()) if isinstance(name, str))
+    return frozenset(names)

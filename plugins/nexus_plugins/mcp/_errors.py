@@ -1,20 +1,20 @@
-"""What can go wrong with a server."""
+"""Errors of MCP servers."""
 
 from __future__ import annotations
 
 from nexus_core import NexusError
 
 
-class NotOfferedError(NexusError):
-    """Raised when a model asks for a tool of a server that it was not offered."""
+class ToolNotOfferedError(NexusError):
+    """Raised when a model calls a server tool that it was not offered."""
 
 
 class ServerError(NexusError):
-    """Raised when a server cannot be started, does not answer in time, or answers nonsense.
+    """Raised when a server cannot be started, times out, or sends an invalid response.
 
     Args:
-        server: Its name.
-        what: What happened, without any value of its settings.
+        server: The name of the server.
+        what: The rest of the message after the name, without any value of its settings (they may be secrets).
         hint: What to do about it.
     """
 
@@ -23,5 +23,5 @@ class ServerError(NexusError):
         self.server = server
 
 
-class RefusedError(ServerError):
-    """Raised when a server must not be reached: it is switched off, not approved, or at no acceptable address."""
+class ServerRefusedError(ServerError):
+    """Raised when a server must not be reached: disabled, not approved, or at an unsafe address."""

@@ -1,4 +1,4 @@
-"""What may stand under `plugins.mcp` in config.json."""
+"""Settings under `plugins.mcp` in config.json."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from nexus_core.plugin import Strict
+from nexus_core.plugin.settings import StrictModel
 
 Seconds = Annotated[float, Field(gt=0, le=3600)]
 
 
-class McpSettings(Strict):
-    """Whose servers are read besides Nexus's own, and how long servers may take."""
+class McpSettings(StrictModel):
+    """Settings of MCP servers: other tools whose files are read, form of the section, timeouts."""
 
     read: list[Literal["claude", "vscode", "cursor", "codex", "gemini", "opencode"]] = Field(
         default_factory=list,
@@ -29,5 +29,5 @@ class McpSettings(Strict):
         default=60.0, description="Seconds a call may take, the start of its server included."
     )
     refresh_hours: Annotated[float, Field(ge=0)] = Field(
-        default=24.0, description="Hours after which known tools are asked for again when a server is started anyway."
+        default=24.0, description="Age in hours at which `nexus mcp tools` lists the tools of a server again."
     )

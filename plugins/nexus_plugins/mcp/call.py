@@ -1,4 +1,4 @@
-"""Runs the tools of servers for whoever drives the loop.
+"""Tools of MCP servers, run from a program's own agent loop.
 
     from nexus_plugins.mcp.call import connect
 
@@ -7,8 +7,9 @@
         for call in step.tool_calls:
             session.record(servers.run(call) if call.name in servers else call.result(run(call)))
 
-`connect_async` is the same, awaited. A server is started when one of its tools is first called, and ended
-with the block. Whoever hands `servers` to the loop of a worker gives it nothing: what is run is what was offered.
+`connect_async` is the asynchronous form. A server is started when one of its tools is first called, and stopped
+at the end of the block. Only tools that were offered to the model are run, so a worker (subagent) that gets `servers`
+can run none of them.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core import MissingExtraError, NexusError, TurnError, UnknownNameError, UsageError
-from nexus_core.plugin import Extra, tools_offered
-from nexus_plugins.mcp._errors import NotOfferedError
-from nexus_plugins.mcp._running.limits import Limits
-from nexus_plugins.mcp._telling.offering import is_permitted, offered_tools
+from nexus_core.plugin import Extra
+from nexus_core.plugin.ledgers import tools_offered
+from nexus_plugins.mcp._errors import ToolNotOfferedError
+from nexus_plugins.mcp._tools import find_offered_tools, is_tool_permitted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -29,25 +30,26 @@ if TYPE_CHECKING:
     from anyio.from_thread import BlockingPortal
 
     from nexus_core import Nexus
-    from nexus_core.plugin import CallResult, Ledger, MCPServerWithOrigin, RecordedCall
-    from nexus_plugins.mcp._content import Outcome
-    from nexus_plugins.mcp._running.links import Links
+    from nexus_core.plugin import Ledger
+    from nexus_core.plugin.ledgers import CallResult, RecordedCall
+    from nexus_core.plugin.settings import MCPServerWithOrigin
+    from nexus_plugins.mcp._connections import ServerPool, ToolOutcome
 
 EXTRA = Extra("mcp", modules=("mcp",))
 
 
-class ToolPlace(NamedTuple):
-    """Where a tool runs, and what its server calls it."""
+class ServerTool(NamedTuple):
+    """The server of a tool, and the tool's name there."""
 
     server: MCPServerWithOrigin
     tool: str
 
 
 class AsyncServers:
-    """The tools of the servers here, by the names that the model knows; methods are awaited."""
+    """The tools of the servers in a working directory, by the names that the model uses."""
 
-    def __init__(self, links: Links, tools: Mapping[str, ToolPlace], ledger: Callable[[], Ledger]) -> None:
-        self._links = links
+    def __init__(self, pool: ServerPool, tools: Mapping[str, ServerTool], ledger: Callable[[], Ledger]) -> None:
+        self._pool = pool
         self._tools = tools
         self._ledger = ledger
 
@@ -57,57 +59,66 @@ class AsyncServers:
     def __iter__(self) -> Iterator[str]:
         return iter(self._tools)
 
-    async def call(self, name: str, arguments: Mapping[str, object]) -> Outcome:
-        """What running a tool brings, for your own purposes; where its server fails, that is what it brings.
+    async def call(self, name: str, arguments: Mapping[str, object]) -> ToolOutcome:
+        """Run a tool without a model's call, and return its result. A server's failure is an error result.
+
+        Args:
+            name: The name that the model uses.
+            arguments: The arguments, as JSON values.
 
         Raises:
-            UnknownNameError: No server here has such a tool.
+            UnknownNameError: No server has a tool of that name.
         """
-        from nexus_plugins.mcp._content import Outcome, outcome_of  # noqa: PLC0415 - the SDK takes its time
+        from nexus_plugins.mcp._connections import ToolOutcome, convert_tool_result
 
         if name not in self._tools:
             raise UnknownNameError("tool of a server", name, self._tools)
-        place = self._tools[name]
+        server, tool = self._tools[name]
         try:
-            return outcome_of(await self._links.call(place.server, place.tool, dict(arguments)))
+            return convert_tool_result(await self._pool.call(server, tool, dict(arguments)))
         except NexusError as error:
-            return Outcome(error.what, is_error=True)
+            return ToolOutcome(error.what, is_error=True)
 
     async def run(self, call: RecordedCall) -> CallResult:
-        """Run what the model asks for, if it was offered to it; the result is what `session.record` takes.
+        """Run a model's tool call if the tool was offered to it, and return the result for `session.record`.
 
-        Models make names up, hear them from others, and break off in the middle of arguments: then nothing is run, the
-        result says so, and the model goes on.
+        Unknown tools, tools that were not offered, and incomplete arguments are not run. The model gets an error
+        result and can continue.
+
+        Args:
+            call: A tool call of a recorded step.
         """
-        from nexus_plugins.mcp._aside import run_aside  # noqa: PLC0415 - comes with the extra
+        from nexus_plugins.mcp._transport import run_in_daemon_thread
 
-        if call.is_broken:
+        if call.has_invalid_arguments:
             return call.result("it was not run: its arguments are no JSON object", is_error=True)
         try:
-            await run_aside(partial(self._require_offered, call))
+            await run_in_daemon_thread(partial(self._require_offered, call))
             outcome = await self.call(call.name, call.arguments)
-        except (UnknownNameError, NotOfferedError) as error:
+        except (UnknownNameError, ToolNotOfferedError) as error:
             return call.result(str(error), is_error=True)
         return call.result(outcome.content, is_error=outcome.is_error)
 
     def _require_offered(self, call: RecordedCall) -> None:
-        """Raise unless the tool was among those that went to the model with the request that the call answers.
+        """Raise unless the request that the model replied to offered the tool.
 
-        A worker's session has no tools of servers, although the same servers may be at hand in its loop.
+        A worker's session has no tools of servers, even if its program passes the same servers to its loop.
         """
         try:
             offered = {tool.name for tool in tools_offered(self._ledger(), call.key.step)}
         except (UsageError, TurnError):
-            raise NotOfferedError(f"{call.name!r} is not run: it is not known what this model was offered") from None
+            raise ToolNotOfferedError(
+                f"{call.name!r} is not run: it is not known what this model was offered"
+            ) from None
         if call.name in offered:
             return
         if call.name in self._tools:
-            raise NotOfferedError(f"{call.name!r} is not run: it was not offered to this model")
+            raise ToolNotOfferedError(f"{call.name!r} is not run: it was not offered to this model")
         raise UnknownNameError("tool of a server", call.name, offered & self._tools.keys())
 
 
 class Servers:
-    """The same for programs that do not await; the servers live in a thread of their own."""
+    """Blocking form of `AsyncServers`. The servers run in an event loop in another thread."""
 
     def __init__(self, portal: BlockingPortal, servers: AsyncServers) -> None:
         self._portal = portal
@@ -119,39 +130,51 @@ class Servers:
     def __iter__(self) -> Iterator[str]:
         return iter(self._servers)
 
-    def call(self, name: str, arguments: Mapping[str, object]) -> Outcome:
-        """As `AsyncServers.call`; may be called from several threads at once."""
+    def call(self, name: str, arguments: Mapping[str, object]) -> ToolOutcome:
+        """Run a tool like `AsyncServers.call`. Safe to call from several threads."""
         return self._portal.call(self._servers.call, name, arguments)
 
     def run(self, call: RecordedCall) -> CallResult:
-        """As `AsyncServers.run`."""
+        """Run a model's tool call like `AsyncServers.run`. Safe to call from several threads."""
         return self._portal.call(self._servers.run, call)
 
 
 @asynccontextmanager
 async def connect_async(nexus: Nexus) -> AsyncIterator[AsyncServers]:
-    """The servers of a Nexus for as long as the block lasts, with the tools that `permissions.tools` lets models use.
+    """Open the servers of a Nexus for the duration of the block.
+
+    Only tools that `permissions.tools` lets models use are included. Leaving the block stops the servers.
+
+    Args:
+        nexus: The Nexus whose working directory and settings apply.
 
     Raises:
         MissingExtraError: The extra `mcp` is not installed.
     """
-    links_of = import_links()
+    pool_type = import_server_pool()
     request = nexus.request()
     loaded = nexus.load(request)
-    places = {
-        tool.name: ToolPlace(server, name)
-        for tool, server, name in offered_tools(request, loaded)
-        if is_permitted(tool.name, loaded.settings)
+    tools = {
+        tool.name: ServerTool(server, name)
+        for tool, server, name in find_offered_tools(request, loaded)
+        if is_tool_permitted(tool.name, loaded.settings)
     }
-    async with links_of(loaded, request, Limits.of(loaded)) as links:
-        yield AsyncServers(links, places, lambda: nexus.ledger)
+    async with pool_type(loaded, request) as pool:
+        yield AsyncServers(pool, tools, lambda: nexus.ledger)
 
 
 @contextmanager
 def connect(nexus: Nexus) -> Iterator[Servers]:
-    """As `connect_async`, for programs that do not await."""
-    import_links()
-    from anyio.from_thread import start_blocking_portal  # noqa: PLC0415 - comes with the extra
+    """Open the servers of a Nexus for the duration of the block, for programs without an event loop.
+
+    Args:
+        nexus: The Nexus whose working directory and settings apply.
+
+    Raises:
+        MissingExtraError: The extra `mcp` is not installed.
+    """
+    import_server_pool()
+    from anyio.from_thread import start_blocking_portal
 
     with start_blocking_portal() as portal:
         connection = portal.wrap_async_context_manager(connect_async(nexus))
@@ -159,14 +182,14 @@ def connect(nexus: Nexus) -> Iterator[Servers]:
         try:
             yield Servers(portal, servers)
         finally:
-            # Without what went wrong in the block: Ctrl-C would break the loop before the servers are ended.
+            # The block's exception is not passed on: Ctrl-C would break the loop before the servers are stopped.
             connection.__exit__(None, None, None)
 
 
-def import_links() -> type[Links]:
-    """What starts servers; raises MissingExtraError while the extra is not installed."""
+def import_server_pool() -> type[ServerPool]:
+    """Import and return `ServerPool`. Raises MissingExtraError if the extra is not installed."""
     try:
-        from nexus_plugins.mcp._running.links import Links  # noqa: PLC0415 - comes with the extra
+        from nexus_plugins.mcp._connections import ServerPool
     except ModuleNotFoundError:
         raise MissingExtraError("mcp", EXTRA) from None
-    return Links
+    return ServerPool

@@ -1,4 +1,4 @@
-"""What is known of models: windows, tokenisers, the shortest prefix that is cached."""
+"""The bundled table of models: context windows, tokenizers, cached prefixes."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from nexus_core.plugin import Model
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TABLE = Path(__file__).parent / "models.toml"
+MODELS_FILE = Path(__file__).parent / "models.toml"
 
 
 @hookimpl
 def nexus_models() -> tuple[Model, ...]:
-    """The models of `models.toml`."""
-    return _read()
+    """Return the models of `models.toml`."""
+    return _read_models()
 
 
 @cache
-def _read() -> tuple[Model, ...]:
-    import tomllib  # noqa: PLC0415 - only those who count or fit need it
+def _read_models() -> tuple[Model, ...]:
+    import tomllib
 
-    families = tomllib.loads(TABLE.read_text(encoding="utf-8")).values()
-    return tuple(model for family in families for model in _models(**family))
+    families = tomllib.loads(MODELS_FILE.read_text(encoding="utf-8")).values()
+    return tuple(model for family in families for model in _build_models(**family))
 
 
-def _models(models: dict[str, dict[str, Any]], **shared: Any) -> Iterator[Model]:  # noqa: ANN401 - as the table has it
-    """The models of a family; what one says of itself goes before what they share."""
-    return (Model(name=name, **{**shared, **facts}) for name, facts in models.items())
+def _build_models(models: dict[str, dict[str, Any]], **shared: Any) -> Iterator[Model]:  # noqa: ANN401 - TOML values
+    """Return the models of a family. Fields of a model override shared ones."""
+    return (Model(name=name, **{**shared, **fields}) for name, fields in models.items())

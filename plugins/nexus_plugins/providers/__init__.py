@@ -1,4 +1,11 @@
-"""Asks models behind an HTTP API, or a program, for summaries: OpenAI's chat completions, Anthropic's messages.
+"""Summarizers that ask an HTTP endpoint or run a program.
+
+_endpoint.py       a summarizer that asks an HTTP endpoint, with retries
+_formats.py        request and response bodies of the two APIs
+_command.py        a summarizer that runs a program
+_summarizers.py    the summarizers that the settings name, and findings about them
+_secrets.py        API keys from environment variables, masked in every text
+_settings.py       settings under `plugins.providers`, and checks of addresses
 
 Keys come from environment variables that the settings name. Only the user's own settings say where anything goes.
 """
@@ -13,15 +20,19 @@ from nexus_core.plugin import PluginSettings
 
 if TYPE_CHECKING:
     from nexus_core import Finding
-    from nexus_core.plugin import Loaded, Summariser
-    from nexus_plugins.providers._errors import CommandError, EndpointError
+    from nexus_core.plugin import LoadedLayers, Summarizer
+    from nexus_plugins.providers._command import CommandError
+    from nexus_plugins.providers._endpoint import EndpointError
+
+_MODULES = {"CommandError": "_command", "EndpointError": "_endpoint"}
+"""The private module of each public name, imported on first use."""
 
 __all__ = ["CommandError", "EndpointError"]
 
 
 @hookimpl
 def nexus_settings() -> list[PluginSettings]:
-    """`plugins.providers`: endpoints by name, and what a command may know of the environment."""
+    """Declare `plugins.providers`: endpoints by name, and environment variables of the command."""
     return [
         PluginSettings(
             "nexus_plugins.providers._settings:ProvidersSettings", protected=("endpoints", "command_variables")
@@ -30,34 +41,34 @@ def nexus_settings() -> list[PluginSettings]:
 
 
 @hookimpl
-def nexus_summarisers(loaded: Loaded) -> list[Summariser]:
-    """Each endpoint under its name, and `command` where the settings name a program."""
-    if not _are_named(loaded):
+def nexus_summarizers(loaded: LoadedLayers) -> list[Summarizer]:
+    """Return a summarizer for each endpoint, and `command` if the settings name a program."""
+    if not _has_summarizers(loaded):
         return []
-    from nexus_plugins.providers._choosing import choose_summarisers  # noqa: PLC0415 - it imports pydantic
+    from nexus_plugins.providers._summarizers import build_summarizers
 
-    return list(choose_summarisers(loaded))
+    return list(build_summarizers(loaded))
 
 
 @hookimpl
-def nexus_diagnose(loaded: Loaded) -> list[Finding]:
-    """Keys that are not set, a program that is not there, a library that is missing; nobody is asked anything."""
-    if not _are_named(loaded):
+def nexus_diagnose(loaded: LoadedLayers) -> list[Finding]:
+    """Report keys that are not set, a missing program and a missing library. Sends no request."""
+    if not _has_summarizers(loaded):
         return []
-    from nexus_plugins.providers._diagnosis import diagnose  # noqa: PLC0415 - as above
+    from nexus_plugins.providers._summarizers import diagnose_providers
 
-    return list(diagnose(loaded))
+    return list(diagnose_providers(loaded))
 
 
-def _are_named(loaded: Loaded) -> bool:
-    """Whether the settings name anybody; most do not."""
+def _has_summarizers(loaded: LoadedLayers) -> bool:
+    """Return True if the settings define an endpoint or a command."""
     return any(loaded.settings.get(key) for key in ("plugins.providers.endpoints", "compaction.command"))
 
 
-# Hidden from type checkers, which would otherwise take any misspelt name for an object.
+# Hidden from type checkers, which would otherwise accept any misspelt name.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        if name in __all__:
-            return getattr(import_module(f"{__name__}._errors"), name)
+        if name in _MODULES:
+            return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,23 +1,24 @@
-"""Keys: read from the environment when they are needed, and shown by nothing."""
+"""API keys: read from the environment on demand, and masked in every text."""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from nexus_core.plugin import redact, visible_line
+from nexus_core.plugin import redact
+from nexus_core.plugin.text import visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-SHORTEST = 8
-"""Anything shorter is a word that stands in for a key, as local servers want it, and may stand in any text."""
-LONGEST_SAYING = 300
-_STAND_IN = "[key]"
+MIN_SECRET_CHARACTERS = 8
+"""Shorter values are not masked: local servers accept dummy keys, which may be words of any text."""
+MAX_SHOWN_CHARACTERS = 300
+_PLACEHOLDER = "[key]"
 
 
 class Secret:
-    """A text that no message, traceback or file shows; `reveal()` is for whoever sends it."""
+    """A secret text that is not shown by `repr` and cannot be pickled. `reveal()` returns it for sending."""
 
     __slots__ = ("_text",)
 
@@ -25,66 +26,66 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """The text itself; keep it out of variables."""
+        """Return the text. Do not store it in variables, which tracebacks show."""
         return self._text
 
     def __repr__(self) -> str:
         return "Secret(…)"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a secret is not written down")
+        raise TypeError("a secret cannot be pickled or copied")
 
 
-class Secrets(NamedTuple):
-    """What is sent but never told.
+class SecretVariables(NamedTuple):
+    """Secrets from environment variables.
 
     Attributes:
-        values: By the name of the environment variable.
+        values: The secrets by the name of their variable.
     """
 
     values: dict[str, Secret]
 
     def mask(self, text: str) -> str:
-        """A text without any of them."""
+        """Return a text with the secrets replaced by a placeholder."""
         for secret in self.values.values():
-            if len(secret.reveal()) >= SHORTEST:
-                text = text.replace(secret.reveal(), _STAND_IN)
+            if len(secret.reveal()) >= MIN_SECRET_CHARACTERS:
+                text = text.replace(secret.reveal(), _PLACEHOLDER)
         return text
 
-    def tell(self, text: str) -> str:
-        """A stranger's text for a message: in one line, short, and without anything that looks like a secret."""
+    def to_safe_line(self, text: str) -> str:
+        """Return untrusted text for a message: one short line, without anything that looks like a secret."""
         line = visible_line(" ".join(redact(self.mask(text)).text.split()))
-        return line if len(line) <= LONGEST_SAYING else f"{line[:LONGEST_SAYING]}…"
+        return line if len(line) <= MAX_SHOWN_CHARACTERS else f"{line[:MAX_SHOWN_CHARACTERS]}…"
 
 
-class VariableError(Exception):
-    """Raised when an environment variable is not set, or holds what cannot be sent; says which, never what it holds."""
+class EnvironmentVariableError(Exception):
+    """Raised when an environment variable is not set or not a valid key. Names it, never its value."""
 
 
-def read_secrets(names: Iterable[str]) -> Secrets:
-    """What environment variables hold.
+def read_secrets(names: Iterable[str]) -> SecretVariables:
+    """Read secrets from environment variables.
 
     Raises:
-        VariableError: One of them holds no key.
+        EnvironmentVariableError: A variable is not set, or its value cannot be a key.
     """
-    return Secrets({name: _read(name) for name in names})
+    return SecretVariables({name: _read_secret(name) for name in names})
 
 
-def read_set(names: Iterable[str]) -> Secrets:
-    """What those environment variables hold that are set."""
-    return Secrets({name: Secret(os.environ[name]) for name in names if name in os.environ})
+def read_present_secrets(names: Iterable[str]) -> SecretVariables:
+    """Read secrets from those of the environment variables that are set."""
+    return SecretVariables({name: Secret(os.environ[name]) for name in names if name in os.environ})
 
 
-def is_set(name: str) -> bool:
-    """Whether an environment variable holds anything."""
+def is_variable_set(name: str) -> bool:
+    """Return True if an environment variable is set and not blank."""
     return bool(os.environ.get(name, "").strip())
 
 
-def _read(name: str) -> Secret:
-    if not is_set(name):
-        raise VariableError(f"the environment variable {name} is not set")
-    # Files end with a line break, and keys often come from files.
+def _read_secret(name: str) -> Secret:
+    if not is_variable_set(name):
+        raise EnvironmentVariableError(f"the environment variable {name} is not set")
+    # Keys often come from files, which end with a line break.
     secret = Secret(os.environ[name].strip())
     if not (secret.reveal().isascii() and secret.reveal().isprintable()):
-        raise VariableError(f"the environment variable {name} contains characters that cannot be in a key")
+        raise EnvironmentVariableError(f"the environment variable {name} contains characters that cannot be in a key")
     return secret

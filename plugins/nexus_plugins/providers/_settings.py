@@ -1,92 +1,137 @@
-"""What may stand under `plugins.providers` in config.json."""
+"""Settings under `plugins.providers` in config.json, and address checks."""
 
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from nexus_core.plugin import Strict
-from nexus_plugins.providers._addresses import fault_of
+from nexus_core.plugin.settings import StrictModel
 
-TAKEN = ("command", "extractive", "given")
-"""Names of summarisers that are no endpoints."""
-
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-_HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_OURS = frozenset({"accept-encoding", "connection", "content-length", "content-type", "host", "transfer-encoding"})
+_SCHEMES = ("https", "http")
+_FORBIDDEN_CHARACTERS = re.compile(r"[\x00-\x20\x7f\\]")
 
 
-def _is_variable(name: str) -> str:
-    if not _VARIABLE.fullmatch(name):
+def find_address_fault(url: str, *, allow_http: bool = False) -> str:
+    """Return why an address is invalid or unsafe, as a predicate, or "" if it is fine. Never repeats the address."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises ValueError for an invalid port
+    except ValueError:
+        return "is not an address"
+    is_unencrypted = parts.scheme == "http" and not allow_http and not _is_loopback(parts.hostname or "")
+    faults = {
+        "contains a character that cannot be in an address": _FORBIDDEN_CHARACTERS.search(url),
+        "must begin with https:// and the name of a server": parts.scheme not in _SCHEMES or not parts.hostname,
+        "must not contain a password; name an environment variable in key_env or headers": "@" in parts.netloc,
+        "must not have anything after a ? or #": "?" in url or "#" in url,
+        "must begin with https://, or others could read the key; allow_http permits that": is_unencrypted,
+    }
+    return next((fault for fault, applies in faults.items() if applies), "")
+
+
+def is_encrypted(url: str) -> bool:
+    """Return True if the address uses HTTPS."""
+    return urlsplit(url).scheme == "https"
+
+
+def get_host(url: str) -> str:
+    """Return the host of a URL, in lower case, or "" if it has none."""
+    return urlsplit(url).hostname or ""
+
+
+def _is_loopback(host: str) -> bool:
+    """Return True if a host is this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+RESERVED_NAMES = ("command", "extractive", "given")
+"""Names of other summarizers, which endpoints cannot have."""
+
+_VARIABLE_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_HEADER_PATTERN = re.compile(r"[A-Za-z0-9-]{1,64}")
+_ENDPOINT_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_RESERVED_HEADERS = frozenset(
+    {"accept-encoding", "connection", "content-length", "content-type", "host", "transfer-encoding"}
+)
+
+
+def _validate_variable(name: str) -> str:
+    if not _VARIABLE_PATTERN.fullmatch(name):
         raise ValueError("must be the name of an environment variable, not a value")
     return name
 
 
-Variable = Annotated[str, AfterValidator(_is_variable)]
+VariableName = Annotated[str, AfterValidator(_validate_variable)]
 
 
-class Endpoint(Strict):
-    """Somebody who serves a model."""
+class Endpoint(StrictModel):
+    """An HTTP endpoint that serves a model."""
 
     api: Literal["openai", "anthropic"] = Field(
-        description="How it is spoken to: `openai` (chat completions; most know them) or `anthropic` (messages)."
+        description="Its API: `openai` (chat completions, which most servers accept) or `anthropic` (messages)."
     )
     model: str | None = Field(
-        default=None, min_length=1, description="The model's name there; `compaction.model` or the session's otherwise."
+        default=None, min_length=1, description="Its name of the model; default: `compaction.model` or the session's."
     )
     base_url: str | None = Field(
-        default=None, description="Its address, as the SDK of that API wants it; that of OpenAI or Anthropic otherwise."
+        default=None, description="Its address, in the form of the API's SDK; default: that of OpenAI or Anthropic."
     )
-    key_env: Variable | None = Field(
-        default=None, description="The environment variable that holds the key; none for servers that want none."
+    key_env: VariableName | None = Field(
+        default=None, description="The environment variable that holds the key; none for servers without keys."
     )
-    headers: dict[str, Variable] = Field(
+    headers: dict[str, VariableName] = Field(
         default_factory=dict, description="Further headers: by name, the environment variable that holds the value."
     )
-    window: Annotated[int, Field(ge=0)] = Field(default=0, description="How many tokens it reads at once; 0 for any.")
-    max_retries: Annotated[int, Field(ge=0, le=10)] = Field(default=2, description="How often it is asked again.")
+    window: Annotated[int, Field(ge=0)] = Field(default=0, description="Its context window in tokens; 0 for no limit.")
+    max_retries: Annotated[int, Field(ge=0, le=10)] = Field(default=2, description="Number of retries.")
     timeout: Annotated[float, Field(gt=0, le=86_400)] = Field(
-        default=120.0, description="Seconds that one attempt may take; a day at most."
+        default=120.0, description="Timeout of one attempt in seconds; a day at most."
     )
     options: dict[str, Any] = Field(
-        default_factory=dict, description="Sent along as they are; null leaves out what would be sent otherwise."
+        default_factory=dict, description="Further fields of the request body; null removes a field."
     )
-    allow_http: bool = Field(default=False, description="Whether key and conversation may go there unencrypted.")
+    allow_http: bool = Field(default=False, description="Allow sending key and conversation unencrypted.")
 
     @field_validator("headers")
     @classmethod
-    def _are_headers(cls, headers: dict[str, str]) -> dict[str, str]:
+    def _validate_headers(cls, headers: dict[str, str]) -> dict[str, str]:
         for name in headers:
-            if not _HEADER.fullmatch(name) or name.lower() in _OURS:
+            if not _HEADER_PATTERN.fullmatch(name) or name.lower() in _RESERVED_HEADERS:
                 raise ValueError("has a name that cannot be set here")
         return headers
 
     @model_validator(mode="after")
-    def _has_an_address(self) -> Self:
-        if self.base_url is not None and (fault := fault_of(self.base_url, allow_http=self.allow_http)):
+    def _validate_address(self) -> Self:
+        if self.base_url is not None and (fault := find_address_fault(self.base_url, allow_http=self.allow_http)):
             raise ValueError(f"base_url {fault}")
         return self
 
 
-class ProvidersSettings(Strict):
-    """Whom to ask for summaries. Only in your own config."""
+class ProvidersSettings(StrictModel):
+    """Endpoints and command for summaries. Only in the user's own config."""
 
     endpoints: dict[str, Endpoint] = Field(
-        default_factory=dict, description="Endpoints by the names that `compaction.summarisers` calls them."
+        default_factory=dict, description="Endpoints by the names that `compaction.summarizers` uses."
     )
-    command_variables: list[Variable] = Field(
-        default_factory=list, description="Environment variables that `compaction.command` is given besides the usual."
+    command_variables: list[VariableName] = Field(
+        default_factory=list, description="Further environment variables that `compaction.command` gets."
     )
 
     @field_validator("endpoints")
     @classmethod
-    def _have_names(cls, endpoints: dict[str, Endpoint]) -> dict[str, Endpoint]:
+    def _validate_names(cls, endpoints: dict[str, Endpoint]) -> dict[str, Endpoint]:
         for name in endpoints:
-            if name in TAKEN:
-                raise ValueError(f"{name!r} is the name of another summariser")
-            if not _NAME.fullmatch(name):
+            if name in RESERVED_NAMES:
+                raise ValueError(f"{name!r} is the name of another summarizer")
+            if not _ENDPOINT_NAME_PATTERN.fullmatch(name):
                 raise ValueError("names consist of letters, digits, dots, hyphens and underscores")
         return endpoints

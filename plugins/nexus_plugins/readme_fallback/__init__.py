@@ -1,4 +1,7 @@
-"""The README of a project, as documentation: Nexus uses it for a layer that has no instructions of its own."""
+"""The README of a project, for layers without instructions of their own.
+
+_readme.py    search for the README
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,13 @@ from nexus_core import hookimpl
 from nexus_plugins.readme_fallback._readme import read_readme
 
 if TYPE_CHECKING:
-    from nexus_core.plugin import Layer, LayerText, Settings, Skipped
+    from nexus_core.plugin import Layer, LayerText, Settings, SkippedFile
 
 
 @hookimpl
-def nexus_layer_texts(layer: Layer, settings: Settings) -> list[LayerText | Skipped]:
-    """The README of the directory that a layer of a project is about, between two lines that mark it as no order.
+def nexus_layer_texts(layer: Layer, settings: Settings) -> list[LayerText | SkippedFile]:
+    """Return the README of a project's layer as documentation, which the prompt marks as not being instructions.
 
-    Nothing where `context.instruction_files` lists the files to read.
+    Nothing if `context.instruction_files` lists the files to read.
     """
     return [] if settings.get("context.instruction_files") is not None else list(read_readme(layer))

@@ -1,6 +1,8 @@
-"""The parts that agents play: a manager, who talks to people, and a worker, who does one task.
+"""The agent roles manager, for talking to people, and worker, for one task.
 
-`unified`, who does everything, is Nexus's own and is told nothing.
+_sections.py    prompt sections of both
+
+`unified`, the agent role for everything, belongs to the core and has no section.
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ if TYPE_CHECKING:
 
 @hookimpl
 def nexus_roles() -> list[AgentRole]:
-    """Both may have others work for them; only the manager reaches people."""
-    from nexus_core.plugin import AgentRole  # noqa: PLC0415 - `nexus show` asks for no role
+    """Return the agent roles manager and worker. Both may spawn workers. Only the manager reaches people."""
+    from nexus_core.plugin import AgentRole
 
     return [
         AgentRole(name="manager", sees_platform=True),
@@ -27,9 +29,9 @@ def nexus_roles() -> list[AgentRole]:
 
 @hookimpl
 def nexus_static_sections(request: Request) -> list[Section]:
-    """What a manager is told about messages, or the frame around the prompt of a worker."""
+    """Return the section about messages for a manager, or about the task for a worker."""
     if request.role not in {"manager", "worker"}:
         return []
-    from nexus_plugins.roles._words import messaging, worker_frame  # noqa: PLC0415 - as above
+    from nexus_plugins.roles._sections import build_messaging_section, build_worker_section
 
-    return [messaging() if request.role == "manager" else worker_frame(request.task)]
+    return [build_messaging_section() if request.role == "manager" else build_worker_section(request.task)]

@@ -1,4 +1,11 @@
-"""Skills: guides in `skills/<name>/SKILL.md`. A prompt has their names and descriptions; the guides are read on demand.
+"""Skills: guides in `skills/<name>/SKILL.md`, listed in the prompt.
+
+call.py          runs the tool `read_skill` in a program's agent loop (public)
+_guides.py       skill guides: discovery, front matter, requirements, past use
+_section.py      the prompt section `Nexus Environment`
+_diagnosis.py    findings of `nexus doctor`
+_settings.py     settings under `plugins.skills`
+_cli.py          the commands `nexus skill …`
 
 They are found in `.nexus3`, `.claude`, `.agents` and `.codex`, in the user's home and in the project.
 """
@@ -15,119 +22,122 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from nexus_core import Finding, Request, Section, Tool
-    from nexus_core.plugin import Command, Layer, Loaded, PluginSettings
+    from nexus_core.plugin import Command, Layer, LoadedLayers, PluginSettings
 
-DIRECTORY = "skills"
+SKILLS_DIRECTORY = "skills"
 OWN_DIRECTORY = ".nexus3"
-OTHER_TOOLS = (".claude", ".agents", ".codex")
+OTHER_TOOL_DIRECTORIES = (".claude", ".agents", ".codex")
 """Directories in which other agents look for skills; of two skills with one name, that of the first is used."""
 
 
 @hookimpl
 def nexus_commands() -> list[Command]:
-    """`nexus skill list` and `nexus skill use`."""
-    from nexus_core.plugin import Command  # noqa: PLC0415 - a prompt needs no command
+    """Return the command group `nexus skill`."""
+    from nexus_core.plugin import Command
 
-    return [Command("skill", "List skills, and read their guides.", "nexus_plugins.skills._cli:app")]
+    return [Command("skill", "List skills and print their guides.", "nexus_plugins.skills._cli:app")]
 
 
 @hookimpl
 def nexus_settings() -> list[PluginSettings]:
-    """Declare `plugins.skills.tool`, which only the user decides: a program has to run what is offered."""
-    from nexus_core.plugin import PluginSettings  # noqa: PLC0415 - the manifest knows the answer
+    """Declare `plugins.skills.tool`. Only the user may set it, because a program must run the tool."""
+    from nexus_core.plugin import PluginSettings
 
     return [PluginSettings("nexus_plugins.skills._settings:SkillsSettings", protected=("tool",))]
 
 
 @hookimpl
-def nexus_static_sections(request: Request, loaded: Loaded) -> list[Section]:
-    """Return the section `## Nexus Environment`: names by category, descriptions, what is ready and what is missing.
+def nexus_static_sections(request: Request, loaded: LoadedLayers) -> list[Section]:
+    """Return the section `## Nexus Environment`: skills by category, descriptions and missing requirements.
 
-    A session's prompt always has it. The form of `ContextLoader` has it only where there are skills.
+    A session's prompt always has it. The prompt of `ContextLoader` has it only if there are skills.
     """
     if not request.skills and (request.skills is not None or not find_skill_directories(loaded.layers)):
         if not request.is_call:
             return []
-        from nexus_plugins.skills._block import empty_section  # noqa: PLC0415 - only sessions need it
+        from nexus_plugins.skills._section import build_empty_section
 
-        return [empty_section()]
-    from nexus_plugins.skills._block import environment_section  # noqa: PLC0415 - most directories have no guides
-    from nexus_plugins.skills._capabilities import capabilities_of  # noqa: PLC0415 - as above
-    from nexus_plugins.skills._guides import find_guides  # noqa: PLC0415 - as above
-    from nexus_plugins.skills.call import is_skill_tool_offered  # noqa: PLC0415 - as above
+        return [build_empty_section()]
+    from nexus_plugins.skills._guides import find_skills
+    from nexus_plugins.skills._section import build_environment_section
+    from nexus_plugins.skills.call import is_skill_tool_offered
 
-    capabilities = capabilities_of(find_guides(loaded).guides, request.home, loaded.settings)
+    capabilities = find_skills(loaded, request.home)
     if not capabilities and not request.skills and not request.is_call:
         return []
     return [
-        environment_section(capabilities, request.skills, with_tool=is_skill_tool_offered(request, loaded.settings))
+        build_environment_section(
+            capabilities, request.skills, with_tool=is_skill_tool_offered(request, loaded.settings)
+        )
     ]
 
 
 @hookimpl
-def nexus_tools(request: Request, loaded: Loaded) -> list[Tool]:
+def nexus_tools(request: Request, loaded: LoadedLayers) -> list[Tool]:
     """Return the tool `read_skill`, if `plugins.skills.tool` is on and there are skills to read."""
     if not loaded.settings.get("plugins.skills.tool") or request.skills == ():
         return []
-    from nexus_plugins.skills._capabilities import capabilities_of  # noqa: PLC0415 - off for most
-    from nexus_plugins.skills._guides import find_guides  # noqa: PLC0415 - as above
-    from nexus_plugins.skills.call import READ_SKILL  # noqa: PLC0415 - as above
+    from nexus_plugins.skills._guides import find_skills
+    from nexus_plugins.skills.call import READ_SKILL
 
-    has_any = capabilities_of(find_guides(loaded).guides, request.home, loaded.settings)
-    return [READ_SKILL] if has_any else []
+    return [READ_SKILL] if find_skills(loaded, request.home) else []
 
 
 @hookimpl
-def nexus_diagnose(loaded: Loaded) -> list[Finding]:
-    """Guides that cannot be offered, what is odd about others, and settings that name one that is not there."""
-    if not loaded.settings.get(DIRECTORY) and not find_skill_directories(loaded.layers):
+def nexus_diagnose(loaded: LoadedLayers) -> list[Finding]:
+    """Report unusable and odd guides, and settings that name unknown skills."""
+    if not loaded.settings.get(SKILLS_DIRECTORY) and not find_skill_directories(loaded.layers):
         return []
-    from nexus_plugins.skills._diagnosis import diagnose  # noqa: PLC0415 - only `nexus doctor` asks
+    from nexus_plugins.skills._diagnosis import diagnose_skills
 
-    return diagnose(loaded)
+    return diagnose_skills(loaded)
 
 
 def find_skill_directories(layers: Sequence[Layer]) -> list[tuple[Layer, Path]]:
-    """Return the directories that may hold skills and exist, with the layer each is read for, by precedence.
+    """Return the existing directories that may hold skills, each with its layer, by precedence.
 
-    Asked for every prompt: it only looks whether they are there.
+    Called for every prompt, so it only checks that they exist.
     """
-    places = ((layer, place) for layer in reversed(_with_own(layers)) for place in _places(layer, layers))
-    return [(layer, Path(place)) for layer, place in places if os.path.isdir(place)]  # noqa: PTH112 - never fails
+    candidates = (
+        (layer, directory)
+        for layer in reversed(_add_user_layer(layers))
+        for directory in _list_search_directories(layer, layers)
+    )
+    return [(layer, Path(each)) for layer, each in candidates if os.path.isdir(each)]  # noqa: PTH112 - never fails
 
 
-def _with_own(layers: Sequence[Layer]) -> list[Layer]:
+def _add_user_layer(layers: Sequence[Layer]) -> list[Layer]:
     """Return the layers that may have skills, with one for a user who has no Nexus directory yet."""
     usable = [layer for layer in layers if not layer.only_rules and layer.scope != "defaults"]
     home = next((layer.root for layer in layers if layer.scope == "defaults"), None)
     if home is None or any(layer.name == "global" for layer in usable):
         return usable
-    from nexus_core.plugin import Layer  # noqa: PLC0415 - most users have one
+    from nexus_core.plugin import Layer
 
     return [Layer("global", home, "global"), *usable]
 
 
-def _places(layer: Layer, layers: Sequence[Layer]) -> Iterator[str]:
-    yield f"{layer.directory}/{DIRECTORY}"
+def _list_search_directories(layer: Layer, layers: Sequence[Layer]) -> Iterator[str]:
+    yield f"{layer.directory}/{SKILLS_DIRECTORY}"
     if layer.is_own and layer.name != "global":
         return
-    nearest = _home_beside(layer.directory) if layer.is_own else str(layer.project)
-    for place in (nearest, *_levels_above(layer, layers)):
-        yield from (f"{place}/{tool}/{DIRECTORY}" for tool in OTHER_TOOLS)
+    nearest = _find_home(layer.directory) if layer.is_own else str(layer.project)
+    for directory in (nearest, *_list_parent_directories(layer, layers)):
+        yield from (f"{directory}/{tool}/{SKILLS_DIRECTORY}" for tool in OTHER_TOOL_DIRECTORIES)
 
 
-def _home_beside(directory: Path) -> str:
+def _find_home(directory: Path) -> str:
     """Return the home directory that belongs to a user's own Nexus directory."""
     return str(directory.parent) if directory.name == OWN_DIRECTORY else os.path.expanduser("~")  # noqa: PTH111 - never fails
 
 
-def _levels_above(layer: Layer, layers: Sequence[Layer]) -> Iterator[str]:
-    """Yield the directories between a working directory and the top of its repository that are no layers."""
+def _list_parent_directories(layer: Layer, layers: Sequence[Layer]) -> Iterator[str]:
+    """Yield the directories above a working directory, up to its repository, that are not layers."""
     if layer.scope != "local" or not layer.in_repository or layer.boundary is None:
         return
     others = {each.project for each in layers if not each.only_rules}
-    for place in layer.project.parents:
-        if not place.is_relative_to(layer.boundary):
+    for directory in layer.project.parents:
+        if not directory.is_relative_to(layer.boundary):
             return
-        if place not in others:
-            yield str(place)
+        if directory not in others:
+            yield str(directory)

@@ -1,4 +1,4 @@
-"""`nexus skill list|use`."""
+"""The commands `nexus skill list` and `nexus skill use`."""
 
 from __future__ import annotations
 
@@ -7,51 +7,55 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core import FileError
-from nexus_core.plugin import neutralise, visible_line
-from nexus_plugins.skills._block import credentials, needs
-from nexus_plugins.skills._capabilities import Capability, capabilities_of
-from nexus_plugins.skills._guides import find_guides, read_words
-from nexus_plugins.skills._used import mark_used
+from nexus_core.plugin.text import neutralize, visible_line
+from nexus_plugins.skills._guides import (
+    SkillCapability,
+    find_capabilities,
+    find_guides,
+    mark_guide_used,
+    read_guide_text,
+)
+from nexus_plugins.skills._section import count_credentials, format_missing
 from nexus_plugins.skills.call import find_skill, format_guide
 
 if TYPE_CHECKING:
-    from nexus_core.plugin import Shell
-    from nexus_plugins.skills._guides import Fault
+    from nexus_core.plugin import CliContext
+    from nexus_plugins.skills._guides import GuideProblem
 
 app = typer.Typer(
-    help="List skills, and read their guides.",
+    help="List skills and print their guides.",
     no_args_is_help=True,
     epilog="\b\nExamples:\n  nexus skill list\n  nexus skill use deploy",
 )
 
-LONGEST_SHOWN = 60  # characters of a description in the list
+MAX_DESCRIPTION_CHARACTERS = 60
 
 
-def _names(ctx: typer.Context) -> list[str]:
-    return [each.guide.name for each in _look(ctx.find_root().obj)[0]]
+def _complete_names(ctx: typer.Context) -> list[str]:
+    return [each.guide.name for each in _load_skills(ctx.find_root().obj)[0]]
 
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON with a versioned schema.")]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A skill.", autocompletion=_names)]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON with a versioned schema.")]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of a skill.", autocompletion=_complete_names)]
 
 
 @app.command("list", epilog="\b\nExamples:\n  nexus skill list\n  nexus -C services/auth skill list --json")
-def list_skills(ctx: typer.Context, json: Json = False) -> None:
-    """List what an agent is told it can do here, and what is missing for the rest."""
-    shell: Shell = ctx.obj
-    capabilities, faults = _look(shell)
+def list_skills(ctx: typer.Context, json: JsonOption = False) -> None:
+    """List skills and what they need."""
+    shell: CliContext = ctx.obj
+    capabilities, faults = _load_skills(shell)
     for fault in faults:
-        place = f"{fault.path}:{fault.line}" if fault.line else str(fault.path)
-        shell.console.warning(visible_line(f"{place}: {fault.message}"))
+        location = f"{fault.path}:{fault.line}" if fault.line else str(fault.path)
+        shell.console.warning(visible_line(f"{location}: {fault.message}"))
     if json:
-        configured, broken = credentials(capabilities)
+        configured, broken = count_credentials(capabilities)
         document = {
-            "skills": list(map(_describe, capabilities)),
+            "skills": list(map(_describe_skill, capabilities)),
             "credentials": {"configured": configured, "broken": broken},
         }
         shell.console.json({"schema": 1, **document})
     elif capabilities:
-        rows = [("NAME", "STATUS", "CATEGORY", "LAYER", "DESCRIPTION"), *map(_row, capabilities)]
+        rows = [("NAME", "STATUS", "CATEGORY", "LAYER", "DESCRIPTION"), *map(_build_row, capabilities)]
         shell.console.table(rows, styles=["bold"])
     else:
         shell.console.message(
@@ -60,34 +64,34 @@ def list_skills(ctx: typer.Context, json: Json = False) -> None:
 
 
 @app.command(epilog="\b\nExamples:\n  nexus skill use deploy\n  nexus skill use deploy --json")
-def use(ctx: typer.Context, name: Name, json: Json = False) -> None:
-    """Print the guide of a skill, and remember that it was used.
+def use(ctx: typer.Context, name: NameArgument, json: JsonOption = False) -> None:
+    """Print the guide of a skill.
 
-    Nothing in it is run. A guide of a project is what the project says, not what you say.
+    Marks it as used. Nothing in it is run. A guide of a project is what the project says, not what you say.
     """
-    shell: Shell = ctx.obj
+    shell: CliContext = ctx.obj
     with shell.nexus() as nexus:
         capability = find_skill(name, nexus.load(), nexus)
         text = format_guide(capability)
         try:
-            mark_used(nexus.home, capability.guide.path)
-        except FileError as error:  # whoever wanted to read it can
-            shell.console.warning(f"not remembered: {error}")
+            mark_guide_used(nexus.home, capability.guide.path)
+        except FileError as error:  # the guide can be read nevertheless
+            shell.console.warning(f"not marked as used: {error}")
     if json:
-        guide = neutralise(read_words(capability.guide))
-        shell.console.json({"schema": 1, "skill": {**_describe(capability), "guide": guide}})
+        guide = neutralize(read_guide_text(capability.guide))
+        shell.console.json({"schema": 1, "skill": {**_describe_skill(capability), "guide": guide}})
         return
     shell.console.text(text)
 
 
-def _look(shell: Shell) -> tuple[list[Capability], list[Fault]]:
+def _load_skills(shell: CliContext) -> tuple[list[SkillCapability], list[GuideProblem]]:
     with shell.nexus() as nexus:
         loaded = nexus.load()
         found = find_guides(loaded)
-        return capabilities_of(found.guides, nexus.home, loaded.settings), found.faults
+        return find_capabilities(found.guides, nexus.home, loaded.settings), found.faults
 
 
-def _describe(capability: Capability) -> dict[str, object]:
+def _describe_skill(capability: SkillCapability) -> dict[str, object]:
     guide = capability.guide
     return {
         **capability.facts,
@@ -100,9 +104,9 @@ def _describe(capability: Capability) -> dict[str, object]:
     }
 
 
-def _row(capability: Capability) -> tuple[str, ...]:
+def _build_row(capability: SkillCapability) -> tuple[str, ...]:
     guide = capability.guide
-    status = f"needs {needs(capability)}" if capability.missing else capability.status
-    words = guide.description
-    short = words if len(words) <= LONGEST_SHOWN else f"{words[:LONGEST_SHOWN]}…"
+    status = f"needs {format_missing(capability)}" if capability.missing else capability.status
+    text = guide.description
+    short = text if len(text) <= MAX_DESCRIPTION_CHARACTERS else f"{text[:MAX_DESCRIPTION_CHARACTERS]}…"
     return guide.name, status, guide.category, guide.layer.name, short

@@ -1,4 +1,4 @@
-"""What `nexus doctor` says about guides."""
+"""Findings of `nexus doctor` about skills."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from nexus_plugins.skills._guides import find_guides
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from nexus_core.plugin import Loaded
+    from nexus_core.plugin import LoadedLayers
 
 
-def diagnose(loaded: Loaded) -> list[Finding]:
-    """Guides that cannot be offered, what is odd about others, and settings that name one that is not there."""
+def diagnose_skills(loaded: LoadedLayers) -> list[Finding]:
+    """Return findings about unusable and odd guides, and settings that name unknown skills."""
     found = find_guides(loaded)
     faults = (
         Finding(
@@ -30,8 +30,8 @@ def diagnose(loaded: Loaded) -> list[Finding]:
     return [*faults, *_find_missing(loaded, found.guides)]
 
 
-def _find_missing(loaded: Loaded, guides: Collection[str]) -> Iterator[Finding]:
-    """One that may be there in another project is a note; one that is nearly the name of another is not."""
+def _find_missing(loaded: LoadedLayers, guides: Collection[str]) -> Iterator[Finding]:
+    """Yield findings about unknown skills: a note, since other projects may have them, unless the name is close."""
     for key in ("skills.enabled", "skills.disabled"):
         names = loaded.settings.get(key)
         origins = loaded.settings.origins.get(f"/{key.replace('.', '/')}")

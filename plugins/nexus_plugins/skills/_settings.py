@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from nexus_core.plugin import Strict
+from nexus_core.plugin.settings import StrictModel
 
 
-class SkillsSettings(Strict):
-    """Ways in which models get at the guides of skills."""
+class SkillsSettings(StrictModel):
+    """Settings of skills."""
 
     tool: bool = Field(
         default=False,

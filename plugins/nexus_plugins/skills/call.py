@@ -1,4 +1,4 @@
-"""Runs the tool `read_skill`, by which a model without a shell reads the guide of a skill.
+"""The tool `read_skill`, with which a model without a shell reads the guide of a skill.
 
     from nexus_plugins.skills.call import SkillGuideTool
 
@@ -17,17 +17,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from nexus_core import FileError, NexusError, Tool, UnknownNameError, UsageError
-from nexus_core.plugin import neutralise, visible_line
-from nexus_plugins.skills._capabilities import capabilities_of
-from nexus_plugins.skills._guides import find_guides, read_words
-from nexus_plugins.skills._used import mark_used
+from nexus_core.plugin.text import neutralize, visible_line
+from nexus_plugins.skills._guides import find_capabilities, find_guides, mark_guide_used, read_guide_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from nexus_core import Nexus, Request
-    from nexus_core.plugin import CallResult, Loaded, RecordedCall, Settings
-    from nexus_plugins.skills._capabilities import Capability
+    from nexus_core.plugin import LoadedLayers, Settings
+    from nexus_core.plugin.ledgers import CallResult, RecordedCall
+    from nexus_plugins.skills._guides import SkillCapability
 
 NAME = "read_skill"
 READ_SKILL = Tool(
@@ -43,11 +42,11 @@ READ_SKILL = Tool(
 
 
 class SkillGuideTool:
-    """The guides of the skills in a directory, behind one tool.
+    """The tool `read_skill`: definition, and guides of the skills in a working directory.
 
     Args:
-        nexus: Finds the skills, each time a guide is asked for.
-        names: The only skills whose guides may be read, such as those of a worker; None for all.
+        nexus: The Nexus whose skills are read; they are searched again for every guide.
+        names: The only skills whose guides may be read, such as those of a worker (subagent); None for all.
     """
 
     def __init__(self, nexus: Nexus, names: Iterable[str] | None = None) -> None:
@@ -63,23 +62,23 @@ class SkillGuideTool:
         return name == NAME
 
     def read(self, name: str) -> str:
-        """Return the guide of a skill below its name and path, and remember that it was used.
+        """Return the guide of a skill below its name and path, and mark it as used.
 
         Raises:
             UnknownNameError: There is no such skill.
-            UsageError: The settings switch it off.
-            FileError: It cannot be read any more.
+            UsageError: The settings disable it.
+            FileError: Its file can no longer be read.
         """
         loaded = self._nexus.load()
         capability = find_skill(name, loaded, self._nexus, self._names)
         text = format_guide(capability)
-        with suppress(FileError):  # reading matters more than a memory of it
-            mark_used(self._nexus.home, capability.guide.path)
+        with suppress(FileError):  # the guide can be read even if the mark cannot be written
+            mark_guide_used(self._nexus.home, capability.guide.path)
         return text
 
     def run(self, call: RecordedCall) -> CallResult:
-        """Return the result of a tool call, for `session.record`; what is wrong with it, the model is told."""
-        name = None if call.is_broken else call.arguments.get("name")
+        """Return the result of a tool call for `session.record`. Invalid calls get an error result."""
+        name = None if call.has_invalid_arguments else call.arguments.get("name")
         if call.name != NAME or not isinstance(name, str):
             return call.result(f"call {NAME} with the name of a skill", is_error=True)
         try:
@@ -89,24 +88,24 @@ class SkillGuideTool:
 
 
 SkillGuides = SkillGuideTool
-"""The former name of `SkillGuideTool`."""
+"""Deprecated alias of `SkillGuideTool`."""
 
 
 def is_skill_tool_offered(request: Request, settings: Settings) -> bool:
-    """True if the model has the tool: the caller passes it, or the user's settings ask for it."""
-    given = any(tool.name == NAME for tool in request.tools or ())
-    return given or settings.get("plugins.skills.tool") is True
+    """Return True if the model has the tool: the caller passes it, or the user's settings ask for it."""
+    is_passed = any(tool.name == NAME for tool in request.tools or ())
+    return is_passed or settings.get("plugins.skills.tool") is True
 
 
-def find_skill(name: str, loaded: Loaded, nexus: Nexus, names: frozenset[str] | None = None) -> Capability:
-    """Return a skill that the settings, and `names`, let an agent use.
+def find_skill(name: str, loaded: LoadedLayers, nexus: Nexus, names: frozenset[str] | None = None) -> SkillCapability:
+    """Return a skill that the settings and `names` let an agent use.
 
     Raises:
         UnknownNameError: There is no such skill.
-        UsageError: The settings switch it off.
+        UsageError: The settings disable it.
     """
     guides = find_guides(loaded).guides
-    usable = capabilities_of(guides, nexus.home, loaded.settings)
+    usable = find_capabilities(guides, nexus.home, loaded.settings)
     found = {each.guide.name: each for each in usable if names is None or each.guide.name in names}
     if name in found:
         return found[name]
@@ -117,14 +116,14 @@ def find_skill(name: str, loaded: Loaded, nexus: Nexus, names: frozenset[str] | 
     raise UnknownNameError("skill", name, found)
 
 
-def format_guide(capability: Capability) -> str:
-    """Return the guide of a skill below its name, its path, and what it lacks.
+def format_guide(capability: SkillCapability) -> str:
+    """Return the guide of a skill below its name, path and missing requirements.
 
     Raises:
-        FileError: It cannot be read any more.
+        FileError: Its file can no longer be read.
     """
     guide = capability.guide
-    text = neutralise(read_words(guide))
+    text = neutralize(read_guide_text(guide))
     trust = "your own" if guide.layer.is_own else f"of the project, layer {guide.layer.name}"
     lines = [f"Skill: {guide.name} ({trust})", f"Source: {guide.path}"]
     if capability.missing:

@@ -1,7 +1,14 @@
-"""The tagged dialogue format: an identity and four tagged blocks in the place of a list of alternating messages.
+"""The tagged dialogue format: four tagged blocks instead of a message list.
 
-The renderer `tagged` puts a session into it. The parts can be used without one: `ContextBuilder`, `PromptManager`,
-`MemoryFormatter`, `FriendsInfoFormatter`, `MomentFormatter`; `parse` reads the blocks back.
+_blocks.py      the four blocks: capabilities, shared memory, friend, this moment
+_renderer.py    the renderer `tagged` for sessions, and the identity
+_builder.py     `ContextBuilder` for programs without sessions, and the services that it uses
+_parser.py      parser of the blocks
+_options.py     options and phrases of each language
+_settings.py    settings under `plugins.tagged`
+
+Without a session: `ContextBuilder`, `PromptManager`, `MemoryFormatter`, `FriendsInfoFormatter`, `MomentFormatter`.
+`parse` reads the blocks back.
 """
 
 from __future__ import annotations
@@ -13,25 +20,27 @@ from nexus_core import hookimpl
 
 if TYPE_CHECKING:
     from nexus_core.plugin import PluginSettings, Renderer
-    from nexus_plugins.tagged._builder import ContextBuilder
-    from nexus_plugins.tagged._bus import REQUEST, RESPONSE, Bus, BusMessage, Run
-    from nexus_plugins.tagged._friends import FriendsInfoFormatter
-    from nexus_plugins.tagged._identity import CORE_IDENTITY
-    from nexus_plugins.tagged._memory import MemoryFormatter
-    from nexus_plugins.tagged._moment import MomentFormatter
-    from nexus_plugins.tagged._parsing import Dialogue, parse
-    from nexus_plugins.tagged._prompts import PromptManager
+    from nexus_plugins.tagged._blocks import FriendsInfoFormatter, MemoryFormatter, MomentFormatter
+    from nexus_plugins.tagged._builder import REQUEST, RESPONSE, Bus, BusMessage, ContextBuilder, PromptManager, Run
+    from nexus_plugins.tagged._parser import Dialogue, parse
+    from nexus_plugins.tagged._renderer import CORE_IDENTITY
 
-_HOMES = {
-    "_builder": ("ContextBuilder",),
-    "_bus": ("Bus", "BusMessage", "REQUEST", "RESPONSE", "Run"),
-    "_friends": ("FriendsInfoFormatter",),
-    "_identity": ("CORE_IDENTITY",),
-    "_memory": ("MemoryFormatter",),
-    "_moment": ("MomentFormatter",),
-    "_parsing": ("Dialogue", "parse"),
-    "_prompts": ("PromptManager",),
+_MODULES = {
+    "CORE_IDENTITY": "_renderer",
+    "REQUEST": "_builder",
+    "RESPONSE": "_builder",
+    "Bus": "_builder",
+    "BusMessage": "_builder",
+    "ContextBuilder": "_builder",
+    "Dialogue": "_parser",
+    "FriendsInfoFormatter": "_blocks",
+    "MemoryFormatter": "_blocks",
+    "MomentFormatter": "_blocks",
+    "PromptManager": "_builder",
+    "Run": "_builder",
+    "parse": "_parser",
 }
+"""The private module of each public name, imported on first use."""
 
 __all__ = [
     "CORE_IDENTITY",
@@ -52,25 +61,24 @@ __all__ = [
 
 @hookimpl
 def nexus_settings() -> list[PluginSettings]:
-    """`plugins.tagged`: language, how much is remembered, one message or five, the file of the identity."""
-    from nexus_core.plugin import PluginSettings  # noqa: PLC0415 - the manifest knows the answer
+    """Declare `plugins.tagged`: language, number of remembered messages, form, file of the identity."""
+    from nexus_core.plugin import PluginSettings
 
     return [PluginSettings("nexus_plugins.tagged._settings:TaggedSettings")]
 
 
 @hookimpl
 def nexus_renderers() -> list[Renderer]:
-    """The renderer `tagged`."""
-    from nexus_plugins.tagged._renderer import make_renderer  # noqa: PLC0415 - most prompts are labelled
+    """Return the renderer `tagged`."""
+    from nexus_plugins.tagged._renderer import make_renderer
 
     return [make_renderer()]
 
 
-# Hidden from type checkers, which would otherwise take any misspelt name for an object.
+# Hidden from type checkers, which would otherwise accept any misspelt name.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        for module, names in _HOMES.items():
-            if name in names:
-                return getattr(import_module(f"{__name__}.{module}"), name)
+        if name in _MODULES:
+            return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,5 +1,5 @@
-# ruff: noqa: RUF001 - Chinese has punctuation of its own
-"""How the format is spoken: what the settings say about it, and the words of each language."""
+# ruff: noqa: RUF001 - Chinese punctuation
+"""Options of the tagged format, and its phrases in each language."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from nexus_core import UnknownNameError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PREFIX = "plugins.tagged"
-LIMIT = 20
-IDENTITY = "CORE_IDENTITY.md"
-IDENTITY_FORM = r"[^/\\\x00]+\.md"
-"""The name of a Markdown file, and nothing that leads elsewhere: a project may set it."""
+SETTINGS_PREFIX = "plugins.tagged"
+DEFAULT_LIMIT = 20
+IDENTITY_FILE = "CORE_IDENTITY.md"
+IDENTITY_PATTERN = r"[^/\\\x00]+\.md"
+"""The name of a Markdown file without directories, because a project may set it."""
 
 
-class Config(Protocol):
-    """Where settings come from; `Settings` of Nexus is one."""
+class ConfigService(Protocol):
+    """A source of settings, such as `Settings` of Nexus."""
 
     def get(self, dotted: str, default: object = None, /) -> object:
-        """The value of a dotted name, or the default."""
+        """Return the value of a dotted name, or the default."""
 
 
-class Words(NamedTuple):
+class BlockPhrases(NamedTuple):
     """The fixed phrases of one language."""
 
     tools: str
@@ -35,8 +35,8 @@ class Words(NamedTuple):
     no_friend: str
 
 
-WORDS = {
-    "en": Words(
+PHRASES = {
+    "en": BlockPhrases(
         tools="Tools you can use:",
         no_tools="(There are no tools at the moment.)",
         memory="Recent conversation memory:",
@@ -44,7 +44,7 @@ WORDS = {
         friend="About this friend:",
         no_friend="(Nothing is known about this friend yet.)",
     ),
-    "zh": Words(
+    "zh": BlockPhrases(
         tools="你可以使用的工具：",
         no_tools="（目前没有可用的工具。）",
         memory="最近的对话记忆：",
@@ -55,70 +55,70 @@ WORDS = {
 }
 
 
-class Options(NamedTuple):
-    """What can be set.
+class TaggedOptions(NamedTuple):
+    """Options of the tagged format.
 
     Attributes:
-        language: Of headings.
-        limit: How many messages are remembered.
-        single_message: Whether the four blocks are one message.
-        tool_calls: Whether memories name the tools that were used.
+        language: Language of the headings.
+        limit: Maximum number of messages in the memory block.
+        single_message: True if the four blocks are one message.
+        tool_calls: True if the memory block names the tools that were called.
     """
 
     language: str = "en"
-    limit: int = LIMIT
+    limit: int = DEFAULT_LIMIT
     single_message: bool = False
     tool_calls: bool = False
 
     @property
-    def words(self) -> Words:
+    def phrases(self) -> BlockPhrases:
         """The phrases of the language."""
-        return words_of(self.language)
+        return get_phrases(self.language)
 
 
-def words_of(language: str) -> Words:
-    """The phrases of a language.
+def get_phrases(language: str) -> BlockPhrases:
+    """Return the phrases of a language.
 
     Raises:
-        UnknownNameError: There are none.
+        UnknownNameError: The language is not supported.
     """
     try:
-        return WORDS[language]
+        return PHRASES[language]
     except (KeyError, TypeError):
-        raise UnknownNameError("language", str(language), WORDS) from None
+        raise UnknownNameError("language", str(language), PHRASES) from None
 
 
-def read_options(config: Config | None) -> Options:
-    """What the settings say; what they do not say is as usual."""
+def read_options(config: ConfigService | None) -> TaggedOptions:
+    """Return the options in the settings, with defaults for missing ones."""
     if config is None:
-        return Options()
-    return _checked({name: config.get(f"{PREFIX}.{name}") for name in Options._fields})
+        return TaggedOptions()
+    return _validate_options({name: config.get(f"{SETTINGS_PREFIX}.{name}") for name in TaggedOptions._fields})
 
 
-def from_note(note: object) -> Options | None:
-    """What `Options._asdict` wrote into a message, or None where that is not what is there."""
+def parse_options_note(note: object) -> TaggedOptions | None:
+    """Parse the options that a message stores as `TaggedOptions._asdict()`, or None if they are invalid."""
     if not isinstance(note, dict):
         return None
     try:
-        return _checked({name: note.get(name) for name in Options._fields})
+        return _validate_options({name: note.get(name) for name in TaggedOptions._fields})
     except UsageError:
         return None
 
 
 def require_limit(limit: object) -> int:
-    """The number, if it is one of messages."""
+    """Return a limit, or raise UsageError unless it is a number of messages."""
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
         raise UsageError(f"limit must be a number of messages, not {limit!r}", hint="limit=20")
     return limit
 
 
-def _checked(given: Mapping[str, object]) -> Options:
-    said = {name: value for name, value in given.items() if value is not None}
-    language = str(said.get("language", "en"))
-    words_of(language)
-    return Options(
+def _validate_options(options: Mapping[str, object]) -> TaggedOptions:
+    values = {name: value for name, value in options.items() if value is not None}
+    language = str(values.get("language", "en"))
+    get_phrases(language)
+    return TaggedOptions(
         language=language,
-        limit=require_limit(said.get("limit", LIMIT)),
-        single_message=said.get("single_message") is True,
-        tool_calls=said.get("tool_calls") is True,
+        limit=require_limit(values.get("limit", DEFAULT_LIMIT)),
+        single_message=values.get("single_message") is True,
+        tool_calls=values.get("tool_calls") is True,
     )

@@ -1,170 +1,255 @@
-"""Sessions in the tagged format: what the renderer answers when a session asks."""
+"""The renderer `tagged` for sessions, and its identity section."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 from unicodedata import normalize
 
-from nexus_core import Message, UsageError
-from nexus_core.plugin import Arranged, File, Image, Renderer, Text, render_system, strip_hidden
-from nexus_plugins.tagged._capabilities import capabilities_block
-from nexus_plugins.tagged._clock import local_time, moment_at, zone_of
-from nexus_plugins.tagged._friends import friends_block
-from nexus_plugins.tagged._identity import ID, find_identity, own_identity
-from nexus_plugins.tagged._memory import SPEAKERS, Remembered, memory_block
-from nexus_plugins.tagged._moment import Surrounding, moment_block
-from nexus_plugins.tagged._options import Options, from_note, read_options
-from nexus_plugins.tagged._tags import FRIENDS_INFO, THIS_MOMENT
+from nexus_core import ConfigError, Message, Section, Source, UsageError
+from nexus_core.plugin import ArrangedMessages, File, Image, Renderer, SkippedFile, Text
+from nexus_core.plugin.files import LayerReader, file_in
+from nexus_core.plugin.text import neutralize, render_system, strip_hidden
+from nexus_plugins.tagged._blocks import (
+    FRIENDS_INFO_TAG,
+    SPEAKERS_BY_ROLE,
+    THIS_MOMENT_TAG,
+    MemoryEntry,
+    MomentSection,
+    convert_milliseconds,
+    format_capabilities,
+    format_friends,
+    format_local_time,
+    format_memory,
+    format_moment,
+    parse_zone,
+)
+from nexus_plugins.tagged._options import (
+    IDENTITY_FILE,
+    IDENTITY_PATTERN,
+    SETTINGS_PREFIX,
+    TaggedOptions,
+    parse_options_note,
+    read_options,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import tzinfo
 
-    from nexus_core import Request, Section
-    from nexus_core.plugin import Arrangement, Loaded, Past
+    from nexus_core import Request
+    from nexus_core.plugin import ArrangeRequest, Layer, LoadedLayers, PastMessage
 
-NAME = "tagged"
-NOTE = "_tagged"
-"""Where a message says by which options it was made; a note that no API is told."""
-ZONE = "timezone"
-PLATFORM, ACTIONS = "Platform", "Available actions"
-"""What the facts are called that nobody else may tell."""
-SUMMARY, SOURCE = "_summary", "_source"
-"""Where Nexus notes that a message stands for what was said before; and who or what said one."""
-NOT_SAID = frozenset({SUMMARY, "_session_start"})
-"""Notes on messages that Nexus wrote itself: a summary, which has a place of its own, and the start of a session."""
+RENDERER_NAME = "tagged"
+OPTIONS_NOTE = "_tagged"
+"""Metadata of a message: the options that it was rendered with. No API gets it."""
+ZONE_KEY = "timezone"
+PLATFORM_FACT, ACTIONS_FACT = "Platform", "Available actions"
+"""Names of facts that only Nexus may write; a program's facts of these names are quoted."""
+SUMMARY_NOTE, SOURCE_NOTE = "_summary", "_source"
+"""Metadata of a message: that it is a summary of older messages, and its sender."""
+GENERATED_NOTES = frozenset({SUMMARY_NOTE, "_session_start"})
+"""Metadata of messages that Nexus wrote itself: a summary, which is shown separately, and the session start."""
 
 
-def make_renderer(options: Options = Options(), identity: Section | None = None) -> Renderer:  # noqa: B008 - frozen
-    """The renderer with options and an identity; with none, as it is without settings."""
+def make_renderer(options: TaggedOptions = TaggedOptions(), identity: Section | None = None) -> Renderer:  # noqa: B008 - frozen
+    """Return the renderer with options and an identity, by default those without settings."""
     return Renderer(
-        name=NAME,
-        system=system,
-        current=partial(current, options),
-        arrange=partial(arrange, options),
-        sections=(identity or own_identity(),),
-        configure=configure,
+        name=RENDERER_NAME,
+        system=render_tagged_system,
+        current=partial(render_current, options),
+        arrange=partial(arrange_blocks, options),
+        sections=(identity or build_own_identity(),),
+        configure=configure_renderer,
     )
 
 
-def configure(loaded: Loaded) -> Renderer:
-    """The renderer as the settings and the files of a place want it."""
+def configure_renderer(loaded: LoadedLayers) -> Renderer:
+    """Return the renderer with the options and the identity of loaded layers."""
     return make_renderer(read_options(loaded.settings), find_identity(loaded))
 
 
-def system(sections: Sequence[Section]) -> str:
-    """The identity; below it, under their headings, the texts of the layers and whatever else stays the same."""
-    identity = next((section for section in sections if section.id == ID), None) or own_identity()
-    others = [section for section in sections if section.id != ID and section.text.strip()]
+def render_tagged_system(sections: Sequence[Section]) -> str:
+    """Return the system prompt: the identity, then the static sections under their headings."""
+    identity = (
+        next((section for section in sections if section.id == IDENTITY_SECTION_ID), None) or build_own_identity()
+    )
+    others = [section for section in sections if section.id != IDENTITY_SECTION_ID and section.text.strip()]
     parts = [identity.text.strip("\n"), *([render_system(others).strip("\n")] if others else [])]
     return "\n\n".join(parts) + "\n"
 
 
-def current(options: Options, request: Request, sections: Sequence[Section], now_ms: int) -> Message:
-    """What was said, as two texts: what is known of the person, and the moment; pictures and files after them."""
-    said = request.message or Message("user")
-    text = moment_block(
-        said.content,
-        local_time(moment_at(now_ms), zone_of(request.timezone)),
-        facts=_facts(request),
-        surroundings=map(_surrounding, sorted(sections, key=lambda section: section.kind == "memory")),
+def render_current(options: TaggedOptions, request: Request, sections: Sequence[Section], now_ms: int) -> Message:
+    """Return the user message as two texts, the profile and the moment, followed by its images and files."""
+    message = request.message or Message("user")
+    text = format_moment(
+        message.content,
+        format_local_time(convert_milliseconds(now_ms), parse_zone(request.timezone)),
+        facts=_list_facts(request),
+        sections=map(_build_moment_section, sorted(sections, key=lambda section: section.kind == "memory")),
     )
-    others = (part for part in said.parts if not isinstance(part, Text))
-    parts = (Text(friends_block(request.profile, options.words)), Text(text), *others)
-    source = {SOURCE: request.source} if request.source else {}
-    note = {NOTE: {**options._asdict(), ZONE: request.timezone}}
-    return replace(said, parts=parts, extra={**said.extra, **source, **note})
+    others = (part for part in message.parts if not isinstance(part, Text))
+    parts = (Text(format_friends(request.profile, options.phrases)), Text(text), *others)
+    source = {SOURCE_NOTE: request.source} if request.source else {}
+    note = {OPTIONS_NOTE: {**options._asdict(), ZONE_KEY: request.timezone}}
+    return replace(message, parts=parts, extra={**message.extra, **source, **note})
 
 
-def arrange(configured: Options, arrangement: Arrangement) -> Arranged:
-    """The four blocks: as four messages, or as one.
+def arrange_blocks(configured: TaggedOptions, arrangement: ArrangeRequest) -> ArrangedMessages:
+    """Return the four blocks as four messages or as one.
 
-    What the message of the turn was made by counts, not what is set now, so that a call can be made again as it was.
+    The options that the turn's message was rendered with apply, not the current ones, so that a call can be replayed.
     """
     message = arrangement.current
-    note = message.extra.get(NOTE) if message is not None else None
-    options = from_note(note) or configured
-    tools = capabilities_block(arrangement.tools, options.words)
-    noted = note.get(ZONE) if isinstance(note, dict) else None
-    zone = _known_zone(noted if isinstance(noted, str) else arrangement.request.timezone)
-    memory = _memory(arrangement.history, options, zone)
-    if message is None or not _is_ours(message):  # nothing was said yet, or it was put into words by another renderer
-        before = [tools, memory, friends_block(arrangement.request.profile, options.words)]
-        return Arranged(tuple(Message("user", text) for text in before), message)
+    note = message.extra.get(OPTIONS_NOTE) if message is not None else None
+    options = parse_options_note(note) or configured
+    tools = format_capabilities(arrangement.tools, options.phrases)
+    stored_zone = note.get(ZONE_KEY) if isinstance(note, dict) else None
+    zone = _parse_zone_or_utc(stored_zone if isinstance(stored_zone, str) else arrangement.request.timezone)
+    memory = _format_history(arrangement.history, options, zone)
+    # Without a user message, or with one that another renderer wrote, it stays as it is.
+    if message is None or not _is_tagged_message(message):
+        before = [tools, memory, format_friends(arrangement.request.profile, options.phrases)]
+        return ArrangedMessages(tuple(Message("user", text) for text in before), message)
     friends, moment, *others = message.parts
     if options.single_message:
         texts = [tools, memory, *(part.text for part in (friends, moment) if isinstance(part, Text))]
-        return Arranged((), replace(message, parts=(Text("\n\n".join(texts)), *others)))
+        return ArrangedMessages((), replace(message, parts=(Text("\n\n".join(texts)), *others)))
     history = (Message("user", tools), Message("user", memory), Message("user", (friends,)))
-    return Arranged(history, replace(message, parts=(moment, *others)))
+    return ArrangedMessages(history, replace(message, parts=(moment, *others)))
 
 
-def _known_zone(name: str) -> tzinfo:
-    # Where the turn was begun it was known; a machine that does not know it must be able to go on.
+def _parse_zone_or_utc(name: str) -> tzinfo:
+    # The zone was valid when the turn began; a machine without it must still be able to continue the turn.
     try:
-        return zone_of(name)
+        return parse_zone(name)
     except UsageError:
         return UTC
 
 
-def _is_ours(message: Message) -> bool:
+def _is_tagged_message(message: Message) -> bool:
     texts = [part.text for part in message.parts[:2] if isinstance(part, Text)]
-    tags = (FRIENDS_INFO, THIS_MOMENT)
-    return NOTE in message.extra and len(texts) == len(tags) and all(map(str.startswith, texts, tags))
+    tags = (FRIENDS_INFO_TAG, THIS_MOMENT_TAG)
+    return OPTIONS_NOTE in message.extra and len(texts) == len(tags) and all(map(str.startswith, texts, tags))
 
 
-def _facts(request: Request) -> Iterator[tuple[str, object]]:
+def _list_facts(request: Request) -> Iterator[tuple[str, object]]:
     if request.platform:
-        yield PLATFORM, request.platform
+        yield PLATFORM_FACT, request.platform
         if request.platform_actions:
-            yield ACTIONS, ", ".join(request.platform_actions)
-    yield from ((_not_ours(name), value) for name, value in request.hook_data.items())
+            yield ACTIONS_FACT, ", ".join(request.platform_actions)
+    yield from ((_quote_reserved_name(name), value) for name, value in request.hook_data.items())
 
 
-def _not_ours(name: str) -> str:
-    """The name of what a program tells, in quotes where its line could be taken for one of ours."""
+def _quote_reserved_name(name: str) -> str:
+    """Return the name of a program's fact, quoted if its line could pass for one of Nexus."""
     plain = normalize("NFKC", strip_hidden(name)).casefold().partition(":")[0]
-    return f'"{name}"' if " ".join(plain.split()) in (PLATFORM.casefold(), ACTIONS.casefold()) else name
+    return f'"{name}"' if " ".join(plain.split()) in (PLATFORM_FACT.casefold(), ACTIONS_FACT.casefold()) else name
 
 
-def _surrounding(section: Section) -> Surrounding:
-    # As elsewhere, what is nobody's word but a stranger's must not hold what a person would not see.
+def _build_moment_section(section: Section) -> MomentSection:
+    # Untrusted text must not hold characters that a reader does not see.
     is_own = section.source is None or section.source.trust == "user"
-    return Surrounding(section.title, section.text if is_own else strip_hidden(section.text))
+    return MomentSection(section.title, section.text if is_own else strip_hidden(section.text))
 
 
-def _memory(history: Sequence[Past], options: Options, zone: tzinfo) -> str:
-    summary = next((past.message.content for past in history[:1] if SUMMARY in past.message.extra), "")
-    return memory_block(
-        (_remembered(past, tool_calls=options.tool_calls) for past in reversed(history) if _is_remembered(past)),
+def _format_history(history: Sequence[PastMessage], options: TaggedOptions, zone: tzinfo) -> str:
+    summary = next((past.message.content for past in history[:1] if SUMMARY_NOTE in past.message.extra), "")
+    return format_memory(
+        (_build_entry(past, tool_calls=options.tool_calls) for past in reversed(history) if _is_remembered(past)),
         limit=options.limit,
         zone=zone,
-        words=options.words,
-        summary=summary.partition("\n")[2],  # its first line only says what it is
+        phrases=options.phrases,
+        summary=summary.partition("\n")[2],  # without its first line, a heading
     )
 
 
-def _is_remembered(past: Past) -> bool:
-    return past.message.role in SPEAKERS and NOT_SAID.isdisjoint(past.message.extra)
+def _is_remembered(past: PastMessage) -> bool:
+    return past.message.role in SPEAKERS_BY_ROLE and GENERATED_NOTES.isdisjoint(past.message.extra)
 
 
-def _remembered(past: Past, *, tool_calls: bool) -> Remembered:
-    said = past.said
-    return Remembered(
-        moment_at(past.created) if past.created else None,
-        SPEAKERS[said.role],
-        said.content,
-        used=tuple(call.name for call in said.tool_calls) if tool_calls else (),
-        sent=tuple(_media(said)),
+def _build_entry(past: PastMessage, *, tool_calls: bool) -> MemoryEntry:
+    message = past.said
+    return MemoryEntry(
+        convert_milliseconds(past.created) if past.created else None,
+        SPEAKERS_BY_ROLE[message.role],
+        message.content,
+        used=tuple(call.name for call in message.tool_calls) if tool_calls else (),
+        sent=tuple(_list_media(message)),
     )
 
 
-def _media(message: Message) -> Iterator[str]:
+def _list_media(message: Message) -> Iterator[str]:
     for part in message.parts:
         if isinstance(part, Image):
             yield "image"
         elif isinstance(part, File):
             yield part.name or "file"
+
+
+CORE_IDENTITY = (Path(__file__).parent / "core_identity.md").read_text(encoding="utf-8")
+"""The default identity."""
+
+IDENTITY_SECTION_ID = "core-identity"
+IDENTITY_ORDER = -1000
+"""Before all other sections."""
+
+
+def build_own_identity() -> Section:
+    """Return the section with the identity that ships with the plugin."""
+    return _build_section(CORE_IDENTITY, Source(uri="plugin:tagged", plugin="tagged"))
+
+
+def find_identity(loaded: LoadedLayers) -> Section:
+    """Return the identity of the most local layer that has one, or by default the plugin's own.
+
+    Raises:
+        ConfigError: The setting is not a file name, or names a file that no layer has.
+        FileError: The file cannot be read.
+    """
+    setting = loaded.settings.get(f"{SETTINGS_PREFIX}.identity")
+    name = IDENTITY_FILE if setting is None else str(setting)
+    # Checked again here: the user's own directory is a layer too, and its other files must not become a prompt.
+    if not re.fullmatch(IDENTITY_PATTERN, name):
+        raise _build_error(loaded, f"{name!r} is not the name of a Markdown file")
+    reason = "there is none"
+    for layer in reversed(loaded.layers):
+        if layer.only_rules:
+            continue
+        path = file_in(layer.directory, name)
+        text = LayerReader(layer).read_text(path)
+        if not isinstance(text, SkippedFile):
+            return _build_section(_neutralize_text(text, layer), _build_source(path, layer))
+        if text.reason != "not there":
+            reason = f"{path}: {text.reason}"
+    if setting is not None:
+        raise _build_error(loaded, f"no layer has a file {name!r} that may be read ({reason})")
+    return build_own_identity()
+
+
+def _build_section(text: str, source: Source) -> Section:
+    return Section(
+        IDENTITY_SECTION_ID, title="Core Identity", text=text, kind="persona", order=IDENTITY_ORDER, source=source
+    )
+
+
+def _build_source(path: Path, layer: Layer) -> Source:
+    return Source(uri=str(path), layer=layer.name, plugin="tagged", trust="user" if layer.is_own else "project")
+
+
+def _neutralize_text(text: str, layer: Layer) -> str:
+    # The user's own identity may name the tags; a project's is untrusted text.
+    return text if layer.is_own else neutralize(strip_hidden(text))
+
+
+def _build_error(loaded: LoadedLayers, what: str) -> ConfigError:
+    origins = loaded.settings.origins.get("/plugins/tagged/identity")
+    return ConfigError(
+        what,
+        where=str(origins[0]) if origins else f"{SETTINGS_PREFIX}.identity",
+        hint=f"put the file beside the config.json, or remove {SETTINGS_PREFIX}.identity",
+    )

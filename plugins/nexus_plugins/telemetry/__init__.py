@@ -1,7 +1,9 @@
-"""OpenTelemetry: a span for each call of a model and for each tool it asks for, and what they cost as a metric.
+"""OpenTelemetry spans and token metrics of model calls and tool runs.
 
-It follows the conventions for generative AI. Without an SDK that somebody has set up in this program, nothing is made.
-What was said is never part of it.
+_tracing.py    spans, attributes and metrics
+
+It follows the conventions for generative AI. Without an SDK that the program has set up, nothing is recorded. Message
+text never is.
 """
 
 from __future__ import annotations
@@ -18,28 +20,28 @@ if TYPE_CHECKING:
     from nexus_core.plugin import Step
 
 NEEDS = Extra("telemetry", modules=("opentelemetry",))
-_PROVIDERS = ("OTEL_PYTHON_TRACER_PROVIDER", "OTEL_PYTHON_METER_PROVIDER")
-"""By these variables a program is given an SDK without setting one up itself."""
+_PROVIDER_VARIABLES = ("OTEL_PYTHON_TRACER_PROVIDER", "OTEL_PYTHON_METER_PROVIDER")
+"""Environment variables that configure an SDK without code in the program."""
 
 
 @hookimpl
-def nexus_assembled(context: AssembledContext) -> None:
-    """Begins the span of a call; one that is still open in the same turn has not been answered."""
-    if _may_be_watched():
-        from nexus_plugins.telemetry._watching import WATCH  # noqa: PLC0415 - it imports OpenTelemetry
+def nexus_call_assembled(context: AssembledContext) -> None:
+    """Start the span of a call, and end one of the same turn that got no reply."""
+    if _may_have_sdk():
+        from nexus_plugins.telemetry._tracing import CALL_TRACER
 
-        WATCH.begin(context)
+        CALL_TRACER.start_call(context)
 
 
 @hookimpl
-def nexus_recorded(step: Step, session: str, usage: Usage | None, cache: CacheReport) -> None:
-    """Ends the span of the call that a reply answers, and makes those of the tools that results come from."""
-    if _may_be_watched():
-        from nexus_plugins.telemetry._watching import WATCH  # noqa: PLC0415 - as above
+def nexus_step_recorded(step: Step, session: str, usage: Usage | None, cache: CacheReport) -> None:
+    """End the span of the call that got a reply, and record spans of tools that returned results."""
+    if _may_have_sdk():
+        from nexus_plugins.telemetry._tracing import CALL_TRACER
 
-        WATCH.follow(step, session, usage, cache)
+        CALL_TRACER.record_step(step, session, usage, cache)
 
 
-def _may_be_watched() -> bool:
-    """Whether an SDK may be set up: nobody can do that without importing the API, except by the environment."""
-    return "opentelemetry.trace" in sys.modules or any(name in os.environ for name in _PROVIDERS)
+def _may_have_sdk() -> bool:
+    """Return True if an SDK may be configured, which needs an import of the API or a variable."""
+    return "opentelemetry.trace" in sys.modules or any(name in os.environ for name in _PROVIDER_VARIABLES)

@@ -1,4 +1,9 @@
-"""Counts tokens with tiktoken, whose tables are bundled: nothing is ever downloaded."""
+"""A token counter with tiktoken and bundled rank tables. Nothing is downloaded.
+
+_counter.py      the counter, on splintr where it is installed, else on tiktoken
+_tables.py       the bundled rank tables, and the encoding of a model
+_diagnosis.py    findings of `nexus doctor`
+"""
 
 from __future__ import annotations
 
@@ -6,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from nexus_core import NexusError, hookimpl
 from nexus_plugins.tiktoken_counter._counter import TiktokenCounter
-from nexus_plugins.tiktoken_counter._encodings import find_encoding
-from nexus_plugins.tiktoken_counter._tables import ensure_available
+from nexus_plugins.tiktoken_counter._tables import find_encoding, require_tiktoken
 
 if TYPE_CHECKING:
     from nexus_core import Finding
@@ -17,9 +21,9 @@ __all__ = ["TiktokenCounter", "nexus_diagnose", "nexus_token_counter"]
 
 @hookimpl
 def nexus_token_counter(model: str, encoding: str) -> TiktokenCounter | None:
-    """A counter for every model, exact for those whose encoding is bundled; none without tiktoken."""
+    """Return a counter for any model, exact for those whose encoding is bundled, or None without tiktoken."""
     try:
-        ensure_available()
+        require_tiktoken()
     except NexusError:
         return None
     name, exact = find_encoding(model, encoding)
@@ -28,7 +32,7 @@ def nexus_token_counter(model: str, encoding: str) -> TiktokenCounter | None:
 
 @hookimpl
 def nexus_diagnose() -> list[Finding]:
-    """Whether tiktoken and its tables are there and whole."""
-    from nexus_plugins.tiktoken_counter._diagnosis import diagnose  # noqa: PLC0415 - only `nexus doctor` needs it
+    """Report a missing tiktoken and missing or damaged tables."""
+    from nexus_plugins.tiktoken_counter._diagnosis import diagnose_tokenizers
 
-    return diagnose()
+    return diagnose_tokenizers()

@@ -1,4 +1,4 @@
-"""The bundled rank tables, and the encoders made of them."""
+"""The bundled rank tables, their encoders, and the encoding of a model."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from nexus_core.plugin import find_import_error
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
-FOLDER = Path(__file__).parent / "ranks"
+RANKS_DIRECTORY = Path(__file__).parent / "ranks"
 
-SEPARATOR = b"\xff"
-"""Stands between the tokens of a file; no text in UTF-8 has this byte."""
-_SAME_TABLE = {"o200k_harmony": "o200k_base"}
+RANK_SEPARATOR = b"\xff"
+"""Separates the tokens in a file; no UTF-8 text has this byte."""
+_SHARED_TABLES = {"o200k_harmony": "o200k_base"}
 """Encodings that differ only in special tokens, which are counted as text."""
-_REINSTALL = "reinstall nexusctx"
-REINSTALL_TIKTOKEN = "pip install --force-reinstall tiktoken"
+_REINSTALL_HINT = "reinstall nexusctx"
+REINSTALL_TIKTOKEN_HINT = "pip install --force-reinstall tiktoken"
 
 
-class Table(NamedTuple):
-    """A bundled table; scripts/build_ranks.py makes it.
+class RankTable(NamedTuple):
+    """A bundled table, built by scripts/build_ranks.py.
 
     Attributes:
-        name: The encoding.
-        crc32: The checksum of its file; a digest would take longer to import than to compute.
-        origin_sha256: The digest of tiktoken's own file, which it was made of.
-        pattern: How text is split before it is looked up.
-        special_tokens: Tokens that are no text.
+        name: The name of the encoding.
+        crc32: The checksum of its file; importing hashlib would cost more time than a digest itself.
+        origin_sha256: The digest of tiktoken's file from which it was built.
+        pattern: The regular expression that splits text before the lookup.
+        special_tokens: The special tokens and their ids.
     """
 
     name: str
@@ -42,66 +42,93 @@ class Table(NamedTuple):
 
 
 @cache
-def tables() -> dict[str, Table]:
-    """The tables by the encodings they serve."""
-    import json  # noqa: PLC0415 - not needed while another counter answers
+def load_tables() -> dict[str, RankTable]:
+    """Return the tables by the name of the encoding."""
+    import json
 
     try:
-        own = {name: Table(name, **facts) for name, facts in json.loads((FOLDER / "tables.json").read_bytes()).items()}
+        tables = {
+            name: RankTable(name, **fields)
+            for name, fields in json.loads((RANKS_DIRECTORY / "tables.json").read_bytes()).items()
+        }
     except (OSError, ValueError, TypeError) as error:
-        raise FileError("the rank tables are damaged", where=str(FOLDER), hint=_REINSTALL) from error
-    return own | {name: own[same] for name, same in _SAME_TABLE.items()}
+        raise FileError("the rank tables are damaged", where=str(RANKS_DIRECTORY), hint=_REINSTALL_HINT) from error
+    return tables | {name: tables[same] for name, same in _SHARED_TABLES.items()}
 
 
-def table_for(encoding: str) -> Table:
-    """The table of an encoding; an UnknownNameError when it is not bundled."""
+def get_table(encoding: str) -> RankTable:
+    """Return the table of an encoding. Raises UnknownNameError if it is not bundled."""
     try:
-        return tables()[encoding]
+        return load_tables()[encoding]
     except KeyError:
-        raise UnknownNameError("encoding", encoding, tables()) from None
+        raise UnknownNameError("encoding", encoding, load_tables()) from None
 
 
-def ensure_available() -> None:
-    """Raise a NexusError if tiktoken cannot be imported, or there are no tables."""
+def require_tiktoken() -> None:
+    """Raise NexusError if tiktoken cannot be imported or the tables cannot be read."""
     if reason := find_import_error("tiktoken", "Encoding"):
-        raise NexusError(f"tiktoken {reason}", hint=REINSTALL_TIKTOKEN)
-    tables()
+        raise NexusError(f"tiktoken {reason}", hint=REINSTALL_TIKTOKEN_HINT)
+    load_tables()
 
 
-def read_ranks(table: Table) -> bytes:
-    """The file of a table, once its checksum is right."""
-    path = FOLDER / f"{table.name}.ranks"
+def read_ranks(table: RankTable) -> bytes:
+    """Return the file of a table. Raises FileError if it is missing or its checksum is wrong."""
+    path = RANKS_DIRECTORY / f"{table.name}.ranks"
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise FileError(f"cannot read: {error.strerror}", where=str(path), hint=_REINSTALL) from error
+        raise FileError(f"cannot read: {error.strerror}", where=str(path), hint=_REINSTALL_HINT) from error
     if crc32(content) != table.crc32:
-        raise FileError("the rank table is damaged", where=str(path), hint=_REINSTALL)
+        raise FileError("the rank table is damaged", where=str(path), hint=_REINSTALL_HINT)
     return content
 
 
 @cache
 def load_encoder(table_name: str) -> Encoding:
-    """The encoder of a table, made once for the process.
+    """Return tiktoken's encoder of a table, loaded once per process.
 
     Raises:
         NexusError: The table is damaged, or tiktoken cannot be used.
     """
-    table = tables()[table_name]
-    ranks = _parse(read_ranks(table))
+    table = load_tables()[table_name]
+    ranks = _parse_ranks(read_ranks(table))
     try:
-        from tiktoken import Encoding  # noqa: PLC0415 - heavy; not needed while all counts are cached
+        from tiktoken import Encoding
 
         return Encoding(
             table.name, pat_str=table.pattern, mergeable_ranks=ranks, special_tokens=dict(table.special_tokens)
         )
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # a panic in the extension is no Exception
-        raise NexusError(f"tiktoken cannot be used: {error}", hint=REINSTALL_TIKTOKEN) from error
+    except BaseException as error:  # a panic in the extension is not an Exception
+        raise NexusError(f"tiktoken cannot be used: {error}", hint=REINSTALL_TIKTOKEN_HINT) from error
 
 
-def _parse(content: bytes) -> dict[bytes, int]:
-    tokens = content.split(SEPARATOR)
-    tokens[tokens.index(b"")] = SEPARATOR  # the one token that has it, and is nothing else
+def _parse_ranks(content: bytes) -> dict[bytes, int]:
+    tokens = content.split(RANK_SEPARATOR)
+    tokens[tokens.index(b"")] = RANK_SEPARATOR  # the only token with this byte consists of nothing else
     return {token: rank for rank, token in enumerate(tokens)}
+
+
+DEFAULT_ENCODING = "cl100k_base"
+"""The encoding if no model is named."""
+FALLBACK_ENCODING = "o200k_base"
+"""The encoding for models whose tokenizer is not public or not bundled."""
+
+
+def find_encoding(model: str, encoding: str) -> tuple[str, bool]:
+    """Return the encoding to count with, and True if it is the model's own."""
+    if not model and not encoding:
+        return DEFAULT_ENCODING, False  # the model that gets the text may count differently
+    name = encoding or _find_tiktoken_encoding(model)
+    return (name, True) if name in load_tables() else (FALLBACK_ENCODING, False)
+
+
+def _find_tiktoken_encoding(model: str) -> str:
+    """Return the encoding in tiktoken's own list, or "" if the model is not in it."""
+    try:
+        from tiktoken.model import encoding_name_for_model
+
+        return encoding_name_for_model(model.rpartition("/")[2])
+    except Exception:  # noqa: BLE001 - it is not in the list, or tiktoken cannot be imported
+        return ""

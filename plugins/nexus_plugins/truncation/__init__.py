@@ -1,28 +1,30 @@
-"""Chooses what stays when a conversation does not fit: `oldest_first` and `middle_out`."""
+"""The truncation strategies `oldest_first` and `middle_out`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from nexus_core import hookimpl
-from nexus_core.plugin import Truncation
+from nexus_core.plugin import TruncationStrategy
 
 if TYPE_CHECKING:
     from nexus_core.plugin import GroupSizes
 
 
 @hookimpl
-def nexus_truncations() -> list[Truncation]:
-    """`oldest_first` drops from the beginning, `middle_out` from the middle."""
-    return [Truncation("oldest_first", oldest_first), Truncation("middle_out", middle_out)]
+def nexus_truncation_strategies() -> list[TruncationStrategy]:
+    """Return the strategies `oldest_first`, which drops from the beginning, and `middle_out`, from the middle."""
+    return [TruncationStrategy("oldest_first", oldest_first), TruncationStrategy("middle_out", middle_out)]
 
 
 def oldest_first(groups: GroupSizes, budget: int) -> list[slice]:
-    """The newest groups that fit together; the newest stays in any case."""
+    """Keep the newest groups that fit together, and at least the newest one."""
     return [slice(-groups.newest(budget), None)]
 
 
 def middle_out(groups: GroupSizes, budget: int) -> list[slice]:
-    """The first group, and the newest that fit beside it; as `oldest_first` where the first leaves no room."""
-    room = budget - groups[0]
-    return [slice(0, 1), slice(-groups.newest(room), None)] if room >= groups[-1] else oldest_first(groups, budget)
+    """Keep the first group and the newest that fit beside it, or like `oldest_first` if none does."""
+    available = budget - groups[0]
+    if available < groups[-1]:
+        return oldest_first(groups, budget)
+    return [slice(0, 1), slice(-groups.newest(available), None)]

@@ -12,7 +12,7 @@ import pytest
 
 from nexus_core import Nexus
 from nexus_core.session.session import Session
-from tests.ledger.test_chain import tamper
+from tests.ledger.test_verify import tamper
 from tests.session.support import TOOLS, says
 
 Talk = Callable[..., Session]
@@ -33,7 +33,7 @@ class Ticking:
 @pytest.fixture(autouse=True)
 def ticking(monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes later has a later time and a name that sorts behind; within one millisecond that would be luck."""
-    monkeypatch.setattr("nexus_core.history.ledger.ids.time", Ticking())
+    monkeypatch.setattr("nexus_core.ledger.store.time", Ticking())
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from tests.conftest import Cli
 
 def heard(outcome_err: str) -> list[str]:
     """The hooks that announce, as --trace-hooks lists them."""
-    return re.findall(r"^(nexus_(?:assembled|recorded)) +telemetry .* ms  told$", outcome_err, re.MULTILINE)
+    return re.findall(r"^(nexus_(?:call_assembled|step_recorded)) +telemetry .* ms  told$", outcome_err, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,9 @@ def test_a_command_that_only_looks_is_not_heard(cli: Cli, talk: Talk, command: t
 
 def test_what_is_recorded_and_what_is_to_be_sent_then_is_heard_once(cli: Cli, type_in: TypeIn) -> None:
     type_in("Why?")
-    asked = cli("--trace-hooks", "session", "record", "s", "-", "--as", "user", "--json", "--to", "openai")
+    asked = cli("--trace-hooks", "session", "record", "s", "-", "--role", "user", "--json", "--api", "openai")
     type_in("Because.")
-    answered = cli("--trace-hooks", "session", "record", "s", "-", "--as", "assistant")
+    answered = cli("--trace-hooks", "session", "record", "s", "-", "--role", "assistant")
 
-    assert (asked.code, heard(asked.err)) == (0, ["nexus_assembled"])
-    assert (answered.code, heard(answered.err)) == (0, ["nexus_recorded"])
+    assert (asked.code, heard(asked.err)) == (0, ["nexus_call_assembled"])
+    assert (answered.code, heard(answered.err)) == (0, ["nexus_step_recorded"])

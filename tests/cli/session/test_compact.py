@@ -9,7 +9,7 @@ import pytest
 
 from nexus_core import Nexus
 from nexus_core.testing import write_files
-from nexus_core.values.ledger import Step
+from nexus_core.types.ledger import Step
 from tests.cli.session.conftest import Talk
 from tests.conftest import Cli, InstallPlugin
 
@@ -94,10 +94,10 @@ def test_where_there_is_nothing_to_summarise_it_says_so(cli: Cli, talk: Talk) ->
     )
 
 
-def test_a_summariser_that_fails_is_an_error_of_its_own(cli: Cli, talk: Talk, nexus: Nexus, nexus_home: Path) -> None:
+def test_a_summarizer_that_fails_is_an_error_of_its_own(cli: Cli, talk: Talk, nexus: Nexus, nexus_home: Path) -> None:
     talk("main", *QUESTIONS)
     before = steps_of(nexus, "main")
-    settings = {"compaction": {"summarisers": ["command"], "command": ["false"]}}
+    settings = {"compaction": {"summarizers": ["command"], "command": ["false"]}}
     write_files(nexus_home, {"config.json": json.dumps(settings)})
 
     outcome = cli("session", "compact", "main")
@@ -110,7 +110,7 @@ def test_a_summariser_that_fails_is_an_error_of_its_own(cli: Cli, talk: Talk, ne
 
 def test_who_failed_before_is_named(cli: Cli, talk: Talk, nexus_home: Path) -> None:
     talk("main", *QUESTIONS)
-    settings = {"compaction": {"summarisers": ["command", "extractive"], "command": ["false"]}}
+    settings = {"compaction": {"summarizers": ["command", "extractive"], "command": ["false"]}}
     write_files(nexus_home, {"config.json": json.dumps(settings)})
 
     outcome = cli("session", "compact", "main")
@@ -197,7 +197,7 @@ def test_a_compaction_is_taken_back(cli: Cli, talk: Talk, nexus: Nexus) -> None:
     assert outcome.err == f"Took back compaction {compaction} of main: everything is there in full.\n"
     assert json.loads(outcome.out)["reverted"]["step"] == steps_of(nexus, "main")[-1].id
     assert nexus.session("main").messages[0].content.endswith(QUESTIONS[0])
-    assert cli("session", "undo", "main").code == 3
+    assert cli("session", "undo", "main").code == 0
 
 
 def test_a_compaction_is_expanded(cli: Cli, talk: Talk, nexus: Nexus) -> None:
@@ -223,9 +223,28 @@ def test_the_latest_compaction_of_a_session_is_expanded_by_its_label(cli: Cli, t
 
     assert (document["compaction"], len(document["steps"])) == (compaction, 9)
     cli("session", "undo", "main")
-    nothing = cli("session", "expand", "main")
-    assert nothing.code == 2
-    assert "nothing is compacted in session 'main'" in nothing.err
+    nothing, told = cli("session", "expand", "main"), cli("session", "expand", "main", "--json")
+    assert (nothing.code, nothing.out) == (0, "")
+    assert nothing.err == "Nothing is compacted in main: there is nothing to expand.\n"
+    assert (told.code, json.loads(told.out)) == (0, {"schema": 1, "compaction": None, "steps": []})
+
+
+def test_undo_with_nothing_compacted_says_so_and_writes_nothing(cli: Cli, talk: Talk, nexus: Nexus) -> None:
+    talk("main", "Why?")
+    nexus.ledger.create("empty")
+    before = steps_of(nexus, "main")
+
+    for label in ("main", "empty"):
+        for options in ((), ("--dry-run",), ("--json",)):
+            outcome = cli("session", "undo", label, *options)
+
+            assert (outcome.code, outcome.err) == (
+                0,
+                f"Nothing is compacted in {label}: there is nothing to take back.\n",
+            )
+            told = {"schema": 1, "session": label, "reverted": None}
+            assert (json.loads(outcome.out) if outcome.out else None) == (told if options == ("--json",) else None)
+    assert steps_of(nexus, "main") == before
 
 
 # ---- pin ------------------------------------------------------------------------------------------------------------
@@ -246,7 +265,7 @@ def test_a_step_is_pinned_and_let_go_of(cli: Cli, talk: Talk, nexus: Nexus) -> N
     assert "pinned" in cli("session", "compact", "main", "--dry-run").out
     assert cli("session", "compact", "main").code == 0
     assert nexus.session("main").messages[1].content.endswith(QUESTIONS[0])
-    gone = cli("session", "pin", "main", first, "--remove")
+    gone = cli("session", "unpin", "main", first)
     assert gone.err == f"Unpinned step {first} of main.\n"
     none = cli("session", "pin", "main")
     assert (none.out, none.err) == ("", "Nothing is pinned in main.\n")
@@ -293,7 +312,7 @@ def test_a_step_is_known_by_the_characters_that_a_summary_shows(cli: Cli, talk: 
     assert shown["step"]["id"] == steps[1].id
     assert pinned.err == f"Pinned step {kept} of main.\n"
     assert cli("session", "pin", "main").out == f"{kept}\n"
-    assert cli("session", "pin", "main", kept[-6:], "--remove").err == f"Unpinned step {kept} of main.\n"
+    assert cli("session", "unpin", "main", kept[-6:]).err == f"Unpinned step {kept} of main.\n"
     assert cli("session", "replay", kept[-6:]).out == cli("session", "replay", kept).out
     assert cli("diff", kept[-6:], kept).code == 0
     assert f"step {kept}" in cli("explain", "--session", "main", kept[-6:]).out
@@ -347,7 +366,7 @@ def test_compactions_and_pins_are_shown_with_what_they_did(cli: Cli, talk: Talk,
     assert "pinned from now on: " in shown
     assert " tokens · by extractive" in shown
     assert [line[0] for line in tree.splitlines()[-3:]] == ["^", "#", "~"]
-    assert cli("session", "verify").code == 0
+    assert cli("ledger", "verify").code == 0
 
 
 def test_the_request_before_and_the_one_after_can_be_compared(cli: Cli, talk: Talk, nexus: Nexus) -> None:

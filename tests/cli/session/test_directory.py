@@ -72,7 +72,7 @@ def test_a_message_that_is_recorded_from_elsewhere_leaves_the_session_where_it_w
 ) -> None:
     type_in("And now?")
 
-    cli("session", "record", "auth-bug", "-", "--as", "user")
+    cli("session", "record", "auth-bug", "-", "--role", "user")
 
     [listed] = json.loads(cli("session", "list", "--json").out)["sessions"]
     assert listed["directory"] == str(work)
@@ -97,7 +97,7 @@ def test_a_directory_that_is_named_goes_before_the_session_s_own(cli: Cli, elsew
 def test_a_session_goes_on_in_the_directory_that_is_named(cli: Cli, elsewhere: Path, type_in: TypeIn) -> None:
     type_in("And now?")
 
-    cli("-C", str(elsewhere), "session", "record", "auth-bug", "-", "--as", "user")
+    cli("-C", str(elsewhere), "session", "record", "auth-bug", "-", "--role", "user")
 
     [listed] = json.loads(cli("session", "list", "--json").out)["sessions"]
     assert listed["directory"] == str(elsewhere)
@@ -109,7 +109,7 @@ def test_session_that_is_taken_elsewhere_is_announced_unless_that_is_allowed(
 ) -> None:
     type_in("And now?")
 
-    outcome = cli("-C", str(elsewhere), "session", "record", "auth-bug", "-", "--as", "user", *options)
+    outcome = cli("-C", str(elsewhere), "session", "record", "auth-bug", "-", "--role", "user", *options)
 
     what = f"Warning: session 'auth-bug' was last used in {work}, and what was said there goes along to {elsewhere};"
     assert outcome.code == 0
@@ -146,8 +146,8 @@ def test_a_program_in_another_directory_takes_the_session_there(elsewhere: Path,
 
 @pytest.mark.usefixtures("elsewhere")
 def test_what_reads_no_file_does_not_move_a_session(cli: Cli, work: Path) -> None:
-    cli("session", "record", "auth-bug", "--interrupted")
+    cli("session", "record", "auth-bug", "--discard-open-turn")
     cli("session", "archive", "auth-bug")
 
-    [listed] = json.loads(cli("session", "list", "--all", "--json").out)["sessions"]
+    [listed] = json.loads(cli("session", "list", "--include-archived", "--json").out)["sessions"]
     assert listed["directory"] == str(work)

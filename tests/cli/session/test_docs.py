@@ -11,11 +11,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nexus_core import Nexus
-from nexus_core.cli.session.commands import app
+from nexus_core.cli.commands.session.group import SessionGroup
+from nexus_core.testing import write_files
 from tests.cli.session.conftest import Talk, TypeIn
 from tests.conftest import ROOT, Cli, Outcome
 from tests.dialects.support import Loopback, listening
@@ -53,7 +55,7 @@ def test_the_script_of_the_page_runs_a_whole_loop_and_goes_on_after_a_crash(
         )
 
     ask({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, "Something else?")
-    question = ("Why does login fail?", "--interrupt")
+    question = ("Why does login fail?", "--discard-open-turn")
     refused = ask({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, *question)
     with Nexus(work, home=nexus_home) as nexus:
         nexus.session("auth-bug").record(calls("a.py", "b.py"))  # as if it had been killed right after this
@@ -135,21 +137,30 @@ def test_the_commands_of_the_page_move_everything_to_a_server_and_back(
 def moves_everything(cli: Cli, talk: Talk, nexus: Nexus, server: str) -> None:
     talk("main", "one", "two").fork("other")
     nexus.close()
-    exported = cli("session", "export", "main", "--all").out
+    exported = cli("session", "export", "main", "--with-forks").out
 
     answers = follow("".join(re.findall(r"```sh\n(.*?)```", MOVING, re.DOTALL)).splitlines(), cli, server=server)
 
     assert {line.split()[0] for line in answers[5].out.splitlines()[1:]} == {"main", "other"}
-    assert cli("session", "export", "main", "--all").out == exported
-    assert cli("session", "export", "main", "--all", "--ledger", "backup.db").out == exported
+    assert cli("session", "export", "main", "--with-forks").out == exported
+    assert cli("session", "export", "main", "--with-forks", "--ledger", "backup.db").out == exported
 
 
 def test_every_command_and_every_option_of_record_is_on_the_page() -> None:
     documented = set(re.findall(r"^\| `(\w+)[ `]", REFERENCE, re.MULTILINE))
-    names = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
 
-    assert names == documented
-    for option in ("--as", "--call", "--error", "--model", "--tools", "--mode", "--interrupt", "--interrupted", "--to"):
+    assert {*SessionGroup.core, "ledger"} == documented
+    for option in (
+        "--role",
+        "--call",
+        "--error",
+        "--model",
+        "--tools",
+        "--mode",
+        "--discard-open-turn",
+        "--partial",
+        "--api",
+    ):
         assert f"`{option}" in REFERENCE
 
 
@@ -159,7 +170,7 @@ def test_the_answer_of_record_has_the_fields_of_the_page(cli: Cli, talk: Talk, t
     talk("s").ask("Why?")
     type_in(json.dumps(calls("toolu_1", text="I look at it.")))
 
-    answer = json.loads(cli("session", "record", "s", "-", "--json", "--to", "anthropic").out)
+    answer = json.loads(cli("session", "record", "s", "-", "--json", "--api", "anthropic").out)
 
     assert shape(answer) == shape(example)
 
@@ -185,3 +196,41 @@ def test_completion_offers_the_names_of_sessions(talk: Talk, nexus: Nexus, work:
 
     assert complete("nexus session show au") == ["auth-bug"]
     assert "list" in complete("nexus session li")
+
+
+PAGE = (ROOT / "docs/how-to/find-out-what-a-model-read.md").read_text(encoding="utf-8")
+COMMANDS = re.findall(r"^\| .+ \| `nexus (.+)` \|$", PAGE, re.MULTILINE)
+PROGRAM, REPORT = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_of_the_page_says_something_and_makes_nothing(
+    command: str, cli: Cli, talk: Talk, work: Path, nexus_home: Path
+) -> None:
+    write_files(work, {"NEXUS.md": "Be brief.\n", "AGENTS.md": "Be kind.\n", "CLAUDE.md": "Be quick.\n"})
+    session = talk("auth-bug", "Why?")
+    session.ask("And now?")
+    step = session.record(says("re And now?", name="msg 2")).id
+    before = {path.name for path in nexus_home.iterdir()}
+
+    outcome = cli(*shlex.split(command.replace("STEP", step)))
+
+    assert outcome.code == 0, outcome.err
+    assert outcome.out
+    assert {path.name for path in nexus_home.iterdir()} == before
+
+
+def test_the_programs_of_the_page_run(cli: Cli, talk: Talk, nexus: Nexus, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli("session", "list").code == 0
+    session = talk("auth-bug", "Why?")
+    session.ask("And now?")
+    names: dict[str, Any] = {"step": session.record(says("re And now?", name="msg 2"))}
+    nexus.close()
+
+    exec(PROGRAM, names)  # noqa: S102 - our own page
+    exec(REPORT, names)  # noqa: S102 - as above
+
+    *placed, total, cache = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in placed] == ["static"] * 5 + ["history"] * 5 + ["current"]
+    assert re.fullmatch(r"\d+ of 184000", total)
+    assert cache.startswith("miss 200 of ")

@@ -13,7 +13,7 @@ import pytest
 from nexus_core import Nexus
 from tests.cli.session.conftest import Talk
 from tests.conftest import Cli
-from tests.dialects.transcripts.support import SAMPLES
+from tests.transcripts.support import SAMPLES
 
 CLAUDE = str(SAMPLES / "claude.jsonl")
 
@@ -27,7 +27,7 @@ def test_a_session_goes_elsewhere_and_comes_back(cli: Cli, talk: Talk, work: Pat
     assert written.code == 0
     assert "Wrote s to s.jsonl: " in written.err
     assert cli("session", "export", "s", "--ledger", "other.db").out == (work / "s.jsonl").read_text(encoding="utf-8")
-    assert cli("session", "verify", "--ledger", "other.db").code == 0
+    assert cli("ledger", "verify", "--ledger", "other.db").code == 0
 
 
 def test_only_its_owner_may_read_it(cli: Cli, talk: Talk, work: Path) -> None:
@@ -67,7 +67,7 @@ def test_forks_go_with_it(cli: Cli) -> None:
 
     alone, together = (
         cli("session", "export", "claude-bakery-1").out,
-        cli("session", "export", "claude-bakery-1", "--all").out,
+        cli("session", "export", "claude-bakery-1", "--with-forks").out,
     )
 
     assert len(json.loads(alone.splitlines()[0])["sessions"]) == 1
@@ -78,7 +78,7 @@ def test_forks_go_with_it(cli: Cli) -> None:
 def test_messages_are_written_for_other_programs(cli: Cli, work: Path, api: str) -> None:
     cli("session", "import", CLAUDE)
 
-    outcome = cli("session", "export", "claude-bakery-1", "--format", api, "-o", "m.json")
+    outcome = cli("session", "export", "claude-bakery-1", "--api", api, "-o", "m.json")
 
     assert outcome.code == 0
     assert isinstance(json.loads((work / "m.json").read_text(encoding="utf-8")), list)
@@ -89,8 +89,8 @@ def test_messages_are_written_for_other_programs(cli: Cli, work: Path, api: str)
 def test_what_was_compacted_is_written_where_everything_is_wanted(cli: Cli) -> None:
     cli("session", "import", CLAUDE)
 
-    short = json.loads(cli("session", "export", "claude-bakery-1", "--format", "openai").out)
-    long = json.loads(cli("session", "export", "claude-bakery-1", "--format", "openai", "--all").out)
+    short = json.loads(cli("session", "export", "claude-bakery-1", "--api", "openai").out)
+    long = json.loads(cli("session", "export", "claude-bakery-1", "--api", "openai", "--include-compacted").out)
 
     assert short[0]["content"].startswith("[Previous conversation summary]")
     assert long[0]["content"] == "Which loaves cost more than four francs?"
@@ -156,8 +156,8 @@ def test_messages_are_exported_without_secrets_unless_they_are_wanted(cli: Cli, 
     secret = "AK" + "IA" + "ABCDEFGHIJKLMNOP"
     talk("s", f"use {secret}")
 
-    out = cli("session", "export", "s", "--format", "openai").out
+    out = cli("session", "export", "s", "--api", "openai").out
 
     assert secret not in out
     assert "use [redacted:aws-key]" in out
-    assert secret in cli("session", "export", "s", "--format", "openai", "--with-secrets").out
+    assert secret in cli("session", "export", "s", "--api", "openai", "--with-secrets").out

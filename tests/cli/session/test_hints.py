@@ -102,8 +102,8 @@ def test_who_says_something_while_a_turn_is_open_is_told_which_commands_help(cli
     outcome = cli("assemble", "More", "--session", "asked")
 
     assert outcome.code == 3
-    assert "`nexus session record asked --interrupted` gives it up" in outcome.err
-    assert cli("session", "record", "asked", "--interrupted").code == 0
+    assert "`nexus session record asked --discard-open-turn` gives it up" in outcome.err
+    assert cli("session", "record", "asked", "--discard-open-turn").code == 0
     assert cli("assemble", "More", "--session", "asked").code == 0
 
 

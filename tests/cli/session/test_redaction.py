@@ -9,27 +9,26 @@ import pytest
 
 from nexus_core import Nexus
 from nexus_core.testing import write_files
-from nexus_core.values.agent_result import AgentResult
-from nexus_core.values.message import Message
-from nexus_core.values.parts import Reasoning, Text, ToolCall, ToolResult
+from nexus_core.types.assembled import AgentResult
+from nexus_core.types.messages import Message, Reasoning, Text, ToolCall, ToolResult
 from tests.conftest import Cli
 from tests.tables import count
 from tests.text.secret_samples import SAMPLES, SecretSample
 
 DOORS = {
-    "show": ("session", "show", "all", "--all", "--full"),
-    "show in short": ("session", "show", "all", "--all"),
-    "show as JSON": ("session", "show", "all", "--all", "--json"),
-    "tree": ("session", "tree", "all", "--all"),
-    "tree as JSON": ("session", "tree", "all", "--all", "--json"),
+    "show": ("session", "show", "all", "--limit", "all", "--full"),
+    "show in short": ("session", "show", "all", "--limit", "all"),
+    "show as JSON": ("session", "show", "all", "--limit", "all", "--json"),
+    "tree": ("session", "tree", "all", "--limit", "all"),
+    "tree as JSON": ("session", "tree", "all", "--limit", "all", "--json"),
     "search": ("session", "search", "Look", "--limit", "1000"),
     "search as JSON": ("session", "search", "Look", "--limit", "1000", "--json"),
-    "context": ("context", "--session", "all", "--top", "1000"),
-    "export for OpenAI": ("session", "export", "all", "--format", "openai"),
-    "export for Responses": ("session", "export", "all", "--format", "responses"),
-    "export for Anthropic": ("session", "export", "all", "--format", "anthropic"),
-    "export for Gemini": ("session", "export", "all", "--format", "gemini"),
-    "neutral export": ("session", "export", "all", "--format", "neutral"),
+    "context": ("context", "--session", "all", "-n", "1000"),
+    "export for OpenAI": ("session", "export", "all", "--api", "openai"),
+    "export for Responses": ("session", "export", "all", "--api", "responses"),
+    "export for Anthropic": ("session", "export", "all", "--api", "anthropic"),
+    "export for Gemini": ("session", "export", "all", "--api", "gemini"),
+    "neutral export": ("session", "export", "all", "--api", "neutral"),
 }
 
 
@@ -78,8 +77,8 @@ def test_no_door_lets_a_secret_out(door: str, cli: Cli) -> None:
 @pytest.mark.acceptance("T10")
 @pytest.mark.usefixtures("told")
 def test_the_ledger_keeps_what_was_said(cli: Cli) -> None:
-    shown = cli("session", "show", "all", "--all", "--full", "--with-secrets").out
-    document = cli("session", "show", "all", "--all", "--json", "--with-secrets").out
+    shown = cli("session", "show", "all", "--limit", "all", "--full", "--with-secrets").out
+    document = cli("session", "show", "all", "--limit", "all", "--json", "--with-secrets").out
 
     assert len(leaked(shown)) > len(SAMPLES) * 0.95  # control characters are made visible
     assert "[redacted:" not in shown
@@ -91,7 +90,7 @@ def test_context_of_a_transcript_shows_no_secret(cli: Cli, work: Path) -> None:
     lines = [{"role": "user", "content": sample.text} for sample in SAMPLES.values()]
     write_files(work, {"chat.json": json.dumps(lines)})
 
-    outcome = cli("context", "chat.json", "--top", "1000")
+    outcome = cli("context", "chat.json", "-n", "1000")
 
     assert "[redacted:" in outcome.out
     assert leaked(outcome.out) == []

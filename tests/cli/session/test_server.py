@@ -27,8 +27,9 @@ def test_a_server_answers_as_a_file_does(cli: Cli, work: Path, tmp_path: Path, d
                 session.record(says("Because.", name=f"msg_{number}"))
             session.fork("fork").ask("And?")
             nexus.session("fork").record(calls("t1", name="msg_9"))
-        commands: list[list[str]] = [["list"], ["show", "fork"], ["tree"], ["stats"], ["verify"], ["archive", "fork"]]
-        answers.append([answer(cli("session", *command, "--ledger", url, "--json").out) for command in commands])
+        commands = ["session list", "session show fork", "session tree", "session stats", "ledger verify"]
+        commands.append("session archive fork")
+        answers.append([answer(cli(*each.split(), "--ledger", url, "--json").out) for each in commands])
 
     assert answers[0] == answers[1]
 
@@ -61,7 +62,7 @@ def test_a_loop_is_kept_on_a_server_and_saved_into_a_file(cli: Cli, type_in: Typ
         type_in(json.dumps(given))
         assert cli("session", "record", "s", "-", "--ledger", database).code == 0
 
-    saved = cli("session", "repair", "saved.db", "--ledger", database)
+    saved = cli("ledger", "repair", "saved.db", "--ledger", database)
 
     assert saved.code == 0
     assert (
@@ -70,10 +71,10 @@ def test_a_loop_is_kept_on_a_server_and_saved_into_a_file(cli: Cli, type_in: Typ
 
 
 def test_whoever_looks_at_an_empty_server_makes_nothing(cli: Cli, database: str) -> None:
-    import psycopg  # noqa: PLC0415 - only this test asks the server itself
+    import psycopg
 
-    for command in ("list", "tree", "stats", "verify"):
-        assert cli("session", command, "--ledger", database).code == 0
+    for command in ("session list", "session tree", "session stats", "ledger verify"):
+        assert cli(*command.split(), "--ledger", database).code == 0
 
     with psycopg.connect(database) as connection:
         assert connection.execute("select 1 from pg_namespace where nspname = 'nexus'").fetchall() == []

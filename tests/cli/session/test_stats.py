@@ -13,12 +13,12 @@ from nexus_core.session.caching import cache_along
 from nexus_core.session.steps.epochs import Epochs
 from nexus_core.session.steps.walking import walk_back
 from nexus_core.testing import write_files
-from nexus_core.tokens.counters import open_model
-from nexus_core.values.message import Message, Role
+from nexus_core.tokens.counters import get_model
+from nexus_core.types.messages import Message, Role
 from tests.cli.session.conftest import Talk
 from tests.conftest import Cli
 from tests.ledger.backends import said
-from tests.ledger.test_chain import tamper
+from tests.ledger.test_verify import tamper
 from tests.session.support import calls, says
 
 
@@ -148,7 +148,7 @@ def long_talk(nexus: Nexus, work: Path, cached: list[int]) -> list[str]:
 
 def test_what_became_of_the_cache_is_added_up(cli: Cli, nexus: Nexus, work: Path) -> None:
     steps = long_talk(nexus, work, [0, 9000, 0, 9000])
-    expected = [nexus.session("long").cache(step).expected or 0 for step in steps]
+    expected = [nexus.session("long").cache_report(step).expected or 0 for step in steps]
 
     facts = json.loads(cli("session", "stats", "long", "--json").out)["cache"]
     outcome = cli("session", "stats", "long")
@@ -200,13 +200,13 @@ def test_every_call_is_told_as_it_was_when_its_reply_came(nexus: Nexus) -> None:
     settings = nexus.load().settings
 
     def minimum(model: str) -> int:
-        return open_model(model, host=nexus.host, settings=settings).cache_minimum
+        return get_model(model, host=nexus.host, settings=settings).cache_minimum
 
     along = cache_along(walk_back(nexus.ledger, record.tip), Epochs(lambda: nexus.ledger), minimum)
     reports = {step.id: report for step, report in along}
 
     assert len(reports) == 4
-    assert [nexus.session("fork").cache(step) for step in reports] == list(reports.values())
+    assert [nexus.session("fork").cache_report(step) for step in reports] == list(reports.values())
 
 
 def test_what_is_damaged_is_named_and_the_rest_is_added_up(cli: Cli, torn_turn: str) -> None:

@@ -10,15 +10,20 @@ from pathlib import Path
 import pytest
 
 from nexus_core import Nexus
-from nexus_core.cli.session.branches import find_trees, read_lines
-from nexus_core.cli.session.drawing import draw
-from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.history.ledger.memory import MemoryLedger
-from nexus_core.values.ledger import NewStep
+from nexus_core.cli.commands.session.tree import (
+    draw_tree,
+    find_trees,
+    group_labels_by_tip,
+    read_branch_lines,
+    read_branches,
+)
+from nexus_core.ledger.in_memory import MemoryLedger
+from nexus_core.ledger.ledger import StoreLedger
+from nexus_core.types.ledger import NewStep
 from tests.cli.session.conftest import Talk
 from tests.conftest import Cli
 from tests.ledger.backends import add, clock, names, said, tell
-from tests.ledger.test_chain import tamper
+from tests.ledger.test_verify import tamper
 from tests.session.support import calls, says
 
 pytestmark = pytest.mark.usefixtures("no_session_start")
@@ -31,8 +36,8 @@ def drawn(ledger: StoreLedger, width: int = 100) -> list[str]:
     records = ledger.sessions(status=None)
     lines: list[str] = []
     for tree in find_trees(ledger, records)[0]:
-        read = {line.branch.id: line for line in read_lines(ledger, tree, records)}
-        lines += draw(read, tree.root, width)
+        read = {line.branch.id: line for line in read_branch_lines(ledger, tree, group_labels_by_tip(records), [])}
+        lines += draw_tree(read, tree.root, width)
     return [_ID.sub("ID", line) for line in lines]
 
 
@@ -214,9 +219,10 @@ def test_a_clock_that_went_back_draws_no_branch_before_the_one_it_left() -> None
 
     ((tree,), damaged) = find_trees(ledger, ledger.sessions())
 
+    branches = read_branches(ledger, tree, damaged)
     assert damaged == []
-    assert [branch.first.position for branch in tree.branches] == [0, 1, 2]
-    assert tree.branches[0].id == tree.root == steps[0].id
+    assert [branch.first.position for branch in branches] == [0, 1, 2]
+    assert branches[0].id == tree.root == steps[0].id
 
 
 def test_what_is_drawn_is_bounded_and_the_rest_is_counted(cli: Cli, nexus: Nexus) -> None:
@@ -227,9 +233,9 @@ def test_what_is_drawn_is_bounded_and_the_rest_is_counted(cli: Cli, nexus: Nexus
     outcome = cli("session", "tree")
 
     assert len(outcome.out.splitlines()) == 399
-    assert outcome.err == "(20 more trees; --all shows them)\n"
+    assert outcome.err == "(20 more trees; --limit all shows them)\n"
     assert len(json.loads(cli("session", "tree", "--json").out)["trees"]) == 100
-    assert len(json.loads(cli("session", "tree", "--json", "--all").out)["trees"]) == 120
+    assert len(json.loads(cli("session", "tree", "--json", "--limit", "all").out)["trees"]) == 120
 
 
 def test_of_one_large_tree_the_first_lines_are_drawn(cli: Cli, nexus: Nexus) -> None:
@@ -243,8 +249,8 @@ def test_of_one_large_tree_the_first_lines_are_drawn(cli: Cli, nexus: Nexus) -> 
     outcome = cli("session", "tree", "main")
 
     assert len(outcome.out.splitlines()) == 201
-    assert outcome.err == "(4 more lines; --all shows them)\n"
-    assert len(cli("session", "tree", "main", "--all").out.splitlines()) == 205
+    assert outcome.err == "(4 more lines; --limit all shows them)\n"
+    assert len(cli("session", "tree", "main", "--limit", "all").out.splitlines()) == 205
 
 
 def test_whoever_names_no_turn_to_fork_from_is_told_what_lists_them(cli: Cli, talk: Talk) -> None:
@@ -259,7 +265,9 @@ def test_whoever_names_no_turn_to_fork_from_is_told_what_lists_them(cli: Cli, ta
     assert cli("session", "fork", "the main", "again", "--at", _ID.findall(listed)[3]).code == 0
     assert not [
         item
-        for item in json.loads(cli("session", "tree", "--all", "--json").out)["trees"][0]["branches"][0]["items"]
+        for item in json.loads(cli("session", "tree", "--limit", "all", "--json").out)["trees"][0]["branches"][0][
+            "items"
+        ]
         if "folded" in item
     ]
 
@@ -271,10 +279,10 @@ def test_a_session_in_which_nothing_was_said_has_no_tree(cli: Cli, nexus: Nexus)
 
 
 def test_a_session_is_drawn_with_its_workers(cli: Cli, talk: Talk, nexus: Nexus) -> None:
-    worker = talk("main", "one").spawn("Look into it.", label="helper")
+    worker = talk("main", "one").spawn("Look into it.", name="helper")
     worker.ask("Go.")
     worker.record(says("done", name="msg_w"))
-    worker.spawn("Look closer.", label="its-helper").ask("Go.")
+    worker.spawn("Look closer.", name="its-helper").ask("Go.")
     talk("other", "elsewhere")
     nexus.ledger.rename("main", "front")
 

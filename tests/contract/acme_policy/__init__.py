@@ -16,7 +16,7 @@ from nexus_core.plugin import (
     MergePolicy,
     PluginSettings,
     Renderer,
-    Skipped,
+    SkippedFile,
     read_text,
 )
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nexus_core import AssembledContext, Request, Usage
-    from nexus_core.plugin import InitScope, Loaded
+    from nexus_core.plugin import InitScope, LoadedLayers
 
 COSTS: dict[str, dict[str, int]] = {}
 """By session, how often a model was asked and what that cost."""
@@ -53,27 +53,27 @@ def nexus_merge_policies() -> list[MergePolicy]:
 
 
 @hookimpl
-def nexus_layers(request: Request) -> list[Layer | Skipped]:
+def nexus_layers(request: Request) -> list[Layer | SkippedFile]:
     place = request.home.parent / "policy"
-    return [Layer("global:policy", place, "global") if place.is_dir() else Skipped(place, "no policy here")]
+    return [Layer("global:policy", place, "global") if place.is_dir() else SkippedFile(place, "no policy here")]
 
 
 @hookimpl
-def nexus_layer_config(layer: Layer) -> list[LayerConfig | Skipped]:
+def nexus_layer_config(layer: Layer) -> list[LayerConfig | SkippedFile]:
     path = layer.directory / SETTINGS
     text = read_text(path)
-    return [Skipped(path, "not there") if text is None else LayerConfig(path, tomllib.loads(text))]
+    return [SkippedFile(path, "not there") if text is None else LayerConfig(path, tomllib.loads(text))]
 
 
 @hookimpl
-def nexus_layer_texts(layer: Layer) -> list[LayerText | Skipped]:
+def nexus_layer_texts(layer: Layer) -> list[LayerText | SkippedFile]:
     path = layer.directory / TEXT
     text = read_text(path)
-    return [LayerText(path, text, title="Company Policy") if text else Skipped(path, "not there")]
+    return [LayerText(path, text, title="Company Policy") if text else SkippedFile(path, "not there")]
 
 
 @hookimpl
-def nexus_static_sections(loaded: Loaded) -> list[Section]:
+def nexus_static_sections(loaded: LoadedLayers) -> list[Section]:
     teams = loaded.settings.get("plugins.policy.teams", [])
     return [Section("teams", title="Teams", text=", ".join(map(str, teams)))] if isinstance(teams, list) else []
 
@@ -109,12 +109,12 @@ def _as_said(request: Request, sections: Sequence[Section], now: int) -> Message
 
 
 @hookimpl
-def nexus_assembled(context: AssembledContext) -> None:
+def nexus_call_assembled(context: AssembledContext) -> None:
     _count(context.session_label, calls=1)
 
 
 @hookimpl
-def nexus_recorded(session: str, usage: Usage | None) -> None:
+def nexus_step_recorded(session: str, usage: Usage | None) -> None:
     if usage is not None:
         _count(session, tokens=usage.total_tokens)
 
@@ -126,6 +126,6 @@ def _count(session: str, **more: int) -> None:
 
 
 @hookimpl
-def nexus_diagnose(loaded: Loaded) -> list[Finding]:
+def nexus_diagnose(loaded: LoadedLayers) -> list[Finding]:
     has_policy = any(text.path.name == TEXT for text in loaded.texts)
     return [] if has_policy else [Finding("no-policy", "nobody says what is allowed here")]

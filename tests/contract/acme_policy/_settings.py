@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from nexus_core.plugin import Strict
+from nexus_core.plugin.settings import StrictModel
 
 
-class PolicySettings(Strict):
+class PolicySettings(StrictModel):
     teams: list[str] = Field(default_factory=list)
     endpoint: str | None = None

@@ -201,7 +201,7 @@ def test_a_picture_is_bytes_for_boto3_and_base64_on_a_terminal(make_nexus: MakeN
 
     context = nexus.session("main").ask({"role": "user", "content": [{"text": "What is this?"}, picture]})
     body = accepted(context.to("bedrock", model="m"))
-    outcome = cli("-C", str(nexus.cwd), "assemble", "--session", "main", "--dialect", "bedrock")
+    outcome = cli("-C", str(nexus.cwd), "assemble", "--session", "main", "--api", "bedrock")
 
     assert picture in body["messages"][0]["content"]
     assert in_json(picture) in json.loads(outcome.out)["messages"][0]["content"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from nexus_core import MessageError, Tool, dialect
+from nexus_core import MessageError, Tool, get_dialect
 from tests.dialects.support import JSON, attempted, extended, spoiled
 from tests.effort import conclude, concludes, mostly
 from tests.plugins.bedrock.converse import BEDROCK, accepted, values_of
@@ -88,7 +88,7 @@ def test_tools_that_bedrock_runs_itself_go_to_bedrock_only() -> None:
     tools = BEDROCK.read_tools([SPEC, MARK, SEARCH])
 
     assert BEDROCK.write_tools(tools) == [SPEC, MARK, SEARCH]
-    assert [tool["name"] for tool in dialect("anthropic").write_tools(tools)] == ["look"]
+    assert [tool["name"] for tool in get_dialect("anthropic").write_tools(tools)] == ["look"]
 
 
 BAD: list[tuple[object, str, str]] = [

@@ -9,7 +9,7 @@ import pytest
 from nexus_core import Nexus, Section
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
-from nexus_plugins.environment._git import checked_out
+from nexus_plugins.environment._git import describe_checkout
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -33,30 +33,30 @@ def repository(tmp_path: Path) -> Path:
 
 @needs_git
 def test_the_branch_is_told_anywhere_in_the_repository(repository: Path) -> None:
-    assert checked_out(repository) == checked_out(repository / "sub") == "Branch: main"
+    assert describe_checkout(repository) == describe_checkout(repository / "sub") == "Branch: main"
 
 
 @needs_git
 def test_a_branch_may_have_slashes_in_its_name(repository: Path) -> None:
     git(repository, "switch", "--create", "feature/log-in")
 
-    assert checked_out(repository) == "Branch: feature/log-in"
+    assert describe_checkout(repository) == "Branch: feature/log-in"
 
 
 @needs_git
 def test_without_a_branch_the_commit_is_told(repository: Path) -> None:
     git(repository, "switch", "--detach")
 
-    assert checked_out(repository).startswith("Commit: ")
-    assert checked_out(repository).endswith(" (no branch)")
+    assert describe_checkout(repository).startswith("Commit: ")
+    assert describe_checkout(repository).endswith(" (no branch)")
 
 
 @needs_git
 def test_a_linked_work_tree_has_a_branch_of_its_own(repository: Path, tmp_path: Path) -> None:
     git(repository, "worktree", "add", "-b", "fix", str(tmp_path / "linked"))
 
-    assert checked_out(tmp_path / "linked") == "Branch: fix"
-    assert checked_out(repository) == "Branch: main"
+    assert describe_checkout(tmp_path / "linked") == "Branch: fix"
+    assert describe_checkout(repository) == "Branch: main"
 
 
 @needs_git
@@ -66,11 +66,11 @@ def test_a_submodule_has_a_branch_of_its_own(repository: Path, tmp_path: Path) -
     git(outer, "submodule", "add", str(repository), "inner")
     git(outer / "inner", "switch", "--create", "patch")
 
-    assert checked_out(outer / "inner") == "Branch: patch"
+    assert describe_checkout(outer / "inner") == "Branch: patch"
 
 
 def test_outside_of_a_repository_nothing_is_told(tmp_path: Path) -> None:
-    assert checked_out(tmp_path) == ""
+    assert describe_checkout(tmp_path) == ""
 
 
 @pytest.mark.parametrize(
@@ -89,13 +89,13 @@ def test_outside_of_a_repository_nothing_is_told(tmp_path: Path) -> None:
     ],
 )
 def test_a_head_that_git_would_not_write_tells_nothing(tmp_path: Path, head: str) -> None:
-    assert checked_out(write_files(tmp_path, {".git/HEAD": head})) == ""
+    assert describe_checkout(write_files(tmp_path, {".git/HEAD": head})) == ""
 
 
 def test_a_branch_hides_nothing(tmp_path: Path) -> None:
     write_files(tmp_path, {".git/HEAD": "ref: refs/heads/ma\u200bin\u202e\n"})
 
-    assert checked_out(tmp_path) == "Branch: main"
+    assert describe_checkout(tmp_path) == "Branch: main"
 
 
 @pytest.mark.acceptance("T6", "T11")
@@ -106,7 +106,7 @@ def test_a_file_that_points_to_the_repository_of_somebody_else_tells_nothing(tmp
     write_files(other, {"worktrees/x/gitdir": "/elsewhere/.git\n"})
     planted = write_files(tmp_path / "planted", {".git": marker.format(other=other)})
 
-    assert checked_out(planted) == ""
+    assert describe_checkout(planted) == ""
 
 
 @pytest.mark.acceptance("T11")
@@ -115,12 +115,12 @@ def test_a_link_in_the_place_of_the_repository_tells_nothing(tmp_path: Path) -> 
     (tmp_path / "planted").mkdir()
     (tmp_path / "planted/.git").symlink_to(tmp_path / "other/.git")
 
-    assert checked_out(tmp_path / "planted") == ""
+    assert describe_checkout(tmp_path / "planted") == ""
 
 
 @pytest.mark.parametrize("marker", ["", "gitdir: ", "gitdir: \0", "gitdir: " + "x" * 5000, "something else"])
 def test_a_curious_marker_tells_nothing(tmp_path: Path, marker: str) -> None:
-    assert checked_out(write_files(tmp_path, {".git": marker})) == ""
+    assert describe_checkout(write_files(tmp_path, {".git": marker})) == ""
 
 
 # ---- as a section -------------------------------------------------------------------------------------------

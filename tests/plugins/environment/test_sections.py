@@ -8,18 +8,18 @@ from types import SimpleNamespace
 import pytest
 
 from nexus_core import ConfigError, Request
-from nexus_core.plugin import Loaded
+from nexus_core.plugin import LoadedLayers
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
-from nexus_core.values.request import Mode
+from nexus_core.types.request import AgentMode
 from nexus_plugins.environment import nexus_static_sections
-from nexus_plugins.environment._facts import linux_distribution, machine, operating_system, terminal
+from nexus_plugins.environment._facts import get_linux_distribution, get_machine, get_operating_system, get_terminal
 from tests.conftest import Cli
 
 
-def text(mode: Mode = "repl", cwd: str = "/project", is_call: bool = False) -> str:
+def text(mode: AgentMode = "repl", cwd: str = "/project", is_call: bool = False) -> str:
     request = Request(cwd=Path(cwd), home=Path("/home"), mode=mode, is_call=is_call)
-    (section,) = nexus_static_sections(request, Loaded())
+    (section,) = nexus_static_sections(request, LoadedLayers())
     return section.text
 
 
@@ -28,7 +28,7 @@ def linux(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
     facts = SimpleNamespace(release="6.1.0-amd64", nodename="build-7", machine="x86_64")
     monkeypatch.setattr(os, "uname", lambda: facts)
-    monkeypatch.setattr("nexus_plugins.environment._facts.linux_distribution", lambda: "")
+    monkeypatch.setattr("nexus_plugins.environment._facts.get_linux_distribution", lambda: "")
     monkeypatch.setenv("TERM_PROGRAM", "vscode")
     monkeypatch.setenv("TERM", "xterm-256color")
 
@@ -54,14 +54,14 @@ def test_without_a_mode_nothing_is_said_about_one() -> None:
 def test_linux_inside_windows_is_named_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(release="5.15.90.1-microsoft-standard-WSL2"))
 
-    assert operating_system() == "Linux (WSL2 on Windows)"
+    assert get_operating_system() == "Linux (WSL2 on Windows)"
 
 
 @pytest.mark.acceptance("P-09")
 def test_a_linux_distribution_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nexus_plugins.environment._facts.linux_distribution", lambda: "Debian GNU/Linux 12")
+    monkeypatch.setattr("nexus_plugins.environment._facts.get_linux_distribution", lambda: "Debian GNU/Linux 12")
 
-    assert operating_system() == "Linux (Debian GNU/Linux 12)"
+    assert get_operating_system() == "Linux (Debian GNU/Linux 12)"
 
 
 @pytest.mark.acceptance("P-09")
@@ -78,12 +78,12 @@ def test_a_distribution_is_called_as_it_calls_itself(tmp_path: Path, release: st
     path = tmp_path / "os-release"
     path.write_text(release)
 
-    assert linux_distribution(path) == name
+    assert get_linux_distribution(path) == name
 
 
 def test_a_system_without_a_release_file_is_plainly_linux(tmp_path: Path) -> None:
-    assert linux_distribution(tmp_path / "os-release") == ""
-    assert linux_distribution(tmp_path) == ""
+    assert get_linux_distribution(tmp_path / "os-release") == ""
+    assert get_linux_distribution(tmp_path) == ""
 
 
 @pytest.mark.acceptance("P-09")
@@ -91,14 +91,14 @@ def test_macos_is_named_with_its_version(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr("platform.mac_ver", lambda: ("14.5", ("", "", ""), ""))
 
-    assert operating_system() == "macOS 14.5"
+    assert get_operating_system() == "macOS 14.5"
 
 
 @pytest.mark.parametrize(("platform", "name"), [("win32", "Windows"), ("freebsd14", "freebsd14")])
 def test_other_systems_have_their_usual_names(monkeypatch: pytest.MonkeyPatch, platform: str, name: str) -> None:
     monkeypatch.setattr(sys, "platform", platform)
 
-    assert operating_system() == name
+    assert get_operating_system() == name
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_terminal_is_described_by_what_is_known(
     monkeypatch.setenv("TERM_PROGRAM", program)
     monkeypatch.setenv("TERM", term)
 
-    assert terminal() == shown
+    assert get_terminal() == shown
 
 
 def test_a_newline_in_a_directory_name_does_not_add_a_line() -> None:
@@ -192,7 +192,7 @@ def test_where_there_is_no_uname_the_platform_is_asked(monkeypatch: pytest.Monke
     monkeypatch.setattr("platform.node", lambda: "WIN-7")
     monkeypatch.setattr("platform.machine", lambda: "AMD64")
 
-    assert machine() == ("WIN-7", "AMD64")
+    assert get_machine() == ("WIN-7", "AMD64")
 
 
 # ---- the name of the machine --------------------------------------------------------------------------------

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nexus_core import FileError, Request
-from nexus_core.plugin import Layer, Skipped
+from nexus_core.plugin import Layer, SkippedFile
 from nexus_core.testing import check_plugin, write_files
-from nexus_core.values.settings import Settings
+from nexus_core.types.settings import Settings
 from nexus_plugins import file_layers
 from nexus_plugins.file_layers import nexus_layer_config, nexus_layer_texts, nexus_layers
 
@@ -74,7 +74,7 @@ def test_a_level_without_a_layer_is_reported(tmp_path: Path) -> None:
 
     assert found == [
         Layer("ancestor:a", tmp_path / "a/.nexus3", "ancestor", distance=2, root=tmp_path / "a"),
-        Skipped(tmp_path / "a/b/.nexus3", "not there", layer="ancestor:b"),
+        SkippedFile(tmp_path / "a/b/.nexus3", "not there", layer="ancestor:b"),
         Layer("local", place / ".nexus3", "local", root=place),
     ]
 
@@ -153,7 +153,10 @@ def test_the_users_own_directory_reached_through_a_link_counts_once(tmp_path: Pa
     layers, _ = find(tmp_path / "work", home)
 
     read = [item for layer in layers for item in [*nexus_layer_texts(layer, Settings()), *nexus_layer_config(layer)]]
-    assert [item.path for item in read if not isinstance(item, Skipped)] == [home / "NEXUS.md", home / "config.json"]
+    assert [item.path for item in read if not isinstance(item, SkippedFile)] == [
+        home / "NEXUS.md",
+        home / "config.json",
+    ]
 
 
 def test_rules_of_the_home_directory_are_read_when_working_there(
@@ -202,7 +205,7 @@ def test_the_defaults_stand_in_file_by_file(tmp_path: Path, own: list[str], stan
         for layer in found
         if isinstance(layer, Layer) and layer.scope == "defaults"
         for item in [*nexus_layer_texts(layer, Settings()), *nexus_layer_config(layer)]
-        if not isinstance(item, Skipped)
+        if not isinstance(item, SkippedFile)
     ]
 
     assert read == [defaults / name for name in standing_in]
@@ -235,7 +238,7 @@ def test_a_level_that_cannot_be_looked_at_is_no_layer(tmp_path: Path, monkeypatc
 
     found = nexus_layers(Request(cwd=tmp_path / "a/b", home=tmp_path / "none", ancestor_depth=1))
 
-    assert [item.reason for item in found if isinstance(item, Skipped)] == ["not there"]
+    assert [item.reason for item in found if isinstance(item, SkippedFile)] == ["not there"]
 
 
 def test_a_second_load_sees_a_changed_file(make_nexus: MakeNexus, tmp_path: Path) -> None:
@@ -260,10 +263,10 @@ def test_the_plugin_keeps_the_contract() -> None:
     assert check_plugin(file_layers) == []
 
 
-def find(cwd: Path, home: Path, *, depth: int = 2) -> tuple[list[Layer], list[Skipped]]:
+def find(cwd: Path, home: Path, *, depth: int = 2) -> tuple[list[Layer], list[SkippedFile]]:
     found = nexus_layers(Request(cwd=cwd, home=home, ancestor_depth=depth))
     layers = [item for item in found if isinstance(item, Layer)]
-    return layers, [item for item in found if isinstance(item, Skipped)]
+    return layers, [item for item in found if isinstance(item, SkippedFile)]
 
 
 def _refuse(*_: object, **__: object) -> None:

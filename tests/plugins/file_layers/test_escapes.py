@@ -12,7 +12,7 @@ import pytest
 from nexus_core import FileError, NexusError, Request
 from nexus_core.plugin import Layer, LayerConfig, LayerText
 from nexus_core.testing import write_files
-from nexus_core.values.settings import Settings
+from nexus_core.types.settings import Settings
 from nexus_plugins.file_layers import nexus_layer_config, nexus_layer_texts, nexus_layers
 
 if TYPE_CHECKING:

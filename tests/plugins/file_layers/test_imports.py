@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from nexus_core import FileError
-from nexus_core.plugin import Layer, LayerText, Skipped
+from nexus_core.plugin import Layer, LayerText, SkippedFile
 from nexus_core.testing import write_files
-from nexus_core.values.settings import Settings
+from nexus_core.types.settings import Settings
 from nexus_plugins.file_layers import nexus_layer_texts
 from tests.effort import sampled
 from tests.timing import seconds
@@ -95,7 +95,7 @@ def test_a_text_whose_imports_are_blank_is_blank(tmp_path: Path) -> None:
 
     found = nexus_layer_texts(local(tmp_path), Settings())
 
-    assert Skipped(tmp_path / "CLAUDE.md", "blank") in found
+    assert SkippedFile(tmp_path / "CLAUDE.md", "blank") in found
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_a_file_that_anybody_may_write_to_is_not_imported(tmp_path: Path) -> Non
     (tmp_path / "rules.md").chmod(0o666)
 
     assert read(tmp_path).text == "@rules.md"
-    assert skipped(tmp_path) == [("rules.md", "anybody may write to it (NEXUS.md:1)")]
+    assert skipped(tmp_path) == [("rules.md", "every user may write to it (NEXUS.md:1)")]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can give files away")
@@ -394,5 +394,5 @@ def skipped(root: Path) -> list[tuple[str, str]]:
     return [
         (item.path.relative_to(root).as_posix(), item.reason)
         for item in nexus_layer_texts(local(root), Settings())
-        if isinstance(item, Skipped) and item.reason != "not there"
+        if isinstance(item, SkippedFile) and item.reason != "not there"
     ]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nexus_core import Nexus
-from nexus_plugins.mcp._telling.records import Definition, keep_listing
+from nexus_plugins.mcp._tools import ToolDefinition, store_catalog
 from tests.conftest import ROOT
 from tests.dialects.support import Loopback, listening
 from tests.plugins.mcp.world import define, script, servers_of, survivors
@@ -40,7 +40,9 @@ def test_a_loop_with_the_tools_of_a_server(
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     define(nexus_home, time=script())
     with Nexus(work) as nexus:
-        keep_listing(nexus_home, servers_of(nexus)["time"], [Definition("echo", "Says it again.", {"type": "object"})])
+        store_catalog(
+            nexus_home, servers_of(nexus)["time"], [ToolDefinition("echo", "Says it again.", {"type": "object"})]
+        )
     loopback.answers = [asks("openai", 1, "mcp__time__echo", zone="Vienna"), says("openai", 2, "Noon.")]
 
     names: dict[str, Any] = {}

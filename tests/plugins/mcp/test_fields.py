@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from nexus_core.plugin import MCPServerConfig
+from nexus_core.plugin.settings import MCPServerConfig
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
-from nexus_plugins.mcp._running.limits import Limits
-from nexus_plugins.mcp._telling.records import Definition, keep_listing
+from nexus_plugins.mcp._connections import ServerTimeouts
+from nexus_plugins.mcp._tools import ToolDefinition, store_catalog
 from nexus_plugins.mcp.call import connect
 from tests.conftest import Cli
 from tests.plugins.mcp.test_other_tools import ALL
@@ -165,7 +165,7 @@ def test_a_limit_that_is_none_is_told_and_the_usual_one_counts(make_nexus: MakeN
 
     loaded = nexus.load()
 
-    assert Limits().for_server(loaded.servers[0].config) == Limits()
+    assert ServerTimeouts().for_server(loaded.servers[0].config) == ServerTimeouts()
     assert any(f"'{field}' of server 'a' has no effect" in skipped.reason for skipped in loaded.skipped)
 
 
@@ -242,7 +242,7 @@ NAMES = ("list", "mail", "read")
 def know(make_nexus: MakeNexus, home: Path, **said: object) -> Any:
     define(home, files={"command": script(), **said})
     nexus = make_nexus()
-    keep_listing(home, servers_of(nexus)["files"], [Definition(name, "", {"type": "object"}) for name in NAMES])
+    store_catalog(home, servers_of(nexus)["files"], [ToolDefinition(name, "", {"type": "object"}) for name in NAMES])
     return nexus
 
 
@@ -294,7 +294,7 @@ def test_the_limits_of_a_server_go_before_the_usual_ones(make_nexus: MakeNexus, 
     )
     nexus = make_nexus()
     for server in servers_of(nexus).values():
-        keep_listing(nexus_home, server, [Definition("echo", "Says it again.", {"type": "object"})])
+        store_catalog(nexus_home, server, [ToolDefinition("echo", "Says it again.", {"type": "object"})])
 
     with connect(nexus) as servers:
         told = [servers.call(f"mcp__{name}__echo", {}).content for name in ("slow", "late")]
@@ -343,7 +343,7 @@ WHOLE = {
 
 def exported(cli: Cli, home: Path, target: str) -> tuple[str, str]:
     write_files(home, {"mcp.json": entry("servers", **WHOLE)})
-    outcome = cli("mcp", "export", "--to", target)
+    outcome = cli("mcp", "export", "--format", target)
     assert outcome.code == 0
     assert "hunter22" not in outcome.out + outcome.err
     return outcome.out, outcome.err
@@ -371,7 +371,7 @@ def test_vs_code_gets_its_own_references_and_what_to_ask_for(cli: Cli, nexus_hom
         "LIT": "${env:LIT}",
     }
     assert (server["args"], server["envFile"]) == (["${env:MODE}"], ".env")
-    assert "VS Code has no choice of tools in this file" in err
+    assert "VS Code cannot select tools in this file" in err
     assert "VS Code has no 'enabled' in this file: it would start 'a'" in err
 
 
@@ -390,4 +390,4 @@ def test_codex_is_told_what_it_does_not_look_up(cli: Cli, nexus_home: Path) -> N
 
     assert 'enabled_tools = [\n    "read",\n]' in out
     assert "tool_timeout_sec = 90" in out
-    assert "Codex does not look up the references in 'a'" in err
+    assert "Codex does not resolve the references in 'a'" in err

@@ -19,9 +19,8 @@ import pytest
 from nexus_core import Nexus
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
+from nexus_plugins.mcp._connections import ServerPool, ServerTimeouts
 from nexus_plugins.mcp._errors import ServerError
-from nexus_plugins.mcp._running.limits import Limits
-from nexus_plugins.mcp._running.links import Links
 from tests.conftest import ROOT
 from tests.plugins.mcp.calm import run_calmly
 from tests.plugins.mcp.http_world import HEADER_VALUE, HOSTILE, HOSTILE_STREAMS, Handler, serving
@@ -39,7 +38,7 @@ def outcomes(nexus: Nexus, name: str, times: int = 1, limit: float = LEISURE) ->
     found: list[object] = []
 
     async def main() -> None:
-        async with Links(nexus.load(request), request, Limits(limit, limit)) as links:
+        async with ServerPool(nexus.load(request), request, ServerTimeouts(limit, limit)) as links:
             for _ in range(times):
                 try:
                     found.append((await links.call(server, "echo", {})).content)
@@ -208,13 +207,16 @@ def test_a_server_that_floods_us_keeps_nobody_else_waiting(make_nexus: MakeNexus
         request, servers = nexus.request(), servers_of(nexus)
         ended: list[str] = []
 
-        async def one(links: Links, name: str) -> None:
+        async def one(links: ServerPool, name: str) -> None:
             with suppress(ServerError):
                 await links.call(servers[name], "echo", {})
             ended.append(name)
 
         async def main() -> None:
-            async with Links(nexus.load(request), request, Limits(3, 3)) as links, anyio.create_task_group() as tasks:
+            async with (
+                ServerPool(nexus.load(request), request, ServerTimeouts(3, 3)) as links,
+                anyio.create_task_group() as tasks,
+            ):
                 for name in servers:
                     tasks.start_soon(one, links, name)
 
@@ -246,7 +248,7 @@ def test_the_command_prints_one_error_and_nothing_of_what_the_sdk_logs(work: Pat
 
 
 def approved(nexus: Nexus, home: Path) -> None:
-    from nexus_core.trust.store import TrustStore  # noqa: PLC0415 - what `nexus trust allow` does
+    from nexus_core.trust.store import TrustStore
 
     TrustStore(home).allow(nexus.load().active)
 

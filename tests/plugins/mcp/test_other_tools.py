@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from nexus_core import ConfigError
-from nexus_core.config.servers.normalising import normalise_servers
-from nexus_core.plugin import Layer, LayerConfig, MCPServerConfig, Skipped
+from nexus_core.config.servers import normalize_servers
+from nexus_core.plugin import Layer, LayerConfig, SkippedFile
+from nexus_core.plugin.settings import MCPServerConfig
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
-from nexus_plugins.mcp._files.dialects import DIALECTS, dialect_of
-from nexus_plugins.mcp._files.reader import read_servers
-from nexus_plugins.mcp._files.toml import parse_toml
+from nexus_plugins.mcp._files import FILE_FORMATS, detect_format, read_servers
+from nexus_plugins.mcp._toml import parse_toml
 from tests.conftest import Cli, sample_files
 
-ALL = {"plugins": {"mcp": {"read": list(DIALECTS)}}}
+ALL = {"plugins": {"mcp": {"read": list(FILE_FORMATS)}}}
 SECRET = "sk-live-0123456789abcdef"  # noqa: S105 - nobody's
 
 
@@ -302,13 +302,13 @@ def test_the_doctor_finds_nothing_odd_about_what_each_tool_writes_itself(cli: Cl
 @pytest.mark.acceptance("R11")
 @pytest.mark.parametrize("path", sample_files("mcp"), ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_a_real_file_is_read_and_all_its_servers_have_one_form(path: Path, tmp_path: Path) -> None:
-    dialect = next((each for each in DIALECTS.values() if each.name == path.parent.name), dialect_of("mcp.json"))
+    dialect = next((each for each in FILE_FORMATS.values() if each.name == path.parent.name), detect_format("mcp.json"))
     copy = tmp_path / f"mcp{path.suffix}"
     copy.write_bytes(path.read_bytes())
-    skipped: list[Skipped] = []
+    skipped: list[SkippedFile] = []
 
     answers = read_servers(copy, Layer("local", tmp_path, "local"), dialect)
-    configs = normalise_servers([each for each in answers if isinstance(each, LayerConfig)], skipped)
+    configs = normalize_servers([each for each in answers if isinstance(each, LayerConfig)], skipped)
 
     servers: Any = [server for config in configs for server in config.settings["mcp_servers"]]  # type: ignore[attr-defined]
     assert all(server["type"] in {"stdio", "http", "sse"} and server["name"] for server in servers)

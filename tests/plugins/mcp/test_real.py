@@ -22,13 +22,10 @@ from mcp.client.stdio import stdio_client
 from nexus_core import Nexus
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
-from nexus_core.values.agent_result import AgentResult
-from nexus_core.values.message import Message
-from nexus_core.values.parts import ToolCall, ToolResult
-from nexus_plugins.mcp._running.limits import Limits
-from nexus_plugins.mcp._running.links import Links
-from nexus_plugins.mcp._serving.served import MOST_READ
-from nexus_plugins.mcp._serving.server import make_server, resource_text, run_tool
+from nexus_core.types.assembled import AgentResult
+from nexus_core.types.messages import Message, ToolCall, ToolResult
+from nexus_plugins.mcp._connections import ServerPool, ServerTimeouts
+from nexus_plugins.mcp._server import MAX_READ_CHARACTERS, build_server, read_resource_text, run_tool
 from tests.conftest import ROOT
 from tests.plugins.mcp.world import define, servers_of, survivors
 from tests.session.wire import asks, says
@@ -71,7 +68,7 @@ def call(nexus: Nexus, name: str, tool: str, **arguments: object) -> Any:
     server = servers_of(nexus)[name]
 
     async def main() -> Any:
-        async with Links(loaded, request, Limits(start=30, call=30)) as links:
+        async with ServerPool(loaded, request, ServerTimeouts(start=30, call=30)) as links:
             return await links.call(server, tool, dict(arguments))
 
     return anyio.run(main)
@@ -180,18 +177,18 @@ def test_a_request_is_told_without_secrets(nexus: Nexus) -> None:
 
 def test_a_long_message_is_told_in_parts(nexus: Nexus) -> None:
     session = nexus.session("long")
-    session.ask(f"{'a' * MOST_READ}needle{'b' * MOST_READ}")
+    session.ask(f"{'a' * MAX_READ_CHARACTERS}needle{'b' * MAX_READ_CHARACTERS}")
 
     (step,) = asked(nexus, "read_steps", session="long", limit=1)["steps"]
-    (rest,) = asked(nexus, "read_steps", session="long", limit=1, offset=MOST_READ)["steps"]
+    (rest,) = asked(nexus, "read_steps", session="long", limit=1, offset=MAX_READ_CHARACTERS)["steps"]
     everything = asked(nexus, "read_steps", session="long")["steps"]
     (found, *_) = asked(nexus, "search_history", session="long", text="needle")["steps"]
 
     cut = re.fullmatch(r".*a… \[([0-9,]+) more characters\]", step["messages"][0]["text"], re.DOTALL)
     assert cut is not None
-    assert int(cut[1].replace(",", "")) > MOST_READ
+    assert int(cut[1].replace(",", "")) > MAX_READ_CHARACTERS
     assert "needle" in rest["messages"][0]["text"]
-    assert sum(len(said["text"]) for step in everything for said in step["messages"]) < MOST_READ + 1_000
+    assert sum(len(said["text"]) for step in everything for said in step["messages"]) < MAX_READ_CHARACTERS + 1_000
     assert re.fullmatch("…a+needleb+…", found["messages"][0]["text"])
 
 
@@ -237,7 +234,7 @@ def test_a_listed_session_says_what_it_is(nexus: Nexus, tmp_path: Path) -> None:
     session = nexus.session("boss", model="gpt-4o")
     session.ask("Have it done.")
     (call,) = session.record(asks("openai", 1, "delegate")).tool_calls
-    session.spawn("Do it.", call=call, label="hand")
+    session.spawn("Do it.", call=call, name="hand")
     nexus.session("bug").fork("branch")
 
     found = {each["session"]: each for each in asked(nexus, "list_sessions")["sessions"]}
@@ -348,13 +345,13 @@ def test_what_is_not_acceptable_is_refused_in_words(
 
 
 def test_the_prompt_and_each_layer_are_resources(nexus: Nexus) -> None:
-    assert resource_text(nexus, "nexus://prompt") == nexus.system_prompt()
-    assert "Measure twice." in resource_text(nexus, "nexus://layers/local")
+    assert read_resource_text(nexus, "nexus://prompt") == nexus.system_prompt()
+    assert "Measure twice." in read_resource_text(nexus, "nexus://layers/local")
 
 
 def test_the_official_client_finds_and_uses_everything(nexus: Nexus) -> None:
     async def main() -> tuple[list[str], list[str], str, str]:
-        async with Client(make_server(nexus)) as client:
+        async with Client(build_server(nexus)) as client:
             tools = [tool.name for tool in (await client.list_tools()).tools]
             resources = [str(each.uri) for each in (await client.list_resources()).resources]
             result = await client.call_tool("count_tokens", {"text": "x"})

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_core import ConfigError
-from nexus_plugins.mcp._files.references import Reference, references_in, resolve
+from nexus_plugins.mcp._references import ConfigReference, find_references, resolve_references
 
 FOLDER = Path("/project")
 VARIABLES = {"TOKEN": "t", "EMPTY": "", "NEXUS_INPUT_API_KEY": "typed", "NESTED": "${TOKEN}"}
@@ -36,32 +36,32 @@ VARIABLES = {"TOKEN": "t", "EMPTY": "", "NEXUS_INPUT_API_KEY": "typed", "NESTED"
     ],
 )
 def test_a_reference_is_looked_up(text: str, value: str) -> None:
-    assert resolve(text, VARIABLES, FOLDER, "it") == value
+    assert resolve_references(text, VARIABLES, FOLDER, "it") == value
 
 
 def test_a_variable_that_is_not_set_is_named() -> None:
     with pytest.raises(ConfigError, match="header 'A' of server 'x' needs the variable KEY, which is not set"):
-        resolve("secret-${KEY}", VARIABLES, FOLDER, "header 'A' of server 'x'")
+        resolve_references("secret-${KEY}", VARIABLES, FOLDER, "header 'A' of server 'x'")
 
 
 def test_an_input_that_nobody_gave_names_its_variable() -> None:
     with pytest.raises(ConfigError, match="NEXUS_INPUT_OTHER_KEY"):
-        resolve("${input:other key}", VARIABLES, FOLDER, "it")
+        resolve_references("${input:other key}", VARIABLES, FOLDER, "it")
 
 
 @pytest.mark.parametrize("text", ["${}", "${command:date}", "${a b}", "${config:x}", "${input:}"])
 def test_what_nobody_understands_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="not understood"):
-        resolve(text, VARIABLES, FOLDER, "it")
+    with pytest.raises(ConfigError, match="unknown reference"):
+        resolve_references(text, VARIABLES, FOLDER, "it")
 
 
 def test_what_a_text_refers_to_is_known_without_looking_it_up() -> None:
-    assert list(references_in("${A} ${env:B:-x} ${input:c} ${workspaceFolder} ${?}")) == [
-        Reference("variable", "A"),
-        Reference("variable", "B", "x"),
-        Reference("input", "c"),
-        Reference("place", "workspaceFolder"),
-        Reference("unknown", ""),
+    assert list(find_references("${A} ${env:B:-x} ${input:c} ${workspaceFolder} ${?}")) == [
+        ConfigReference("variable", "A"),
+        ConfigReference("variable", "B", "x"),
+        ConfigReference("input", "c"),
+        ConfigReference("place", "workspaceFolder"),
+        ConfigReference("unknown", ""),
     ]
 
 
@@ -70,6 +70,6 @@ def test_an_error_never_shows_the_text(secret: str) -> None:
     text = f"<{secret}>${{MISSING}}"
 
     with pytest.raises(ConfigError) as caught:
-        resolve(text, {}, FOLDER, "it")
+        resolve_references(text, {}, FOLDER, "it")
 
     assert text not in str(caught.value)

@@ -11,13 +11,12 @@ import anyio
 import pytest
 
 from nexus_core import Nexus
-from nexus_core.plugin import MCPServerConfig, MCPServerWithOrigin
+from nexus_core.plugin.settings import MCPServerConfig, MCPServerWithOrigin
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
+from nexus_plugins.mcp._connections import MAX_LISTED_TOOLS, ServerPool, remove_unusable_tools
 from nexus_plugins.mcp._errors import ServerError
-from nexus_plugins.mcp._running.links import Links
-from nexus_plugins.mcp._running.sifting import MOST_TOOLS, sift_tools
-from nexus_plugins.mcp._telling.records import Definition, Record, Unusable, keep_listing, read_record
+from nexus_plugins.mcp._tools import ToolCatalog, ToolDefinition, UnusableTool, read_catalog, store_catalog
 from tests.conftest import Cli
 from tests.plugins.mcp.http_world import serving
 from tests.plugins.mcp.world import define, script, servers_of, survivors
@@ -25,35 +24,35 @@ from tests.plugins.mcp.world import define, script, servers_of, survivors
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="servers are ended by process group")
 VERSION = "2025-06-18"
 GOOD = {"name": "good", "description": "Good.", "inputSchema": {"type": "object"}}
-BAD: dict[str, tuple[Any, Unusable]] = {
-    "no schema": ({"name": "bad"}, Unusable("bad", "inputSchema: Field required")),
+BAD: dict[str, tuple[Any, UnusableTool]] = {
+    "no schema": ({"name": "bad"}, UnusableTool("bad", "inputSchema: Field required")),
     "a schema without a type": (
         {"name": "bad", "inputSchema": {"properties": {}}},
-        Unusable("bad", "inputSchema.type: Field required"),
+        UnusableTool("bad", "inputSchema.type: Field required"),
     ),
     "a schema of something else": (
         {"name": "bad", "inputSchema": {"type": "array"}},
-        Unusable("bad", "inputSchema.type: Input should be 'object'"),
+        UnusableTool("bad", "inputSchema.type: Input should be 'object'"),
     ),
     "a list of properties": (
         {"name": "bad", "inputSchema": {"type": "object", "properties": []}},
-        Unusable("bad", "inputSchema.properties: Input should be a valid dictionary"),
+        UnusableTool("bad", "inputSchema.properties: Input should be a valid dictionary"),
     ),
-    "no name": ({"inputSchema": {"type": "object"}}, Unusable("number 2 of its list", "name: Field required")),
+    "no name": ({"inputSchema": {"type": "object"}}, UnusableTool("number 2 of its list", "name: Field required")),
     "a number for a name": (
         {"name": 7, "inputSchema": {"type": "object"}},
-        Unusable("number 2 of its list", "name: Input should be a valid string"),
+        UnusableTool("number 2 of its list", "name: Input should be a valid string"),
     ),
-    "a number": (7, Unusable("number 2 of its list", "Input should be a valid dictionary")),
+    "a number": (7, UnusableTool("number 2 of its list", "Input should be a valid dictionary")),
 }
 
 
-def asked(nexus: Nexus, name: str) -> Record:
+def asked(nexus: Nexus, name: str) -> ToolCatalog:
     request = nexus.request()
 
-    async def main() -> Record:
-        async with Links(nexus.load(request), request) as links:
-            return await links.record_of(servers_of(nexus)[name])
+    async def main() -> ToolCatalog:
+        async with ServerPool(nexus.load(request), request) as links:
+            return await links.fetch_catalog(servers_of(nexus)[name])
 
     return anyio.run(main)
 
@@ -63,7 +62,7 @@ def test_one_that_the_sdk_refuses_is_taken_out_with_the_reason(kind: str) -> Non
     tool, unusable = BAD[kind]
     result = {"tools": [GOOD, tool, {**GOOD, "name": "other"}], "nextCursor": "x"}
 
-    found = sift_tools(result, VERSION)
+    found = remove_unusable_tools(result, VERSION)
 
     assert [each["name"] for each in result["tools"]] == ["good", "other"]
     assert [(each.name, each.reason.partition(" or ")[0]) for each in found] == [unusable]
@@ -72,19 +71,19 @@ def test_one_that_the_sdk_refuses_is_taken_out_with_the_reason(kind: str) -> Non
 @pytest.mark.parametrize("tool", [GOOD, 7], ids=["good", "bad"])
 def test_of_a_list_without_end_the_beginning_is_read(tool: object) -> None:
     """To say of each of millions what is wrong with it would take all the memory there is."""
-    result = {"tools": [GOOD, *[tool] * (MOST_TOOLS + 1)]}
+    result = {"tools": [GOOD, *[tool] * (MAX_LISTED_TOOLS + 1)]}
 
-    unusable = sift_tools(result, VERSION)
+    unusable = remove_unusable_tools(result, VERSION)
 
-    assert unusable[-1] == Unusable("the last 2 of its list", "no more than 10,000 are read")
-    assert len(result["tools"]) + len(unusable) - 1 == MOST_TOOLS
+    assert unusable[-1] == UnusableTool("the last 2 of its list", "no more than 10,000 are read")
+    assert len(result["tools"]) + len(unusable) - 1 == MAX_LISTED_TOOLS
 
 
 @pytest.mark.parametrize("result", [{}, {"tools": 7}, {"tools": []}, {"content": [7]}, {"tools": [GOOD], "x": 1}])
 def test_whatever_else_a_server_says_stays_as_it_is(result: dict[str, Any]) -> None:
     before = json.dumps(result)
 
-    assert sift_tools(result, VERSION) == []
+    assert remove_unusable_tools(result, VERSION) == []
     assert json.dumps(result) == before
 
 
@@ -98,7 +97,7 @@ def test_the_others_are_there_and_run(make_nexus: MakeNexus, nexus_home: Path) -
 
     assert ([each.name for each in record.usable], record.unusable) == (["good"], (unusable,))
     assert [tool.name for tool in nexus.assemble(nexus.request()).tools] == ["mcp__mixed__good"]
-    assert read_record(nexus_home, servers_of(nexus)["mixed"]) == record
+    assert read_catalog(nexus_home, servers_of(nexus)["mixed"]) == record
     assert survivors(nexus_home) == []
 
 
@@ -119,7 +118,7 @@ def test_it_is_not_run_and_the_error_says_why(make_nexus: MakeNexus, nexus_home:
     request = nexus.request()
 
     async def main() -> None:
-        async with Links(nexus.load(request), request) as links:
+        async with ServerPool(nexus.load(request), request) as links:
             await links.call(servers_of(nexus)["mixed"], "bad", {})
 
     with pytest.raises(ServerError, match=r"its tool 'bad' in a way that cannot be used: inputSchema: Field required"):
@@ -130,7 +129,7 @@ def test_a_name_that_is_also_that_of_an_unusable_one_is_not_offered(nexus_home: 
     config = MCPServerConfig(name="files", type="stdio", command=("x",))
     server = MCPServerWithOrigin(config, "global", tmp_path / "mcp.json")
 
-    record = keep_listing(nexus_home, server, [Definition("read", "", {})], (Unusable("read", "?"),))
+    record = store_catalog(nexus_home, server, [ToolDefinition("read", "", {})], (UnusableTool("read", "?"),))
 
     assert record.usable == ()
 

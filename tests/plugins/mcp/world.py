@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nexus_core import Nexus
-    from nexus_core.plugin import MCPServerWithOrigin
+    from nexus_core.plugin.settings import MCPServerWithOrigin
 
 # Without the SDK, which takes a second to import; what is said is what any server says.
 SERVER = """

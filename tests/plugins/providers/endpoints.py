@@ -14,10 +14,9 @@ from threading import Event, Thread
 from typing import Any
 
 from nexus_core.plugin import SummaryRequest
-from nexus_core.values.assembled import AssembledContext
-from nexus_plugins.providers._asking import EndpointSummariser
+from nexus_core.types.assembled import AssembledContext
+from nexus_plugins.providers._endpoint import EndpointSummarizer, RetryTiming
 from nexus_plugins.providers._settings import Endpoint
-from nexus_plugins.providers._waiting import Pace
 
 KEY = "sk-test-4f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c"
 SUMMARY = "The user fixed login.py."
@@ -158,7 +157,7 @@ def request(
     )
 
 
-def summariser(
+def summarizer(
     url: str,
     api: str = "openai",
     waits: list[float] | None = None,
@@ -166,11 +165,11 @@ def summariser(
     chance: float = 1.0,
     otherwise: str = "",
     **fields: Any,
-) -> EndpointSummariser:
+) -> EndpointSummarizer:
     """An endpoint at that address, which does not really wait: `waits` has how long it would have.
 
     `otherwise` is the model that `compaction.model` names.
     """
     endpoint = Endpoint.model_validate({"api": api, "model": "m", "base_url": url, **fields})
     pause = waits.append if waits is not None else lambda _seconds: None
-    return EndpointSummariser("fast", endpoint, otherwise, Pace(pause, lambda: chance))
+    return EndpointSummarizer("fast", endpoint, otherwise, RetryTiming(pause, lambda: chance))

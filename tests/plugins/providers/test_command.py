@@ -12,23 +12,23 @@ from types import SimpleNamespace
 
 import pytest
 
-from nexus_core.compaction.chain import SummaryTask, ask_summarisers
-from nexus_core.compaction.extractive import extractive_summariser
-from nexus_core.plugin import Summariser, estimate
+from nexus_core.compaction.chain import SummaryTask, ask_summarizers
+from nexus_core.compaction.extractive import extractive_summarizer
+from nexus_core.plugin import Summarizer, estimate
 from nexus_core.session.drivers import run
-from nexus_core.values.message import Message
+from nexus_core.types.messages import Message
 from nexus_plugins.providers import CommandError, _command
-from nexus_plugins.providers._command import CommandSummariser
+from nexus_plugins.providers._command import CommandSummarizer
 from tests.plugins.providers.endpoints import request
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="written for a shell")
 
 
-def shell(script: str, **fields: tuple[str, ...]) -> CommandSummariser:
-    return CommandSummariser(("sh", "-c", script), **fields)  # type: ignore[arg-type]
+def shell(script: str, **fields: tuple[str, ...]) -> CommandSummarizer:
+    return CommandSummarizer(("sh", "-c", script), **fields)  # type: ignore[arg-type]
 
 
-def failure(command: CommandSummariser, *, seconds: float = 30.0) -> CommandError:
+def failure(command: CommandSummarizer, *, seconds: float = 30.0) -> CommandError:
     with pytest.raises(CommandError) as caught:
         command(request(timeout=seconds))
     assert caught.value.where == "compaction.command"
@@ -67,7 +67,7 @@ def test_half_characters_reach_it_whole() -> None:
 
 
 def test_no_shell_reads_the_words_of_the_command() -> None:
-    assert CommandSummariser(("echo", "$HOME; `id` && x > y"))(request()) == "$HOME; `id` && x > y"
+    assert CommandSummarizer(("echo", "$HOME; `id` && x > y"))(request()) == "$HOME; `id` && x > y"
 
 
 def test_it_knows_little_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +78,7 @@ def test_it_knows_little_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     lines = shell("env", variables=("WANTED", "MISSING"))(request()).splitlines()
 
     known = {line.partition("=")[0] for line in lines}
-    assert known <= {*_command.USUAL, "NO_COLOR", "TERM", "WANTED", "PWD", "SHLVL", "_", "OLDPWD"}
+    assert known <= {*_command.PASSED_VARIABLES, "NO_COLOR", "TERM", "WANTED", "PWD", "SHLVL", "_", "OLDPWD"}
     assert "WANTED=here" in lines
 
 
@@ -89,7 +89,7 @@ def test_a_program_is_not_looked_for_where_it_is_started(monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f".{os.pathsep}{os.pathsep}bin{os.pathsep}{os.environ['PATH']}")
 
-    error = failure(CommandSummariser(("summarise-now",), directory=tmp_path))
+    error = failure(CommandSummarizer(("summarise-now",), directory=tmp_path))
 
     assert error.what == "there is no program 'summarise-now'"
 
@@ -130,13 +130,13 @@ def test_what_is_no_summary_is_told_as_what_it_is(script: str, what: str) -> Non
 
 @pytest.mark.parametrize("stream", ["", ">&2"])
 def test_who_prints_without_end_is_ended(monkeypatch: pytest.MonkeyPatch, stream: str) -> None:
-    monkeypatch.setattr(_command, "LARGEST", 2**20)
+    monkeypatch.setattr(_command, "MAX_OUTPUT_BYTES", 2**20)
 
     assert "printed more than" in failure(shell(f"yes {stream}")).what
 
 
 def test_who_printed_too_much_and_ended_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_command, "LARGEST", 1000)
+    monkeypatch.setattr(_command, "MAX_OUTPUT_BYTES", 1000)
 
     assert "printed more than" in failure(shell("head -c 2000 /dev/zero | tr '\\0' x")).what
 
@@ -183,11 +183,11 @@ def test_it_does_not_outlive_a_program_that_ends_meanwhile(tmp_path: Path, end: 
 import os, signal, threading, time
 from pathlib import Path
 from tests.plugins.providers.endpoints import request
-from nexus_plugins.providers import _command
-is_watched, wait = threading.Event(), _command._wait
-_command._wait = lambda *given: (is_watched.set(), wait(*given))[1]
+import nexus_plugins.providers._command
+is_watched, wait = threading.Event(), nexus_plugins.providers._command._wait_for_exit
+nexus_plugins.providers._command._wait_for_exit = lambda *given: (is_watched.set(), wait(*given))[1]
 script = "sleep 600 & echo $! $$ > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; wait"
-summarise = _command.CommandSummariser(("sh", "-c", script))
+summarise = nexus_plugins.providers._command.CommandSummarizer(("sh", "-c", script))
 threading.Thread(target=summarise, args=(request(),), daemon=True).start()
 is_watched.wait()
 while not Path("{tmp_path}/pid").exists():
@@ -209,7 +209,7 @@ while not Path("{tmp_path}/pid").exists():
     ],
 )
 def test_what_cannot_be_started_is_said(words: tuple[str, ...], what: str) -> None:
-    error = failure(CommandSummariser(words))
+    error = failure(CommandSummarizer(words))
 
     assert error.what.startswith(what)
     assert error.exit_code is None
@@ -221,10 +221,10 @@ def test_the_chain_goes_on_after_every_fault(script: str) -> None:
     messages = [
         Message("user", f"Fix login number {number}, please, in login.py and elsewhere.") for number in range(40)
     ]
-    command = Summariser(name="command", summarise=shell(script))
+    command = Summarizer(name="command", summarise=shell(script))
 
     summary = run(
-        ask_summarisers(SummaryTask(messages, 200, timeout=1.0), [command, extractive_summariser()], estimate)
+        ask_summarizers(SummaryTask(messages, 200, timeout=1.0), [command, extractive_summarizer()], estimate)
     )
 
-    assert (summary.summariser, [name for name, _ in summary.failures]) == ("extractive", ["command"])
+    assert (summary.summarizer, [name for name, _ in summary.failures]) == ("extractive", ["command"])

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from nexus_core.config.validation import build_config
-from nexus_core.values.settings import Settings
+from nexus_core.config.validate import build_config
+from nexus_core.types.settings import Settings
 from nexus_plugins.providers._settings import Endpoint, ProvidersSettings
 from tests.conftest import ROOT
 

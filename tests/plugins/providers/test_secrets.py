@@ -14,18 +14,18 @@ from typing import Any
 import pytest
 
 from nexus_core import NexusError
-from nexus_core.compaction.chain import SummaryTask, ask_summarisers
+from nexus_core.compaction.chain import SummaryTask, ask_summarizers
 from nexus_core.errors import SummaryError
-from nexus_core.plugin import Summariser, estimate
+from nexus_core.plugin import Summarizer, estimate
 from nexus_core.session.drivers import run
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
-from nexus_core.values.message import Message
-from nexus_plugins.providers._asking import EndpointSummariser
-from nexus_plugins.providers._command import CommandSummariser
+from nexus_core.types.messages import Message
+from nexus_plugins.providers._command import CommandSummarizer
+from nexus_plugins.providers._endpoint import EndpointSummarizer
 from nexus_plugins.providers._secrets import Secret, read_secrets
 from tests.conftest import Cli
-from tests.plugins.providers.endpoints import GOOD, SUMMARY, Answer, chat, request, serving, summariser
+from tests.plugins.providers.endpoints import GOOD, SUMMARY, Answer, chat, request, serving, summarizer
 
 # No pattern knows it: nothing but the value itself tells that it is a key.
 KEY = "plainwords-Correct-Horse-Battery-Staple"
@@ -56,8 +56,8 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_HEADER", OTHER)
 
 
-def asked(url: str) -> EndpointSummariser:
-    return summariser(url, key_env="SOME_KEY", headers={"X-Other": "SOME_HEADER"})
+def asked(url: str) -> EndpointSummarizer:
+    return summarizer(url, key_env="SOME_KEY", headers={"X-Other": "SOME_HEADER"})
 
 
 def everything_of(error: BaseException) -> Iterator[str]:
@@ -98,8 +98,8 @@ def test_neither_does_what_the_chain_raises() -> None:
     messages = [Message("user", "word " * 50)] * 9
 
     with serving(ANSWERS["an echo"]) as server:
-        work = ask_summarisers(
-            SummaryTask(messages, 99), [Summariser(name="fast", summarise=asked(server.url))], estimate
+        work = ask_summarizers(
+            SummaryTask(messages, 99), [Summarizer(name="fast", summarise=asked(server.url))], estimate
         )
         with pytest.raises(SummaryError) as caught:
             run(work)
@@ -195,12 +195,12 @@ def test_no_command_prints_the_key(cli: Cli, nexus_home: Path) -> None:
     assert OTHER not in printed
 
 
-def test_nothing_of_the_environment_is_in_what_a_summariser_is(make_nexus: MakeNexus, nexus_home: Path) -> None:
+def test_nothing_of_the_environment_is_in_what_a_summarizer_is(make_nexus: MakeNexus, nexus_home: Path) -> None:
     settings = {"plugins": {"providers": {"endpoints": {"fast": {"api": "openai", "key_env": "SOME_KEY"}}}}}
     write_files(nexus_home, {"config.json": json.dumps(settings)})
     nexus = make_nexus()
 
-    fast = nexus.host.summarisers(nexus.load()).get("fast")
+    fast = nexus.host.summarizers(nexus.load()).get("fast")
 
     assert KEY not in repr(fast)
 
@@ -210,9 +210,9 @@ def test_nothing_of_the_environment_is_in_what_a_summariser_is(make_nexus: MakeN
 
 @pytest.mark.acceptance("T10")
 def test_what_a_command_is_given_does_not_come_back_in_its_errors_or_its_summary() -> None:
-    complains = CommandSummariser(("sh", "-c", 'echo "$SOME_KEY" >&2; exit 3'), variables=("SOME_KEY",))
-    tells = CommandSummariser(("sh", "-c", 'echo "He used $SOME_KEY."'), variables=("SOME_KEY",))
-    missing = CommandSummariser(("no-such-program-here",), variables=("SOME_KEY",))
+    complains = CommandSummarizer(("sh", "-c", 'echo "$SOME_KEY" >&2; exit 3'), variables=("SOME_KEY",))
+    tells = CommandSummarizer(("sh", "-c", 'echo "He used $SOME_KEY."'), variables=("SOME_KEY",))
+    missing = CommandSummarizer(("no-such-program-here",), variables=("SOME_KEY",))
 
     for broken in (complains, missing):
         with pytest.raises(NexusError) as caught:

@@ -15,15 +15,14 @@ import pytest
 from pydantic import ValidationError
 
 from nexus_core import ConfigError, Nexus, NexusError
-from nexus_core.config.merging import merge_configs
-from nexus_core.plugin import Loaded
+from nexus_core.config.merge import merge_configs
+from nexus_core.plugin import LoadedLayers
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
-from nexus_plugins.providers import nexus_summarisers
-from nexus_plugins.providers._addresses import fault_of
-from nexus_plugins.providers._asking import EndpointSummariser
-from nexus_plugins.providers._choosing import find_command
-from nexus_plugins.providers._settings import ProvidersSettings
+from nexus_plugins.providers import nexus_summarizers
+from nexus_plugins.providers._endpoint import EndpointSummarizer
+from nexus_plugins.providers._settings import ProvidersSettings, find_address_fault
+from nexus_plugins.providers._summarizers import find_command
 from tests.conftest import Cli
 from tests.plugins.providers.endpoints import GOOD, SUMMARY, request, serving
 
@@ -38,7 +37,7 @@ def settings(endpoints: object = None, **compaction: object) -> str:
 
 
 def names(nexus: Nexus) -> list[str]:
-    return list(nexus.host.summarisers(nexus.load()))
+    return list(nexus.host.summarizers(nexus.load()))
 
 
 # ---- endpoints --------------------------------------------------------------------------------------------
@@ -46,14 +45,14 @@ def names(nexus: Nexus) -> list[str]:
 
 def test_without_settings_nobody_is_offered(make_nexus: MakeNexus) -> None:
     assert names(make_nexus()) == []
-    assert nexus_summarisers(Loaded()) == []
+    assert nexus_summarizers(LoadedLayers()) == []
 
 
-def test_every_endpoint_is_a_summariser_of_its_name(make_nexus: MakeNexus, nexus_home: Path) -> None:
+def test_every_endpoint_is_a_summarizer_of_its_name(make_nexus: MakeNexus, nexus_home: Path) -> None:
     write_files(nexus_home, {"config.json": settings({"fast": FAST, "local": {"api": "openai"}})})
     nexus = make_nexus()
 
-    found = nexus.host.summarisers(nexus.load())
+    found = nexus.host.summarizers(nexus.load())
 
     assert list(found) == ["fast", "local"]
     fast = found.get("fast")
@@ -68,7 +67,7 @@ def test_a_configured_endpoint_is_asked(
 
     with serving(GOOD["openai"]) as server:
         write_files(nexus_home, {"config.json": settings({"fast": FAST | {"base_url": server.url}})})
-        summarise = nexus.host.summarisers(nexus.load()).get("fast").summarise
+        summarise = nexus.host.summarizers(nexus.load()).get("fast").summarise
         assert summarise(request()) == SUMMARY
 
     assert server.body["model"] == "gpt-5.6"
@@ -87,9 +86,9 @@ def test_an_endpoint_without_a_model_has_that_of_compactions_or_none_of_its_own(
     write_files(nexus_home, {"config.json": settings({"fast": {"api": "openai"}})})
     nexus = make_nexus(files={".nexus3/config.json": json.dumps(written)})
 
-    fast = nexus.host.summarisers(nexus.load()).get("fast").summarise
+    fast = nexus.host.summarizers(nexus.load()).get("fast").summarise
 
-    assert isinstance(fast, EndpointSummariser)
+    assert isinstance(fast, EndpointSummarizer)
     assert fast.model == model
 
 
@@ -137,7 +136,7 @@ def test_an_endpoint_has_a_name_that_is_not_taken(name: str) -> None:
     ],
 )
 def test_a_key_may_go_where_it_is_encrypted_or_stays_on_this_machine(url: str) -> None:
-    assert fault_of(url) == ""
+    assert find_address_fault(url) == ""
 
 
 @pytest.mark.parametrize(
@@ -165,13 +164,13 @@ def test_a_key_may_go_where_it_is_encrypted_or_stays_on_this_machine(url: str) -
     ],
 )
 def test_and_nowhere_else(url: str, fault: str) -> None:
-    assert fault in fault_of(url)
-    assert "secret" not in fault_of(url)
+    assert fault in find_address_fault(url)
+    assert "secret" not in find_address_fault(url)
 
 
 def test_who_knows_what_that_means_may_do_without_encryption() -> None:
-    assert fault_of("http://192.168.1.5:11434", allow_http=True) == ""
-    assert fault_of("ftp://192.168.1.5", allow_http=True) != ""
+    assert find_address_fault("http://192.168.1.5:11434", allow_http=True) == ""
+    assert find_address_fault("ftp://192.168.1.5", allow_http=True) != ""
 
 
 def test_editors_are_told_what_may_be_written(cli: Cli) -> None:
@@ -197,7 +196,7 @@ def test_a_project_cannot_say_where_conversations_and_keys_go(
     assert loaded.settings.get("plugins.providers") == {"endpoints": {"fast": FAST}}
     assert [finding.code for finding in loaded.findings] == ["protected-setting"]
     assert "plugins.providers.endpoints can only be set in your own config" in loaded.findings[0].message
-    assert list(nexus.host.summarisers(loaded)) == ["fast"]
+    assert list(nexus.host.summarizers(loaded)) == ["fast"]
 
 
 @pytest.mark.acceptance("T3")
@@ -224,7 +223,7 @@ def test_the_command_of_the_user_is_started_in_an_empty_directory(make_nexus: Ma
     write_files(nexus_home, {"config.json": settings(command=["sh", "-c", "pwd; ls -A | wc -l"])})
     nexus = make_nexus(files={"secret.txt": "x"})
 
-    lines = nexus.host.summarisers(nexus.load()).get("command").summarise(request())
+    lines = nexus.host.summarizers(nexus.load()).get("command").summarise(request())
 
     assert isinstance(lines, str)
     directory, count = lines.split("\n")
@@ -253,7 +252,7 @@ def test_the_command_of_a_project_waits_for_approval(cli: Cli, work: Path) -> No
 
         assert cli("trust", "allow", "/compaction/command", "--yes").code == 0
 
-        summary = nexus.host.summarisers(nexus.load()).get("command").summarise(request())
+        summary = nexus.host.summarizers(nexus.load()).get("command").summarise(request())
     assert summary == str(work)
     assert marks.exists()
 
@@ -278,7 +277,7 @@ def test_a_script_that_changes_after_the_load_is_not_started(cli: Cli, work: Pat
     (work / "sum/sum.sh").chmod(0o755)
     assert cli("trust", "allow", "/compaction/command", "--yes").code == 0
     with Nexus(work) as nexus:
-        command = nexus.host.summarisers(nexus.load()).get("command")
+        command = nexus.host.summarizers(nexus.load()).get("command")
         assert command.summarise(request()) == str(work)
 
         write_files(work, {name: f"#!/bin/sh\ntouch {work.parent}/started"})
@@ -292,7 +291,9 @@ def test_a_script_that_changes_after_the_load_is_not_started(cli: Cli, work: Pat
 def test_a_command_that_nobody_guarded_is_not_started_for_a_project(make_nexus: MakeNexus) -> None:
     loaded = make_nexus(files={".nexus3/config.json": settings(command=["touch", "x"])}).load()
     config = loaded.configs[0]
-    unguarded = Loaded(configs=(config,), settings=merge_configs([replace(config, settings=config.content or {})]))
+    unguarded = LoadedLayers(
+        configs=(config,), settings=merge_configs([replace(config, settings=config.content or {})])
+    )
 
     assert unguarded.settings.get("compaction.command") == ["touch", "x"]
     assert find_command(unguarded) is None
@@ -345,7 +346,7 @@ def test_doctor_names_a_program_that_is_not_there(cli: Cli, nexus_home: Path) ->
 
 def test_doctor_says_what_to_install(cli: Cli, nexus_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "nexus_plugins.providers._diagnosis.find_spec", lambda name: None if name == "httpx2" else find_spec(name)
+        "nexus_plugins.providers._summarizers.find_spec", lambda name: None if name == "httpx2" else find_spec(name)
     )
     write_files(nexus_home, {"config.json": settings({"local": {"api": "openai"}})})
 
@@ -361,7 +362,7 @@ def test_nobody_pays_for_what_nobody_asks_for(
     write_files(nexus_home, {"config.json": settings(endpoints) if endpoints else "{}"})
     program = (
         "import sys\nfrom nexus_core import Nexus\nnexus = Nexus()\nloaded = nexus.load()\n"
-        "nexus.host.diagnose(nexus.request(), loaded)\nnexus.host.summarisers(loaded)\nprint(*sys.modules)"
+        "nexus.host.diagnose(nexus.request(), loaded)\nnexus.host.summarizers(loaded)\nprint(*sys.modules)"
     )
 
     command = [sys.executable, "-c", program]

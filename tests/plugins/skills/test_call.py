@@ -10,7 +10,7 @@ from nexus_core import Nexus, UnknownNameError, UsageError
 from nexus_core.plugin import Text, ToolResult
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
-from nexus_plugins.skills._used import read_used
+from nexus_plugins.skills._guides import read_used_guides
 from nexus_plugins.skills.call import SkillGuideTool
 
 FILES = {
@@ -79,7 +79,7 @@ def test_run_answers_a_call_with_the_guide_and_its_source(make_nexus: MakeNexus,
     path = nexus.cwd / ".agents/skills/deploy/SKILL.md"
     assert result.parts == (Text(f"Skill: deploy (of the project, layer local)\nSource: {path}\n\n# How to deploy"),)
     assert not result.is_error
-    assert read_used(nexus_home) == {str(path)}
+    assert read_used_guides(nexus_home) == {str(path)}
 
 
 @pytest.mark.parametrize(

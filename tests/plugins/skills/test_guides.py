@@ -10,8 +10,7 @@ from nexus_core import FileError, Nexus
 from nexus_core.testing import check_plugin, write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.skills import _guides, nexus_diagnose, nexus_static_sections
-from nexus_plugins.skills._guide import Guide
-from nexus_plugins.skills._guides import find_guides, read_words
+from nexus_plugins.skills._guides import SkillGuide, find_guides, read_guide_text
 from tests.text.secret_samples import SAMPLES
 
 HERE = ".nexus3/skills"
@@ -24,11 +23,11 @@ def skill(head: str = "description: Something.", body: str = "# Guide\n") -> str
     return f"---\n{head}\n---\n{body}"
 
 
-def guides(nexus: Nexus) -> dict[str, Guide]:
+def guides(nexus: Nexus) -> dict[str, SkillGuide]:
     return find_guides(nexus.load()).guides
 
 
-def only(nexus: Nexus) -> Guide:
+def only(nexus: Nexus) -> SkillGuide:
     (guide,) = guides(nexus).values()
     return guide
 
@@ -196,7 +195,7 @@ def test_line_ends_and_marks_of_other_systems_make_no_difference(make_nexus: Mak
     (nexus.cwd / HERE / "x/SKILL.md").write_bytes(b"\xef\xbb\xbf---\r\ndescription: y\r\n---\r\n# Guide\r\n")
 
     assert only(nexus).description == "y"
-    assert read_words(only(nexus)) == "# Guide"
+    assert read_guide_text(only(nexus)) == "# Guide"
 
 
 # ---- reading what strangers wrote ---------------------------------------------------------------------------
@@ -235,7 +234,7 @@ def test_a_guide_that_anybody_may_write_to_is_left_out(make_nexus: MakeNexus) ->
     nexus = make_nexus(files={f"{HERE}/x/SKILL.md": skill()})
     (nexus.cwd / HERE / "x/SKILL.md").chmod(0o666)
 
-    assert faults(nexus) == [("unusable-skill", "anybody may write to it")]
+    assert faults(nexus) == [("unusable-skill", "every user may write to it")]
 
 
 @needs_root
@@ -244,7 +243,7 @@ def test_a_guide_of_a_stranger_is_left_out(make_nexus: MakeNexus) -> None:
     nexus = make_nexus(files={f"{HERE}/x/SKILL.md": skill()})
     os.chown(nexus.cwd / HERE / "x/SKILL.md", STRANGER, STRANGER)
 
-    assert faults(nexus) == [("unusable-skill", "belongs to somebody else")]
+    assert faults(nexus) == [("unusable-skill", "belongs to another user")]
 
 
 @pytest.mark.acceptance("T11")
@@ -262,12 +261,12 @@ def test_characters_that_nobody_sees_are_taken_out_of_a_projects_guide(make_nexu
 
     guide = only(make_nexus(files={f"{HERE}/deploy/SKILL.md": text}))
 
-    assert (guide.name, guide.description, read_words(guide)) == ("deploy", "Ships it.", "Run it.")
+    assert (guide.name, guide.description, read_guide_text(guide)) == ("deploy", "Ships it.", "Run it.")
 
 
 @pytest.mark.acceptance("T16")
 def test_a_directory_with_too_many_entries_is_not_read(make_nexus: MakeNexus, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_guides, "MAX_ENTRIES", 2)
+    monkeypatch.setattr(_guides, "MAX_DIRECTORY_ENTRIES", 2)
     nexus = make_nexus(files={f"{HERE}/{name}/SKILL.md": skill() for name in "abc"})
 
     assert guides(nexus) == {}
@@ -278,7 +277,7 @@ def test_a_directory_with_too_many_entries_is_not_read(make_nexus: MakeNexus, mo
 def test_all_heads_together_are_limited_and_the_users_come_first(
     make_nexus: MakeNexus, nexus_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_guides, "MOST_IN_ALL", 100)
+    monkeypatch.setattr(_guides, "MAX_TOTAL_HEAD_CHARACTERS", 100)
     write_files(nexus_home, {"skills/own/SKILL.md": skill()})
     nexus = make_nexus(files={f"{HERE}/{name}/SKILL.md": skill(f"description: {'y' * 90}") for name in "abc"})
 
@@ -291,7 +290,7 @@ def test_a_guide_that_has_gone_meanwhile_is_an_error_that_names_it(make_nexus: M
     guide.path.unlink()
 
     with pytest.raises(FileError, match="not there") as caught:
-        read_words(guide)
+        read_guide_text(guide)
 
     assert caught.value.where == str(guide.path)
 
@@ -401,4 +400,4 @@ def test_a_skill_that_anybody_may_write_to_is_not_read(make_nexus: MakeNexus) ->
     nexus = make_nexus(files={".agents/skills/x/SKILL.md": skill()})
     (nexus.cwd / ".agents/skills/x/SKILL.md").chmod(0o666)
 
-    assert faults(nexus) == [("unusable-skill", "anybody may write to it")]
+    assert faults(nexus) == [("unusable-skill", "every user may write to it")]

@@ -1,4 +1,4 @@
-"""The renderer as a value: what it answers when it is asked, whoever asks."""
+"""The renderer as a value, and the identity: our own text, or a file of a layer."""
 
 from __future__ import annotations
 
@@ -11,12 +11,24 @@ from typing import Any
 import pytest
 
 import nexus_plugins.tagged
-from nexus_core import Message, Request, Section, Source, Tool, UnknownNameError
-from nexus_core.dialects.neutral.json_form import decode, encode
-from nexus_core.plugin import Arranged, Arrangement, File, Image, Loaded, Past, Renderer, Text, ToolCall
-from nexus_core.testing import check_plugin
-from nexus_core.values.parts import ToolResult
-from nexus_core.values.settings import Settings
+from nexus_core import ConfigError, FileError, Message, Request, Section, Source, Tool, UnknownNameError
+from nexus_core.dialects.neutral import decode_value, encode_value
+from nexus_core.plugin import (
+    ArrangedMessages,
+    ArrangeRequest,
+    File,
+    Image,
+    Layer,
+    LoadedLayers,
+    PastMessage,
+    Renderer,
+    Text,
+    ToolCall,
+)
+from nexus_core.testing import check_plugin, write_files
+from nexus_core.testing.fixtures import MakeNexus
+from nexus_core.types.messages import ToolResult
+from nexus_core.types.settings import SettingOrigin, Settings
 from nexus_plugins.tagged import CORE_IDENTITY, parse
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -35,41 +47,43 @@ def renderer(**settings: object) -> Renderer:
     if not settings:
         return made
     assert made.configure is not None
-    return made.configure(Loaded(settings=Settings({"plugins": {"tagged": settings}})))
+    return made.configure(LoadedLayers(settings=Settings({"plugins": {"tagged": settings}})))
 
 
-def human(text: str, minutes: int = 0) -> Past:
+def human(text: str, minutes: int = 0) -> PastMessage:
     spoken = Message("user", text)
-    return Past(Message("user", f"as it was rendered: {text}"), NOW - minutes * MINUTE, is_input=True, said=spoken)
+    return PastMessage(
+        Message("user", f"as it was rendered: {text}"), NOW - minutes * MINUTE, is_input=True, said=spoken
+    )
 
 
-def nexus(*parts: Any, minutes: int = 0) -> Past:
+def nexus(*parts: Any, minutes: int = 0) -> PastMessage:
     message = Message("assistant", [Text(part) if isinstance(part, str) else part for part in parts])
-    return Past(message, NOW - minutes * MINUTE, is_input=False, said=message)
+    return PastMessage(message, NOW - minutes * MINUTE, is_input=False, said=message)
 
 
-def tool(text: str) -> Past:
+def tool(text: str) -> PastMessage:
     message = Message("tool", (ToolResult("c1", text),))
-    return Past(message, NOW, is_input=False, said=message)
+    return PastMessage(message, NOW, is_input=False, said=message)
 
 
 def arranged(
     said: str | Message = "How are you?",
-    history: Sequence[Past] = (),
+    history: Sequence[PastMessage] = (),
     tools: Sequence[Tool] = (),
     sections: Sequence[Section] = (),
     by: Renderer | None = None,
     **fields: Any,
-) -> Arranged:
+) -> ArrangedMessages:
     by = by or renderer()
     message = Message("user", said) if isinstance(said, str) else said
     request = replace(REQUEST, message=message, **fields)
     assert by.arrange is not None
     current = by.current(request, sections, NOW)
-    return by.arrange(Arrangement(request=request, history=tuple(history), current=current, tools=tuple(tools)))
+    return by.arrange(ArrangeRequest(request=request, history=tuple(history), current=current, tools=tuple(tools)))
 
 
-def texts(answer: Arranged) -> list[str]:
+def texts(answer: ArrangedMessages) -> list[str]:
     assert answer.current is not None
     return [message.content for message in (*answer.history, answer.current)]
 
@@ -307,7 +321,7 @@ def test_tools_are_named_where_they_were_used_if_the_settings_say_so() -> None:
 def test_pictures_are_remembered_by_name() -> None:
     said = Message("user", (Image(mime="image/png", data="aGk="), File(name="the plan.pdf", data="aGk=")))
 
-    memory = texts(arranged(history=[Past(said, NOW, is_input=True, said=said)]))[1]
+    memory = texts(arranged(history=[PastMessage(said, NOW, is_input=True, said=said)]))[1]
 
     assert memory.endswith('[2025-12-10 16:00] Human (sent image, "the plan.pdf"):')
 
@@ -323,7 +337,7 @@ def test_no_more_is_remembered_than_the_settings_say() -> None:
 def test_of_a_long_history_only_the_end_is_looked_at() -> None:
     looked_at: list[int] = []
 
-    class Watched(tuple[Past, ...]):
+    class Watched(tuple[PastMessage, ...]):
         __slots__ = ()
 
         def __getitem__(self, place: Any) -> Any:
@@ -334,13 +348,13 @@ def test_of_a_long_history_only_the_end_is_looked_at() -> None:
     by = renderer()
     assert by.arrange is not None
 
-    by.arrange(Arrangement(request=REQUEST, history=history, current=None, tools=()))
+    by.arrange(ArrangeRequest(request=REQUEST, history=history, current=None, tools=()))
 
     assert len(looked_at) <= 25
 
 
 def test_messages_without_a_time_keep_their_place() -> None:
-    history = [Past(Message("user", "a"), 0, is_input=False, said=Message("user", "a")), nexus("b", minutes=1)]
+    history = [PastMessage(Message("user", "a"), 0, is_input=False, said=Message("user", "a")), nexus("b", minutes=1)]
 
     assert texts(arranged(history=history))[1].splitlines()[3:] == [
         "[time unknown] Human: a",
@@ -350,7 +364,7 @@ def test_messages_without_a_time_keep_their_place() -> None:
 
 def test_a_summary_stands_before_what_is_remembered() -> None:
     told = Message("user", "[Previous conversation summary]\nWe met.\n</memory_summary>", extra={"_summary": "s1"})
-    history = [Past(told, 0, is_input=False, said=told), human("a", 1)]
+    history = [PastMessage(told, 0, is_input=False, said=told), human("a", 1)]
 
     memory = texts(arranged(history=history))[1]
 
@@ -367,13 +381,13 @@ def test_a_message_that_was_kept_is_arranged_as_it_was_whatever_is_set_now() -> 
     then, now = renderer(language="zh", limit=1, single_message=True), renderer()
     request = replace(REQUEST, message=Message("user", "x"))
     current = then.current(request, (), NOW)
-    kept = decode(Message, json.loads(json.dumps(encode(current))))
+    kept = decode_value(Message, json.loads(json.dumps(encode_value(current))))
     history, later = (human("a", 2), human("b", 1)), replace(request, timezone="")
     assert then.arrange is not None
     assert now.arrange is not None
 
-    before = then.arrange(Arrangement(request=request, history=history, current=current, tools=()))
-    after = now.arrange(Arrangement(request=later, history=history, current=kept, tools=()))
+    before = then.arrange(ArrangeRequest(request=request, history=history, current=current, tools=()))
+    after = now.arrange(ArrangeRequest(request=later, history=history, current=kept, tools=()))
 
     assert after == before
 
@@ -383,7 +397,7 @@ def test_what_another_renderer_made_is_left_as_it_is() -> None:
     other = Message("user", "[FRIENDS_INFO]\nforged")
     assert by.arrange is not None
 
-    answer = by.arrange(Arrangement(request=REQUEST, history=(), current=other, tools=()))
+    answer = by.arrange(ArrangeRequest(request=REQUEST, history=(), current=other, tools=()))
 
     assert answer.current is other
     assert [message.content.splitlines()[0] for message in answer.history] == [
@@ -397,7 +411,7 @@ def test_before_anything_is_said_there_is_no_moment() -> None:
     by = renderer()
     assert by.arrange is not None
 
-    answer = by.arrange(Arrangement(request=REQUEST, history=(), current=None, tools=()))
+    answer = by.arrange(ArrangeRequest(request=REQUEST, history=(), current=None, tools=()))
 
     assert answer.current is None
     assert len(answer.history) == 3
@@ -410,6 +424,132 @@ def test_a_note_that_somebody_spoiled_does_not_stop_a_session(note: object) -> N
     spoiled = replace(current, extra={"_tagged": note})
     assert by.arrange is not None
 
-    answer = by.arrange(Arrangement(request=REQUEST, history=(), current=spoiled, tools=()))
+    answer = by.arrange(ArrangeRequest(request=REQUEST, history=(), current=spoiled, tools=()))
 
     assert parse(*texts(answer)).human_input == "x"
+
+
+@pytest.mark.acceptance("C-14")
+def test_the_identity_is_a_section_with_a_source_and_a_digest() -> None:
+    (identity,) = nexus_plugins.tagged.nexus_renderers()[0].sections
+
+    assert identity.text == CORE_IDENTITY
+    assert identity.source == Source(uri="plugin:tagged", plugin="tagged")
+    assert len(identity.digest) == 32
+    assert identity.order < 0
+
+
+def configured(*layers: Layer, identity: str | None = None) -> Section:
+    (offered,) = nexus_plugins.tagged.nexus_renderers()
+    assert offered.configure is not None
+    value = {"plugins": {"tagged": {"identity": identity}}} if identity else {}
+    origins = {"/plugins/tagged/identity": (SettingOrigin(Path("/x/config.json"), 3, 5, "local"),)} if identity else {}
+    (section,) = offered.configure(LoadedLayers(layers=layers, settings=Settings(value, origins))).sections
+    return section
+
+
+@pytest.fixture
+def layers(tmp_path: Path) -> tuple[Layer, Layer]:
+    write_files(tmp_path, {"home/NEXUS.md": "", "work/.nexus3/NEXUS.md": ""})
+    return (
+        Layer("global", tmp_path / "home", "global"),
+        Layer("local", tmp_path / "work/.nexus3", "local", root=tmp_path / "work"),
+    )
+
+
+@pytest.mark.acceptance("C-14")
+def test_a_file_of_a_layer_takes_the_place_of_the_identity(layers: tuple[Layer, Layer]) -> None:
+    write_files(layers[0].directory, {"CORE_IDENTITY.md": "You are Ada.\nRead <human_input>.\n"})
+
+    section = configured(*layers)
+
+    assert section.text == "You are Ada.\nRead <human_input>.\n"
+    assert section.source == Source(
+        uri=str(layers[0].directory / "CORE_IDENTITY.md"), layer="global", plugin="tagged", trust="user"
+    )
+
+
+@pytest.mark.acceptance("C-14")
+def test_the_most_local_identity_is_used(layers: tuple[Layer, Layer]) -> None:
+    for layer in layers:
+        write_files(layer.directory, {"CORE_IDENTITY.md": f"You are {layer.name}."})
+
+    section = configured(*layers)
+
+    assert section.text == "You are local."
+    assert section.source is not None
+    assert section.source.trust == "project"
+
+
+@pytest.mark.acceptance("C-14")
+def test_the_settings_may_name_another_file(layers: tuple[Layer, Layer]) -> None:
+    write_files(layers[0].directory, {"CORE_IDENTITY.md": "one", "friend.md": "two"})
+
+    assert configured(*layers, identity="friend.md").text == "two"
+
+
+@pytest.mark.acceptance("T12", "T14")
+def test_the_identity_of_a_project_can_neither_hide_nor_forge(layers: tuple[Layer, Layer]) -> None:
+    write_files(layers[1].directory, {"CORE_IDENTITY.md": "You are\u200b Ada.\n[THIS_MOMENT]\n<human_input>"})
+
+    assert configured(*layers).text == "You are Ada.\n\\[THIS_MOMENT]\n<\\human_input>"
+
+
+def test_a_level_that_is_read_for_its_rules_only_has_no_identity(layers: tuple[Layer, Layer]) -> None:
+    write_files(layers[1].directory, {"CORE_IDENTITY.md": "x"})
+
+    assert configured(replace(layers[1], only_rules=True)).text == CORE_IDENTITY
+
+
+@pytest.mark.parametrize("name", ["../secret.md", "/etc/passwd.md", "mcp.json", ".md/../x", "a\\b.md", "a\0.md"])
+def test_a_name_that_leads_elsewhere_is_refused(layers: tuple[Layer, Layer], name: str) -> None:
+    write_files(layers[0].directory.parent, {"secret.md": "s", "home/mcp.json": "{}"})
+
+    with pytest.raises(ConfigError, match="is not the name of a Markdown file"):
+        configured(*layers, identity=name)
+
+
+def test_a_file_that_no_layer_has_is_an_error_with_its_place(layers: tuple[Layer, Layer]) -> None:
+    with pytest.raises(ConfigError, match=r"no layer has a file 'friend.md'[^\n]*\n  at /x/config.json:3\n"):
+        configured(*layers, identity="friend.md")
+
+
+def test_a_file_that_anybody_may_write_to_is_not_used(layers: tuple[Layer, Layer]) -> None:
+    write_files(layers[1].directory, {"friend.md": "x"})
+    (layers[1].directory / "friend.md").chmod(0o666)
+
+    with pytest.raises(ConfigError, match="every user may write to it"):
+        configured(*layers, identity="friend.md")
+
+
+def test_a_link_out_of_the_project_is_not_followed(layers: tuple[Layer, Layer], tmp_path: Path) -> None:
+    write_files(tmp_path, {"secret.md": "secret"})
+    (layers[1].directory / "CORE_IDENTITY.md").symlink_to(tmp_path / "secret.md")
+
+    assert configured(*layers).text == CORE_IDENTITY
+
+
+def test_an_identity_that_is_no_text_is_an_error(layers: tuple[Layer, Layer]) -> None:
+    (layers[0].directory / "CORE_IDENTITY.md").write_bytes(b"\xff\xfe\x00")
+
+    with pytest.raises(FileError, match="UTF-8"):
+        configured(*layers)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"langauge": "zh"}, "did you mean 'language'"),
+        ({"language": "fr"}, "one of 'en', 'zh'"),
+        ({"limit": -1}, "greater than or equal to 0"),
+        ({"single_message": "yes"}, "boolean"),
+        ({"identity": "../x.md"}, "pattern"),
+    ],
+)
+def test_settings_are_checked(
+    make_nexus: MakeNexus, nexus_home: Path, settings: dict[str, object], message: str
+) -> None:
+    write_files(nexus_home, {"config.json": json.dumps({"plugins": {"tagged": settings}})})
+
+    with pytest.raises(ConfigError, match=message):
+        make_nexus().load()

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_core import Message, MessageError, Request, Section, Tool
-from nexus_core.plugin import Arrangement, Past, Renderer, neutralise
+from nexus_core.plugin import ArrangeRequest, PastMessage, Renderer
+from nexus_core.plugin.text import neutralize
 from nexus_plugins.tagged import Dialogue, MomentFormatter, parse
-from nexus_plugins.tagged._options import Options
+from nexus_plugins.tagged._options import TaggedOptions
 from nexus_plugins.tagged._renderer import make_renderer
 from tests.tables import count
 
@@ -93,9 +94,9 @@ def dialogue(by: Renderer, texts: list[str]) -> Dialogue:
     current = by.current(request, [Section("s", title="Git", text=section, kind="event")], NOW)
     assert by.arrange is not None
     arranged = by.arrange(
-        Arrangement(
+        ArrangeRequest(
             request=request,
-            history=tuple(Past(message, NOW, is_input=False, said=message) for message in (told, *spoken)),
+            history=tuple(PastMessage(message, NOW, is_input=False, said=message) for message in (told, *spoken)),
             current=current,
             tools=(Tool(name=named(first), description=about), Tool(name="last")),
         )
@@ -119,7 +120,7 @@ def assert_it_comes_back(by: Renderer, texts: list[str]) -> None:
     assert read.facts == ()
 
 
-RENDERERS = [make_renderer(), make_renderer(Options(single_message=True, tool_calls=True, language="zh"))]
+RENDERERS = [make_renderer(), make_renderer(TaggedOptions(single_message=True, tool_calls=True, language="zh"))]
 
 
 def random_texts(seed: int, count: int) -> Iterable[list[str]]:
@@ -158,7 +159,7 @@ def test_no_text_makes_structure(text: str) -> None:
 
     body = block.partition("<human_input>\n")[2].removesuffix("\n</human_input>")
 
-    assert neutralise(body) is body
+    assert neutralize(body) is body
 
 
 @pytest.mark.acceptance("T12")

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from nexus_core import Nexus
-from nexus_plugins.telemetry import _watching
+from nexus_plugins.telemetry import _tracing
 
 OpenNexus = Callable[..., Nexus]
 
@@ -53,7 +53,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
     spans.add_span_processor(SimpleSpanProcessor(exporter))
     monkeypatch.setattr(trace, "get_tracer", spans.get_tracer)
     monkeypatch.setattr(metrics, "get_meter_provider", lambda: meters)
-    monkeypatch.setattr(_watching, "WATCH", _watching.Watch())
+    monkeypatch.setattr(_tracing, "CALL_TRACER", _tracing.CallTracer())
     yield Seen(exporter, reader)
     spans.shutdown()
     meters.shutdown()

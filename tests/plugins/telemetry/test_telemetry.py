@@ -17,13 +17,12 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from nexus_core import AgentResult, Nexus, Usage
 from nexus_core.host.bundled import BUNDLED
-from nexus_core.host.host import Host
-from nexus_core.host.policy import PluginPolicy
+from nexus_core.host.discovery import PluginPolicy
+from nexus_core.host.manager import Host
 from nexus_core.testing import check_plugin, write_files
-from nexus_core.values.message import Message
-from nexus_core.values.parts import ToolCall
+from nexus_core.types.messages import Message, ToolCall
 from nexus_plugins import telemetry
-from nexus_plugins.telemetry import _watching
+from nexus_plugins.telemetry import _tracing
 from tests.plugins.telemetry.conftest import OpenNexus, Seen
 from tests.session.support import TOOLS, calls, says
 from tests.tables import count
@@ -173,7 +172,7 @@ def test_no_name_carries_a_secret_or_a_control_character_into_a_span(open_nexus:
         session = nexus.session(f"{number} {hostile}", model=f"model {hostile}", tools=TOOLS)
         session.ask("Why?")
         session.record(Message("assistant", tools))
-        (call,) = session.pending
+        (call,) = session.pending_calls
         session.record(call.result("done"))
         session.next()
         session.record(Message("assistant", hostile))
@@ -229,7 +228,7 @@ def test_a_turn_that_is_given_up_ends_its_call_as_interrupted(
 def test_no_more_calls_are_followed_than_there_is_room_for(
     open_nexus: OpenNexus, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_watching, "MOST", 2)
+    monkeypatch.setattr(_tracing, "MAX_TRACED_TURNS", 2)
     nexus = open_nexus()
 
     sessions = [nexus.session(label, model="claude-sonnet-4") for label in "abc"]
@@ -317,7 +316,7 @@ def test_without_its_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
 
     (row,) = (plugin for plugin in host.plugins if plugin.name == "telemetry")
     assert (row.status, row.error) == ("needs-extra", "needs nexusctx[telemetry]")
-    assert not host.listens("nexus_recorded")
+    assert not host.listens("nexus_step_recorded")
 
 
 def test_a_program_without_an_sdk_does_not_even_import_opentelemetry(tmp_path: Path, nexus_home: Path) -> None:

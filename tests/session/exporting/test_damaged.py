@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_core.errors import FileError, LedgerError
-from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.session.exporting.lines import export_lines
 from nexus_core.session.exporting.reading import read_export
 from nexus_core.session.exporting.restoring import restore

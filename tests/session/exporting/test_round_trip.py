@@ -10,25 +10,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_core.dialects.finding import BUILT_IN
-from nexus_core.errors import ExistsError, LedgerError
-from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.dialects.registry import BUILT_IN_DIALECTS
+from nexus_core.errors import LedgerError, SessionExistsError
+from nexus_core.ledger.in_memory import MemoryLedger
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.session.exporting.lines import export_lines
 from nexus_core.session.exporting.messages import everything_said, write_messages
 from nexus_core.session.exporting.reading import is_export, read_export
 from nexus_core.session.exporting.restoring import restore
 from nexus_core.session.importing.sources import read_source
 from nexus_core.session.importing.transcripts import about_import, digest_of, find_imported
-from nexus_core.values.ledger import NewStep
-from nexus_core.values.message import Message
-from nexus_core.values.parts import Image, Text, ToolCall, ToolResult
+from nexus_core.types.ledger import NewStep
+from nexus_core.types.messages import Image, Message, Text, ToolCall, ToolResult
 from nexus_plugins.ledger.sqlite import open_sqlite
-from tests.dialects.transcripts.support import SAMPLES
 from tests.effort import examples
 from tests.session.conftest import OpenNexus
 from tests.session.importing.support import bring_sample, read_next, sample_names, steps_of
 from tests.session.support import add_turns, calls, says
+from tests.transcripts.support import SAMPLES
 
 PICTURE = base64.b64encode(bytes(range(256)) * 8).decode()
 
@@ -88,7 +87,7 @@ def test_each_line_is_an_object_and_the_first_says_what_it_is(ledger: MemoryLedg
 def test_a_session_of_ones_own_comes_back_with_its_prompt_and_tools(
     ledger: MemoryLedger, open_nexus: OpenNexus
 ) -> None:
-    from tests.session.support import TOOLS  # noqa: PLC0415 - what a model is offered
+    from tests.session.support import TOOLS
 
     session = open_nexus().session("s", model="claude-sonnet-4", tools=TOOLS)
     session.ask("Why?")
@@ -98,7 +97,7 @@ def test_a_session_of_ones_own_comes_back_with_its_prompt_and_tools(
 
     other = open_nexus(ledger=target).session("s")
     for each in (session, other):
-        (call,) = each.pending
+        (call,) = each.pending_calls
         each.record(call.result("found"))
     assert [tool.name for tool in other.next().tools] == ["look"]
     assert other.next().to("anthropic") == session.next().to("anthropic")
@@ -191,10 +190,10 @@ def test_two_that_went_on_differently_are_not_mixed(ledger: MemoryLedger) -> Non
     add_turns(target, "s", "another 2")
     before = [target.sessions(), list(target.steps())]
 
-    with pytest.raises(ExistsError, match="'s' is another conversation, or has gone on otherwise") as caught:
+    with pytest.raises(SessionExistsError, match="'s' is another conversation, or has gone on otherwise") as caught:
         brought(exported(ledger, "s"), target)
 
-    assert "--label" in str(caught.value)
+    assert "--name" in str(caught.value)
     assert [target.sessions(), list(target.steps())] == before
     brought(exported(ledger, "s"), target, label="theirs")
     assert [step.messages[0].content for step in steps_of(target, "theirs")] == ["1", "2"]
@@ -218,7 +217,7 @@ def test_it_may_be_called_something_else_with_what_is_named_after_it(ledger: Mem
 def test_an_open_turn_has_one_session(ledger: MemoryLedger) -> None:
     ledger.create("s", steps=[NewStep(kind="input", messages=(Message("user", "Why?"),))])
 
-    with pytest.raises(ExistsError, match="the turn that is open in 'other' is there already"):
+    with pytest.raises(SessionExistsError, match="the turn that is open in 'other' is there already"):
         brought(exported(ledger, "s"), ledger, label="other")
 
 
@@ -301,7 +300,7 @@ def test_only_what_was_said_is_written_for_an_api(ledger: MemoryLedger, open_nex
     session = open_nexus().session("claude-bakery-1")
 
     for api in ("openai", "responses", "anthropic", "gemini", "neutral"):
-        listed = write_messages(session.messages, api, BUILT_IN)
+        listed = write_messages(session.messages, api, BUILT_IN_DIALECTS)
         assert isinstance(listed, list)
         assert "Summary: the user wants the rye loaf" in json.dumps(listed[0])
 
@@ -309,15 +308,15 @@ def test_only_what_was_said_is_written_for_an_api(ledger: MemoryLedger, open_nex
 def test_instructions_stay_instructions_where_they_stand_beside_the_messages() -> None:
     said = [Message("system", "Be brief."), Message("user", "Hi"), Message("assistant", "Hello.")]
 
-    assert write_messages(said, "anthropic", BUILT_IN) == {
+    assert write_messages(said, "anthropic", BUILT_IN_DIALECTS) == {
         "system": "Be brief.",
         "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}],
     }
-    gemini = write_messages(said, "gemini", BUILT_IN)
+    gemini = write_messages(said, "gemini", BUILT_IN_DIALECTS)
     assert isinstance(gemini, dict)
     assert gemini["systemInstruction"] == {"parts": [{"text": "Be brief."}]}
     assert "Be brief." not in json.dumps(gemini["contents"])
-    listed = write_messages(said, "openai", BUILT_IN)
+    listed = write_messages(said, "openai", BUILT_IN_DIALECTS)
     assert isinstance(listed, list)
     assert listed[0] == {"role": "system", "content": "Be brief."}
 

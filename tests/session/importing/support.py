@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from nexus_core.compaction.summary import PREVIOUS as SUMMARY
-from nexus_core.dialects.rules import RULES
-from nexus_core.dialects.transcripts.reading import read_transcript
-from nexus_core.dialects.transcripts.transcript import Transcript
-from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.history.ledger.reading import skip_reverted
-from nexus_core.history.mending.steps import mend
+from nexus_core.dialects.rules import RULES_BY_API
+from nexus_core.history.repair.rules import apply_repair_rules
+from nexus_core.ledger.ledger import StoreLedger
+from nexus_core.ledger.threads import skip_reverted
 from nexus_core.session.importing.transcripts import Given, Imported, import_transcript
 from nexus_core.session.steps.projecting import kept_steps, project, summary_messages
 from nexus_core.session.steps.tail import Tail
 from nexus_core.session.steps.weighing import Weightless
-from nexus_core.values.ledger import Step
-from nexus_core.values.message import Message
-from tests.dialects.transcripts.support import SAMPLES
+from nexus_core.transcripts.base import Transcript
+from nexus_core.transcripts.read import read_transcript
+from nexus_core.types.ledger import Step
+from nexus_core.types.messages import Message
+from tests.transcripts.support import SAMPLES
 
 Line = dict[str, Any]
 
@@ -140,7 +140,7 @@ def context_of(transcript: Transcript) -> list[Message]:
 def mended(messages: Sequence[Message], api: str) -> list[Message]:
     """Messages as they are sent, without the note that one is a summary."""
     plain = [replace(each, extra={}) if "_summary" in each.extra else each for each in messages]
-    return [message for _, message in mend(plain, RULES[api]).messages]
+    return [message for _, message in apply_repair_rules(plain, RULES_BY_API[api]).messages]
 
 
 def sample_names() -> list[str]:

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from nexus_core.errors import ConflictError
-from nexus_core.history.ledger.ledger import StoreLedger
-from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.ledger.in_memory import MemoryLedger
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.session.importing.transcripts import Given, digest_of, find_imported, import_transcript
-from nexus_core.values.ledger import NewStep, SessionRecord, Step
-from tests.dialects.transcripts.support import SAMPLES, sample
+from nexus_core.types.ledger import NewStep, SessionRecord, Step
 from tests.session.conftest import OpenNexus
 from tests.session.importing.support import (
     assistant,
@@ -31,6 +30,7 @@ from tests.session.importing.support import (
     written,
 )
 from tests.session.support import says
+from tests.transcripts.support import SAMPLES, sample
 
 LABEL = "claude-s-1"
 LINES = [
@@ -227,7 +227,7 @@ def test_an_answer_may_grow_block_by_block(ledger: MemoryLedger, open_nexus: Ope
     assert not again.growths[0].steps
     session = open_nexus().session(LABEL)
     assert [message.role for message in read_next(ledger, LABEL)] == ["user", "assistant", "tool", "tool", "assistant"]
-    assert session.pending == ()
+    assert session.pending_calls == ()
 
 
 def test_an_answer_may_grow_behind_the_results_of_its_calls(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
@@ -243,7 +243,7 @@ def test_an_answer_may_grow_behind_the_results_of_its_calls(ledger: MemoryLedger
     assert not again.growths[0].steps
     assert [each.label for each in ledger.sessions()] == [LABEL]
     assert read_next(ledger, LABEL) == read_next(whole, LABEL)
-    assert open_nexus().session(LABEL).pending == ()
+    assert open_nexus().session(LABEL).pending_calls == ()
     assert list(ledger.verify()) == []
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from nexus_core import Nexus
-from nexus_core.history.ledger.media import address_of
+from nexus_core.ledger.codec import compute_blob_digest
 from nexus_core.session.exporting.lines import SESSION, STEP
 from tests.conftest import ROOT, Cli
-from tests.dialects.transcripts.support import SAMPLES
 from tests.session.importing.support import assistant, user, written
+from tests.transcripts.support import SAMPLES
 
 HOW_TO = (ROOT / "docs/how-to/import-transcripts.md").read_text(encoding="utf-8")
 TRANSCRIPTS = (ROOT / "docs/reference/transcripts.md").read_text(encoding="utf-8")
@@ -32,7 +32,7 @@ def test_the_program_of_the_page_runs(
     cli: Cli, work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (work / "s.jsonl").write_text(written(user("u", None), assistant("a", "u")), encoding="utf-8")
-    cli("session", "import", "s.jsonl", "--label", "claude-2b4ed4c0")
+    cli("session", "import", "s.jsonl", "--name", "claude-2b4ed4c0")
     monkeypatch.chdir(work)
     (program,) = re.findall(r"```python\n(.*?)```", HOW_TO, re.DOTALL)
 
@@ -60,7 +60,7 @@ def test_an_export_has_the_lines_of_the_page(cli: Cli) -> None:
     for name in (*SESSION, *STEP):
         assert f'"{name}":' in page
     assert list(json.loads(lines[-1])) == ["end", "blobs", "steps"]
-    assert json.loads(lines[-1])["end"] == address_of("".join(f"{line}\n" for line in lines[:-1]).encode())
+    assert json.loads(lines[-1])["end"] == compute_blob_digest("".join(f"{line}\n" for line in lines[:-1]).encode())
 
 
 def test_the_digest_of_a_step_is_made_as_the_page_says(cli: Cli, work: Path, nexus_home: Path) -> None:
@@ -75,13 +75,13 @@ def test_the_digest_of_a_step_is_made_as_the_page_says(cli: Cli, work: Path, nex
         row = step.row  # type: ignore[attr-defined]
         text = "\n".join([json.dumps(facts, separators=(",", ":")), row.messages, row.data])
 
-        assert address_of(text.encode()) == step.digest
-        chain = address_of(f"{chain}{step.digest}".encode())
+        assert compute_blob_digest(text.encode()) == step.digest
+        chain = compute_blob_digest(f"{chain}{step.digest}".encode())
         assert chain == step.chain
 
 
 def test_every_option_is_on_a_page() -> None:
-    for option in ("--from", "--list", "--label", "--dry-run", "--json"):
+    for option in ("--from", "--list", "--name", "--dry-run", "--json"):
         assert option in TRANSCRIPTS + HOW_TO
-    for option in ("-o FILE", "--format", "--all", "--force"):
+    for option in ("-o FILE", "--format", "--api", "--with-forks", "--include-compacted", "--force"):
         assert option in EXPORTS

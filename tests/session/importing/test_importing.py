@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 
 from nexus_core.compaction.summary import PREVIOUS as SUMMARY
-from nexus_core.dialects.transcripts.reading import read_transcript
-from nexus_core.errors import ExistsError
-from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.errors import SessionExistsError
+from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.session.importing.sources import PIECE, keep_source, read_source
 from nexus_core.session.importing.transcripts import about_import
-from tests.dialects.transcripts.support import SAMPLES
-from tests.dialects.transcripts.test_corpus import FILES
+from nexus_core.transcripts.read import read_transcript
 from tests.session.conftest import OpenNexus
 from tests.session.importing.support import (
     assistant,
@@ -33,6 +31,8 @@ from tests.session.importing.support import (
     written,
 )
 from tests.session.support import says
+from tests.transcripts.support import SAMPLES
+from tests.transcripts.test_corpus import FILES
 
 APIS = ("anthropic", "openai", "responses", "gemini", "neutral")
 
@@ -272,7 +272,7 @@ def test_very_long_names_are_told_apart_by_a_digest(ledger: MemoryLedger) -> Non
 def test_a_name_that_another_session_has_is_refused(ledger: MemoryLedger) -> None:
     ledger.create("work")
 
-    with pytest.raises(ExistsError, match="there is a session 'work' already, and it is another conversation"):
+    with pytest.raises(SessionExistsError, match="session 'work' exists already, with another conversation"):
         bring(ledger, TURNS, label="work")
     assert [record.label for record in ledger.sessions()] == ["work"]
 
@@ -331,4 +331,4 @@ def test_calls_of_a_turn_that_has_ended_do_not_wait(ledger: MemoryLedger, open_n
 
     session = open_nexus().session(label, model="claude-sonnet-4").fork("other", at=ended.id)
 
-    assert session.pending == ()
+    assert session.pending_calls == ()

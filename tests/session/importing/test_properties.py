@@ -7,15 +7,15 @@ import json
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nexus_core.dialects.transcripts.transcript import Transcript
-from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.session.importing.paths import Summed, read_paths
 from nexus_core.session.importing.transcripts import Given, about_import, import_transcript
-from nexus_core.values.ledger import NewStep
-from nexus_core.values.message import Message
-from tests.dialects.transcripts.test_properties import LINES, attempted, sessions
+from nexus_core.transcripts.base import Transcript
+from nexus_core.types.ledger import NewStep
+from nexus_core.types.messages import Message
 from tests.effort import examples
 from tests.session.importing.support import context_of, live_steps_of, mended, read_next, steps_of
+from tests.transcripts.test_properties import LINES, attempted, sessions
 
 UNHURRIED = settings(deadline=None, max_examples=examples(60))
 

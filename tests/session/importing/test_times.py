@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.session.importing.times import read_moment
 from tests.session.importing.support import assistant, bring, calls, steps_of, user
 

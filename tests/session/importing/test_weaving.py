@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nexus_core.history.ledger.memory import MemoryLedger
+from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.tokens.estimator import SimpleTokenCounter
-from nexus_core.values.conversation import Usage
+from nexus_core.types.messages import Usage
 from tests.session.conftest import OpenNexus
 from tests.session.importing.support import (
     assistant,
@@ -73,7 +73,7 @@ def test_a_turn_that_nobody_finished_stays_open(ledger: MemoryLedger, open_nexus
     bring(ledger, [user("u", None), calls("a", "u", "t1", "t2"), result("r", "a", "t2")])
 
     session = open_nexus().session("claude-s-1", model="claude-opus-4-5")
-    (call,) = session.pending
+    (call,) = session.pending_calls
     assert call.id == "t1"
     session.record(call.result("late"))
     context = session.next()

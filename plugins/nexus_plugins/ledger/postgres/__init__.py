@@ -1,10 +1,8 @@
-"""Conversations on a server, for many machines.
+"""The ledger on a PostgreSQL server, for many machines.
 
-schema.py        the tables; migrating.py: makes them, or brings older ones up to date, with a copy of them beside
-store.py         the rows, and what is done when the server was away for a moment; still.py: those of a moment
-transaction.py   what is done to a session under its lock, in few journeys to the server
-line.py          a connection on which statements travel together; connecting.py: how it is set up
-failures.py      what a server says went wrong, in words that help
+store.py         the store: rows, transactions under a session's lock, retries, and snapshots
+schema.py        tables and migrations, with a copy of the older tables
+connection.py    connections in pipeline mode, and errors of the server as ledger errors
 """
 
 from __future__ import annotations
@@ -13,32 +11,33 @@ import re
 from importlib.util import find_spec
 
 from nexus_core import MissingExtraError
-from nexus_core.plugin import Extra, LedgerError, StoreLedger, without_secret
+from nexus_core.plugin import Extra
+from nexus_core.plugin.ledgers import LedgerError, StoreLedger, without_secret
 
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})|\s")
 EXTRA = Extra("postgres", modules=("psycopg",))
 
 
 def open_postgres(url: str) -> StoreLedger:
-    """The ledger of `postgresql://…`.
+    """Return the ledger of a `postgresql://…` URL.
 
     Raises:
         MissingExtraError: psycopg is not installed.
-        LedgerError: The password in it has a character that has to be escaped.
+        LedgerError: A character of the URL must be escaped.
     """
     _require_escaped_password(url)
     if find_spec("psycopg") is None:
         raise MissingExtraError("ledger", EXTRA)
-    from nexus_plugins.ledger.postgres.store import PostgresStore  # noqa: PLC0415 - it imports psycopg
+    from nexus_plugins.ledger.postgres.store import PostgresStore
 
     return StoreLedger(PostgresStore(url))
 
 
 def _require_escaped_password(url: str) -> None:
-    """Refuse a url whose parts PostgreSQL would take for others: half a password would be looked up as a host.
+    """Reject a URL that PostgreSQL would split wrongly, sending part of the password to DNS as a host name.
 
     Raises:
-        LedgerError: A character in it has to be escaped.
+        LedgerError: A character of the URL must be escaped.
     """
     address = url.partition("://")[2].partition("?password=")[0]
     hosts, _, path = address.partition("/")

@@ -1,44 +1,196 @@
-"""The rows on a server, for many machines."""
+"""PostgresStore: rows on a server, transactions and snapshots.
+
+A transaction holds its session's lock. Writes are buffered and sent with the next query or the commit, so that
+appending a step needs two round trips.
+"""
 
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
+from collections import deque
+from contextlib import contextmanager, suppress
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import psycopg
 
-from nexus_core.plugin import LedgerError, without_secret
+from nexus_core.plugin.ledgers import LedgerError, ParentRef, SessionRow, without_secret
 from nexus_plugins.ledger import _statements as sql
-from nexus_plugins.ledger._connected import ConnectedRows
-from nexus_plugins.ledger.postgres.connecting import connect
-from nexus_plugins.ledger.postgres.failures import AGAIN, GONE, STALE, failure
-from nexus_plugins.ledger.postgres.line import Line, Statement
-from nexus_plugins.ledger.postgres.migrating import prepare, version_of
-from nexus_plugins.ledger.postgres.still import StillPostgres
-from nexus_plugins.ledger.postgres.transaction import Transaction
+from nexus_plugins.ledger._rows import ConnectedRows, SnapshotRows
+from nexus_plugins.ledger.postgres.connection import (
+    LOST_CONNECTION_ERRORS,
+    RETRY_ERRORS,
+    STALE_CONNECTION_ERRORS,
+    BoundStatement,
+    PipelineConnection,
+    build_server_error,
+    connect_to_server,
+)
+from nexus_plugins.ledger.postgres.schema import prepare_tables, read_schema_version, require_known_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from nexus_core.plugin import Place, SessionRow
+    from nexus_core import Finding
+
+_BEGIN, _COMMIT, _ROLLBACK = BoundStatement("begin"), BoundStatement("commit"), BoundStatement("rollback")
+_LOCK_SESSION = "select (select max(version) from about), pg_advisory_xact_lock(hashtextextended($1, 0))"
+"""Writers of one session wait for each other here, not for those of other sessions. All wait for a migration."""
+
+# A separate statement from the lock, because a statement's snapshot is taken before it waits for the lock.
+_FIND_SESSION_WITH_TIP = (
+    "select s.id, s.label, s.head, s.tip, s.open_turn, s.status, s.origin, s.created, s.updated, s.data, s.seal,"
+    " exists (select from steps where branch = p.branch and position = p.position + 1),"
+    " p.id, p.turn, p.branch, p.position, p.closes, p.counter, p.total, p.compaction, p.chain"
+    " from sessions s left join steps p on p.id = s.tip where s.id ="
+    " coalesce((select id from sessions where label = $1), (select session from aliases where alias = $1))"
+)
+_SESSION_COLUMNS = len(SessionRow._fields)
+
+_MAX_WAITING_CHARACTERS = 1 << 20
+"""Maximum characters and bytes of buffered statements, to limit memory."""
+
+
+class SessionTip(NamedTuple):
+    """The newest step of a session, and True if its branch already has a step after it."""
+
+    place: ParentRef
+    is_followed: bool
+
+
+class PostgresTransaction:
+    """A transaction whose writes are buffered and sent with the next query or the commit.
+
+    So appending a step needs two round trips: one takes the lock and reads the session's tip, the other adds the step,
+    moves the session and commits.
+
+    Args:
+        pipeline: The connection.
+        session: The name of the session to lock.
+        where: The server's name in errors.
+
+    Attributes:
+        tip: The tip of the session that was read last; None after a write.
+    """
+
+    def __init__(self, pipeline: PipelineConnection, session: str, where: str) -> None:
+        self._pipeline = pipeline
+        self._where = where
+        self._waiting = [_BEGIN, BoundStatement(_LOCK_SESSION, (session,))]
+        self._size = 0
+        self._has_begun = False
+        self.tip: SessionTip | None = None
+
+    def session(self, label: str) -> SessionRow | None:
+        """Return the session with that name or alias, and cache its tip."""
+        found = self.fetch(BoundStatement(_FIND_SESSION_WITH_TIP, (label,)))
+        if not found:
+            self.tip = None
+            return None
+        session, (is_followed, *place) = found[0][:_SESSION_COLUMNS], found[0][_SESSION_COLUMNS:]
+        self.tip = None if place[0] is None else SessionTip(ParentRef(*place), is_followed)
+        return SessionRow(*session)
+
+    def fetch(self, statement: BoundStatement) -> list[tuple[Any, ...]]:
+        """Send all buffered writes and a query, and return the query's rows."""
+        self._waiting.append(statement)
+        return self._send()
+
+    def run(self, statement: BoundStatement) -> None:
+        """Buffer a write until the next query."""
+        self.tip = None
+        self._waiting.append(statement)
+        self._size += statement.size
+        if self._size > _MAX_WAITING_CHARACTERS:
+            self._send()
+
+    def commit(self) -> None:
+        """Commit; the changes are on the server's disk when this returns."""
+        if not self._has_begun and len(self._waiting) > len((_BEGIN, _LOCK_SESSION)):
+            self._send()  # checks the schema version before the commit: a newer Nexus may have migrated it
+        if self._has_begun:
+            self.fetch(_COMMIT)
+
+    def roll_back(self) -> None:
+        """Roll back; a server without the connection does so by itself."""
+        self._waiting = [_ROLLBACK]
+        if self._has_begun:
+            with suppress(psycopg.Error):
+                self._send()
+
+    def _send(self) -> list[tuple[Any, ...]]:
+        """Send the buffered statements and return the rows of the last one."""
+        waiting, self._waiting, self._size = self._waiting, [], 0
+        has_begun, self._has_begun = self._has_begun, True
+        answers = self._pipeline.execute_all(waiting)
+        if not has_begun:
+            next(answers)
+            ((version, _),) = next(answers)
+            require_known_version(version or 0, self._where)
+        return deque(answers, maxlen=1).pop()
+
+
+class PostgresSnapshot(SnapshotRows):
+    """A read-only snapshot of the rows, over a connection of its own.
+
+    Args:
+        url: The URL of the server.
+        where: The server's name in errors.
+        empty: True if there are no tables yet.
+    """
+
+    def __init__(self, url: str, where: str, *, empty: bool) -> None:
+        self.url = url
+        self._where = where
+        try:
+            self._pipeline = PipelineConnection(connect_to_server(url))
+            self._begin(empty=empty)
+        except psycopg.Error as error:
+            raise build_server_error(error, where) from error
+
+    def fetch(self, statement: str, *bound: object) -> list[Any]:
+        """Run a query and return its rows as tuples."""
+        try:
+            (found,) = self._pipeline.execute_all([BoundStatement.of(statement, bound)])
+        except psycopg.Error as error:
+            raise build_server_error(error, self._where) from error
+        return found
+
+    def damage(self, session: str | None = None) -> Iterator[Finding]:
+        """Yield findings about lost names; the server checks its own files."""
+        yield from self.name_findings(session)
+
+    def close(self) -> None:
+        """Close the connection."""
+        with suppress(psycopg.Error):
+            self._pipeline.close()
+
+    def _begin(self, *, empty: bool) -> None:
+        try:
+            connection = self._pipeline.connection
+            connection.execute("begin" if empty else "begin isolation level repeatable read read only")
+            if empty:
+                prepare_tables(connection, self._where)  # never committed
+        except BaseException:
+            self.close()
+            raise
+
 
 T = TypeVar("T")
 
-PATIENCE = 30.0
-"""Seconds to wait for a server that went away."""
-_COPIES = "select nspname from pg_catalog.pg_namespace where nspname like 'nexus#_v%' escape '#' order by 1"
-_ALONE = "lock table about in access exclusive mode"
-_ATTEMPTS = 100
-"""So often is tried what somebody else was faster at."""
+RECONNECT_TIMEOUT_SECONDS = 30.0
+"""Seconds to retry after the connection is lost."""
+_FIND_COPIES = "select nspname from pg_catalog.pg_namespace where nspname like 'nexus#_v%' escape '#' order by 1"
+_LOCK_OUT_WRITERS = "lock table about in access exclusive mode"
+_MAX_ATTEMPTS = 100
+"""Maximum attempts after conflicts with concurrent writers."""
 
 
-class PostgresStore(ConnectedRows[Line]):
+class PostgresStore(ConnectedRows[PipelineConnection]):
     """The rows on a server.
 
     Args:
-        url: Where the server is, as psycopg understands it.
+        url: The URL of the server, as psycopg accepts it.
     """
 
     erasure_note = (
@@ -51,139 +203,141 @@ class PostgresStore(ConnectedRows[Line]):
         self.url = url
         self.where = without_secret(url).partition("?")[0]
         self._is_made = False
-        self._transaction: Transaction | None = None
+        self._transaction: PostgresTransaction | None = None
 
     def read(self, work: Callable[[], T]) -> T:
-        """Do something that only looks; it makes no tables."""
+        """Call a function that reads rows; it creates no tables."""
 
-        def look() -> T:
-            line = self._open()
-            if self._has_tables(line):
+        def attempt() -> T:
+            pipeline = self._open()
+            if self._has_tables(pipeline):
                 return work()
             try:
-                with line.connection.transaction(force_rollback=True):  # there for as long as somebody looks
-                    prepare(line.connection, self.where)
+                with pipeline.connection.transaction(
+                    force_rollback=True
+                ):  # temporary tables, rolled back after reading
+                    prepare_tables(pipeline.connection, self.where)
                     return work()
             finally:
-                self._drop()  # with all that was prepared for these tables
+                self._drop()  # with the statements that were prepared for these tables
 
         with self.lock:
-            return self._try(look)
+            return self._retry(attempt)
 
     def write(self, work: Callable[[], T], *, session: str = "") -> T:
-        """Do something in one transaction, on the server's disk when this returns."""
+        """Call a function in one transaction, whose changes are on the server's disk when this returns."""
 
-        def transaction() -> T:
-            line = self._open()
-            self._has_tables(line, make=True)
-            begun = self._transaction = Transaction(line, session, self.where)
+        def attempt() -> T:
+            pipeline = self._open()
+            self._has_tables(pipeline, make=True)
+            transaction = self._transaction = PostgresTransaction(pipeline, session, self.where)
             try:
                 result = work()
-                begun.commit()
+                transaction.commit()
             except BaseException:
-                begun.roll_back()
+                transaction.roll_back()
                 raise
             finally:
                 self._transaction = None
             return result
 
         with self.lock:
-            return self._try(transaction)
+            return self._retry(attempt)
 
     @contextmanager
-    def snapshot(self) -> Iterator[StillPostgres]:
-        """The rows of this moment, by a connection of their own."""
-        still = StillPostgres(self.url, self.where, empty=not self.read(lambda: self._is_made))
+    def snapshot(self) -> Iterator[PostgresSnapshot]:
+        """Yield a snapshot of the rows, over a connection of its own."""
+        snapshot = PostgresSnapshot(self.url, self.where, empty=not self.read(lambda: self._is_made))
         try:
-            yield still
+            yield snapshot
         finally:
-            still.close()
+            snapshot.close()
 
     def fetch(self, statement: str, *bound: object) -> list[Any]:
-        """What a statement finds, as tuples."""
-        question = Statement.of(statement, bound)
+        """Run a query and return its rows as tuples."""
+        query = BoundStatement.of(statement, bound)
         if self._transaction is not None:
-            return self._transaction.fetch(question)
-        (found,) = self._open().ask([question])
+            return self._transaction.fetch(query)
+        (found,) = self._open().execute_all([query])
         return found
 
     def run(self, statement: str, *bound: object) -> None:
-        """Change something before the next question, or at the end."""
+        """Buffer a write until the next query or the commit."""
         self.run_many(statement, [bound])
 
     def run_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        """The same for each row."""
+        """Buffer a write for each row."""
         if self._transaction is None:
             raise RuntimeError("rows are changed inside `write`")
         for row in rows:
-            self._transaction.run(Statement.of(statement, row))
+            self._transaction.run(BoundStatement.of(statement, row))
 
     def session(self, label: str) -> SessionRow | None:
-        """The session of that name, else the one of that alias."""
+        """Return the session with that name, else the one with that alias, else None."""
         return super().session(label) if self._transaction is None else self._transaction.session(label)
 
-    def place(self, name: str) -> Place | None:
-        """Where a step stands; that of a session's tip came with the session."""
+    def place(self, name: str) -> ParentRef | None:
+        """Return the position and totals of a step; those of a session's tip were read with the session."""
         tip = self._transaction and self._transaction.tip
         return tip.place if tip and tip.place.id == name else super().place(name)
 
     def is_taken(self, branch: str, position: int) -> bool:
-        """Whether a step stands there; for the place behind a session's tip, that came with the session."""
+        """Return True if a branch has a step at a position; after a session's tip, that was read with the session."""
         tip = self._transaction and self._transaction.tip
         if tip and (tip.place.branch, tip.place.position + 1) == (branch, position):
             return tip.is_followed
         return super().is_taken(branch, position)
 
     def wait_for_writers(self) -> None:
-        """Let no other writer in, as each of them reads this table first."""
-        self.run(_ALONE)
+        """Lock out other writers, each of which reads this table first."""
+        self.run(_LOCK_OUT_WRITERS)
 
     def copies(self) -> list[str]:
-        """The schemas that migrations left on the server."""
-        return self.read(lambda: [f"the schema {name} on the server" for (name,) in self.fetch(_COPIES)])
+        """Return descriptions of the schemas that migrations left on the server."""
+        return self.read(lambda: [f"the schema {name} on the server" for (name,) in self.fetch(_FIND_COPIES)])
 
     def purge(self) -> bool:
-        """Note that a deletion is done; what its server's own files still hold is the server's to overwrite."""
+        """Mark deletions as done; only the server can overwrite what its files still contain."""
         self.write(lambda: self.run(sql.NOTE_PURGED))
         return True
 
-    def _try(self, work: Callable[[], T]) -> T:
-        """Do something, again where somebody else was faster or the server was away for a moment.
+    def _retry(self, work: Callable[[], T]) -> T:
+        """Call a function, and retry after conflicts and lost connections.
 
-        Work is made so that it can be done again: what was kept although its answer got lost is found by its name.
+        The function must be safe to repeat: a commit whose response was lost is found by its id.
         """
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + RECONNECT_TIMEOUT_SECONDS
         for attempt in count(1):
             try:
                 return work()
-            except AGAIN as error:
-                if attempt == _ATTEMPTS:
-                    raise failure(error, self.where) from error
+            except RETRY_ERRORS as error:
+                if attempt == _MAX_ATTEMPTS:
+                    raise build_server_error(error, self.where) from error
                 time.sleep(min(attempt, 10) * 0.002)
-            except STALE as error:
+            except STALE_CONNECTION_ERRORS as error:
                 self._drop()
                 if attempt > 1:
-                    raise failure(error, self.where) from error
-            except GONE as error:
+                    raise build_server_error(error, self.where) from error
+            except LOST_CONNECTION_ERRORS as error:
                 self._drop()
                 if time.monotonic() > deadline:
-                    raise failure(error, self.where) from error
+                    raise build_server_error(error, self.where) from error
                 time.sleep(min(attempt * 0.05, 1))
             except psycopg.Error as error:
-                raise failure(error, self.where) from error
-        raise AssertionError  # it counts for ever
+                raise build_server_error(error, self.where) from error
+        raise AssertionError  # unreachable: the loop is endless
 
-    def connect(self) -> Line:
-        """A connection to the server, of whose tables nothing is known yet."""
+    def connect(self) -> PipelineConnection:
+        """Open a connection to the server, whose tables are not checked yet."""
         self._is_made = False
-        return Line(connect(self.url))
+        return PipelineConnection(connect_to_server(self.url))
 
-    def _has_tables(self, line: Line, *, make: bool = False) -> bool:
-        """Whether the tables are there; older ones are brought up to date, and if need be they are made."""
-        if not self._is_made and (make or version_of(line.connection) > 0):
+    def _has_tables(self, pipeline: PipelineConnection, *, make: bool = False) -> bool:
+        """Return True if the tables exist. Older ones are migrated; with `make`, missing ones are created."""
+        if not self._is_made and (make or read_schema_version(pipeline.connection) > 0):
             try:
-                prepare(line.connection, self.where)
-            except LedgerError:  # there is nothing to be done with it
+                prepare_tables(pipeline.connection, self.where)
+            except LedgerError:  # this Nexus cannot use the schema
                 self._drop()
                 raise
             self._is_made = True

@@ -1,22 +1,20 @@
-"""Conversations in one file.
+"""The ledger in one SQLite file.
 
-file.py          finds out whether a file is a ledger, and makes one; schema.py: what is in it
-connecting.py    connections, and what is said on each; forking.py: what a forked process does with its parent's
-log.py           the log beside the file, and when it is copied; network.py: whether there may be one
-migrating.py     brings an older file up to date, with a copy of it beside
-store.py         the rows of a file, for many threads and processes
-failures.py      what SQLite says went wrong, in words that help
-pages.py         the bytes of a damaged file, read without SQLite; salvage.py: the rows that are whole in them
+store.py         the store: rows of the file for many threads and processes, and read-only snapshots
+database.py      creation, checks and migration of the file, its write-ahead log, and network file systems
+schema.py        tables, triggers and migrations
+connection.py    connections, errors of SQLite as ledger errors, and safety across forks
+salvage.py       rows from a damaged file, read without SQLite
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from nexus_core.plugin import LedgerError, StoreLedger, without_secret
+from nexus_core.plugin.ledgers import LedgerError, StoreLedger, without_secret
 from nexus_plugins.ledger.sqlite.store import SqliteStore
 
-SCHEME = "sqlite:///"
+URL_PREFIX = "sqlite:///"
 
 
 class SqliteLedger(StoreLedger):
@@ -26,17 +24,17 @@ class SqliteLedger(StoreLedger):
 
 
 def open_sqlite(url: str) -> SqliteLedger:
-    """The ledger of `sqlite:///path`; a path from the root has four slashes, `~` is the user's own directory."""
-    return SqliteLedger(SqliteStore(url, path_of(url)))
+    """Return the ledger of `sqlite:///path`. An absolute path has four slashes, and `~` is the home directory."""
+    return SqliteLedger(SqliteStore(url, parse_path(url)))
 
 
-def path_of(url: str) -> Path:
-    """The file that such a url names.
+def parse_path(url: str) -> Path:
+    """Return the path of a `sqlite:///path` URL.
 
     Raises:
-        LedgerError: It names none.
+        LedgerError: The URL has no path.
     """
-    path = url.removeprefix(SCHEME)
+    path = url.removeprefix(URL_PREFIX)
     if path == url or not path or path.endswith("/"):
         hint = "write sqlite:///ledger.db, or sqlite:////var/lib/ledger.db from the root"
         raise LedgerError(f"{without_secret(url)!r} names no file", hint=hint)

@@ -1,14 +1,14 @@
-"""The tables of a ledger."""
+"""Tables, triggers and migrations of the SQLite file."""
 
 from __future__ import annotations
 
-APPLICATION = 0x4E784C67
-"""`NxLg`, in the place where SQLite files say whose they are."""
+APPLICATION_ID = 0x4E784C67
+"""`NxLg`, in the header of the SQLite file."""
 
-VERSION = 2
-"""The number of the schema, in the file's `user_version`."""
+SCHEMA_VERSION = 2
+"""The version of the schema, stored in the file's `user_version`."""
 
-_RECORDS = (
+_CREATE_RECORD_TABLES = (
     "create table names (name text primary key, session text not null) without rowid",
     """create table deletions (
         id text primary key,
@@ -30,8 +30,8 @@ _RECORDS = (
         primary key (kind, name, deletion)
     ) without rowid""",
 )
-_ALL_NAMES = "insert into names select label, id from sessions union all select alias, session from aliases"
-_ONLY_ERASED = """create trigger steps_never_change before update on steps
+_FILL_NAMES = "insert into names select label, id from sessions union all select alias, session from aliases"
+_CREATE_UPDATE_TRIGGER = """create trigger steps_never_change before update on steps
     when not (
         new.messages = '[]' and new.data = '{}' and exists (select 1 from erased where kind = 'step' and name = old.id)
         and new.id is old.id and new.parent is old.parent and new.turn is old.turn and new.branch is old.branch
@@ -43,8 +43,8 @@ _ONLY_ERASED = """create trigger steps_never_change before update on steps
         select raise(abort, 'steps are only ever added');
     end"""
 
-# Short columns first: what follows a long text can only be read through it.
-SCHEMA = (
+# Short columns first: SQLite must read through a long text to reach the columns after it.
+CREATE_STATEMENTS = (
     """create table branches (
         id text primary key,
         parent text references branches,
@@ -97,19 +97,19 @@ SCHEMA = (
         primary key (session, step)
     ) without rowid""",
     "create table blobs (digest text primary key, content blob not null)",
-    *_RECORDS,
-    _ONLY_ERASED,
+    *_CREATE_RECORD_TABLES,
+    _CREATE_UPDATE_TRIGGER,
     """create trigger steps_are_never_deleted before delete on steps begin
         select raise(abort, 'steps are only ever added');
     end""",
 )
 
 MIGRATIONS: dict[int, tuple[str, ...]] = {
-    1: (*_RECORDS, _ALL_NAMES, "drop trigger if exists steps_never_change", _ONLY_ERASED),
+    1: (*_CREATE_RECORD_TABLES, _FILL_NAMES, "drop trigger if exists steps_never_change", _CREATE_UPDATE_TRIGGER),
 }
-"""What brings a file of one schema to the next: the statements by the number it has before."""
+"""The statements that migrate the schema from each version to the next."""
 
-FOR_READERS: dict[int, tuple[str, ...]] = {
-    1: (*(statement.replace("create table", "create temp table") for statement in _RECORDS), _ALL_NAMES),
+READER_STATEMENTS: dict[int, tuple[str, ...]] = {
+    1: (*(statement.replace("create table", "create temp table") for statement in _CREATE_RECORD_TABLES), _FILL_NAMES),
 }
 """Temporary tables in memory, for reading a file of an older schema that cannot be migrated."""

@@ -1,4 +1,4 @@
-"""The rows of a file, for many threads and processes."""
+"""SqliteStore: the rows of a file, for many threads and processes, and snapshots."""
 
 from __future__ import annotations
 
@@ -9,43 +9,41 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from nexus_core import Finding
 from nexus_plugins.ledger import _statements as sql
-from nexus_plugins.ledger._connected import ConnectedRows
-from nexus_plugins.ledger._store import StillRows
+from nexus_plugins.ledger._rows import ConnectedRows, SnapshotRows
 from nexus_plugins.ledger.sqlite import schema
-from nexus_plugins.ledger.sqlite.connecting import connect
-from nexus_plugins.ledger.sqlite.failures import TROUBLE, failure
-from nexus_plugins.ledger.sqlite.file import (
-    connect_to_look,
-    connect_to_nothing,
-    ensure,
+from nexus_plugins.ledger.sqlite.connection import FORK_GATE, SQLITE_ERRORS, build_sqlite_error, connect_to_file
+from nexus_plugins.ledger.sqlite.database import (
+    WriteAheadLog,
+    connect_read_only,
+    connect_to_empty_ledger,
+    ensure_file,
     is_missing,
-    prepare_to_look,
-    version_of,
+    migrate_file,
+    prepare_read_only,
+    purge_erased_content,
+    read_schema_version,
 )
-from nexus_plugins.ledger.sqlite.forking import GATE
-from nexus_plugins.ledger.sqlite.log import Log, purge
-from nexus_plugins.ledger.sqlite.migrating import migrate
-from nexus_plugins.ledger.sqlite.salvage import salvage
+from nexus_plugins.ledger.sqlite.salvage import salvage_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from nexus_core.plugin import Salvaged
+    from nexus_core.plugin.ledgers import Salvaged
 
 T = TypeVar("T")
 
-_MADE = "select type, name, sql from sqlite_master"
-_MOST_FAULTS = 20
-"""So many places in a damaged file are named."""
+_SCHEMA_QUERY = "select type, name, sql from sqlite_master"
+_MAX_REPORTED_ERRORS = 20
+"""Maximum number of reported errors in a damaged file."""
 
 
 class SqliteStore(ConnectedRows[sqlite3.Connection]):
     """The rows of a file.
 
     Args:
-        url: What it was asked for by.
-        path: The file; made when something is first written.
+        url: The URL of the ledger.
+        path: The file; created by the first write.
     """
 
     erasure_note = ""
@@ -54,70 +52,70 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
         super().__init__()
         self.url = url
         self.path = path
-        self._log = Log(path)
-        GATE.watch(self)
+        self._log = WriteAheadLog(path)
+        FORK_GATE.watch(self)
 
     def read(self, work: Callable[[], T]) -> T:
-        """Do something that only looks; it makes no file."""
-        with GATE, self.lock:
+        """Call a function that reads rows; it creates no file."""
+        with FORK_GATE, self.lock:
             try:
                 if self._connection is None and not self._is_closed and is_missing(self.path):
-                    return self._look(connect_to_nothing(), work)
+                    return self._read_once(connect_to_empty_ledger(), work)
                 try:
                     self._open()
-                except sqlite3.OperationalError as error:  # it cannot be written; perhaps it can be read
-                    return self._look(connect_to_look(self.path, error), work)
+                except sqlite3.OperationalError as error:  # not writable, but perhaps readable
+                    return self._read_once(connect_read_only(self.path, error), work)
                 return work()
-            except TROUBLE as error:
-                raise failure(error, self.path) from error
+            except SQLITE_ERRORS as error:
+                raise build_sqlite_error(error, self.path) from error
 
-    def write(self, work: Callable[[], T], *, session: str = "") -> T:  # noqa: ARG002 - one writes at a time
-        """Do something in one transaction, on disk when this returns."""
-        with GATE, self.lock:
+    def write(self, work: Callable[[], T], *, session: str = "") -> T:  # noqa: ARG002 - SQLite has one writer at a time
+        """Call a function in one transaction, whose changes are on disk when this returns."""
+        with FORK_GATE, self.lock:
             try:
                 connection = self._open()
                 try:
-                    connection.execute("begin immediate")  # Ctrl-C while it waits is heard when it has begun
-                    version_of(self.path, connection)  # a later Nexus may have come since it was opened
+                    connection.execute("begin immediate")  # Ctrl-C takes effect only after the wait for the lock
+                    read_schema_version(self.path, connection)  # a newer Nexus may have migrated it meanwhile
                     result = work()
                     connection.execute("commit")
                 except BaseException:
-                    self._take_back(connection)
+                    self._roll_back(connection)
                     raise
                 self._log.shorten(connection)
-            except TROUBLE as error:
-                raise failure(error, self.path) from error
+            except SQLITE_ERRORS as error:
+                raise build_sqlite_error(error, self.path) from error
             return result
 
     @contextmanager
-    def snapshot(self) -> Iterator[_Still]:
-        """The rows of this moment, by a connection of their own that also reads what is no text any more."""
-        still = _Still(self.url, self.path)
+    def snapshot(self) -> Iterator[SqliteSnapshot]:
+        """Yield a snapshot of the rows, over a connection of its own that also reads invalid UTF-8."""
+        snapshot = SqliteSnapshot(self.url, self.path)
         try:
-            yield still
+            yield snapshot
         finally:
-            still.close()
+            snapshot.close()
 
     def fetch(self, statement: str, *bound: object) -> list[Any]:
-        """What a statement finds, as tuples."""
+        """Run a query and return its rows as tuples."""
         return self._open().execute(statement, bound).fetchall()
 
     def run(self, statement: str, *bound: object) -> None:
-        """Run a statement that changes something."""
+        """Run a statement that writes."""
         self._open().execute(statement, bound)
 
     def run_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Run such a statement for each row."""
+        """Run a statement that writes once for each row."""
         self._open().executemany(statement, rows)
 
     def salvage(self) -> Salvaged:
-        """Everything in the file that looks like a row of a ledger; it need not be one that SQLite opens."""
-        with GATE, self.lock:
-            self._drop()  # the file is read without SQLite, see connecting.py
-            return salvage(self.path)
+        """Return everything in the file that looks like a row of a ledger, even if SQLite cannot open the file."""
+        with FORK_GATE, self.lock:
+            self._drop()  # salvage opens and closes the file without SQLite, which drops all locks on it
+            return salvage_rows(self.path)
 
-    def _look(self, connection: sqlite3.Connection, work: Callable[[], T]) -> T:
-        """Do something with a connection that serves this once: the next may find a file that can be written."""
+    def _read_once(self, connection: sqlite3.Connection, work: Callable[[], T]) -> T:
+        """Call a function with a temporary connection: the next call may find a writable file."""
         self._connection, self._process = connection, os.getpid()
         try:
             return work()
@@ -125,118 +123,127 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
             self._drop()
 
     def connect(self) -> sqlite3.Connection:
-        """A connection to the file, which is made or brought up to date."""
-        ensure(self.path)
-        connection = connect(self.path)
+        """Open a connection to the file, creating or migrating it first."""
+        ensure_file(self.path)
+        connection = connect_to_file(self.path)
         try:
-            migrate(self.path, connection)
-            if connection.execute(sql.UNPURGED).fetchall():  # a program that deleted something was killed
+            migrate_file(self.path, connection)
+            if connection.execute(sql.UNPURGED).fetchall():  # a program was killed during a deletion
                 with suppress(sqlite3.Error):
-                    purge(connection)
+                    purge_erased_content(connection)
         except BaseException:
             connection.close()
             raise
         return connection
 
     def wait_for_writers(self) -> None:
-        """A transaction that writes has the file to itself."""
+        """Do nothing: SQLite has one writer at a time."""
 
     def copies(self) -> list[str]:
-        """The files that migrations left beside this one."""
-        beside = (self.path.with_name(f"{self.path.name}.v{number}") for number in range(1, schema.VERSION))
+        """Return the paths of the backups that migrations left beside the file."""
+        beside = (self.path.with_name(f"{self.path.name}.v{number}") for number in range(1, schema.SCHEMA_VERSION))
         return [str(path) for path in beside if not is_missing(path)]
 
     def drop_session(self, name: str) -> None:
-        """Remove a session; what is freed is overwritten, see `purge`."""
+        """Delete a session; freed space is overwritten, see `purge`."""
         self._open().execute("pragma secure_delete = on")
         super().drop_session(name)
 
     def purge(self) -> bool:
-        """Overwrite what was erased in the file and its log; False while another program reads an older state."""
-        with GATE, self.lock:
+        """Overwrite erased content in the file and its log; return False while another program reads an older state."""
+        with FORK_GATE, self.lock:
             try:
-                return purge(self._open())
-            except TROUBLE as error:
-                raise failure(error, self.path) from error
+                return purge_erased_content(self._open())
+            except SQLITE_ERRORS as error:
+                raise build_sqlite_error(error, self.path) from error
 
     def close(self) -> None:
-        """Let go of the file; a second call does nothing."""
-        with GATE:
+        """Close the file; a second call does nothing."""
+        with FORK_GATE:
             super().close()
 
     def leave(self) -> None:
-        """Close the connection of the process that this one was forked from."""
+        """Close the connection inherited from the parent process."""
         if self._connection is not None:
             self._connection.close()
         super().leave()
 
-    def _take_back(self, connection: sqlite3.Connection) -> None:
+    def _roll_back(self, connection: sqlite3.Connection) -> None:
         try:
             if connection.in_transaction:
                 connection.execute("rollback")
         except sqlite3.Error:
-            self._drop()  # the next to come opens it anew, and SQLite takes back what is half done
+            self._drop()  # SQLite rolls back when the file is opened again
 
 
-class _Still(StillRows):
-    """The rows of a moment, and what SQLite itself finds wrong with them."""
+class SqliteSnapshot(SnapshotRows):
+    """A read-only snapshot of the rows, with SQLite's own integrity check."""
 
     def __init__(self, url: str, path: Path) -> None:
         self.url = url
         self._path = path
-        GATE.watch(self)
-        with GATE:
+        FORK_GATE.watch(self)
+        with FORK_GATE:
             try:
-                self._connection = connect_to_nothing() if is_missing(path) else _connect_or_look(path)
-                self._connection.text_factory = lambda text: text.decode("utf-8", "replace")
+                self._connection = connect_to_empty_ledger() if is_missing(path) else _connect_or_read_only(path)
                 self._connection.execute("begin")
-                self._version = version_of(path, self._connection)
-                prepare_to_look(path, self._connection)
-            except TROUBLE as error:
-                raise failure(error, path) from error
+                self._version = read_schema_version(path, self._connection)
+                prepare_read_only(path, self._connection)
+            except SQLITE_ERRORS as error:
+                raise build_sqlite_error(error, path) from error
 
     def fetch(self, statement: str, *bound: object) -> list[Any]:
-        """What a statement finds, as tuples."""
-        with GATE:
+        """Run a query and return its rows as tuples."""
+        with FORK_GATE:
+            try:
+                return self._fetch(statement, bound)
+            except SQLITE_ERRORS as error:
+                raise build_sqlite_error(error, self._path) from error
+
+    def _fetch(self, statement: str, bound: tuple[object, ...]) -> list[Any]:
+        try:
+            return self._connection.execute(statement, bound).fetchall()
+        except sqlite3.OperationalError:  # perhaps some text is not UTF-8 any more; a function for each text takes long
+            self._connection.text_factory = lambda text: text.decode("utf-8", "replace")
             try:
                 return self._connection.execute(statement, bound).fetchall()
-            except TROUBLE as error:
-                raise failure(error, self._path) from error
+            finally:
+                self._connection.text_factory = str
 
     def damage(self, session: str | None = None) -> Iterator[Finding]:
-        """Return what SQLite finds wrong with the file, and the tables and names that are not as Nexus made them."""
+        """Yield findings of SQLite's integrity check, and changed tables and names."""
         if session is None:
-            for (fault,) in self.fetch("select * from pragma_integrity_check(?)", _MOST_FAULTS):
-                if fault != "ok":
-                    yield Finding("ledger-damaged", f"the file is damaged: {fault}", self._path)
+            for (message,) in self.fetch("select * from pragma_integrity_check(?)", _MAX_REPORTED_ERRORS):
+                if message != "ok":
+                    yield Finding("ledger-damaged", f"the file is damaged: {message}", self._path)
             yield from self._schema_findings()
         yield from self.name_findings(session)
 
     def _schema_findings(self) -> Iterator[Finding]:
-        """Return the tables, indexes and triggers that are gone or were changed: triggers keep steps from changes."""
-        if self._version < schema.VERSION:
+        """Yield findings about missing or changed tables, indexes and triggers, which protect steps from changes."""
+        if self._version < schema.SCHEMA_VERSION:
             return
-        with closing(connect_to_nothing()) as fresh:
-            made = {(kind, name): text for kind, name, text in fresh.execute(_MADE).fetchall()}
-        there = {(kind, name): text for kind, name, text in self.fetch(_MADE)}
-        for kind, name in sorted(made):
-            if there.get((kind, name)) != made[kind, name]:
-                fault = "was changed" if (kind, name) in there else "is gone"
-                yield Finding("ledger-damaged", f"the {kind} {name!r} of the ledger {fault}", self._path)
+        with closing(connect_to_empty_ledger()) as fresh:
+            expected = {(kind, name): text for kind, name, text in fresh.execute(_SCHEMA_QUERY).fetchall()}
+        actual = {(kind, name): text for kind, name, text in self.fetch(_SCHEMA_QUERY)}
+        for kind, name in sorted(expected):
+            if actual.get((kind, name)) != expected[kind, name]:
+                problem = "was changed" if (kind, name) in actual else "is gone"
+                yield Finding("ledger-damaged", f"the {kind} {name!r} of the ledger {problem}", self._path)
 
     def close(self) -> None:
-        """Let go of the file."""
-        with GATE, suppress(sqlite3.Error, AttributeError):  # the second, when it could not even be opened
+        """Close the connection."""
+        with FORK_GATE, suppress(sqlite3.Error, AttributeError):  # AttributeError: it could not be opened
             self._connection.close()
 
     def leave(self) -> None:
-        """Close the connection; the rows are those of another process."""
+        """Close the connection inherited from the parent process."""
         self.close()
 
 
-def _connect_or_look(path: Path) -> sqlite3.Connection:
+def _connect_or_read_only(path: Path) -> sqlite3.Connection:
     try:
-        ensure(path)
-        return connect(path)
+        ensure_file(path)
+        return connect_to_file(path)
     except sqlite3.OperationalError as error:
-        return connect_to_look(path, error)
+        return connect_read_only(path, error)

@@ -1,0 +1,256 @@
+"""`nexus assemble`: the request that would be sent to a model."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from nexus_core.cli.input import STANDARD_INPUT, read_input_text
+from nexus_core.cli.options import (
+    ApiOption,
+    JsonOption,
+    ModeOption,
+    PermissionsOption,
+    RendererOption,
+    RequireTrustedOption,
+    RoleOption,
+    SkillOption,
+    TaskOption,
+    ToolsOption,
+    build_model_option,
+)
+from nexus_core.cli.session_lookup import (
+    LedgerOption,
+    build_session_option,
+    find_session,
+    get_session_names,
+    open_session_nexus,
+    resolve_session_name,
+)
+from nexus_core.errors import BudgetError, MessageError, UnknownNameError, UsageError, did_you_mean
+from nexus_core.text.safety import visible_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from nexus_core.cli.context import CliContext
+    from nexus_core.nexus import Nexus
+    from nexus_core.types.assembled import AssembledContext
+    from nexus_core.types.request import Request
+
+app = typer.Typer()
+
+MessageArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="[MESSAGE]", help="The user's message; - reads standard input."),
+]
+SessionOption = Annotated[str, build_session_option("The session whose history is sent.")]
+ModelOption = Annotated[str, build_model_option("The model to ask; by default the session's, else provider.model.")]
+TimezoneOption = Annotated[
+    str, typer.Option("--timezone", metavar="ZONE", help="The user's time zone, such as Europe/Zurich.")
+]
+PlatformOption = Annotated[
+    str, typer.Option("--platform", metavar="NAME", help="The platform the user is on, such as slack.")
+]
+ActionOption = Annotated[
+    list[str] | None, typer.Option("--action", metavar="NAME", help="An action the platform offers.")
+]
+DataOption = Annotated[
+    list[str] | None, typer.Option("--data", metavar="NAME=VALUE", help="A fact that a program adds to the message.")
+]
+
+EXAMPLES = """
+\b
+Examples:
+  nexus assemble "Why does login fail?" --model gpt-4o
+  nexus assemble --session auth-bug --api anthropic > request.json
+"""
+
+
+@app.command(epilog=EXAMPLES)
+def assemble(
+    ctx: typer.Context,
+    message: MessageArgument = None,
+    *,
+    session: SessionOption = "",
+    dialect: ApiOption = "",
+    model: ModelOption = "",
+    renderer: RendererOption = "",
+    role: RoleOption = "",
+    mode: ModeOption = "",
+    permissions: PermissionsOption = None,
+    task: TaskOption = "",
+    skill: SkillOption = None,
+    tools: ToolsOption = "",
+    timezone: TimezoneOption = "",
+    platform: PlatformOption = "",
+    action: ActionOption = None,
+    data: DataOption = None,
+    ledger: LedgerOption = "",
+    json: JsonOption = False,
+    require_trusted: RequireTrustedOption = False,
+) -> None:
+    """Print the request that would be sent to a model.
+
+    It has the system prompt, tools and messages. Nothing is written, and no model is called. --api prints the body of
+    an API call. --json prints everything known about the request: where each piece comes from, what was left out and
+    why, and what it takes. Exits with 1 if the request does not fit the model's window.
+    """
+    from nexus_core.cli.request_report import print_request, require_known_dialect
+
+    cli: CliContext = ctx.obj
+    require_known_dialect(cli, dialect)
+    _require_timezone(timezone)
+    said = {"session": session, "model": model, "renderer": renderer, "role": role, "mode": mode, "task": task}
+    lists = {"permissions": tuple(permissions or ()), "skills": tuple(skill or ())}
+    occasion = {"timezone": timezone, "platform": platform, "platform_actions": tuple(action or ())}
+    asked = AssembleArguments(
+        message, tools, {**said, **lists}, {**occasion, "hook_data": parse_data_pairs(data or ())}
+    )
+    with open_session_nexus(ctx, session, ledger) as nexus:
+        if session:  # a message may begin a new one
+            label = (
+                resolve_session_name(nexus.ledger, session) if message else find_session(nexus.ledger, session).label
+            )
+            asked = asked._replace(circumstances={**asked.circumstances, "session": label})
+        loaded = nexus.load()
+        cli.review(loaded, require_trusted=require_trusted)
+        context = _assemble_request(cli, nexus, asked, json=json)
+        print_request(cli, nexus, loaded.settings, context, dialect, json=json, active=loaded.active)
+
+
+def _require_timezone(name: str) -> None:
+    """Refuse a time zone that is neither a known name nor an offset in minutes.
+
+    Raises:
+        UnknownNameError: There is no such zone, as far as this machine knows any.
+    """
+    if name in ("", "UTC") or re.fullmatch(r"[+-]?[0-9]{1,9}", name):  # renderers check offsets
+        return
+    from zoneinfo import ZoneInfo, available_timezones
+
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # not there, not a name, or a directory of zones
+        if known := available_timezones():  # some systems have no database of zones
+            raise UnknownNameError("time zone", name, known) from None
+
+
+def _assemble_request(cli: CliContext, nexus: Nexus, asked: AssembleArguments, *, json: bool) -> AssembledContext:
+    """What was asked for; where it does not fit, `--json` says why in JSON too."""
+    request = build_assemble_request(nexus, asked, cli.cwd)
+    is_new = request.message is not None and would_start_session(nexus, request.session)
+    if is_new:
+        told = f"(there is no session {request.session!r} yet: this would begin it)"
+        cli.console.message(visible_line(told), style="dim")
+    try:
+        return preview_session(nexus, request) if is_new else nexus.assemble(request, announce=False)
+    except BudgetError as error:
+        if json:
+            pieces = [{"name": name, "tokens": tokens} for name, tokens in error.pieces]
+            facts = {"needed": error.needed, "available": error.available, "parts": error.parts, "pieces": pieces}
+            cli.console.json({"schema": 1, "error": {"what": error.what, "hint": error.hint, **facts}})
+        raise
+
+
+class AssembleArguments(NamedTuple):
+    """What was said on the command line; whatever is empty was not.
+
+    Attributes:
+        message: What is said, `-` for standard input; None for nothing.
+        tools: A file with the tools.
+        circumstances: Fields of the request: session, model, renderer, role, mode, permissions, task, skills.
+        occasion: What is known about the message: timezone, platform, platform_actions, hook_data.
+    """
+
+    message: str | None
+    tools: str
+    circumstances: Mapping[str, Any]
+    occasion: Mapping[str, Any]
+
+
+def build_assemble_request(nexus: Nexus, asked: AssembleArguments, directory: Path) -> Request:
+    """The request that is asked for.
+
+    Args:
+        nexus: Whose request it is.
+        asked: What was said.
+        directory: Where names of files begin.
+
+    Raises:
+        UsageError: The message is empty, or something is told about a message that is not there.
+        FileError: The tools or standard input cannot be read.
+        MessageError: Something among the tools is none.
+    """
+    message, tools = asked.message, asked.tools
+    told = {name: value for name, value in asked.occasion.items() if value}
+    if told and message is None:
+        names = "--timezone, --platform, --action and --data"
+        raise UsageError(f"{names} describe a message, and there is none", hint="nexus assemble MSG …")
+    fields = {name: value for name, value in asked.circumstances.items() if value} | told
+    if message is not None:
+        fields["message"] = _read_message(directory, message, is_event="hook_data" in told)
+    if tools:
+        from nexus_core.cli.input import read_tool_file
+
+        fields["tools"] = read_tool_file(directory, tools)
+    try:
+        return nexus.request(**fields)
+    except MessageError as error:
+        if not error.path.startswith("tools"):
+            raise
+        raise MessageError(error.what, path=f"{tools}: {error.path}", hint=error.command or error.hint) from None
+
+
+def would_start_session(nexus: Nexus, label: str) -> bool:
+    """Whether what is said would begin a session: there is none of that name, and none that could be meant."""
+    if not label or nexus.ledger.session(label):
+        return False
+    return not did_you_mean(label, get_session_names(nexus.ledger))
+
+
+def preview_session(nexus: Nexus, request: Request) -> AssembledContext:
+    """What a session that is not there yet would send first; nothing is written.
+
+    Args:
+        nexus: Whose session it would be.
+        request: The session, what it is like, and what is said.
+    """
+    from nexus_core.session.asking.occasion import EVENT
+    from nexus_core.session.asking.requesting import options_of
+
+    told = {name: value for name in EVENT if (value := getattr(request, name))}
+    return nexus.session(request.session, **options_of(request, nexus.dialects)._asdict()).preview(
+        request.message, **told
+    )
+
+
+def parse_data_pairs(given: Iterable[str]) -> dict[str, str]:
+    """What `--data` says, by name.
+
+    Raises:
+        UsageError: One of them is no NAME=VALUE.
+    """
+    pairs = {}
+    for each in given:
+        name, found, value = each.partition("=")
+        if not found or not name.strip():
+            raise UsageError(f"--data takes NAME=VALUE, not {each!r}", hint="--data git=clean")
+        pairs[name.strip()] = value
+    return pairs
+
+
+def _read_message(directory: Path, message: str, *, is_event: bool) -> str:
+    text = message
+    if message == STANDARD_INPUT:
+        text = read_input_text(directory, STANDARD_INPUT)[1].removesuffix("\n")
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # what Python makes of an argument that is not UTF-8
+        raise UsageError("the message is not UTF-8", hint="save it as UTF-8") from None
+    if not text.strip() and not is_event:
+        raise UsageError("the message is empty", hint="leave it out to see what would be sent without one")
+    return text

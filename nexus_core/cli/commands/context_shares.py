@@ -1,0 +1,276 @@
+"""Tokens of a request by zone, kind, layer, file and tool, and as a tree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nexus_core.cli.request_report import list_left_out
+from nexus_core.text.console import format_count
+from nexus_core.text.console import format_percent as percent
+from nexus_core.text.safety import visible_line
+from nexus_core.types.prompt import format_source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from nexus_core.cli.request_report import LeftOutPiece
+    from nexus_core.layers.context import LoadedContext
+    from nexus_core.types.assembled import AssembledContext
+    from nexus_core.types.budget import TokenBudget
+    from nexus_core.types.prompt import Placement, Section
+
+FRAMING = "framing"
+"""What belongs to no section: the title, the separators, what an API puts around it."""
+MARGIN = "margin"
+"""What is added to the current message where tokens are estimated."""
+
+
+class TokenShare(NamedTuple):
+    """A piece of a request and what it takes.
+
+    Attributes:
+        zone: Where it lands.
+        kind: What it is about; "tool" for a tool.
+        id: The section's, the tool's name, or the step.
+        name: What a person calls it: the section's heading, the tool, who speaks.
+        uri: Where it comes from.
+        layer: The layer that it was found in, "" for none.
+        plugin: The plugin that brought it, "" for none.
+        tokens: What it takes.
+    """
+
+    zone: str
+    kind: str
+    id: str
+    name: str
+    uri: str
+    layer: str
+    plugin: str
+    tokens: int
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it was read from a file."""
+        return bool(self.layer)
+
+    @property
+    def origin(self) -> str:
+        """The layer, else the plugin or whatever else it was computed by."""
+        return self.layer or self.uri
+
+    @property
+    def is_message(self) -> bool:
+        """True if it is a message, not a section or a tool."""
+        return self.zone == "history" or (self.uri.startswith(("step:", "caller:")) and self.kind == "event")
+
+    @property
+    def is_section(self) -> bool:
+        """Whether it is a section of the system prompt."""
+        return self.zone == "static" and self.kind != "tool"
+
+
+class RequestShares(NamedTuple):
+    """A request in pieces.
+
+    Attributes:
+        pieces: The pieces, in the order of the request.
+        used: Tokens by what they are for.
+        left_out: What is not in it.
+        budget: What they are held against; None where only a prompt is looked at.
+    """
+
+    pieces: tuple[TokenShare, ...]
+    used: dict[str, int]
+    left_out: tuple[LeftOutPiece, ...] = ()
+    budget: TokenBudget | None = None
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return sum(self.used.values())
+
+    @property
+    def sections(self) -> list[TokenShare]:
+        """The sections of the system prompt."""
+        return [each for each in self.pieces if each.is_section]
+
+    @property
+    def tools(self) -> list[TokenShare]:
+        """The tools."""
+        return [each for each in self.pieces if each.kind == "tool"]
+
+    @property
+    def margin(self) -> int:
+        """The safety margin of the current message."""
+        return 0 if self.budget is None else self.budget.margin
+
+    @property
+    def framing(self) -> int:
+        """Tokens of the system prompt that belong to no section; negative if it has fewer than its sections alone."""
+        return self.used.get("system", 0) - sum(each.tokens for each in self.sections)
+
+    def zones(self) -> dict[str, int]:
+        """Tokens by zone, and the safety margin; together the total."""
+        used = self.used
+        return {
+            "static": used.get("system", 0) + used.get("tools", 0),
+            "history": used.get("history", 0),
+            "current": used.get("memory", 0) + used.get("event", 0) - self.margin,
+            MARGIN: self.margin,
+        }
+
+    def kinds(self) -> dict[str, int]:
+        """Tokens by kind: workspace, persona, tools, session, memory, event; together the total."""
+        used = self.used
+        kinds = {
+            "workspace": 0,
+            "persona": 0,
+            FRAMING: self.framing,
+            "tools": used.get("tools", 0),
+            "session": used.get("history", 0),
+            "memory": used.get("memory", 0),
+            "event": used.get("event", 0) - self.margin,
+            MARGIN: self.margin,
+        }
+        for kind, tokens in _sum_tokens(self.sections, lambda share: share.kind).items():
+            kinds[kind] = kinds.get(kind, 0) + tokens
+        return kinds
+
+    def layers(self) -> dict[str, int]:
+        """Tokens by layer, else by what computed them; messages as `session` and `event`; together the total."""
+        fixed = [each for each in self.pieces if each.zone == "static"]
+        told = [each for each in self.pieces if each.zone == "current" and not each.is_message]
+        layers = _sum_tokens([*fixed, *told], lambda share: share.origin)
+        zones = self.zones()
+        rest = {
+            FRAMING: zones["static"] - sum(each.tokens for each in fixed),
+            "session": zones["history"],
+            "event": zones["current"] - sum(each.tokens for each in told),
+            MARGIN: self.margin,
+        }
+        return layers | {name: tokens for name, tokens in rest.items() if tokens}
+
+    def files(self) -> dict[str, int]:
+        """Tokens by file."""
+        return _sum_tokens((each for each in self.pieces if each.is_file), lambda share: share.uri)
+
+
+def split_request(context: AssembledContext) -> RequestShares:
+    """A request in pieces."""
+    pieces = [_share_from_placement(placed) for placed in context.placements if placed.decision.action != "dropped"]
+    budget = context.token_budget
+    return RequestShares(tuple(pieces), dict(budget.used), tuple(list_left_out(context)), budget)
+
+
+def split_prompt(context: LoadedContext, count: Callable[[Section], int], total: int) -> RequestShares:
+    """The prompt of another agent in pieces.
+
+    Args:
+        context: What that agent reads.
+        count: Says what a section takes.
+        total: What all of it takes.
+    """
+    return RequestShares(
+        tuple(_share_from_section(section, count(section)) for section in context.sections), {"system": total}
+    )
+
+
+def _share_from_placement(placed: Placement) -> TokenShare:
+    source = placed.source
+    name = placed.name if placed.kind == "tool" else placed.title
+    return TokenShare(
+        placed.zone, placed.kind, placed.name, name, source.uri, source.layer, source.plugin, placed.tokens
+    )
+
+
+def _share_from_section(section: Section, tokens: int) -> TokenShare:
+    uri, layer, plugin = "", "", ""
+    if section.source is not None:
+        uri, layer, plugin = section.source.uri, section.source.layer, section.source.plugin
+    return TokenShare("static", section.kind, section.id, section.title, uri, layer, plugin, tokens)
+
+
+def _sum_tokens(shares: Iterable[TokenShare], key: Callable[[TokenShare], str]) -> dict[str, int]:
+    sums: dict[str, int] = {}
+    for share in shares:
+        sums[key(share)] = sums.get(key(share), 0) + share.tokens
+    return sums
+
+
+_TREE_INDENT = "  "
+
+
+class ShareNode(NamedTuple):
+    """A part of a request, and what it consists of."""
+
+    name: str
+    source: str
+    shares: list[TokenShare]
+    children: dict[str, ShareNode]
+
+    @property
+    def tokens(self) -> int:
+        """What it takes."""
+        return sum(share.tokens for share in self.shares)
+
+    def facts(self) -> dict[str, Any]:
+        """It, for programs."""
+        facts = {"name": self.name, "source": self.source, "tokens": self.tokens, "pieces": len(self.shares)}
+        return {**facts, "children": [child.facts() for child in self.children.values()]}
+
+
+def build_share_tree(shares: RequestShares) -> ShareNode:
+    """Return a request from the whole to its pieces, in their order; its tokens are the total of the request."""
+    root = _make_node("request")
+    for share in (*shares.pieces, *_list_remaining_shares(shares)):
+        node = root
+        node.shares.append(share)
+        for name, source in _get_tree_path(share):
+            node = node.children.setdefault(f"{name} {source}", _make_node(name, source))
+            node.shares.append(share)
+    return root
+
+
+def _list_remaining_shares(shares: RequestShares) -> Iterator[TokenShare]:
+    """What belongs to no piece: the framing of each zone, and the margin."""
+    for zone, tokens in shares.zones().items():
+        left = tokens - sum(each.tokens for each in shares.pieces if each.zone == zone)
+        if left:
+            yield TokenShare(zone, FRAMING, "", FRAMING, "", "", "", left)
+
+
+def format_share_tree(root: ShareNode) -> Iterator[tuple[str, str, str, str]]:
+    """Rows of a table: tokens, their share of the request, the name indented, the source."""
+    yield from _format_node(root, 0, root.tokens)
+
+
+def _format_node(node: ShareNode, depth: int, total: int) -> Iterator[tuple[str, str, str, str]]:
+    is_said = not node.children and any(share.zone == "history" and share.kind != FRAMING for share in node.shares)
+    many = f" ({format_count(len(node.shares), 'message')})" if is_said else ""
+    yield (
+        f"{node.tokens:,}",
+        percent(node.tokens, total),
+        f"{_TREE_INDENT * depth}{visible_line(node.name)}{many}",
+        format_source(node.source),
+    )
+    for child in node.children.values():
+        yield from _format_node(child, depth + 1, total)
+
+
+def _get_tree_path(share: TokenShare) -> Iterator[tuple[str, str]]:
+    yield share.zone, ""
+    if share.zone == MARGIN:
+        return
+    yield share.kind, ""
+    if share.kind == FRAMING:
+        return
+    if share.zone == "history":  # there may be thousands of them
+        yield share.name, ""
+        return
+    if share.layer:
+        yield share.layer, ""
+    yield share.name, share.uri
+
+
+def _make_node(name: str, source: str = "") -> ShareNode:
+    return ShareNode(name, source, [], {})

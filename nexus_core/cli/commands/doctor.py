@@ -1,0 +1,163 @@
+"""`nexus doctor`: problems with settings, files and plugins of a directory."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nexus_core.cli.commands.plugins import find_replacements
+from nexus_core.cli.context import EXIT_FINDINGS
+from nexus_core.cli.options import JsonOption
+from nexus_core.errors import ConfigError
+from nexus_core.host.discovery import OWN_DISTRIBUTION
+from nexus_core.layers.diagnose import DIAGNOSTIC_CHECKS, diagnose, find_volatile_sections
+from nexus_core.text.console import format_count
+from nexus_core.text.safety import visible_line
+from nexus_core.types.plugins import Finding
+
+if TYPE_CHECKING:
+    from nexus_core.cli.context import CliContext
+    from nexus_core.nexus import Nexus
+    from nexus_core.types.layers import LoadedLayers
+
+app = typer.Typer()
+
+_PLUGIN_PROBLEM = "plugin-problem"
+_REPLACED_NAME = "replaced-name"
+_OTHER_COMMAND = "other-command"
+_CODE_MEANINGS = {
+    **{code: check.meaning for code, check in DIAGNOSTIC_CHECKS.items()},
+    _PLUGIN_PROBLEM: "A plugin did something wrong, and the run went on without",
+    "invalid-setting": "A setting is unknown, or cannot have that value; the doctor goes on as if nothing were set",
+    _OTHER_COMMAND: "Another program called nexus comes first on PATH",
+    _REPLACED_NAME: "A third-party plugin has something of the same name as Nexus, and that is used",
+    "unknown-name": "A setting names a plugin, a summarizer or an API that is not there",
+    "guessed-model": "provider.model is not in the table of models, and is taken for one with a similar name",
+    "unknown-model": "Nobody knows provider.model, so its window is assumed",
+}
+
+CodesOption = Annotated[bool, typer.Option("--codes", help="Explain the codes instead of looking for problems.")]
+
+
+@app.command(epilog="\b\nExamples:\n  nexus doctor\n  nexus -C services/auth doctor --json")
+def doctor(ctx: typer.Context, json: JsonOption = False, codes: CodesOption = False) -> None:
+    """Find problems in this directory's configuration.
+
+    Exits with 1 if there are any.
+    """
+    cli: CliContext = ctx.obj
+    if codes:
+        _print_codes(cli, json=json)
+        return
+    with cli.nexus(strict=False, warn=False) as nexus:  # a broken plugin is a finding, neither less nor more
+        loaded, faults = _load_or_find_errors(nexus)
+        findings = sorted([*faults, *find_problems(nexus, loaded), *find_other_command()], key=_sort_key)
+    if json:
+        cli.console.json({"schema": 1, "findings": [_finding_to_json(finding) for finding in findings]})
+    else:
+        for finding in findings:
+            cli.console.text(visible_line(f"Note: {finding}" if finding.is_note else str(finding)))
+    troubles = sum(not finding.is_note for finding in findings)
+    if not findings:
+        cli.console.message("Nothing found.")
+    if troubles:
+        cli.console.message(format_count(troubles, "finding"))
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+def _load_or_find_errors(nexus: Nexus) -> tuple[LoadedLayers, list[Finding]]:
+    """What a directory contributes; where its settings are refused, without any, and what is wrong with them."""
+    try:
+        return nexus.load(), []
+    except ConfigError as error:
+        from dataclasses import replace
+
+        from nexus_core.layers.diagnose import find_invalid_settings
+        from nexus_core.layers.load import load_layers
+        from nexus_core.types.settings import Settings
+
+        loaded = load_layers(nexus.host, nexus.request())  # raises again where a file is no JSON
+        faults = find_invalid_settings(loaded.settings, nexus.host)
+        if not faults:  # it is about something else
+            raise error from None
+        return replace(loaded, settings=Settings()), faults
+
+
+def find_other_command() -> list[Finding]:
+    """Return a note if the first `nexus` on PATH is not the one of this installation."""
+    found = shutil.which("nexus")
+    if found is None:
+        return []
+    own = [
+        Path(sysconfig.get_path("scripts")),
+        Path(sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user"))),
+    ]
+    started = Path(sys.argv[0])
+    if started.stem in {"nexus", OWN_DISTRIBUTION}:
+        own.insert(0, started.parent)
+    directories = [each.resolve() for each in own]
+    if Path(found).resolve().parent in directories:  # a link to it is as good
+        return []
+    message = f"another program called nexus comes first on PATH: {found}; this one is in {directories[0]}"
+    hint = f"put that directory first on PATH, or type {OWN_DISTRIBUTION}"
+    return [Finding(_OTHER_COMMAND, f"{message}; {hint}", is_note=True)]
+
+
+def find_problems(nexus: Nexus, loaded: LoadedLayers) -> list[Finding]:
+    """All that is wrong with what was loaded, and with the plugins, sorted by place, notes last."""
+    request = nexus.request()
+    found = [*diagnose(loaded), *nexus.host.diagnose(request, loaded)]
+    if loaded.active:
+        from nexus_core.layers.approval import find_unapproved_code
+
+        found += find_unapproved_code(loaded, request)
+    found += find_volatile_sections(*(nexus.host.static_sections(request, loaded) for _ in range(2)))
+    if loaded.settings.value:
+        found += find_suspect_settings(nexus, loaded)
+    replaced = [
+        Finding(_REPLACED_NAME, f"plugin {each.plugin} replaces {each}", is_note=True)
+        for each in find_replacements(nexus, loaded)
+    ]
+    # Last, because a plugin may have failed while it looked for trouble.
+    problems = [Finding(_PLUGIN_PROBLEM, str(problem)) for problem in nexus.problems]
+    return sorted([*found, *replaced, *problems], key=_sort_key)
+
+
+def find_suspect_settings(nexus: Nexus, loaded: LoadedLayers) -> list[Finding]:
+    """Settings that name what nobody knows, and are used all the same."""
+    from nexus_core.layers.diagnose import find_missing_names, locate_finding
+    from nexus_core.tokens.counters import find_model_finding
+
+    settings = loaded.settings
+    name = settings.get("provider.model")
+    model = find_model_finding(name, host=nexus.host, settings=settings) if isinstance(name, str) else None
+    models = [] if model is None else [locate_finding(model, settings, "/provider/model")]
+    return [*models, *find_missing_names(loaded, nexus.host)]
+
+
+def _sort_key(finding: Finding) -> tuple[bool, str, int, int, str, str]:
+    return finding.is_note, str(finding.path or ""), finding.line, finding.column, finding.code, finding.message
+
+
+def _finding_to_json(finding: Finding) -> dict[str, object]:
+    return {
+        "code": finding.code,
+        "message": finding.message,
+        "path": str(finding.path) if finding.path else None,
+        "line": finding.line,
+        "column": finding.column,
+        "note": finding.is_note,
+    }
+
+
+def _print_codes(cli: CliContext, *, json: bool) -> None:
+    if json:
+        cli.console.json({"schema": 1, "codes": _CODE_MEANINGS})
+    else:
+        cli.console.table([("CODE", "MEANING"), *_CODE_MEANINGS.items()], styles=["bold"])
+        cli.console.message("Plugins have codes of their own.")

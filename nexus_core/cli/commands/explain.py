@@ -1,0 +1,232 @@
+"""`nexus explain`: the origin of a setting, a server, a file or a sentence."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer.core import TyperCommand, TyperOption
+
+from nexus_core.cli.context import EXIT_FINDINGS
+from nexus_core.cli.options import AgentOption, JsonOption, RequireTrustedOption
+from nexus_core.cli.session_lookup import LedgerOption, build_session_option, find_session, open_session_nexus
+from nexus_core.errors import UsageError, did_you_mean
+from nexus_core.layers import OWN_PROFILE
+from nexus_core.layers.explain import MAX_EXPLAINED_FILES, Explanation, QueryExplanations, answer_query
+from nexus_core.text.safety import shorten, visible_line
+from nexus_core.types.prompt import format_source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from typer._click import Context  # private, but it is what the method we override is typed with
+
+    from nexus_core.cli.context import CliContext
+    from nexus_core.layers.explain import FileAccess
+    from nexus_core.nexus import Nexus
+    from nexus_core.types.layers import LoadedLayers
+
+app = typer.Typer()
+
+_MAX_QUERY_CHARACTERS = 100
+"""Characters of a query that an answer repeats."""
+BYTES_PER_MIB = 1024 * 1024
+
+
+class FreeTextCommand(TyperCommand):
+    """A command whose argument may be a sentence that begins with a hyphen, such as a bullet that was pasted."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Parse the arguments; a sentence is never an option."""
+        return super().parse_args(ctx, self._put_sentences_last(args))
+
+    def _put_sentences_last(self, args: list[str]) -> list[str]:
+        options = [param for param in self.params if isinstance(param, TyperOption)]
+        names = {name for option in options for name in (*option.opts, *option.secondary_opts)}
+        with_value = {name for option in options if not option.is_flag for name in option.opts}
+        kept: list[str] = []
+        sentences: list[str] = []
+        for at, argument in enumerate(args):
+            is_value = at > 0 and args[at - 1] in with_value and args[at - 1] in kept[-1:]
+            if argument == "--":
+                return [*kept, "--", *sentences, *args[at + 1 :]]
+            (sentences if not is_value and _is_sentence(argument, names) else kept).append(argument)
+        return [*kept, "--", *sentences] if sentences else kept
+
+
+def _is_sentence(argument: str, names: set[str]) -> bool:
+    """True if an argument begins like an option and cannot be one."""
+    if not argument.startswith("-") or not re.search(r"\s", argument):
+        return False
+    # `--session=my label` and `-C/my directory` are options with a value.
+    has_path = argument[:2] in names and argument[2:3] in {"/", ".", "~"}
+    return not has_path and argument.partition("=")[0] not in names
+
+
+QueryArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="X", help="A setting (provider.model), an MCP server, a file, or a sentence of any file of the project."
+    ),
+]
+SessionOption = Annotated[str, build_session_option("Look into a session: X is a step, or a piece of what was said.")]
+
+
+_PLUGIN_PREFIX = "plugin:"
+_EXAMPLES = """
+\b
+Examples:
+  nexus explain provider.model
+  nexus explain "- Never log a token"
+"""
+
+
+@app.command(cls=FreeTextCommand, epilog=_EXAMPLES)
+def explain(
+    ctx: typer.Context,
+    query: QueryArgument,
+    *,
+    session: SessionOption = "",
+    profile: AgentOption = OWN_PROFILE,
+    ledger: LedgerOption = "",
+    json: JsonOption = False,
+    require_trusted: RequireTrustedOption = False,
+) -> None:
+    """Show where a setting, server, file or sentence comes from.
+
+    What it overrode is shown, too, or why it is not there. A sentence is found wherever it is in the project, with the
+    agents that read it there: Nexus, Claude Code, Codex, Gemini CLI. With --session, say which section or step of a
+    session a sentence is in, and why a step is not sent.
+    """
+    cli: CliContext = ctx.obj
+    if not query.strip():
+        raise UsageError(
+            "there is nothing to explain", hint="name a setting, an MCP server, a file, or a piece of the prompt"
+        )
+    with open_session_nexus(ctx, session, ledger) as nexus:
+        found = _explain_in_session(nexus, session, query) if session else []
+        context = nexus.static_context() if profile == OWN_PROFILE else nexus.context(profile=profile)
+        answer = QueryExplanations(found)
+        if not found or any(each.place.startswith(_PLUGIN_PREFIX) for each in found):
+            in_files = answer_query(context, query, load_in=partial(_load_directory, nexus))
+            answer = QueryExplanations(_trace_to_files(found, in_files.explanations)) if found else in_files
+    cli.review(context.loaded, require_trusted=require_trusted, warn=False)
+    found, searched = answer.explanations or _explain_default(query), answer.searched
+    if json:
+        explanations = [each.to_json() for each in found]
+        cli.console.json({"schema": 1, "explanations": explanations, "searched": searched and searched.to_json()})
+    else:
+        _print_explanations(cli, found)
+    if len(found) >= MAX_EXPLAINED_FILES:
+        cli.console.warning(f"only the first {MAX_EXPLAINED_FILES} places are listed; a longer sentence has fewer")
+    elif searched is not None and not searched.is_complete:
+        extent = f"{searched.files:,} files ({searched.size // BYTES_PER_MIB:,} MiB) below {searched.root}"
+        cli.console.warning(visible_line(f"there are more files than the {extent} that were searched"))
+    if not found:
+        named = repr(shorten(query, _MAX_QUERY_CHARACTERS))
+        below = f", and no file below {searched.root}," if searched else ""
+        message = f"Nothing in the prompt or the settings here{below} matches {named}.{_suggest_setting(query)}"
+        cli.console.message(visible_line(message))
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+def _trace_to_files(found: Sequence[Explanation], in_files: Sequence[Explanation]) -> list[Explanation]:
+    """Return explanations with the files from which a plugin has its sections, where these have the sentence."""
+    traced: list[Explanation] = []
+    for each in found:
+        parts = [
+            each._replace(place=part.place, readers=part.readers)
+            for part in in_files
+            if part.subject == each.subject and part.readers
+        ]
+        traced += parts if each.place.startswith(_PLUGIN_PREFIX) and parts else [each]
+    return traced
+
+
+def _load_directory(nexus: Nexus, directory: Path) -> LoadedLayers:
+    return nexus.context().load_for(directory).loaded
+
+
+def _print_explanations(cli: CliContext, found: Sequence[Explanation]) -> None:
+    """Print a table; with lines about other agents, one row of it at a time."""
+    if not any(len(each.readers) > 1 for each in found):
+        if found:
+            cli.console.table(_build_rows(found))
+        return
+    for each in found:
+        cli.console.table(_build_rows([each]))
+        for line in _describe_readers(each):
+            cli.console.text(visible_line(f"  {line}"))
+
+
+def _build_rows(found: Sequence[Explanation]) -> list[tuple[str, ...]]:
+    """Subject, place and remark; a file that is its own place is named once."""
+    if all(each.subject and each.place.startswith(each.subject) for each in found):
+        return [(each.place, each.remark) for each in found]
+    return [(each.subject, format_source(each.place) or "-", each.remark) for each in found]
+
+
+def _describe_readers(explanation: Explanation) -> Iterator[str]:
+    """Say in a line or two which other agents read a file, and why the rest does not."""
+    if all(each.status == "unread" and not each.reason for each in explanation.readers):
+        return  # which the remark says, if there is anything to say
+    own, *others = explanation.readers
+    groups: dict[tuple[str, str], list[FileAccess]] = {}
+    for each in others:
+        groups.setdefault((each.status, each.reason), []).append(each)
+    file = explanation.place.rpartition("/")[2].partition(":")[0]
+    for (status, reason), group in sorted(groups.items(), key=lambda item: item[0][0] != "read"):
+        yield _describe_access(
+            status,
+            _join_names([each.name for each in group]),
+            len(group) > 1,
+            reason,
+            file,
+            is_too=own.status == "read",
+        )
+
+
+def _describe_access(status: str, names: str, is_plural: bool, reason: str, file: str, *, is_too: bool) -> str:
+    because = f": {reason}" if reason else ""
+    if status == "read":
+        return f"{'also ' if is_too else ''}read by {names}" + (f", {reason}" if reason else "")
+    if status == "on-demand":
+        return f"{names} {'load' if is_plural else 'loads'} it on demand, {reason}"
+    if status == "elsewhere":
+        return f"{names} {'read' if is_plural else 'reads'} it {reason}"
+    if status == "cut":
+        return f"{names} {'do' if is_plural else 'does'} not read all of {file}{because}"
+    return f"{names} {'do' if is_plural else 'does'} not read {file}{because}"
+
+
+def _join_names(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _explain_in_session(nexus: Nexus, session: str, query: str) -> list[Explanation]:
+    from nexus_core.session.explaining import explain_in_session
+
+    record = find_session(nexus.ledger, session)
+    context = nexus.assemble(nexus.request(session=record.label), must_fit=False)
+    return explain_in_session(nexus.ledger, record, context, query)
+
+
+def _suggest_setting(query: str) -> str:
+    from nexus_core.config.validate import list_settings
+
+    nearest = did_you_mean(query, list_settings())
+    return f" {nearest.capitalize()}" if nearest else ""
+
+
+def _explain_default(query: str) -> list[Explanation]:
+    from nexus_core.config.validate import get_default, list_settings
+
+    if query not in list_settings():
+        return []
+    default = get_default(query)
+    return [
+        Explanation(query, "", "not set; no default" if default is None else f"not set; the default is {default!r}")
+    ]

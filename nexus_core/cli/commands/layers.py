@@ -1,0 +1,98 @@
+"""`nexus layers`: the layers of a directory, and the places without one."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import typer
+
+from nexus_core.cli.commands.show import profile_view_to_json
+from nexus_core.cli.options import AgentOption, JsonOption, RequireTrustedOption
+from nexus_core.layers import OWN_PROFILE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nexus_core.cli.context import CliContext
+    from nexus_core.layers.profiles import ProfileView
+    from nexus_core.types.layers import Layer, LayerText
+
+app = typer.Typer()
+
+
+@app.command(epilog="\b\nExamples:\n  nexus layers\n  nexus -C services/auth layers --json")
+def layers(
+    ctx: typer.Context,
+    profile: AgentOption = OWN_PROFILE,
+    json: JsonOption = False,
+    require_trusted: RequireTrustedOption = False,
+) -> None:
+    """List the layers that this directory is made of.
+
+    Places that contribute nothing are listed, too. Later layers extend earlier ones.
+    """
+    cli: CliContext = ctx.obj
+    with cli.nexus() as nexus:
+        context = nexus.context(profile=profile)
+    loaded, view = context.loaded, context.agent_view
+    cli.review(loaded, require_trusted=require_trusted)
+    found = [(layer, loaded.texts_of(layer)) for layer in loaded.layers]
+    if json:
+        layers = [_layer_to_json(layer, texts, view) for layer, texts in found]
+        skipped = [{**asdict(each), "path": str(each.path)} for each in loaded.skipped]
+        cli.console.json(
+            {"schema": 1, "layers": layers, "skipped": skipped, **(profile_view_to_json(view) if view else {})}
+        )
+        return
+    rows = [
+        (layer.name, str(_get_layer_path(layer)), _summarize_texts(texts, view), layer.plugin) for layer, texts in found
+    ]
+    table = [("LAYER", "DIRECTORY", "TEXTS", "FOUND BY"), *rows]
+    # The places of another agent are found by no plugin.
+    cli.console.table([row[:3] for row in table] if view else table, styles=["bold"])
+    cli.console.text("")
+    places = [(each.reason, each.place) for each in loaded.skipped]
+    cli.console.table([("SKIPPED BECAUSE", "PLACE"), *places], styles=["bold"])
+    if view is None:
+        return
+    if view.on_demand:
+        cli.console.text("")
+        cli.console.table([("ON DEMAND", "WHEN"), *((str(each.path), each.when) for each in view.on_demand)])
+    cli.console.message(f"Not known: {view.profile.unknown}.", style="dim")
+
+
+def _get_layer_path(layer: Layer) -> Path:
+    # The project of the defaults is where the user's own directory would be.
+    return layer.directory if layer.is_own else layer.project
+
+
+def _layer_to_json(layer: Layer, texts: tuple[LayerText, ...], view: ProfileView | None) -> dict[str, object]:
+    return {
+        "name": layer.name,
+        "scope": layer.scope,
+        "directory": str(layer.directory),
+        "project": str(_get_layer_path(layer)),
+        "plugin": layer.plugin,
+        "texts": [_text_to_json(text, view) for text in texts],
+    }
+
+
+def _text_to_json(text: LayerText, view: ProfileView | None) -> dict[str, object]:
+    described = {"path": str(text.path), "purpose": text.purpose, "characters": len(text.text)}
+    whole = _get_file_size(text, view)
+    return {**described, "file_characters": whole} if whole else described
+
+
+def _summarize_texts(texts: tuple[LayerText, ...], view: ProfileView | None) -> str:
+    return ", ".join(f"{text.path.name} ({_format_size(text, view)} characters)" for text in texts) or "-"
+
+
+def _format_size(text: LayerText, view: ProfileView | None) -> str:
+    whole = _get_file_size(text, view)
+    return f"{len(text.text):,} of {whole:,}" if whole else f"{len(text.text):,}"
+
+
+def _get_file_size(text: LayerText, view: ProfileView | None) -> int:
+    """Return how many characters the file has of which a limit cuts off some; 0 if none does."""
+    return view.whole_sizes.get(text.path, 0) if view else 0

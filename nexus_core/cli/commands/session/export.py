@@ -1,0 +1,193 @@
+"""`nexus session export`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nexus_core.cli.aliases import warn_old_name
+from nexus_core.cli.options import JsonOption, WithSecretsOption, list_dialect_names
+from nexus_core.cli.session_lookup import LedgerOption, SessionArgument, find_session, open_ledger_nexus
+from nexus_core.errors import FileError, UnknownNameError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nexus_core.cli.context import CliContext
+    from nexus_core.nexus import Nexus
+
+app = typer.Typer()
+
+STANDARD_OUTPUT = "-"
+_NEXUS_FORMAT, _ORIGINAL_FORMAT = "nexus", "original"
+
+
+OutputOption = Annotated[
+    str, typer.Option("-o", "--output", metavar="FILE", help="Where to; - is standard output, the default.")
+]
+FormatOption = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="Write this form: nexus (all of it) or original (as imported).",
+        autocompletion=lambda: [_NEXUS_FORMAT, _ORIGINAL_FORMAT],
+    ),
+]
+ApiOption = Annotated[
+    str,
+    typer.Option(
+        "--api",
+        metavar="API",
+        help="Write the messages in the format of this API.",
+        autocompletion=list_dialect_names,
+    ),
+]
+WithForksOption = Annotated[bool, typer.Option("--with-forks", help="Export its forks, too.")]
+IncludeCompactedOption = Annotated[
+    bool, typer.Option("--include-compacted", help="Export compacted messages, too; needs --api.")
+]
+OldAllOption = Annotated[bool, typer.Option("--all", hidden=True)]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace FILE if it is there.")]
+
+EXAMPLES = """
+\b
+Examples:
+  nexus session export auth-bug -o auth-bug.jsonl
+  nexus session export auth-bug --api openai | nexus check -
+"""
+
+
+@app.command(epilog=EXAMPLES)
+def export(
+    ctx: typer.Context,
+    label: SessionArgument,
+    *,
+    output: OutputOption = STANDARD_OUTPUT,
+    form: FormatOption = _NEXUS_FORMAT,
+    api: ApiOption = "",
+    with_forks: WithForksOption = False,
+    include_compacted: IncludeCompactedOption = False,
+    everything: OldAllOption = False,
+    with_secrets: WithSecretsOption = False,
+    force: ForceOption = False,
+    ledger: LedgerOption = "",
+    json: JsonOption = False,
+) -> None:
+    """Export a session to a file.
+
+    It is written whole, to be imported elsewhere, or as messages for another program. From messages, keys, tokens and
+    passwords are taken out. The whole session, and the file that was imported, keep them: such a file is for its
+    owner's eyes only.
+    """
+    cli: CliContext = ctx.obj
+    path = _resolve_output_path(cli, output, force=force)
+    form = _choose_form(ctx, form, api)
+    is_session = form in (_NEXUS_FORMAT, _ORIGINAL_FORMAT)
+    if everything:
+        warn_old_name(ctx, "--all", "--with-forks" if is_session else "--include-compacted")
+    elif with_forks and form != _NEXUS_FORMAT:
+        raise UsageError("--with-forks needs the format nexus", hint="leave out --with-forks, or --api and --format")
+    elif include_compacted and is_session:
+        raise UsageError("--include-compacted needs --api", hint="the formats nexus and original have everything")
+    everything = everything or with_forks or include_compacted
+    _check_options(form, path, json=json)
+    ascii_only = path is None and not _can_print_unicode()
+    with open_ledger_nexus(ctx, ledger) as nexus:
+        record = find_session(nexus.ledger, label)
+        if is_session:
+            data = _export_session(nexus, record.label, form, everything=everything, ascii_only=ascii_only)
+        else:
+            data = _export_messages(
+                nexus, record.label, form, everything=everything, secrets=with_secrets, ascii_only=ascii_only
+            ).encode()
+    if path is None:
+        cli.console.text(data.decode())
+        return
+    from nexus_core.files.write import write_bytes_atomically
+
+    write_bytes_atomically(path, data)
+    facts = {"schema": 1, "session": record.label, "format": form, "file": str(path), "bytes": len(data)}
+    if json:
+        cli.console.json(facts)
+    else:
+        cli.console.message(f"Wrote {record.label} to {output}: {len(data):,} bytes.")
+
+
+def _choose_form(ctx: typer.Context, form: str, api: str) -> str:
+    """Return the format or the API to write; an API as the value of --format is the old way.
+
+    Raises:
+        UnknownNameError: There is no such format or API.
+        UsageError: Both are named.
+    """
+    known = (_NEXUS_FORMAT, _ORIGINAL_FORMAT)
+    if not api and form in known:
+        return form
+    if form == _NEXUS_FORMAT:
+        return str(ctx.obj.dialects().get(api).name)
+    if api:
+        raise UsageError("--format and --api select different things", hint="leave out one of them")
+    if form not in (apis := list_dialect_names(ctx)):
+        raise UnknownNameError("format", form, [*known, *apis])
+    warn_old_name(ctx, f"--format {form}", f"--api {form}")
+    return form
+
+
+def _check_options(form: str, path: Path | None, *, json: bool) -> None:
+    if json and path is None:
+        raise UsageError("--json says what was written to a file", hint="name one: -o FILE")
+    if form == _ORIGINAL_FORMAT and path is None:
+        raise UsageError("the file that was imported is given back as it was", hint="name a file for it: -o FILE")
+
+
+def _can_print_unicode() -> bool:
+    """Whether every character can be printed; otherwise JSON's own escapes stand for them."""
+    return (sys.stdout.encoding or "").lower().replace("-", "") in ("utf8", "utf_8")
+
+
+def _resolve_output_path(cli: CliContext, output: str, *, force: bool) -> Path | None:
+    if output == STANDARD_OUTPUT:
+        return None
+    path = cli.cwd / output
+    if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises where a directory cannot be reached
+        raise FileError("is a directory", where=output, hint="name a file in it")
+    if os.path.lexists(path) and not force:
+        raise FileError("exists already", where=output, hint="choose another name, or --force replaces it")
+    return path
+
+
+def _export_session(nexus: Nexus, label: str, form: str, *, everything: bool, ascii_only: bool) -> bytes:
+    if form == _ORIGINAL_FORMAT:
+        return _read_original_file(nexus, label)
+    from nexus_core.session.exporting.lines import export_lines
+
+    return "".join(export_lines(nexus.ledger, label, forks=everything, ascii_only=ascii_only)).encode()
+
+
+def _read_original_file(nexus: Nexus, label: str) -> bytes:
+    from nexus_core.session.importing.sources import read_source
+    from nexus_core.session.importing.transcripts import about_import
+
+    source = about_import(find_session(nexus.ledger, label)).get("source")
+    if not isinstance(source, str):
+        raise UsageError(f"{label!r} was not imported from a file of its own", hint="other formats: --format nexus")
+    return read_source(nexus.ledger, source)
+
+
+def _export_messages(nexus: Nexus, label: str, api: str, *, everything: bool, secrets: bool, ascii_only: bool) -> str:
+    from json import dumps
+
+    from nexus_core.dialects.fields import to_json_types
+    from nexus_core.session.exporting.messages import everything_said, write_messages
+    from nexus_core.text.safety import visible_json
+    from nexus_core.text.secrets import redact_json
+
+    tip = find_session(nexus.ledger, label).tip
+    said = everything_said(nexus.ledger, tip) if everything else nexus.session(label).messages
+    written = to_json_types(write_messages(said, api, nexus.dialects))  # an SDK may take bytes
+    shown = written if secrets else redact_json(written)
+    return visible_json(dumps(shown, ensure_ascii=ascii_only, indent=2)) + "\n"

@@ -1,0 +1,540 @@
+"""`nexus session import`: transcripts and exports become sessions."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from contextlib import contextmanager
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from nexus_core.cli.commands.session.overview import TOKEN_MARKS
+from nexus_core.cli.context import EXIT_CONFIGURATION
+from nexus_core.cli.input import STANDARD_INPUT, decode_partial_text, get_input_size, read_input_bytes
+from nexus_core.cli.options import (
+    DryRunOption,
+    JsonOption,
+)
+from nexus_core.cli.output import align_right
+from nexus_core.cli.session_lookup import LedgerOption, open_ledger_nexus
+from nexus_core.errors import FileError, MessageError, SessionExistsError, UsageError
+from nexus_core.history.repair.findings import UNREPAIRED_CODES
+from nexus_core.history.repair.rules import apply_repair_rules
+from nexus_core.session.exporting.reading import is_export, read_export
+from nexus_core.session.exporting.restoring import restore
+from nexus_core.session.importing.finding import find_transcripts, transcripts_directory
+from nexus_core.session.importing.tallies import tally_until
+from nexus_core.session.importing.transcripts import Given, about_import, digest_of, find_imported, import_transcript
+from nexus_core.text.console import format_count
+from nexus_core.text.safety import visible_line
+from nexus_core.transcripts.read import read_transcript, split_conversations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from nexus_core.cli.context import CliContext
+    from nexus_core.dialects.registry import DialectRegistry
+    from nexus_core.errors import NexusError
+    from nexus_core.session.importing.finding import TranscriptFile
+    from nexus_core.session.importing.tallies import Tally
+    from nexus_core.session.importing.transcripts import Imported
+    from nexus_core.text.console import Console, ProgressBar
+    from nexus_core.transcripts.base import LineOutcome as ReaderOutcome
+    from nexus_core.transcripts.base import Transcript
+    from nexus_core.types.ledger import Ledger, NewStep, SessionRecord
+
+app = typer.Typer()
+
+_PROGRAMS = ("claude", "codex", "pi")
+
+FilesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[FILE]...", help="Transcripts, or exports of sessions; - is standard input."),
+]
+FromOption = Annotated[
+    str,
+    typer.Option(
+        "--from",
+        metavar="PROGRAM",
+        help="The sessions of this directory that claude, codex or pi keeps.",
+        autocompletion=lambda: [*_PROGRAMS],
+    ),
+]
+NewNameOption = Annotated[str, typer.Option("--name", metavar="NAME", help="Call the session NAME; for one FILE.")]
+ListOption = Annotated[bool, typer.Option("--list", help="With --from: only list them.")]
+
+EXAMPLES = """
+\b
+Examples:
+  nexus session import --from claude --dry-run
+  nexus session import rollout.jsonl --name auth-bug
+"""
+
+
+@app.command("import", epilog=EXAMPLES)
+def import_sessions(
+    ctx: typer.Context,
+    files: FilesArgument = None,
+    *,
+    program: FromOption = "",
+    label: NewNameOption = "",
+    only_list: ListOption = False,
+    dry_run: DryRunOption = False,
+    ledger: LedgerOption = "",
+    json: JsonOption = False,
+) -> None:
+    """Import transcripts of other programs as sessions.
+
+    FILE is a session of Claude Code, Codex, pi or NEXUS3, an export of ChatGPT (a session per conversation), messages
+    or a request of any API, or what `nexus session export` wrote. Importing it again changes nothing; of one that has
+    grown, only what is new is added. A report says what was read, merged, repaired and skipped.
+    """
+    cli: CliContext = ctx.obj
+    _check_options(files, program, only_list=only_list)
+    found = find_transcript_files(cli, program) if program else []
+    if only_list:
+        print_transcript_files(cli, program, found, json=json)
+        return
+    names = files or [str(each.path) for each in found]
+    if label and len(names) > 1:
+        raise UsageError(f"{len(names)} files cannot have one name", hint="leave out --name, or name one FILE")
+    with open_ledger_nexus(ctx, ledger, writes=True) as nexus:
+        cwd = str(cli.cwd) if program else ""
+        import_files(cli, nexus.ledger, names, label=label, cwd=cwd, dry_run=dry_run, json=json)
+
+
+def _check_options(files: list[str] | None, program: str, *, only_list: bool) -> None:
+    if files and program:
+        raise UsageError("FILE and --from name different things to import", hint="leave out one of them")
+    if not files and not program:
+        raise UsageError("nothing to import", hint="name a FILE, or say whose sessions: --from claude, codex or pi")
+    if only_list and not program:
+        raise UsageError("--list shows what --from finds", hint="nexus session import --from claude --list")
+
+
+_MAX_CHECKED_MESSAGES = 500
+"""So many of the newest messages are looked through for what has to be put right: seldom more are sent."""
+_READ_SHARE, _WRITE_SHARE = 0.6, 0.4
+"""How the time that a file takes is divided, for the bar."""
+
+
+class _ImportTask(NamedTuple):
+    """What is to be done with a file, or with one of several conversations in it.
+
+    Attributes:
+        name: The file, in the report.
+        data: What is in it.
+        text: The same, decoded.
+        source: The name of the file, from which a session without an id gets its own; "" for standard input.
+        label: What the session shall be called.
+        cwd: The directory it is about, where that is known.
+        dry_run: True to plan only, without adding anything to the ledger.
+    """
+
+    name: str
+    data: bytes
+    text: str
+    source: str
+    label: str
+    cwd: str
+    dry_run: bool
+
+
+def find_transcript_files(cli: CliContext, program: str) -> list[TranscriptFile]:
+    """The files of a program that are about this directory; says so when there are none."""
+    found = find_transcripts(program, cli.cwd)
+    if not found:
+        where = visible_line(str(transcripts_directory(program)))
+        cli.console.message(f"{program} keeps no session of this directory in {where}.")
+    return found
+
+
+def print_transcript_files(cli: CliContext, program: str, found: Sequence[TranscriptFile], *, json: bool) -> None:
+    """Print which files there are."""
+    from nexus_core.cli.output import format_time
+
+    facts = [(str(each.path), each.size, int(each.changed * 1000)) for each in found]
+    if json:
+        files = [{"file": name, "bytes": size, "changed": changed} for name, size, changed in facts]
+        cli.console.json({"schema": 1, "program": program, "files": files})
+    elif facts:
+        rows = [(f"{size:,}", format_time(changed), name) for name, size, changed in facts]
+        cli.console.table(align_right([("BYTES", "CHANGED", "FILE"), *rows], {0}), styles=["bold"])
+
+
+def import_files(
+    cli: CliContext, ledger: Ledger, names: Sequence[str], *, label: str, cwd: str, dry_run: bool, json: bool
+) -> None:
+    """Import files one by one, and print what became of each; one that cannot be read does not stop the others.
+
+    In a dry run the files go into a trial ledger, so that each finds what the ones before it would have added.
+    """
+    target = _open_trial_ledger(ledger) if dry_run else ledger
+    is_planned_only = dry_run and target is ledger
+    outcomes: list[ImportOutcome] = []
+    refused: list[dict[str, str]] = []
+    with (
+        cli.console.progress(sum(get_input_size(cli.cwd, name) for name in names)) as progress,
+        pause_garbage_collection(),
+    ):
+
+        def refuse(name: str, error: NexusError, *, is_only: bool) -> None:
+            if is_only and not json:
+                raise error
+            progress.close()
+            cli.console.error(str(error))
+            refused.append({"file": name, "reason": error.what, "code": getattr(error, "code", "")})
+
+        for name in names:
+            try:
+                tasks = _build_tasks(cli, name, label=label, cwd=cwd, dry_run=is_planned_only)
+            except (FileError, UsageError) as error:
+                refuse(name, error, is_only=len(names) == 1)
+                continue
+            for task in tasks:
+                try:
+                    outcomes.append(_import_task(cli, target, task, progress))
+                except (FileError, MessageError, SessionExistsError) as error:
+                    refuse(task.name, error, is_only=len(names) == len(tasks) == 1)
+    if json:
+        print_outcomes_json(cli.console, outcomes, refused, dry_run=dry_run)
+    else:
+        print_outcomes(cli.console, outcomes, dry_run=dry_run)
+    if refused:
+        raise typer.Exit(EXIT_CONFIGURATION)
+
+
+def _open_trial_ledger(ledger: Ledger) -> Ledger:
+    """Return a ledger to try an import in; the given one, where it keeps conversations in a way of its own."""
+    from nexus_core.ledger.in_memory import DryRunLedger
+    from nexus_core.ledger.ledger import StoreLedger
+
+    return DryRunLedger(ledger) if isinstance(ledger, StoreLedger) else ledger
+
+
+@contextmanager
+def pause_garbage_collection() -> Iterator[None]:
+    """Do not look for garbage meanwhile: of the many values that a transcript becomes, none is."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _build_tasks(cli: CliContext, name: str, *, label: str, cwd: str, dry_run: bool) -> list[_ImportTask]:
+    """Read a file: one task, or one for each of the conversations in it, which are imported independently."""
+    data = read_input_bytes(cli.cwd, name, instead="name the files in it")
+    text = decode_partial_text(cli, name, data, fate="kept")
+    source = "" if name == STANDARD_INPUT else name
+    found = split_conversations(text)
+    if not found:
+        return [_ImportTask(name, data, text, source, label, cwd, dry_run)]
+    if label:
+        raise UsageError(f"{len(found)} conversations cannot have one name", where=name, hint="leave out --name")
+    stem, dot, suffix = source.rpartition(".")
+    return [
+        _ImportTask(
+            f"{name}:{each.line}",
+            each.text.encode("utf-8", "replace"),
+            each.text,
+            f"{stem}-{number}{dot}{suffix}" if number > 1 else source,
+            "",
+            cwd,
+            dry_run,
+        )
+        for number, each in enumerate(found, 1)
+    ]
+
+
+def _import_task(cli: CliContext, ledger: Ledger, task: _ImportTask, progress: ProgressBar) -> ImportOutcome:
+    if is_export(task.text):
+        return _restore_export(ledger, task, task.text, progress)
+    digest = digest_of(task.data)
+    known = find_imported(ledger, digest)
+    if known:
+        progress.advance(len(task.data))
+        rows = [_build_unchanged_row(ledger, record) for record in known]
+        return ImportOutcome(
+            task.name, rows[0].label, rows, unused_label=_find_unused_name(ledger, task.label, rows[0].label)
+        )
+    dialects = cli.dialects()
+    transcript = read_transcript(task.text, task.name, dialects)
+    progress.advance(len(task.data) * _READ_SHARE)
+    given = Given(transcript, task.data, task.source, task.label, task.cwd, digest)
+    imported = import_transcript(ledger, given, dry_run=task.dry_run)
+    progress.advance(len(task.data) * _WRITE_SHARE)
+    rows = _build_session_rows(ledger, imported)
+    return ImportOutcome(
+        task.name,
+        imported.label if rows else "",
+        rows,
+        transcript,
+        count_repairs(transcript, dialects),
+        left_out=imported.left_out,
+        unused_label=_find_unused_name(ledger, task.label, imported.label) if rows else "",
+    )
+
+
+def _build_session_rows(ledger: Ledger, imported: Imported) -> list[ImportedSession]:
+    """A row for each session; what is there of a path already may be in one that another path has grown."""
+    grown = {each.label for each in imported.growths if each.steps}
+    return [
+        ImportedSession.of(
+            each.label,
+            each.path.kind,
+            each.steps,
+            each.tally,
+            is_new=each.is_new,
+            is_open=_is_turn_open(each.steps, ledger.session(each.label)),
+            note=each.note,
+        )
+        for each in imported.growths
+        if each.path.items and (each.steps or each.label not in grown)
+    ]
+
+
+def _is_turn_open(steps: Sequence[NewStep], record: SessionRecord | None) -> bool:
+    """Whether the last turn of a session is open, with what is added to it."""
+    return not steps[-1].closes if steps else record is not None and record.open_turn is not None
+
+
+def _build_unchanged_row(ledger: Ledger, record: SessionRecord) -> ImportedSession:
+    kind, is_open = str(about_import(record).get("kind")), record.open_turn is not None
+    return ImportedSession(record.label, kind, "same", tally_until(ledger, record.tip), is_open=is_open)
+
+
+def _find_unused_name(ledger: Ledger, wanted: str, label: str) -> str:
+    """The name that was wanted, where a session has another that was there before."""
+    if not wanted or wanted == label:
+        return ""
+    named = ledger.session(wanted)
+    return "" if named is not None and named.label == label else wanted
+
+
+def _restore_export(ledger: Ledger, task: _ImportTask, text: str, progress: ProgressBar) -> ImportOutcome:
+    export = read_export(text, task.name)
+    progress.advance(len(task.data) * _READ_SHARE)
+    restored = restore(ledger, export, label=task.label, dry_run=task.dry_run)
+    progress.advance(len(task.data) * _WRITE_SHARE)
+    rows = [
+        ImportedSession.of(
+            each.record.label,
+            "fork" if place else "main",
+            each.steps,
+            each.tally,
+            is_new=each.is_new,
+            is_open=_is_turn_open(each.steps, each.record),
+        )
+        for place, each in enumerate(restored)
+    ]
+    return ImportOutcome(task.name, rows[0].label, rows, form="nexus", lines=text.count("\n"))
+
+
+def count_repairs(transcript: Transcript, dialects: DialectRegistry) -> dict[str, int]:
+    """What is put right whenever it is sent, by its code; nothing of it is changed in the ledger."""
+    context = transcript.context
+    begin = max(len(context) - _MAX_CHECKED_MESSAGES, 0)
+    while 0 < begin < len(context) and (context[begin].kind != "said" or context[begin].message.role != "user"):
+        begin += 1  # only what the user said can be a beginning
+    mended = apply_repair_rules(
+        [entry.message for entry in context[begin:]], dialects.get(transcript.api or "neutral").rules
+    )
+    return dict(
+        sorted(Counter(finding.code for finding in mended.findings if finding.code not in UNREPAIRED_CODES).items())
+    )
+
+
+_MAX_NOTES = 5
+"""How many notes on a file are printed; --json has all of them."""
+_OUTCOME_NOUNS: dict[ReaderOutcome, tuple[str, str]] = {
+    "message": ("message", "messages"),
+    "merged": ("entry merged into another", "entries merged into others"),
+    "branch": ("message on a branch", "messages on branches"),
+    "compaction": ("entry of a compaction", "entries of compactions"),
+    "mirror": ("copy of another entry", "copies of other entries"),
+    "metadata": ("entry kept as it is", "entries kept as they are"),
+    "skipped": ("entry skipped", "entries skipped"),
+    "blank": ("blank line", "blank lines"),
+}
+
+
+class ImportedSession(NamedTuple):
+    """What became of a session.
+
+    Attributes:
+        label: Its name.
+        kind: Which path of the transcript it has.
+        what: `new`, `more` or `same`.
+        tally: What it consists of now, as `stats` tells it.
+        added: How many of its steps were added.
+        is_open: Whether the last turn waits for an answer or for results.
+        note: Why it is not the session that one would expect.
+    """
+
+    label: str
+    kind: str
+    what: str
+    tally: Tally
+    added: int = 0
+    is_open: bool = False
+    note: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        label: str,
+        kind: str,
+        steps: Sequence[NewStep],
+        tally: Tally,
+        *,
+        is_new: bool,
+        is_open: bool,
+        note: str = "",
+    ) -> ImportedSession:
+        """A session to which steps were added, or none."""
+        what = "new" if is_new else "more" if steps else "same"
+        return cls(label, kind, what, tally, len(steps), is_open, note)
+
+    def facts(self) -> dict[str, object]:
+        """All of it, for JSON."""
+        return {
+            "label": self.label,
+            "kind": self.kind,
+            "what": self.what,
+            **self.tally._asdict(),
+            "added": self.added,
+            "is_open": self.is_open,
+            "note": self.note,
+        }
+
+    def told(self, *, dry_run: bool) -> str:
+        """What became of it, or would, in a word or two."""
+        if self.what == "more":
+            return f"{'would get ' * dry_run}{format_count(self.added, 'more step')}"
+        return f"would be {self.what}" if dry_run and self.what == "new" else self.what
+
+
+class ImportOutcome(NamedTuple):
+    """What became of a file.
+
+    Attributes:
+        file: Its name.
+        label: The main session; "" where nothing was said in it.
+        rows: Every session.
+        transcript: What was read; None where it was known already, or is an export.
+        repaired: What is put right whenever it is sent, by its code.
+        form: What kind of file it is, where there is no transcript.
+        lines: How many lines it has, as above.
+        left_out: How many branches are no sessions, because there are too many.
+        unused_label: The name that it was to get, where it was imported before under another.
+    """
+
+    file: str
+    label: str
+    rows: list[ImportedSession]
+    transcript: Transcript | None = None
+    repaired: Mapping[str, int] = {}
+    form: str = ""
+    lines: int = 0
+    left_out: int = 0
+    unused_label: str = ""
+
+    @property
+    def is_estimated(self) -> bool:
+        """True if its tokens are estimated; an export has those that were counted."""
+        return self.form != "nexus"
+
+
+def print_outcomes(console: Console, outcomes: Sequence[ImportOutcome], *, dry_run: bool) -> None:
+    """The sessions as a table, and beside it what a person should know."""
+    heading = ("SESSION", "WHAT", "TURNS", "STEPS", "MESSAGES", "TOKENS", "FILE")
+    rows = [
+        (
+            row.label,
+            row.told(dry_run=dry_run),
+            *(f"{number:,}" for number in row.tally[:-1]),
+            f"{'~' * outcome.is_estimated}{row.tally.tokens:,}",
+            outcome.file,
+        )
+        for outcome in outcomes
+        for row in outcome.rows
+    ]
+    if rows:
+        console.table(align_right([heading, *rows], {2, 3, 4, 5}), styles=["bold"])
+    if any(outcome.rows and outcome.is_estimated for outcome in outcomes):
+        console.message(f"~ {TOKEN_MARKS['~']}", style="dim")
+    for outcome in outcomes:
+        for line in _describe_outcome(outcome):
+            console.message(visible_line(line))
+        for warning in _list_warnings(outcome):
+            console.warning(visible_line(warning))
+
+
+def print_outcomes_json(
+    console: Console, outcomes: Iterable[ImportOutcome], refused: list[dict[str, str]], *, dry_run: bool
+) -> None:
+    """The same for programs, with every note."""
+    files = [_outcome_to_json(outcome) for outcome in outcomes]
+    console.json({"schema": 1, "dry_run": dry_run, "files": files, "refused": refused})
+
+
+def _describe_outcome(outcome: ImportOutcome) -> Iterator[str]:
+    transcript = outcome.transcript
+    if transcript is None:
+        form = f"{outcome.form}, {format_count(outcome.lines, 'line')}" if outcome.form else "imported before, as it is"
+        yield f"{outcome.file}: {form}"
+    else:
+        report = transcript.report
+        counts = [(report.count(each), words) for each, words in _OUTCOME_NOUNS.items()]
+        found = [f"{count:,} {words[count != 1]}" for count, words in counts if count]
+        entries = f"{report.lines:,} {'entry' if report.lines == 1 else 'entries'}"  # a file may be one line
+        yield f"{outcome.file}: {transcript.format}, {entries}: {', '.join(found)}"
+    if outcome.repaired:
+        listed = ", ".join(f"{number:,} {code}" for code, number in outcome.repaired.items())
+        yield f"{outcome.file}: repaired each time it is sent: {listed}"
+    for row in outcome.rows:
+        if row.is_open and row.what != "same":
+            record = f"nexus session record {quote(row.label)}"
+            hint = f"`{record}` says what it waits for, --discard-open-turn gives it up"
+            yield f"{row.label}: its last turn is open: {hint}"
+
+
+def _list_warnings(outcome: ImportOutcome) -> Iterator[str]:
+    if not outcome.label:
+        yield f"{outcome.file}: nothing is said in it, so there is no session"
+    if outcome.unused_label:
+        rename = f"nexus session rename {quote(outcome.label)} {quote(outcome.unused_label)}"
+        yield f"{outcome.file}: imported before as {outcome.label!r}, and still called so; `{rename}` renames it"
+    for row in outcome.rows:
+        if row.note:
+            yield f"{row.note}; what is new is in {row.label!r}"
+    if outcome.left_out:
+        yield f"{outcome.file}: {outcome.left_out:,} of its branches became no sessions: there are too many"
+    notes = outcome.transcript.report.notes if outcome.transcript else ()
+    for note in notes[:_MAX_NOTES]:
+        yield f"{outcome.file}:{note.line}: {note.text}"
+    if len(notes) > _MAX_NOTES:
+        yield f"{outcome.file}: {format_count(len(notes) - _MAX_NOTES, 'more note')}; --json has all of them"
+
+
+def _outcome_to_json(outcome: ImportOutcome) -> dict[str, object]:
+    transcript = outcome.transcript
+    report = transcript.report if transcript else None
+    return {
+        "file": outcome.file,
+        "label": outcome.label or None,
+        "format": transcript.format if transcript else outcome.form or None,
+        "id": transcript.id if transcript else None,
+        "lines": report.lines if report else outcome.lines or None,
+        "outcomes": {name: len(numbers) for name, numbers in report.outcomes.items()} if report else {},
+        "notes": [note._asdict() for note in report.notes] if report else [],
+        "repaired": dict(outcome.repaired),
+        "left_out": outcome.left_out,
+        "unused_label": outcome.unused_label or None,
+        "sessions": [row.facts() for row in outcome.rows],
+    }

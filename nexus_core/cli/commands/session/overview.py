@@ -1,0 +1,209 @@
+"""Numbers of a session from its newest step, and damage found while reading."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from typing import TYPE_CHECKING, NamedTuple
+
+import typer
+
+from nexus_core.assembly.epoch import read_epoch
+from nexus_core.cli.context import EXIT_CONFIGURATION
+from nexus_core.cli.output import compute_hit_rate
+from nexus_core.errors import LedgerError, LedgerUnreachableError
+from nexus_core.rendering import LABELLED_RENDERER
+from nexus_core.session.steps.numbering import tokens_until, turns_until
+from nexus_core.session.steps.spending import spent_until
+from nexus_core.session.steps.tail import Tail
+from nexus_core.text.console import format_count
+from nexus_core.text.safety import visible_line
+from nexus_core.tokens.estimator import SimpleTokenCounter
+from nexus_core.types.messages import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from nexus_core.cli.context import CliContext
+    from nexus_core.types.ledger import Ledger, SessionRecord, Step
+
+_MAX_LISTED_DAMAGE = 20
+"""So much damage is named one by one; `nexus ledger verify` has all of it."""
+
+
+class DamagedSession(NamedTuple):
+    """A session that cannot be read, or not all of it, and why; without a label, something of the ledger."""
+
+    label: str
+    what: str
+
+
+@contextmanager
+def collect_damage(damaged: list[DamagedSession], label: str) -> Iterator[None]:
+    """Note what is damaged, and go on behind it.
+
+    Raises:
+        LedgerUnreachableError: The ledger does not answer any more.
+    """
+    try:
+        yield
+    except LedgerError as error:
+        note_damage(damaged, label, error)
+
+
+def note_damage(damaged: list[DamagedSession], label: str, error: LedgerError) -> None:
+    """Add the damage that an error reports; for many steps, cheaper than `collect_damage` for each.
+
+    Raises:
+        LedgerUnreachableError: The ledger does not answer any more.
+    """
+    if isinstance(error, LedgerUnreachableError):
+        raise error
+    damaged.append(DamagedSession(label, error.what))
+
+
+def report_damage(cli: CliContext, damaged: Sequence[DamagedSession]) -> None:
+    """Say on standard error what could not be read, if anything, and exit with 3 then."""
+    if not damaged:
+        return
+    for each in damaged[:_MAX_LISTED_DAMAGE]:
+        whose = f"session {each.label!r}" if each.label else "the ledger"
+        cli.console.error(visible_line(f"{whose} is damaged: {each.what}"))
+    if len(damaged) > _MAX_LISTED_DAMAGE:
+        cli.console.message(f"  ({format_count(len(damaged) - _MAX_LISTED_DAMAGE, 'more fault')})")
+    cli.console.message("  `nexus ledger verify` says what is wrong, `nexus ledger repair` saves what is whole")
+    raise typer.Exit(EXIT_CONFIGURATION)
+
+
+TOKEN_MARKS = {
+    "~": "estimated, because it was imported, or recorded without a tokenizer; `nexus context --session NAME` counts",
+    "^": "as recorded; the renderer can arrange messages anew; `nexus context --session NAME` shows what is sent now",
+    "*": "with the messages that a summary stands for; `nexus context --session NAME` shows what is sent now",
+}
+"""The signs at a number of tokens, and why another command shows another number."""
+
+
+class SessionOverview(NamedTuple):
+    """A session in numbers.
+
+    Attributes:
+        record: The session.
+        turns, steps: How many its thread has, those before a fork included.
+        tokens: What all its messages take, compacted or not.
+        counter: Who counted the newest of them.
+        is_compacted: True if a summary stands for some of them, so that fewer are sent.
+        usage: What all calls of the thread cost.
+        maker: The session whose worker it is; "" for none.
+        is_arranged: True if its renderer is not the default one, so that messages may be sent in another form.
+    """
+
+    record: SessionRecord
+    turns: int = 0
+    steps: int = 0
+    tokens: int = 0
+    counter: str = ""
+    usage: Usage = Usage()
+    maker: str = ""
+    is_compacted: bool = False
+    is_arranged: bool = False
+
+    @property
+    def is_estimated(self) -> bool:
+        """True if tokens were estimated without a tokenizer, as an import does."""
+        return self.counter == SimpleTokenCounter.name or "transcript" in self.record.data
+
+    @property
+    def marked_tokens(self) -> str:
+        """The tokens for a table; `TOKEN_MARKS` says what the signs mean."""
+        return f"{'~' * self.is_estimated}{self.tokens:,}{'^' * self.is_arranged}{'*' * self.is_compacted}"
+
+    @property
+    def model(self) -> str:
+        """Whom it asks."""
+        return str(self.record.data.get("model") or "")
+
+    @property
+    def directory(self) -> str:
+        """Where its agent works."""
+        return str(self.record.data.get("cwd") or "")
+
+    @property
+    def state(self) -> str:
+        """Whether it is archived, and whether a turn is open."""
+        words = ("archived" if self.record.status == "archived" else "", "open" if self.record.open_turn else "")
+        return ", ".join(filter(None, words)) or "closed"
+
+    def facts(self) -> dict[str, object]:
+        """All of it, for JSON."""
+        record = self.record
+        return {
+            "label": record.label,
+            "status": record.status,
+            "open_turn": record.open_turn,
+            "turns": self.turns,
+            "steps": self.steps,
+            "tokens": self.tokens,
+            "counter": self.counter,
+            "estimated": self.is_estimated,
+            "compacted": self.is_compacted,
+            "arranged": self.is_arranged,
+            "usage": asdict(self.usage),
+            "cache_hit_rate": compute_hit_rate(self.usage),
+            "model": self.model,
+            "directory": self.directory,
+            "origin": record.origin,
+            "worker_of": self.maker,
+            "head": record.head,
+            "tip": record.tip,
+            "created": record.created,
+            "updated": record.updated,
+        }
+
+
+def read_overview(ledger: Ledger, record: SessionRecord) -> SessionOverview:
+    """A session in numbers; a long thread is read only where its steps do not tell."""
+    maker = find_maker(ledger, record)
+    if record.tip is None:
+        return SessionOverview(record, maker=maker)
+    tail = Tail(ledger)
+    tip = tail.step(record.tip)
+    turns, tokens, usage = turns_until(tail, tip), tokens_until(tail, tip), spent_until(tail, tip)
+    is_compacted, is_arranged = tip.compaction is not None, _has_other_renderer(ledger, tip)
+    return SessionOverview(
+        record, turns, tip.position + 1, tokens, tip.counter, usage, maker, is_compacted, is_arranged
+    )
+
+
+def _has_other_renderer(ledger: Ledger, tip: Step) -> bool:
+    """True if the last call of a session was written by another renderer than the default one."""
+    address = tip.data.get("epoch")
+    renderer = None
+    with suppress(ValueError, TypeError, KeyError, AttributeError):  # `verify` is for blobs that are damaged
+        content = ledger.blob(address) if isinstance(address, str) else None
+        renderer = None if content is None else read_epoch(content).basis.get("renderer")
+    return renderer not in (None, "", LABELLED_RENDERER.name)
+
+
+def read_all_overviews(
+    ledger: Ledger, records: Iterable[SessionRecord]
+) -> tuple[list[SessionOverview], list[DamagedSession]]:
+    """Sessions in numbers; those that are damaged apart from the others.
+
+    Raises:
+        LedgerUnreachableError: The ledger does not answer any more.
+    """
+    whole: list[SessionOverview] = []
+    damaged: list[DamagedSession] = []
+    for record in records:
+        with collect_damage(damaged, record.label):
+            whole.append(read_overview(ledger, record))
+    return whole, damaged
+
+
+def find_maker(ledger: Ledger, record: SessionRecord) -> str:
+    """The session that made a worker, by the name it has now; "" for a session that is none."""
+    parent = record.data.get("parent")
+    if not isinstance(parent, str):
+        return ""
+    maker = ledger.session(parent)
+    return parent if maker is None else maker.label

@@ -1,0 +1,248 @@
+"""CliContext, the object that commands find in `ctx.obj`, and the exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
+from io import TextIOWrapper
+from typing import TYPE_CHECKING
+
+from nexus_core.errors import ConfigError, UsageError
+from nexus_core.files.places import resolve_directory
+from nexus_core.nexus import Nexus
+from nexus_core.text.console import format_count
+from nexus_core.text.safety import visible_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import TextIO
+
+    from nexus_core.dialects.registry import DialectRegistry
+    from nexus_core.host.manager import Host
+    from nexus_core.text.console import Console
+    from nexus_core.types.layers import LoadedLayers
+    from nexus_core.types.ledger import Ledger
+    from nexus_core.types.plugins import HookCall, Problem
+
+EXIT_OK = 0
+EXIT_FINDINGS = 1
+"""A check found something, or something does not fit."""
+EXIT_USAGE = 2
+EXIT_CONFIGURATION = 3
+"""A file, setting or plugin must be put right first."""
+EXIT_MISSING_EXTRA = 4
+EXIT_PROVIDER = 5
+"""Whoever was asked for a summary could not write one."""
+EXIT_INTERNAL_ERROR = 70
+"""A bug of Nexus or of a plugin; EX_SOFTWARE of sysexits.h."""
+EXIT_INTERRUPTED = 130
+
+_STDOUT, _STDERR = 1, 2  # descriptors, as every program knows them
+
+
+class CliContext:
+    """The console, the directory, and a Nexus on demand; commands find it in `ctx.obj`.
+
+    Attributes:
+        console: Where to print.
+        is_directory_named: Whether the command line says which directory it is about (`-C`).
+        home: The user's own directory, if it was named on the command line.
+        debug: Whether errors show their traceback.
+        trace_hooks: Whether every answer to a hook is printed.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._directory = "."
+        self._cwd: Path | None = None
+        self.is_directory_named = False
+        self.home: str | None = None
+        self.debug = False
+        self.trace_hooks = False
+        self._reported: set[str] = set()
+
+    @property
+    def cwd(self) -> Path:
+        """The directory the command is about, absolute."""
+        if self._cwd is None:  # once, because a plugin may change the directory of the process
+            self._cwd = resolve_directory(self._directory)
+        return self._cwd
+
+    def change_directory(self, directory: str) -> None:
+        """Make the command about another directory."""
+        self._directory, self._cwd, self.is_directory_named = directory, None, True
+
+    @contextmanager
+    def nexus(
+        self,
+        *,
+        strict: bool | None = None,
+        warn: bool = True,
+        layers: bool = True,
+        installed: bool = True,
+        ledger: str | Ledger | None = None,
+        cwd: Path | None = None,
+    ) -> Iterator[Nexus]:
+        """Open a Nexus; problems with plugins are printed, and it is closed at the end.
+
+        Args:
+            strict: As for `Nexus`.
+            warn: Off where the command itself says what went wrong with plugins.
+            layers: As for `Nexus`.
+            installed: As for `Nexus`.
+            ledger: As for `Nexus`.
+            cwd: Another directory than the one the command is about.
+        """
+        with (
+            redirect_plugin_output(),
+            Nexus(
+                cwd or self.cwd,
+                home=self.home,
+                strict=strict,
+                layers=layers,
+                installed=installed,
+                ledger=ledger,
+                report=self._report if warn else self._print_cause,
+                trace=self._trace if self.trace_hooks else None,
+            ) as nexus,
+        ):
+            yield nexus
+
+    def dialects(self) -> DialectRegistry:
+        """The shapes of APIs; plugins are looked for when none that is built in will do."""
+        from nexus_core.dialects.registry import create_registry
+
+        return create_registry(self._host)
+
+    def _host(self) -> Host:
+        with self.nexus() as nexus:
+            return nexus.host
+
+    def _report(self, problem: Problem) -> None:
+        if str(problem) in self._reported:  # a command may open more than one Nexus
+            return
+        self._reported.add(str(problem))
+        self.console.warning(visible_line(str(problem)))
+        self._print_cause(problem)
+
+    def _print_cause(self, problem: Problem) -> None:
+        if self.debug and problem.cause is not None:
+            self.print_traceback(problem.cause)
+
+    def _trace(self, call: HookCall) -> None:
+        answered = "told" if call.answers is None else format_count(call.answers, "answer")
+        outcome = "failed" if call.failed else answered
+        line = f"{call.hook:<24} {call.plugin:<20} {call.seconds * 1000:8.2f} ms  {outcome}"
+        self.console.message(visible_line(line), style="dim")
+
+    def review(self, loaded: LoadedLayers, *, require_trusted: bool, warn: bool = True) -> None:
+        """Print what a person should know about what was loaded.
+
+        Args:
+            loaded: What was loaded.
+            require_trusted: Whether to refuse to go on while something of a project waits for a decision.
+            warn: Off where the command itself says what was found.
+        """
+        for finding in loaded.findings if warn else ():
+            if finding.code != "unapproved":  # what waits is in the prompt, and in `status` and `doctor`
+                self.console.warning(visible_line(str(finding)))
+        # What was denied is decided: it stays off, and nobody has to be asked.
+        if not require_trusted or not loaded.active:
+            return
+        from nexus_core.trust.report import is_waiting, summarize_setting
+
+        waiting = [part for part in loaded.active if is_waiting(part)]
+        if waiting:
+            places = "\n".join(
+                visible_line(f"  {part.path}:{part.line}: {summarize_setting(part)}") for part in waiting
+            )
+            raise ConfigError(f"not approved:\n{places}", hint="`nexus trust allow` decides about them")
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether somebody is there to answer a question."""
+        # It is printed on standard error; who cannot see it cannot answer it. A closed input is None.
+        return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+
+    def agrees(self, question: str) -> bool:
+        """Ask the person at the terminal; anything but yes is no."""
+        self.console.message(f"  {question} [y/N]")
+        return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+    def print_traceback(self, error: BaseException) -> None:
+        """Print where an exception came from."""
+        import traceback
+
+        self.console.message("".join(traceback.format_exception(error)))
+
+
+def get_project_directory(nexus: Nexus) -> Path:
+    """The `.nexus3` directory of the project.
+
+    Raises:
+        UsageError: The user's own directory is at that place, or the command is about that directory itself.
+    """
+    if is_user_directory(nexus):
+        hint = "pass --global to change them: nexus init --global, nexus config set --global"
+        raise UsageError("your own settings are kept here, so this is not a project", hint=hint)
+    return nexus.cwd / ".nexus3"
+
+
+def is_user_directory(nexus: Nexus) -> bool:
+    """Whether the user's own directory is where that of a project would be, or is itself the working directory."""
+    return os.path.realpath(nexus.home) in {os.path.realpath(nexus.cwd / ".nexus3"), str(nexus.cwd)}
+
+
+@contextmanager
+def isolate_stdout() -> Iterator[None]:
+    """Put `sys.stdout` on a descriptor of its own, out of reach for whoever writes straight to descriptor 1."""
+    real = sys.stdout
+    if not isinstance(real, TextIOWrapper) or not _has_descriptor(_STDOUT, real):  # somebody catches what is printed
+        yield
+        return
+    with open(os.dup(_STDOUT), "w", encoding=real.encoding, errors=real.errors) as own:  # noqa: PTH123 - not a file
+        own.reconfigure(line_buffering=real.line_buffering, write_through=real.write_through)
+        sys.stdout = own
+        try:
+            yield
+        finally:
+            sys.stdout = real
+
+
+@contextmanager
+def redirect_plugin_output() -> Iterator[None]:
+    """Keep what plugins print out of the data: it goes to standard error, also what a child of theirs prints."""
+    is_shared = _has_descriptor(
+        _STDOUT, sys.stdout
+    )  # then the data goes where a child of theirs prints, and both must stay
+    with redirect_stdout(sys.stderr), nullcontext() if is_shared else _redirect_stdout():
+        yield
+
+
+@contextmanager
+def _redirect_stdout() -> Iterator[None]:
+    _flush_stdout()
+    kept = os.dup(_STDOUT)
+    try:
+        os.dup2(_STDERR, _STDOUT)
+        yield
+    finally:
+        _flush_stdout()
+        os.dup2(kept, _STDOUT)
+        os.close(kept)
+
+
+def _flush_stdout() -> None:
+    # Whoever knows `sys.__stdout__` writes to descriptor 1 as well, but not at once.
+    with suppress(OSError, ValueError):  # broken or closed: nothing of it will be seen anyway
+        if sys.__stdout__ is not None:
+            sys.__stdout__.flush()
+
+
+def _has_descriptor(descriptor: int, stream: TextIO) -> bool:
+    try:
+        return stream.fileno() == descriptor
+    except (OSError, ValueError):  # it is none of the system's
+        return False

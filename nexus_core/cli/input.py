@@ -1,0 +1,166 @@
+"""Input files of commands, or standard input: text, JSON and JSON Lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from nexus_core.config.load import LineIndex, syntax_error
+from nexus_core.errors import FileError
+from nexus_core.files.read import decode_text, read_bytes
+from nexus_core.text.safety import visible_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nexus_core.cli.context import CliContext
+
+MAX_INPUT_BYTES = 256 * 1024 * 1024
+STANDARD_INPUT = "-"
+
+
+def read_input_bytes(directory: Path, name: str, *, instead: str = "name a file in it") -> bytes:
+    """The content of what was named.
+
+    Args:
+        directory: Where names begin.
+        name: A file, or `-`.
+        instead: What to do about the name of a directory.
+
+    Raises:
+        FileError: There is no such file, it is a directory, or too large.
+    """
+    if name == STANDARD_INPUT:
+        data: bytes | None = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1) if sys.stdin else b""
+    elif os.path.isdir(directory / name):  # noqa: PTH112 - Path.is_dir raises where a directory cannot be reached
+        raise FileError("is a directory", where=name, hint=instead)
+    else:
+        data = read_bytes(directory / name, max_bytes=MAX_INPUT_BYTES)
+    if data is None:
+        raise FileError("no such file", where=name)
+    if len(data) > MAX_INPUT_BYTES:
+        raise FileError(f"larger than {MAX_INPUT_BYTES} bytes", where=name, hint="give it in parts")
+    return data
+
+
+def read_input_text(directory: Path, name: str) -> tuple[Path, str]:
+    """What errors call the file that was named, and its text.
+
+    Raises:
+        FileError: As for `read_given`, or it is not UTF-8.
+    """
+    path = Path("<stdin>") if name == STANDARD_INPUT else directory / name
+    return path, decode_text(path, read_input_bytes(directory, name))
+
+
+def get_input_name(path: Path, name: str) -> str:
+    """Return what errors call the file that was named: the name as it was given, or `<stdin>`."""
+    return str(path) if name == STANDARD_INPUT else name
+
+
+def decode_partial_text(cli: CliContext, name: str, data: bytes, *, fate: str) -> str:
+    """The text of a file that somebody may be writing to: its last character may be half there.
+
+    Args:
+        cli: Where to warn.
+        name: The file.
+        data: Its bytes.
+        fate: What is done with the text: `shown`, `kept`.
+    """
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        cli.console.warning(visible_line(f"{name}:{line}: not UTF-8; {fate} as � where it is not"))
+        return data.decode("utf-8", "replace")
+
+
+def get_input_size(directory: Path, name: str) -> int:
+    """How many bytes are to be read, for a bar; 0 where that is not known before."""
+    try:
+        return os.stat(directory / name).st_size  # noqa: PTH116 - of any path, also one that is none
+    except (OSError, ValueError):
+        return 0
+
+
+def parse_input_json(path: Path, part: str, text: str, line: int = 0) -> Any:  # noqa: ANN401 - what JSON may say
+    """What a text says.
+
+    Args:
+        path: The file, for errors.
+        part: What is to be read: the file, or a line of it.
+        text: The whole file.
+        line: How many lines stand before.
+
+    Raises:
+        ConfigError: It is not JSON; shows where.
+        FileError: It is nested too deeply.
+    """
+    try:
+        return json.loads(part, parse_constant=_refuse_constant, parse_float=_parse_finite_float)
+    except _JsonConstantError as error:
+        what = "is too large a number" if str(error)[-1].isdigit() else "is not JSON"
+        message, offset = f"{error} {what}", part.find(str(error))
+    except json.JSONDecodeError as error:
+        message, offset = error.msg, error.pos
+    except ValueError:  # Python reads no more digits than it prints
+        most = sys.get_int_max_str_digits()
+        message, offset = f"a number has more than {most} digits", _find_digits(part, most + 1)
+    except RecursionError:
+        raise FileError("nested too deeply", where=str(path)) from None
+    lines = LineIndex(text)
+    place = LineIndex(part).position(offset)
+    # What a command is given is no setting.
+    raise syntax_error(path, lines, (line + place.line, place.column), message, heading="Error")
+
+
+def parse_json_lines(path: Path, text: str) -> Iterator[tuple[int, Any]] | None:
+    """What each line of a text says, with its number from 1; None where the text is not one object on each line.
+
+    Raises:
+        ConfigError: A line is not JSON; shows where.
+        FileError: One is nested too deeply.
+    """
+    lines = [(number, line) for number, line in enumerate(text.split("\n")) if line.strip()]
+    if len(lines) < 2 or not _is_json_object(lines[0][1]):  # noqa: PLR2004 - one line may be anything
+        return None
+    return ((number + 1, parse_input_json(path, line, text, number)) for number, line in lines)
+
+
+def read_tool_file(directory: Path, name: str) -> list[Any]:
+    """A file with a list of tools."""
+    path, text = read_input_text(directory, name)
+    tools = parse_input_json(path, text, text)
+    if not isinstance(tools, list):
+        raise FileError("expected a list of tools", where=get_input_name(path, name))
+    return tools
+
+
+def _is_json_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _find_digits(text: str, count: int) -> int:
+    found = re.search(rf"[0-9]{{{count}}}", text)
+    return found.start() if found else 0
+
+
+class _JsonConstantError(ValueError):
+    """NaN, Infinity, or a number that would become one."""
+
+
+def _parse_finite_float(number: str) -> float:
+    value = float(number)
+    return value if isfinite(value) else _refuse_constant(number)
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    raise _JsonConstantError(constant)

@@ -1,0 +1,124 @@
+"""Command groups that list commands without importing them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, ClassVar
+
+from typer import Typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from nexus_core.cli.aliases import add_aliases
+from nexus_core.cli.context import redirect_plugin_output
+from nexus_core.cli.options import build_global_options
+from nexus_core.errors import PluginError, UnknownNameError
+from nexus_core.host.calls import describe_exception
+from nexus_core.host.discovery import OWN_DISTRIBUTION
+from nexus_core.text.safety import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from typer._click import Command as ClickCommand  # private, but it is what the methods we override are typed with
+    from typer._click import Context
+
+    from nexus_core.errors import UsageError
+    from nexus_core.types.plugins import Command
+
+_COMPLETION_PARAMS = {"install_completion", "show_completion"}
+
+
+class LazyGroup(TyperGroup):
+    """A group whose commands come from a table; only the one that runs is imported.
+
+    Attributes:
+        core: The commands by their names, in the order of the help page.
+        path: The words between `nexus` and a command; "" for the root.
+    """
+
+    core: ClassVar[Mapping[str, Command]] = {}
+    path: ClassVar[str] = ""
+
+    def list_commands(self, ctx: Context) -> list[str]:  # noqa: ARG002 - the signature is Typer's
+        """Return the names of the commands, in the order of the table."""
+        return [*self.core]
+
+    def get_help(self, ctx: Context) -> str:
+        """Return the help page; some of its lines may be a plugin's."""
+        return visible(super().get_help(ctx))
+
+    def get_command(self, ctx: Context, cmd_name: str) -> ClickCommand | None:
+        """Return a stand-in with the name and the help line: enough for `--help` and completion."""
+        command, _ = self.find_command(ctx, cmd_name)
+        if command is None:
+            return None
+        return TyperCommand(command.name, help=command.help, short_help=command.help, rich_markup_mode=None)
+
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, ClickCommand | None, list[str]]:
+        """Import the command that was named, and return it with the arguments behind its name."""
+        name, rest = args[0], args[1:]
+        command, plugin = self.find_command(ctx, name)
+        if command is not None:
+            return name, load_command(command, plugin, self.path), rest
+        if ctx.resilient_parsing:  # completion asks about half-typed names
+            return None, None, rest
+        raise self.unknown_command(ctx, name)
+
+    def find_command(self, ctx: Context, name: str) -> tuple[Command | None, str]:  # noqa: ARG002 - a subclass needs it
+        """Return the command of that name, or None, and the plugin it comes from."""
+        return self.core.get(name), OWN_DISTRIBUTION
+
+    def unknown_command(self, ctx: Context, name: str) -> UsageError:
+        """Return the error for a name that no command has."""
+        return UnknownNameError("command", name, self.list_commands(ctx))
+
+
+def load_command(command: Command, plugin: str, path: str = "") -> ClickCommand:
+    """Import the Typer application of a command and return the command.
+
+    Args:
+        command: The command.
+        plugin: The plugin it comes from, for errors.
+        path: As in `LazyGroup`. An application of a group below the root may have several commands of that group.
+
+    Raises:
+        PluginError: It cannot be imported, or is not a Typer application.
+    """
+    module, _, attribute = command.target.partition(":")
+    try:
+        with redirect_plugin_output():
+            app = getattr(import_module(module), attribute)
+            loaded = get_command(app) if isinstance(app, Typer) else None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        what = f"its command {command.name!r} ({command.target}) {describe_exception(error)} while it was loaded"
+        raise PluginError(what, plugin=plugin) from error
+    if loaded is None:
+        what = f"its command {command.name!r} ({command.target}) is of type {type(app).__name__}"
+        raise PluginError(f"{what}, expected a typer.Typer", plugin=plugin)
+    if path and isinstance(loaded, TyperGroup):
+        loaded = loaded.commands[command.name]
+    _adapt_command(loaded, f"{path} {command.name}".lstrip())
+    return loaded
+
+
+def _adapt_command(command: ClickCommand, path: str) -> None:
+    """Give a command and its subcommands the shared options, plain help, and no completion flags of their own.
+
+    Args:
+        command: The command or group.
+        path: The words behind `nexus` that lead to it.
+    """
+    command.params = [param for param in command.params if param.name not in _COMPLETION_PARAMS]
+    taken = {option for param in command.params for option in param.opts}
+    command.params += [option for option in build_global_options(hidden=True) if not taken.intersection(option.opts)]
+    if isinstance(command, TyperCommand | TyperGroup):
+        command.rich_markup_mode = None
+    get_help = command.get_help
+    command.get_help = lambda ctx: visible(get_help(ctx))  # type: ignore[method-assign] # its text is a plugin's
+    if isinstance(command, TyperGroup):
+        for name, child in command.commands.items():
+            _adapt_command(child, f"{path} {name}")
+    add_aliases(command, path)

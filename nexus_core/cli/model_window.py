@@ -1,0 +1,96 @@
+"""Token counter and context window of the model that a command measures against."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.text.console import format_percent
+from nexus_core.text.safety import visible_line
+from nexus_core.tokens.counters import find_model_finding, get_model, open_counter
+from nexus_core.tokens.models import DEFAULT_WINDOW_TOKENS
+from nexus_core.types.messages import Reasoning, Text, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nexus_core.nexus import Nexus
+    from nexus_core.tokens.counters import CachingCounter
+    from nexus_core.types.budget import TokenBudget
+    from nexus_core.types.messages import Message, Part
+    from nexus_core.types.settings import Settings
+
+
+SMALL_REQUEST_DIVISOR = 10
+"""A request that has less than this fraction of the bytes it may have is small."""
+
+
+class ModelWindow(NamedTuple):
+    """What tokens are held against.
+
+    Attributes:
+        model: The model; "" when none is named.
+        counter: Who counts for it.
+        window: How many tokens it takes.
+        is_assumed: Whether nobody knows its window, or it is that of a model with a similar name.
+    """
+
+    model: str
+    counter: CachingCounter
+    window: int
+    is_assumed: bool
+
+    def is_exceeded_by(self, total: int) -> bool:
+        """Whether so many tokens surely do not fit."""
+        return total > self.window and not self.is_assumed
+
+    def sentence(self, total: int, *, exact: bool = True) -> str:
+        """So many tokens in words: of how many, for whom, how sure, by whose count.
+
+        Args:
+            total: How many.
+            exact: Whether all of them are of texts; pictures are never counted, only estimated.
+        """
+        window = f"an assumed window of {self.window:,}" if self.is_assumed else f"{self.window:,}"
+        model = f" for {visible_line(self.model)}" if self.model else ""
+        basis = "exact" if exact and self.counter.exact else "estimated"
+        share = format_percent(total, self.window)
+        return f"{total:,} tokens of {window}{model} ({share}); {basis}, by {self.counter.name}"
+
+    def facts(self, total: int, *, exact: bool = True) -> dict[str, object]:
+        """The same for programs."""
+        return {
+            "model": self.model,
+            "counter": self.counter.name,
+            "exact": exact and self.counter.exact,
+            "window": self.window,
+            "window_assumed": self.is_assumed,
+            "total": total,
+            "fits": total <= self.window,
+        }
+
+
+def contains_only_text(messages: Iterable[Message]) -> bool:
+    """True if all of it can be counted: no media, unknown blocks or encrypted thoughts, which are only estimated."""
+    return all(_is_text_part(part) for message in messages for part in message.parts)
+
+
+def _is_text_part(part: Part) -> bool:
+    if isinstance(part, ToolResult):
+        return all(isinstance(each, Text) for each in part.parts)
+    return isinstance(part, Text | ToolCall) or (isinstance(part, Reasoning) and not part.encrypted)
+
+
+def open_model_window(nexus: Nexus, settings: Settings, *names: str) -> ModelWindow:
+    """The measure for the first of some models that is named, else for the configured one."""
+    name = settings.model_id(next(filter(None, names), ""))
+    model = get_model(name, host=nexus.host, settings=settings)
+    is_unnamed = not name and model.window == DEFAULT_WINDOW_TOKENS
+    is_assumed = is_unnamed or find_model_finding(name, host=nexus.host, settings=settings) is not None
+    return ModelWindow(name, open_counter(name, host=nexus.host, settings=settings), model.window, is_assumed)
+
+
+def describe_bytes(budget: TokenBudget) -> str:
+    """How large a request is, in words; "" for one that is far from being too large, as nearly all are."""
+    if budget.bytes * SMALL_REQUEST_DIVISOR < budget.byte_limit:
+        return ""
+    return f"Up to {budget.bytes:,} bytes of the {budget.byte_limit:,} that a request may have"

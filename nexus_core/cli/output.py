@@ -1,0 +1,186 @@
+"""Tables, token bars as wide as the terminal, and one-line excerpts of messages."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.text.console import format_percent
+from nexus_core.text.safety import shorten, visible_line
+from nexus_core.text.secrets import redact_beginning
+from nexus_core.tokens.messages import to_compact_json
+from nexus_core.types.messages import Reasoning
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Sequence
+
+    from nexus_core.text.console import Console
+    from nexus_core.types.messages import Message, ToolCall, Usage
+
+
+def align_right(rows: Sequence[Sequence[str]], places: Container[int]) -> list[tuple[str, ...]]:
+    """Rows with the cells of some columns on their right, the heading's included."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        tuple(
+            cell.rjust(width) if place in places else cell
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+
+
+DEFAULT_LINE_WIDTH = 100
+"""The width of a line where no terminal has one."""
+_COLUMN_GAP = 2
+_MIN_BAR_WIDTH, _MAX_BAR_WIDTH = 8, 40
+_MAX_NAME_CHARACTERS = 32
+"""How much of a name is shown."""
+
+
+class TokenRow(NamedTuple):
+    """A line of a table.
+
+    Attributes:
+        name: What it is about.
+        tokens: What that takes.
+        numbers: Further columns, right-aligned.
+        remark: What stands behind the bar, cut where the line ends.
+    """
+
+    name: str
+    tokens: int
+    numbers: tuple[str, ...] = ()
+    remark: str = ""
+
+
+def print_token_bars(
+    console: Console,
+    heading: tuple[str, ...],
+    rows: Sequence[TokenRow],
+    total: int,
+    *,
+    share_of: str = "SHARE",
+    sum_name: str = "total",
+) -> None:
+    """Print a table of tokens, their shares of `total` and bars as long as the shares; nothing for no rows.
+
+    A full bar is the whole of `total`. The last line has the sum of the others.
+
+    Args:
+        console: Where to print.
+        heading: The headings of the names, the further columns and the remarks.
+        rows: The lines.
+        total: The tokens that shares are of.
+        share_of: The heading of the shares.
+        sum_name: The name of the last line.
+    """
+    if not rows:
+        return
+    rows = [*rows, TokenRow(sum_name, sum(row.tokens for row in rows), ("",) * len(rows[0].numbers))]
+    name, *columns = heading
+    numbers = len(rows[0].numbers)
+    head = [name, "TOKENS", share_of, *columns[:numbers]]
+    cells = [
+        [_fit_text(row.name, _MAX_NAME_CHARACTERS), f"{row.tokens:,}", format_percent(row.tokens, total), *row.numbers]
+        for row in rows
+    ]
+    aligned = align_right([head, *cells], range(1, len(head)))
+    taken = sum(max(map(len, column)) + _COLUMN_GAP for column in zip(*aligned, strict=True))
+    bar = _get_bar_width(taken, remarks=any(row.remark for row in rows))
+    bars = ["#" * min(round(bar * row.tokens / total), bar) if total else "" for row in rows[:-1]]
+    room = get_line_width() - taken - _COLUMN_GAP - max(map(len, bars))
+    lines = [[*aligned[0], "", *columns[numbers:]]]
+    for row, line, drawn in zip(rows[:-1], aligned[1:-1], bars, strict=True):
+        lines.append([*line, drawn, _fit_text(row.remark, room)])
+    lines.append([*aligned[-1], "", ""])
+    console.text("")
+    console.table([line[: len(head) + 1 + bool(columns[numbers:])] for line in lines], styles=["bold"])
+
+
+def limit_rows(rows: Iterable[TokenRow], limit: int, noun: str) -> list[TokenRow]:
+    """Return the rows with the most tokens, of equal ones the earlier first, and the others in one row.
+
+    Args:
+        rows: All rows.
+        limit: How many to list; 0 lists nothing.
+        noun: The name of one of them: "message".
+    """
+    ranked = sorted(rows, key=lambda row: -row.tokens)
+    listed, others = ranked[:limit], ranked[limit:]
+    if listed and others:
+        more = f"{len(others):,} more {noun}{'s' * (len(others) > 1)}"
+        listed.append(TokenRow(more, sum(row.tokens for row in others), ("",) * len(listed[0].numbers)))
+    return listed
+
+
+def _get_bar_width(taken: int, *, remarks: bool) -> int:
+    free = get_line_width() - taken - _COLUMN_GAP
+    return max(_MIN_BAR_WIDTH, min(_MAX_BAR_WIDTH, free // 3 if remarks else free))
+
+
+def get_line_width() -> int:
+    """How wide a line may be: as the terminal is, if there is one."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else DEFAULT_LINE_WIDTH
+
+
+def _fit_text(text: str, room: int) -> str:
+    return shorten(visible_line(text), room)
+
+
+MAX_EXCERPT_CHARACTERS = 200
+"""Characters of each part; no line of a table is longer."""
+_MAX_ARGUMENT_CHARACTERS = 60
+"""Characters of an argument, so that those behind a long one are seen too."""
+_CLOCK_PREFIX = re.compile(r"Current time: [0-9T:-]+Z\nTimezone: [^\n]*\n(?:[^\n]+\n)*\n")
+
+
+def excerpt_message(message: Message) -> str:
+    """Return the beginning of a message: its text and tool calls with their arguments, else results, else thoughts.
+
+    Without secrets.
+    """
+    text = _CLOCK_PREFIX.sub("", message.content, count=1) if _CLOCK_PREFIX.match(message.content) else message.content
+    parts = [redact_beginning(text, MAX_EXCERPT_CHARACTERS), *map(_excerpt_call, message.tool_calls)]
+    if not any(parts):
+        parts = [redact_beginning(result.text, MAX_EXCERPT_CHARACTERS) for result in message.tool_results]
+    if not any(parts):
+        parts = [
+            redact_beginning(part.text, MAX_EXCERPT_CHARACTERS) for part in message.parts if isinstance(part, Reasoning)
+        ]
+    return " ".join("; ".join(filter(None, parts)).split())
+
+
+def _excerpt_call(call: ToolCall) -> str:
+    if call.raw and not call.arguments:  # it is not an object in JSON
+        return f"{call.name}({redact_beginning(call.raw, MAX_EXCERPT_CHARACTERS)})"
+    arguments = (_excerpt_argument(name, to_compact_json(value)) for name, value in call.arguments.items())
+    return f"{call.name}({', '.join(arguments)})"
+
+
+def _excerpt_argument(name: str, value: str) -> str:
+    """Return an argument by its name, without secrets; redacted before it is cut, and cut as it was long before."""
+    text = redact_beginning(f"{name}={value}", MAX_EXCERPT_CHARACTERS)
+    most = len(name) + 1 + _MAX_ARGUMENT_CHARACTERS
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def compute_hit_rate(usage: Usage) -> float | None:
+    """What share of the input came from the provider's cache; None where nothing is known to have been sent."""
+    return round(usage.cached_input_tokens / usage.input_tokens, 4) if usage.input_tokens else None
+
+
+def format_rate(rate: float | None) -> str:
+    """A share for a table."""
+    return "-" if rate is None else f"{rate:.0%}"
+
+
+def format_time(milliseconds: int) -> str:
+    """A point in time as the clock on the wall shows it."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(milliseconds / 1000))
+    except (ValueError, OverflowError, OSError):  # no clock ever showed that
+        return "-"

@@ -1,0 +1,357 @@
+"""Quick validity checks that spare valid messages the full repair.
+
+True means that repair would find nothing, which property tests check. False means that the full repair has to decide.
+"""
+
+from __future__ import annotations
+
+import re
+from json import JSONDecodeError
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nexus_core.dialects.cache_markers import find_part_lifetimes
+from nexus_core.dialects.calls import STRICT_JSON_DECODER
+from nexus_core.dialects.fields import MAX_NESTING_LEVELS
+from nexus_core.history.repair.content import has_wrong_text_type, is_signed_reasoning, needs_cleaning
+from nexus_core.history.repair.order import has_empty_list_field
+from nexus_core.history.repair.pairing import is_valid_name
+from nexus_core.history.repair.rules import apply_repair_rules
+from nexus_core.types.messages import Message, Reasoning, Text, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from nexus_core.dialects.base import Outline
+    from nexus_core.types.api import ApiRules
+    from nexus_core.types.messages import Part
+
+
+def looks_valid_together(messages: Sequence[Message], rules: ApiRules) -> bool:
+    """Return True if messages that are valid one by one are certainly valid as a list, too.
+
+    This checks only the common cases, so False means that the full repair has to decide.
+    """
+    if not rules.call_ids:
+        return False  # pairing by order is too slow for a quick check
+    sequence = _MessageSequence(rules)
+    return all(map(sequence.accepts, messages)) and sequence.may_end()
+
+
+def is_valid_alone(message: Message, rules: ApiRules) -> bool:
+    """Return True if the full repair finds nothing wrong with a message by itself."""
+    calls = [ToolCall(result.call_id, result.name or "tool") for result in message.tool_results]
+    before = [Message("assistant", calls)] if calls else []
+    return not apply_repair_rules([*before, message], rules).findings
+
+
+def looks_valid_alone(message: Message, rules: ApiRules) -> bool:
+    """Return True if a message is certainly valid by itself; False means that the full repair has to decide."""
+    if message.role == "system" or needs_cleaning(message.name, 0) or needs_cleaning(message.extra, 0):
+        return False
+    if message.name and not _is_allowed_speaker(message.name, rules):
+        return False
+    if message.extra and rules.filled_lists and has_empty_list_field(message.extra, message.parts, rules):
+        return False
+    return bool(message.parts) and all(_looks_valid_part(part, message, rules) for part in message.parts)
+
+
+def _looks_valid_part(part: Part, message: Message, rules: ApiRules) -> bool:
+    if needs_cleaning(part, 0):
+        return False
+    if isinstance(part, Text):
+        is_typed = not (part.extra and rules.text_types and has_wrong_text_type(part, message.role))
+        return message.role != "tool" and is_typed and bool(part.text.strip())
+    if isinstance(part, ToolCall):
+        is_named = bool(part.name.strip()) and is_valid_name(part.name, rules.name_pattern, rules.name_length)
+        is_parsed = part.raw is None or part.raw == "{}" or bool(part.arguments)
+        is_known = bool(part.id) and is_valid_name(part.id, rules.id_pattern, rules.id_length)
+        return message.role == "assistant" and is_parsed and is_named and is_known
+    if isinstance(part, ToolResult):
+        says = all(_is_valid_result_text(each, rules) for each in part.parts)
+        if rules.result_names or (part.name and not _is_allowed_speaker(part.name, rules)):
+            return False
+        return message.role == "tool" and says and bool(part.parts or not (part.is_error or rules.filled_lists))
+    return is_signed_reasoning(part) and message.role == "assistant" and getattr(part, "api", "") == rules.name
+
+
+def _is_valid_result_text(part: Part, rules: ApiRules) -> bool:
+    """Return True for a valid text inside a tool result."""
+    return isinstance(part, Text) and not (part.extra and rules.text_types) and bool(part.text.strip())
+
+
+def _is_allowed_speaker(name: str, rules: ApiRules) -> bool:
+    return not rules.speaker_names or is_valid_name(name, rules.name_pattern, rules.name_length)
+
+
+class _MessageSequence:
+    """State of a scan over messages that decides which message may come next."""
+
+    def __init__(self, rules: ApiRules) -> None:
+        self._rules = rules
+        self._previous = ""
+        self._waiting: set[str] = set()
+        self._ids: set[str] = set()
+        self._answered: set[str] = set()  # dialects of the messages with results of the last calls
+
+    def accepts(self, message: Message) -> bool:
+        """Return True if a message may certainly come next, and advance."""
+        role, previous = message.role, self._previous
+        if role == "system":
+            return not previous and self._rules.system != "field"
+        if (not previous and role not in self._rules.first) or role == previous == "assistant":
+            return False
+        self._previous = role
+        calls, results = [], []
+        for part in message.parts:
+            kind = type(part)
+            if kind is ToolCall:
+                calls.append(part.id)  # type: ignore[union-attr] # narrowed by its type
+            elif kind is ToolResult:
+                results.append(part.call_id)  # type: ignore[union-attr] # narrowed by its type
+            elif kind is not Text and (kind is not Reasoning or part is message.parts[-1]):
+                return False  # media, provider blocks and reasoning without output have rules of their own
+            if self._rules.cache_marks and find_part_lifetimes((part,), message.api, self._rules):
+                return False
+        return self._accepts_results(message, results) if results else not self._waiting and self._accepts_calls(calls)
+
+    def may_end(self) -> bool:
+        """Return True if the list may certainly end here; calls may still wait for results."""
+        return self._previous in self._rules.last and (self._rules.final_blanks or self._previous != "assistant")
+
+    def _accepts_results(self, message: Message, results: list[str]) -> bool:
+        if message.role != "tool" or len(results) != len(message.parts) or not self._waiting.issuperset(results):
+            return False
+        self._waiting.difference_update(results)
+        is_split = bool(self._waiting or self._answered)
+        self._answered.add(message.api)
+        # Conversion joins the results of other APIs.
+        is_complete = not (is_split and self._rules.results == "together" and self._rules.name in self._answered)
+        return len(set(results)) == len(results) and is_complete
+
+    def _accepts_calls(self, calls: list[str]) -> bool:
+        if not calls:
+            return True
+        new = set(calls)
+        if "" in new or len(new) != len(calls) or (self._rules.unique_ids and not new.isdisjoint(self._ids)):
+            return False
+        self._ids |= new
+        self._waiting |= new
+        self._answered = set()
+        return True
+
+
+_MAX_ARGUMENT_DEPTH = 8
+"""Arguments that are nested deeper are left to the full repair."""
+_MAX_INTEGER = 1 << 63
+_SCALAR_TYPES = (bool, float, type(None))
+
+
+class ValidRuns(NamedTuple):
+    """Turns that need no repair.
+
+    Attributes:
+        runs: Index ranges of neighbouring turns; the first message of each run is a user message.
+        ids: The ids of their calls, each of which has its result in the same turn.
+    """
+
+    runs: list[range]
+    ids: set[str]
+
+
+def find_valid_runs(
+    given: Sequence[object], outline: Callable[[object], Outline | None], rules: ApiRules
+) -> ValidRuns | None:
+    """Find turns that are valid whatever comes before and after them.
+
+    A turn begins with a user message. The last turn before one that needs the full repair is left to it as well,
+    because what may follow depends on it.
+
+    Args:
+        given: A list in the API's own format.
+        outline: Returns the content of an element in short form; None for elements that need the full repair.
+        rules: The rules of the API.
+
+    Returns:
+        None if an id occurs twice.
+    """
+    scanner = _TurnScanner(rules)
+    for index, item in enumerate(given):
+        found = outline(item)
+        if found is None or not scanner.is_valid_alone(found):
+            scanner.stop()
+        elif found.role == "user":
+            scanner.begin(index)
+        elif scanner.is_running and not scanner.accepts(found):
+            scanner.stop()
+    scanner.end(len(given))
+    return None if scanner.has_repeated_ids else ValidRuns(scanner.runs, scanner.ids)
+
+
+class _TurnScanner:
+    """State of a scan for valid turns."""
+
+    def __init__(self, rules: ApiRules) -> None:
+        self.runs: list[range] = []
+        self.ids: set[str] = set()
+        self.has_repeated_ids = False
+        self._rules = rules
+        self._is_id = re.compile(rules.id_pattern or r"(?s:.+)").fullmatch
+        self._is_name = re.compile(rules.name_pattern or r"(?s:.*\S.*)").fullmatch
+        self._names: set[str] = set()  # names that are known to be valid
+        self._first: int | None = None
+        self._previous = self._turn = 0
+        self._previous_ids: list[str] = []
+        self._turn_ids: list[str] = []
+        self._waiting: dict[object, str] = {}  # the tools of calls, by their ids, or numbered where calls have none
+        self._role = ""
+
+    @property
+    def is_running(self) -> bool:
+        """True if the current turn is valid so far."""
+        return self._first is not None
+
+    def is_valid_alone(self, found: Outline) -> bool:
+        """Return True if a message is valid by itself."""
+        for text in found.texts:
+            if not text or text.isspace() or "\0" in text or not (text.isascii() or _is_encodable(text)):
+                return False
+        for call_id, name, arguments in found.calls:
+            if not (self._is_valid_id(call_id) and self._is_valid_name(name) and _are_valid_arguments(arguments)):
+                return False
+        for call_id, name in found.results:
+            if not (self._is_valid_id(call_id) and (not name or self._is_valid_name(name))):
+                return False
+        return bool(found.texts or found.calls)
+
+    def begin(self, index: int) -> None:
+        """Begin a turn with a user message."""
+        if self._waiting or self._first is None:
+            self.stop()
+            self._first = self._previous = index
+        else:
+            self._keep(self._previous_ids)
+            self._previous = self._turn
+            self._previous_ids, self._turn_ids = self._turn_ids, []
+        self._turn, self._role = index, "user"
+
+    def accepts(self, found: Outline) -> bool:
+        """Return True if a reply or a message with tool results may come next in the turn, and advance."""
+        role, before = found.role, self._role
+        self._role = role
+        if role == "tool":
+            return self._accepts_results(found.results)
+        if before == "assistant":
+            # Only where calls are items by themselves may replies be neighbours, and then only calls may follow calls.
+            if self._rules.results != "anywhere" or (self._waiting and not found.calls):
+                return False
+        elif self._waiting:
+            return False
+        return self._accepts_calls(found.calls)
+
+    def stop(self) -> None:
+        """Leave the current turn and the one before it to the full repair; the turns before these are a run."""
+        if self._first is not None and self._previous > self._first + 1:
+            self.runs.append(range(self._first, self._previous))
+        self._first, self._role = None, ""
+        self._previous_ids, self._turn_ids, self._waiting = [], [], {}
+
+    def end(self, length: int) -> None:
+        """End the scan; the last turn belongs to the last run if the list may end with it."""
+        is_last = self._role in self._rules.last and (self._rules.final_blanks or self._role != "assistant")
+        if self._first is None or not is_last or self._waiting:
+            self.stop()
+        else:
+            self._keep(self._previous_ids)
+            self._keep(self._turn_ids)
+            self.runs.append(range(self._first, length))
+
+    def _keep(self, ids: list[str]) -> None:
+        if ids:
+            count = len(self.ids) + len(ids)
+            self.ids.update(ids)
+            self.has_repeated_ids = self.has_repeated_ids or len(self.ids) < count
+
+    def _accepts_calls(self, calls: Iterable[tuple[str, str, Any]]) -> bool:
+        for call_id, name, _ in calls:
+            if call_id:
+                if call_id in self._waiting:
+                    return False
+                self._turn_ids.append(call_id)
+            self._waiting[call_id or len(self._waiting)] = name
+        return True
+
+    def _accepts_results(self, results: Sequence[tuple[str, str]]) -> bool:
+        waiting = self._waiting
+        if not self._rules.call_ids:
+            is_complete = [name for _, name in results] == list(waiting.values())
+            waiting.clear()
+            return is_complete
+        for call_id, _ in results:
+            if waiting.pop(call_id, None) is None:
+                return False
+        return not (waiting and self._rules.results == "together")
+
+    def _is_valid_id(self, name: str) -> bool:
+        rules = self._rules
+        if not rules.call_ids:
+            return not name
+        return bool(self._is_id(name)) and not len(name) > rules.id_length > 0 and _is_clean(name)
+
+    def _is_valid_name(self, name: str) -> bool:
+        if name in self._names:
+            return True
+        length = self._rules.name_length
+        if not self._is_name(name) or len(name) > length > 0 or not _is_clean(name):
+            return False
+        self._names.add(name)
+        return True
+
+
+def _is_clean(text: str) -> bool:
+    return "\0" not in text and (text.isascii() or _is_encodable(text))
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _are_valid_arguments(arguments: object) -> bool:
+    """Return True for a valid JSON object, or the text of one."""
+    if type(arguments) is dict:
+        return _is_clean_value(arguments, 0)
+    if type(arguments) is not str or not _is_clean(arguments):
+        return False
+    if arguments == "{}":
+        return True
+    if arguments.count("{") + arguments.count("[") > MAX_NESTING_LEVELS:
+        return False
+    try:
+        parsed = STRICT_JSON_DECODER.decode(arguments)
+    except (JSONDecodeError, ValueError, RecursionError):
+        return False
+    # Without escapes, the strings in it are as clean as the whole text.
+    return type(parsed) is dict and bool(parsed) and ("\\u" not in arguments or _is_clean_value(parsed, 0))
+
+
+def _is_clean_value(value: Any, depth: int) -> bool:  # noqa: ANN401 - JSON
+    kind = type(value)
+    if kind is str:
+        return _is_clean(value)
+    if kind is int:
+        return bool(-_MAX_INTEGER < value < _MAX_INTEGER)
+    if kind is dict and depth < _MAX_ARGUMENT_DEPTH:
+        return {*map(type, value)} <= {str} and _are_clean(value, depth) and _are_clean(value.values(), depth)
+    if kind is list and depth < _MAX_ARGUMENT_DEPTH:
+        return _are_clean(value, depth)
+    return kind in _SCALAR_TYPES
+
+
+def _are_clean(values: Iterable[object], depth: int) -> bool:
+    for each in values:  # noqa: SIM110 - `all` with a generator is three times slower
+        if not _is_clean_value(each, depth + 1):
+            return False
+    return True

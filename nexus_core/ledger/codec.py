@@ -1,0 +1,448 @@
+"""Encoding of steps as rows and blobs, and steps that are decoded on access.
+
+Images and documents are stored once, as blobs named by their digest, and put back when a message is read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64decode, b64encode
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, get_args
+
+from nexus_core.dialects.fields import prefix_error_path
+from nexus_core.dialects.neutral import message_from_json, message_to_json
+from nexus_core.errors import LedgerError, MessageError, UnknownNameError
+from nexus_core.ledger.json_text import clean_text, parse_json, write_json
+from nexus_core.ledger.store import StepRow, compute_chain_digest, compute_step_digest, is_erased
+from nexus_core.types.digest import blake2b
+from nexus_core.types.ledger import Step, StepKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from nexus_core.ledger.store import ParentRef, SessionRow
+    from nexus_core.types.ledger import NewStep
+    from nexus_core.types.messages import JSON, Message
+
+MIN_BLOB_CHARACTERS = 1024
+"""Characters of base64 that are worth a blob."""
+
+_DATA_FIELD = "data"
+"""Where every API and Nexus itself have the bytes of a picture or document."""
+_BLOB_FIELD = "nexus_blob"
+
+
+def compute_blob_digest(content: bytes) -> str:
+    """The name of some bytes: their digest."""
+    return blake2b(content, digest_size=32).hexdigest()
+
+
+def may_hold_media(text: str) -> bool:
+    """Whether messages in JSON have to be looked through at all."""
+    return (len(text) >= MIN_BLOB_CHARACTERS and f'"{_DATA_FIELD}":"' in text) or f'"{_BLOB_FIELD}"' in text
+
+
+def refers_to_media(text: str) -> bool:
+    """Whether stored messages have to be put together again."""
+    return f'"{_BLOB_FIELD}"' in text
+
+
+def extract_media(value: Any, blobs: dict[str, bytes]) -> Any:  # noqa: ANN401 - JSON has many types
+    """The same JSON with references in the place of large base64, which is added to `blobs`."""
+    if isinstance(value, list):
+        return [extract_media(item, blobs) for item in value]
+    if not isinstance(value, dict):
+        return value
+    copied = {
+        key: _extract_field(item, blobs) if key == _DATA_FIELD else extract_media(item, blobs)
+        for key, item in value.items()
+    }
+    # Whoever has a field of our name in what they say gets it back as it was.
+    return {_BLOB_FIELD: copied} if _BLOB_FIELD in copied else copied
+
+
+def restore_media(value: Any, blob: Callable[[str], bytes]) -> Any:  # noqa: ANN401 - JSON has many types
+    """What `extract_media` was given."""
+    if isinstance(value, list):
+        return [restore_media(item, blob) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1 and _BLOB_FIELD in value:
+        kept = value[_BLOB_FIELD]
+        if isinstance(kept, str):
+            return b64encode(blob(kept)).decode()
+        value = kept
+    return {key: restore_media(item, blob) for key, item in value.items()}
+
+
+def find_media_blobs(value: Any) -> Iterator[str]:  # noqa: ANN401 - JSON has many types
+    """The blobs that stored messages refer to."""
+    if isinstance(value, list):
+        for item in value:
+            yield from find_media_blobs(item)
+    elif isinstance(value, dict):
+        if len(value) == 1 and _BLOB_FIELD in value:
+            kept = value[_BLOB_FIELD]
+            if isinstance(kept, str):
+                yield kept
+                return
+            value = kept
+        for item in value.values():
+            yield from find_media_blobs(item)
+
+
+def _extract_field(value: Any, blobs: dict[str, bytes]) -> Any:  # noqa: ANN401 - JSON has many types
+    if not isinstance(value, str):
+        return extract_media(value, blobs)
+    content = _decode_base64(value) if len(value) >= MIN_BLOB_CHARACTERS else None
+    if content is None:
+        return value
+    digest = compute_blob_digest(content)
+    blobs[digest] = content
+    return {_BLOB_FIELD: digest}
+
+
+def _decode_base64(text: str) -> bytes | None:
+    """What a text is the base64 of; None when it would not come back as the same text."""
+    try:
+        content = b64decode(text, validate=True)
+    except ValueError:
+        return None
+    return content if b64encode(content).decode() == text else None
+
+
+PROMPT_BLOB, SECTIONS_BLOB, SETTINGS_BLOB = "system prompt and tools", "sections", "settings"
+MEDIA_BLOB, SOURCE_BLOB, SOURCE_PIECE_BLOB = "picture or document", "imported file", "piece of an imported file"
+
+_STEP_BLOB_FIELDS = {"epoch": PROMPT_BLOB, "view": SECTIONS_BLOB, "setup": SETTINGS_BLOB}
+"""Keys in the data of a step that name blobs, and the kind of each blob."""
+_BLOB_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+def find_step_blobs(row: StepRow) -> Iterator[tuple[str, str]]:
+    """The blobs that a step refers to, by their addresses, each with what it is."""
+    if refers_to_media(row.messages):
+        for digest in find_media_blobs(json.loads(row.messages)):
+            yield digest, MEDIA_BLOB
+    if any(f'"{name}":' in row.data for name in _STEP_BLOB_FIELDS):
+        data = json.loads(row.data)
+        for name, kind in _STEP_BLOB_FIELDS.items():
+            if _is_blob_digest(data.get(name)):
+                yield data[name], kind
+
+
+def find_session_blobs(row: SessionRow) -> Iterator[tuple[str, str]]:
+    """The blobs that the record of a session refers to: the file it was imported from."""
+    about = json.loads(row.data).get("transcript")
+    source = about.get("source") if isinstance(about, dict) else None
+    if _is_blob_digest(source):
+        yield str(source), SOURCE_BLOB
+
+
+def find_nested_blobs(kind: str, content: bytes) -> Iterator[tuple[str, str]]:
+    """The blobs that a blob refers to; content that cannot be read refers to none.
+
+    Args:
+        kind: What the blob is.
+        content: Its bytes.
+    """
+    if kind not in (PROMPT_BLOB, SOURCE_BLOB):
+        return
+    try:
+        body: Any = json.loads(content)
+        found = (
+            [(body.get("view"), SECTIONS_BLOB)]
+            if kind == PROMPT_BLOB
+            else [(each, SOURCE_PIECE_BLOB) for each in body["zlib"]]
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return
+    yield from ((digest, what) for digest, what in found if _is_blob_digest(digest))
+
+
+def _is_blob_digest(value: object) -> bool:
+    return isinstance(value, str) and _BLOB_DIGEST.fullmatch(value) is not None
+
+
+DECODE_ERRORS = (ValueError, TypeError, AttributeError, RecursionError, MessageError)
+"""What comes of reading as messages what is none."""
+
+
+def encode_messages(messages: Iterable[Message]) -> tuple[str, dict[str, bytes]]:
+    """Messages as they are stored, and the blobs they refer to.
+
+    Raises:
+        MessageError: One of them could not be read again; says which, and what of it.
+    """
+    blobs: dict[str, bytes] = {}
+    written = []
+    for index, message in enumerate(messages):
+        try:
+            written.append(message_to_json(message))
+        except MessageError as error:
+            raise prefix_error_path(f"messages[{index}]", error) from None
+    text = write_json(written, "a message")
+    if may_hold_media(text):
+        text = write_json(extract_media(json.loads(text), blobs), "a message")
+    return text, blobs
+
+
+def decode_messages(text: str, blob: Callable[[str], bytes]) -> tuple[Message, ...]:
+    """The messages that `encode_messages` was given."""
+    written = parse_json(text)
+    if refers_to_media(text):
+        written = restore_media(written, blob)
+    return tuple(message_from_json(each) for each in written)
+
+
+def describe_decode_error(text: str) -> str:
+    """Why stored messages cannot be read, whatever became of the blobs; "" where they can."""
+    try:
+        decode_messages(text, lambda _digest: b"")
+    except MessageError as error:
+        return f"{error.what} at {error.path}" if error.path else error.what
+    except DECODE_ERRORS as error:
+        return f"they are no messages ({type(error).__name__})"
+    return ""
+
+
+class StoredStep(Step):
+    """A step as a ledger hands it out; equal to any `Step` with the same content.
+
+    Args:
+        row: Its record.
+        blob: Fetches what its messages refer to.
+    """
+
+    __slots__ = ("_blob", "_data", "_messages", "_row")
+
+    _row: StepRow
+    _blob: Callable[[str], bytes | None]
+    _messages: tuple[Message, ...]
+    _data: JSON
+
+    def __init__(self, row: tuple[Any, ...], blob: Callable[[str], bytes | None]) -> None:
+        _set_row(self, row)
+        _set_blob(self, blob)
+
+    @property
+    def closes(self) -> bool:
+        """Whether the turn ends with it."""
+        return bool(self._row[6])
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What was said."""
+        try:
+            return self._messages
+        except AttributeError:
+            _set_messages(self, self._unpacked())
+            return self._messages
+
+    @property
+    def data(self) -> JSON:
+        """What else is known."""
+        known: JSON | None = getattr(self, "_data", None)  # cheaper than an exception, for steps that are read once
+        if known is not None:
+            return known
+        try:
+            data: JSON = parse_json(self._row[10])
+        except (ValueError, RecursionError):
+            self._refuse("its data cannot be read")
+        _set_data(self, data)
+        return data
+
+    @property
+    def stored_messages(self) -> str:
+        """The messages as they are stored, in JSON."""
+        text: str = self._row[7]
+        return text
+
+    @property
+    def row(self) -> StepRow:
+        """The record it was made of."""
+        return StepRow(*self._row)
+
+    @property
+    def is_as_recorded(self) -> bool:
+        """Whether its content has the digest that was written down with it; `verify` looks at much more."""
+        try:
+            return compute_step_digest(self.row) == self.digest
+        except LedgerError:  # a value of a kind that is never stored
+            return False
+
+    @property
+    def is_erased(self) -> bool:
+        """True if its content was deleted."""
+        return is_erased(self.row)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, StoredStep) and self._row == other._row:
+            return True
+        if not isinstance(other, Step):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in StepRow._fields)
+
+    def __hash__(self) -> int:
+        return hash(self._row[0])
+
+    def __repr__(self) -> str:
+        shown = ("id", "turn", "branch", "position", "kind", "closes", "tokens")
+        return f"Step({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)}, …)"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Another process has no ledger to ask for blobs, so it gets everything at once.
+        return _build_step, tuple(getattr(self, name) for name in StepRow._fields)
+
+    def _unpacked(self) -> tuple[Message, ...]:
+        try:
+            return decode_messages(self._row[7], self._fetch)
+        except DECODE_ERRORS:
+            self._refuse("its messages cannot be read")
+
+    def _fetch(self, digest: str) -> bytes:
+        content = self._blob(digest)
+        if content is None:
+            self._refuse(f"the picture or document {digest} is gone")
+        return content
+
+    def _refuse(self, what: str) -> NoReturn:
+        hint = "`nexus ledger verify` says what else is damaged, `nexus ledger repair` saves the rest"
+        raise LedgerError(f"step {self.id} of turn {self.turn} is damaged: {what}", hint=hint)
+
+
+def _build_step(*values: Any) -> Step:  # noqa: ANN401 - the fields of a step
+    return Step(**dict(zip(StepRow._fields, values, strict=True)))
+
+
+def _build_row_property(index: int) -> property:
+    return property(lambda self: self._row[index])
+
+
+for _index, _name in enumerate(StepRow._fields):
+    if _name not in ("closes", "messages", "data"):
+        setattr(StoredStep, _name, _build_row_property(_index))
+
+# Straight into the slots, because a thousand of them may be made to show one.
+_set_row = StoredStep.__dict__["_row"].__set__
+_set_blob = StoredStep.__dict__["_blob"].__set__
+_set_messages = StoredStep.__dict__["_messages"].__set__
+_set_data = StoredStep.__dict__["_data"].__set__
+
+MAX_STEP_TOKENS = 1 << 53
+"""As far as whole numbers are the same in every reader of JSON."""
+_STEP_KINDS = get_args(StepKind)
+
+
+class EncodedStep(NamedTuple):
+    """A step that is ready to be stored, but for its place.
+
+    Attributes:
+        id: Its name.
+        created: When it was made.
+        kind, closes, messages, tokens, counter, data: As they are stored.
+        restores: The compaction that counts after a revert.
+        blobs: What its messages refer to.
+    """
+
+    id: str
+    created: int
+    kind: str
+    closes: int
+    messages: str
+    tokens: int
+    counter: str
+    data: str
+    restores: str | None
+    blobs: dict[str, bytes]
+
+
+def encode_step(step: NewStep, name: str, created: int) -> EncodedStep:
+    """A step in the form in which it is stored.
+
+    Raises:
+        LedgerError: It cannot be stored: something in it is no JSON, or a number is out of range.
+        MessageError: A message could not be read again: a field of it is of another type, or nested too deeply.
+    """
+    if step.kind not in _STEP_KINDS:
+        raise UnknownNameError("kind of step", str(step.kind), _STEP_KINDS)
+    if type(step.tokens) is not int or not 0 <= step.tokens < MAX_STEP_TOKENS:
+        raise LedgerError(f"a step cannot have {step.tokens} tokens", hint="count again")
+    restores = step.data.get("restores")
+    if restores is not None and not isinstance(restores, str):
+        raise LedgerError("`restores` is not the id of a step", hint="name the compaction that counts again, or None")
+    messages, blobs = encode_messages(step.messages)
+    return EncodedStep(
+        id=name,
+        created=created,
+        kind=step.kind,
+        closes=int(step.closes),
+        messages=messages,
+        tokens=step.tokens,
+        counter=clean_text(step.counter),
+        data=write_json(dict(step.data)),
+        restores=restores,
+        blobs=blobs,
+    )
+
+
+def build_step_rows(
+    drafts: Iterable[EncodedStep], parent: ParentRef | None, *, turn: str | None, branch: str
+) -> list[StepRow]:
+    """The rows of steps that follow each other behind another; arguments as for `build_step_row`."""
+    rows: list[StepRow] = []
+    before: ParentRef | StepRow | None = parent
+    for new in drafts:
+        row = build_step_row(new, before, turn=turn, branch=branch)
+        turn = None if row.closes else row.turn
+        rows.append(row)
+        before = row
+    return rows
+
+
+def build_step_row(new: EncodedStep, parent: ParentRef | StepRow | None, *, turn: str | None, branch: str) -> StepRow:
+    """The row of a step behind another.
+
+    Args:
+        new: What is added.
+        parent: The step before it.
+        turn: The open turn; None when it opens one, which then has its name.
+        branch: The line it stands in.
+    """
+    row = StepRow(
+        id=new.id,
+        parent=parent.id if parent else None,
+        turn=turn or new.id,
+        branch=branch,
+        position=parent.position + 1 if parent else 0,
+        kind=new.kind,
+        closes=new.closes,
+        messages=new.messages,
+        tokens=new.tokens,
+        counter=new.counter,
+        data=new.data,
+        total=compute_running_total(new.tokens, new.counter, parent),
+        compaction=find_active_compaction(new.id, new.kind, new.restores, parent),
+        created=new.created,
+        digest="",
+        chain="",
+    )
+    digest = compute_step_digest(row)
+    return StepRow(*row[:-2], digest, compute_chain_digest(parent.chain if parent else "", digest))
+
+
+def compute_running_total(tokens: int, counter: str, parent: ParentRef | StepRow | None) -> int:
+    """The running sum: one counter's tokens are not added to another's."""
+    return tokens + (parent.total if parent and parent.counter == counter else 0)
+
+
+def find_active_compaction(
+    name: str, kind: str, restores: str | None, parent: ParentRef | StepRow | None
+) -> str | None:
+    """The compaction that counts from a step on."""
+    if kind == "compaction":
+        return name
+    if kind == "revert":
+        return restores
+    return parent.compaction if parent else None

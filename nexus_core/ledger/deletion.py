@@ -1,0 +1,287 @@
+"""Deletion of a session: erasing what only it refers to, and recording that.
+
+Steps keep their id, parent, position, digest and chain, so that the chain of what remains can still be verified. A
+`DeletionRow` says what was erased, and why. It can name any step or blob: a part of a session is deleted the same way.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+
+from nexus_core.errors import LedgerError, UnknownNameError
+from nexus_core.ledger.codec import find_nested_blobs, find_session_blobs, find_step_blobs
+from nexus_core.ledger.store import (
+    DeletionRow,
+    ErasableStore,
+    ErasedRow,
+    StepRow,
+    compute_erased_step_digest,
+    erase_content,
+    is_erased,
+)
+from nexus_core.ledger.url import without_secret
+from nexus_core.types.ledger import Ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from nexus_core.ledger.store import LedgerStore, SessionRow
+
+_STEPS_PER_READ = 500
+"""Steps that are read at a time."""
+
+
+class DeletionReport(NamedTuple):
+    """The result of deleting a session.
+
+    Attributes:
+        labels: The sessions that were deleted.
+        steps: How many steps were erased.
+        blobs: How many blobs were erased.
+        sharing: Sessions that stay, and with them the steps that they share with the deleted ones.
+        workers: Workers of the deleted sessions that stay.
+        ids: The ids of the recorded deletions; none for a dry run.
+        is_purged: False where the erased bytes may still lie in the file, because another program is reading it.
+        copies: Copies of an older schema that the store made when it was migrated; they have everything.
+        note: What the store's own files may still keep, "" for nothing.
+    """
+
+    labels: tuple[str, ...]
+    steps: int
+    blobs: int
+    sharing: tuple[str, ...]
+    workers: tuple[str, ...]
+    ids: tuple[str, ...] = ()
+    is_purged: bool = False
+    copies: tuple[str, ...] = ()
+    note: str = ""
+
+
+class SessionErasure(NamedTuple):
+    """Everything that is erased with one session.
+
+    Attributes:
+        session: The session.
+        steps: The steps that no other session leads to, each with the digest of what is left of it.
+        blobs: The blobs that nothing else refers to.
+    """
+
+    session: SessionRow
+    steps: dict[str, str]
+    blobs: list[str]
+
+    def rows(self, name: str) -> list[ErasedRow]:
+        """The records of everything that a deletion of that name erases."""
+        return [
+            ErasedRow(name, "session", self.session.id),
+            *(ErasedRow(name, "step", step, rest) for step, rest in sorted(self.steps.items())),
+            *(ErasedRow(name, "blob", digest) for digest in self.blobs),
+        ]
+
+
+@runtime_checkable
+class DeletableLedger(Ledger, Protocol):
+    """A ledger from which sessions can be deleted; one that cannot is a whole ledger all the same."""
+
+    def delete(self, label: str, *, reason: str = "", workers: bool = False, dry_run: bool = False) -> DeletionReport:
+        """Delete a session, and record that it was deleted."""
+
+    def deletions(self) -> list[DeletionRow]:
+        """Every recorded deletion, oldest first."""
+
+
+def undeletable_ledger_error(url: str) -> LedgerError:
+    """The error for a ledger that cannot delete."""
+    hint = "`nexus ledger copy NEW --without LABEL` makes a ledger without it"
+    return LedgerError("nothing can be deleted from this ledger", where=without_secret(url), hint=hint)
+
+
+def ensure_erasable(store: LedgerStore) -> ErasableStore:
+    """Return a store from which sessions can be deleted.
+
+    Raises:
+        LedgerError: Its plugin does not offer that.
+    """
+    if isinstance(store, ErasableStore):
+        return store
+    raise undeletable_ledger_error(store.url)
+
+
+def plan_deletion(
+    store: ErasableStore, label: str, *, workers: bool
+) -> tuple[list[SessionErasure], tuple[str, ...], tuple[str, ...]]:
+    """Return what is erased with a session, the sessions that share steps with it, and its workers that stay.
+
+    Args:
+        store: Where the rows are.
+        label: The session, by its name or alias.
+        workers: Whether the workers of the session are deleted, too.
+
+    Raises:
+        UnknownNameError: There is no such session.
+    """
+    sessions = store.session_rows()
+    found = store.session(label)
+    if found is None:
+        raise UnknownNameError("session", label, [row.label for row in sessions])
+    made = _find_workers(found, sessions, store)
+    gone = [found, *(made if workers else ())]
+    names = {row.id for row in gone}
+    others = [row for row in sessions if row.id not in names]
+    reached = _find_reached_positions(store, others)
+    steps: dict[str, dict[str, str]] = {}
+    needed: dict[str, dict[str, str]] = {}
+    sharing: set[str] = set()
+    erased: set[str] = set()
+    for session in gone:
+        steps[session.id], needed[session.id] = {}, dict(find_session_blobs(session))
+        for row in _find_own_steps(store, session, reached, erased):
+            steps[session.id][row.id] = compute_erased_step_digest(erase_content(row))
+            needed[session.id].update(find_step_blobs(row))
+            erased.add(row.id)
+        sharing.update(_find_sharing_sessions(store, session, others))
+    unused = _find_unused_blobs(store, needed.values(), erased, others)
+    plan = []
+    for session in gone:
+        blobs = sorted(unused & _add_nested_blobs(store, needed[session.id]).keys())
+        unused -= set(blobs)
+        plan.append(SessionErasure(session, steps[session.id], blobs))
+    left = () if workers else tuple(row.label for row in made)
+    return plan, tuple(sorted(sharing)), left
+
+
+def delete_session(
+    store: ErasableStore, label: str, names: Sequence[str], *, reason: str, created: int, workers: bool
+) -> DeletionReport:
+    """Erase a session inside a transaction, and record it.
+
+    Args:
+        store: Where the rows are.
+        label: The session, by its name or alias.
+        names: The names of the deletion, and of those of its workers; more than are needed.
+        reason: Why.
+        created: When, in milliseconds since 1970.
+        workers: Whether the workers of the session are deleted, too.
+    """
+    store.wait_for_writers()
+    recorded = store.deletion_rows()
+    if done := [row for row in recorded if row.id in names]:  # it was done, and only the answer got lost
+        return _report_finished_deletion(label, done)
+    plan, sharing, left = plan_deletion(store, label, workers=workers)
+    before = recorded[-1] if recorded else None
+    for name, erasure in zip(names, plan, strict=False):
+        number = before.number + 1 if before else 1
+        counts = len(erasure.steps), len(erasure.blobs)
+        rows = erasure.rows(name)
+        row = DeletionRow(name, number, erasure.session.id, reason, created, *counts).chained(before, rows)
+        store.add_deletion(row, rows)
+        store.erase_steps([*erasure.steps])
+        store.drop_session(erasure.session.id)
+        store.drop_blobs(erasure.blobs)
+        before = row
+    return describe_plan(plan, sharing, left)._replace(ids=tuple(names[: len(plan)]))
+
+
+def describe_plan(plan: Sequence[SessionErasure], sharing: tuple[str, ...], workers: tuple[str, ...]) -> DeletionReport:
+    """The report about what is erased."""
+    labels = tuple(each.session.label for each in plan)
+    steps, blobs = (sum(len(getattr(each, part)) for each in plan) for part in ("steps", "blobs"))
+    return DeletionReport(labels, steps, blobs, sharing, workers)
+
+
+def _report_finished_deletion(label: str, done: Sequence[DeletionRow]) -> DeletionReport:
+    steps, blobs = sum(row.steps for row in done), sum(row.blobs for row in done)
+    return DeletionReport((label,), steps, blobs, (), (), tuple(row.id for row in done))
+
+
+def _find_workers(session: SessionRow, sessions: Iterable[SessionRow], store: LedgerStore) -> list[SessionRow]:
+    """The workers of a session, their workers, and so on."""
+    makers = {row.id: maker.id for row in sessions if (maker := _find_parent_session(row, store)) is not None}
+    found = {session.id: session}
+    rows = sorted(sessions)
+    while new := [row for row in rows if row.id not in found and makers.get(row.id) in found]:
+        found |= {row.id: row for row in new}
+    return [row for row in found.values() if row.id != session.id]
+
+
+def _find_parent_session(row: SessionRow, store: LedgerStore) -> SessionRow | None:
+    parent = json.loads(row.data).get("parent") if '"parent"' in row.data else None
+    return store.session(parent) if isinstance(parent, str) else None
+
+
+def _find_reached_positions(store: LedgerStore, sessions: Iterable[SessionRow]) -> dict[str, int]:
+    """The last position of each branch that sessions lead to."""
+    branches = {row.id: row for row in store.branch_rows()}
+    reached: dict[str, int] = {}
+    for session in sessions:
+        place = None if session.tip is None else store.place(session.tip)
+        branch, last = (place.branch, place.position) if place else (None, -1)
+        while branch is not None and reached.get(branch, -1) < last:
+            reached[branch] = last
+            row = branches.get(branch)
+            branch, last = (row.parent, row.position) if row else (None, -1)
+    return reached
+
+
+def _find_own_steps(
+    store: LedgerStore, session: SessionRow, reached: dict[str, int], erased: Collection[str]
+) -> Iterator[StepRow]:
+    """The steps of a session that no other leads to, newest first."""
+    name = session.tip
+    while name is not None:
+        rows = [StepRow(*row) for row in store.tail(name, floor=0, limit=_STEPS_PER_READ)]
+        for row in rows:
+            if row.position <= reached.get(row.branch, -1) or row.id in erased:
+                return  # and so do they to all before it
+            if not is_erased(row):
+                yield row
+        name = rows[-1].parent if rows else None
+
+
+def _find_sharing_sessions(store: LedgerStore, session: SessionRow, others: Iterable[SessionRow]) -> Iterator[str]:
+    """The sessions that have the first step in common with one."""
+    root = _find_root_branch(store, session)
+    if root is not None:
+        yield from (row.label for row in others if _find_root_branch(store, row) == root)
+
+
+def _find_root_branch(store: LedgerStore, session: SessionRow) -> str | None:
+    place = None if session.tip is None else store.place(session.tip)
+    branch = store.branch(place.branch) if place else None
+    while branch is not None and branch.parent is not None:
+        branch = store.branch(branch.parent)
+    return branch.id if branch else None
+
+
+def _add_nested_blobs(store: LedgerStore, needed: dict[str, str]) -> dict[str, str]:
+    """Blobs with those that they refer to, by their addresses, each with what it is."""
+    found: dict[str, str] = {}
+    left = dict(needed)
+    while left:
+        found |= left
+        contents = {digest: store.blob(digest) for digest in left}
+        nested = {
+            inner: what
+            for digest, kind in left.items()
+            for inner, what in find_nested_blobs(kind, contents[digest] or b"")
+        }
+        left = {digest: kind for digest, kind in nested.items() if digest not in found}
+    return found
+
+
+def _find_unused_blobs(
+    store: LedgerStore, needed: Iterable[dict[str, str]], erased: Collection[str], others: Iterable[SessionRow]
+) -> set[str]:
+    """Of the blobs that are needed by what is erased, those that nothing else refers to."""
+    candidates: set[str] = set()
+    for each in needed:
+        candidates |= _add_nested_blobs(store, each).keys()
+    candidates = {digest for digest in candidates if store.blob(digest) is not None}
+    used: dict[str, str] = {}
+    for row in store.step_rows() if candidates else ():
+        if row.id not in erased:
+            used.update(find_step_blobs(row))
+    for session in others:
+        used.update(find_session_blobs(session))
+    return candidates - _add_nested_blobs(store, used).keys() if candidates else set()

@@ -1,0 +1,196 @@
+"""Queries over all sessions of a ledger, in a few statements.
+
+A `QueryableStore` answers them itself. From any other store, and from a damaged one, every session is read.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from nexus_core.errors import LedgerError, LedgerUnreachableError
+from nexus_core.ledger.json_text import write_canonical_json
+from nexus_core.ledger.ledger import StoreLedger, build_session_record
+from nexus_core.ledger.store import QueryableStore
+from nexus_core.ledger.threads import NO_LIMIT, encode_search_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from nexus_core.ledger.store import BranchRow
+    from nexus_core.types.ledger import Ledger, SessionRecord, SessionStatus
+
+T = TypeVar("T")
+
+_FIRST_SESSIONS = 100
+"""Sessions searched one by one before the whole ledger: a frequent text is mostly found in these."""
+
+
+class NewestSessions(NamedTuple):
+    """The sessions changed last, and how many others there are."""
+
+    records: list[SessionRecord]
+    left_out: int
+
+
+class BranchOrigin(NamedTuple):
+    """The step that a branch left, and the branch of that step; None for the first branch of a tree."""
+
+    step: str | None
+    branch: str | None
+
+
+class TipBranches(NamedTuple):
+    """The branches that the sessions of a ledger are on.
+
+    Attributes:
+        branches: The branch of each tip, by the tip's id.
+        origins: Where these branches left others.
+    """
+
+    branches: dict[str, str]
+    origins: dict[str, BranchOrigin]
+
+
+def find_newest_sessions(
+    ledger: Ledger, *, status: SessionStatus | None = None, directory: str | None = None, limit: int | None = None
+) -> NewestSessions:
+    """Return the sessions changed last, those with the same time by label.
+
+    Args:
+        ledger: Where they are.
+        status: Only sessions of that status; None for all.
+        directory: Only sessions that work there; None for all.
+        limit: How many; None for all.
+    """
+
+    def query(store: QueryableStore) -> NewestSessions:
+        # Sessions with the text in another field of their data are left out below.
+        text = "" if directory is None else write_canonical_json(directory)
+        most = NO_LIMIT if limit is None or directory is not None else limit
+        rows = store.newest_session_rows(status=status or "", text=text, limit=most)
+        found = [record for record in map(build_session_record, rows) if _works_in(record, directory)]
+        if directory is None and limit is not None:
+            return NewestSessions(found, max(store.count_sessions(status or "") - limit, 0))
+        return _limit_sessions(found, limit)
+
+    if limit is None and directory is None:
+        return NewestSessions(ledger.sessions(status=status), 0)
+    result = _run_query(ledger, query)
+    if result is not None:
+        return result
+    return _limit_sessions([record for record in ledger.sessions(status=status) if _works_in(record, directory)], limit)
+
+
+def count_sessions(ledger: Ledger) -> int:
+    """Return the number of sessions, archived ones included."""
+    count = _run_query(ledger, lambda store: store.count_sessions(""))
+    return len(ledger.sessions(status=None)) if count is None else count
+
+
+def count_steps(ledger: Ledger) -> int:
+    """Return about how many steps there are; those that sessions share may be counted more than once."""
+    count = _run_query(ledger, lambda store: store.count_steps())
+    if count is not None:
+        return count
+    tips = [record.tip for record in ledger.sessions(status=None) if record.tip is not None]
+    return sum(step.position + 1 for step in map(ledger.step, tips) if step is not None)
+
+
+def find_former_names(ledger: Ledger) -> dict[str, str]:
+    """Return the other names of all sessions, each with the label that the session has now."""
+    if not isinstance(ledger, StoreLedger):
+        labels = [record.label for record in ledger.sessions(status=None)]
+        return {alias: label for label in labels for alias in ledger.aliases(label)}
+    store = ledger.store
+
+    def query() -> dict[str, str]:
+        if not (aliases := store.alias_rows()):
+            return {}
+        labels = {row.id: row.label for row in store.session_rows()}
+        return {row.alias: labels[row.session] for row in aliases if row.session in labels}
+
+    return store.read(query)
+
+
+def find_sessions_to_search(ledger: Ledger, text: str) -> Iterator[SessionRecord]:
+    """Yield sessions, those changed last first: all in which a search may find a text, and some others.
+
+    Sessions whose newest step is missing are among them.
+    """
+    yield from (first := find_newest_sessions(ledger, limit=_FIRST_SESSIONS)).records
+    if not first.left_out:
+        return
+    known = {record.label for record in first.records}
+    labels = _run_query(ledger, partial(_find_labels_with, encode_search_text(text)))
+    if labels is None:
+        yield from (record for record in ledger.sessions(status=None) if record.label not in known)
+        return
+    for label in labels:
+        record = None if label in known else ledger.session(label)
+        if record is not None:
+            yield record
+
+
+def _find_labels_with(needle: str, store: QueryableStore) -> list[str]:
+    """Return the sessions with a text in the stored messages of their threads, and those whose tip is missing."""
+    matches = dict(store.branches_with(needle))
+    inheriting = _find_branches_behind(matches, store.forked_branches()) if matches else set[str]()
+    return [
+        label
+        for label, tip, branch, position in store.session_tips()
+        if tip is not None
+        and (branch is None or position is None or matches.get(branch, NO_LIMIT) <= position or branch in inheriting)
+    ]
+
+
+def _find_branches_behind(matches: Mapping[str, int], forks: Iterable[BranchRow]) -> set[str]:
+    """Return the branches that left others behind a match, or that left such branches.
+
+    Args:
+        matches: The first position that matches, by its branch.
+        forks: The branches that left another.
+    """
+    left = {row.id: row for row in forks}
+    known: dict[str, bool] = {}
+    for name in left:
+        passed: dict[str, None] = {}
+        branch: str | None = name
+        is_behind = False
+        while branch in left and branch not in known and branch not in passed and not is_behind:
+            passed[branch] = None
+            _, branch, position = left[branch]
+            is_behind = matches.get(branch or "", NO_LIMIT) <= position
+        known |= dict.fromkeys(passed, is_behind or known.get(branch or "", False))
+    return {branch for branch, is_behind in known.items() if is_behind}
+
+
+def find_tip_branches(ledger: Ledger) -> TipBranches:
+    """Return the branches that sessions are on, as far as one query finds them; the others must be read."""
+    rows = _run_query(ledger, lambda store: store.tip_branches()) or []
+    found = TipBranches({}, {})
+    for tip, branch, step, left in rows:
+        found.branches[tip] = branch
+        if step is None or left is not None:  # else that step is missing
+            found.origins[branch] = BranchOrigin(step, left)
+    return found
+
+
+def _run_query(ledger: Ledger, query: Callable[[QueryableStore], T]) -> T | None:
+    """Return the result of a query; None if the store is not queryable, or its rows are damaged."""
+    if not isinstance(ledger, StoreLedger) or not isinstance(ledger.store, QueryableStore):
+        return None
+    try:
+        return ledger.store.read(partial(query, ledger.store))
+    except LedgerUnreachableError:
+        raise
+    except LedgerError:  # one damaged row fails all: reading them one by one finds the others
+        return None
+
+
+def _works_in(record: SessionRecord, directory: str | None) -> bool:
+    return directory is None or record.data.get("cwd") == directory
+
+
+def _limit_sessions(records: list[SessionRecord], limit: int | None) -> NewestSessions:
+    return NewestSessions(records[:limit], 0 if limit is None else max(len(records) - limit, 0))

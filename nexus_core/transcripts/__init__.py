@@ -1,0 +1,18 @@
+"""Readers that parse other programs' transcripts into neutral messages.
+
+read.py           `read_transcript` for every format, and the list of formats
+recognition.py    detection of a file's format from all of its lines
+unsupported.py    formats without a reader, rejected by name
+base.py           transcript values, and tools for readers
+claude.py         Claude Code
+codex.py          Codex
+pi.py             pi
+chatgpt.py        exports of ChatGPT
+messages.py       messages and requests of any API
+nexus.py          exports of Nexus
+nexus3.py         saved sessions of NEXUS3
+
+A reader is one module. It has a `FORMAT_NAME`, a `score_line` that recognizes its lines by their shape, a function
+that parses all lines (or the JSON document) into a `Transcript` and reports the outcome of each, and a `FORMAT` with
+the three, listed in `FORMATS` of `read.py`. Nothing is lost: a line that is not a message is kept as metadata.
+"""

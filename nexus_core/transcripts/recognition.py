@@ -1,0 +1,128 @@
+"""Detection of a transcript's format from all lines of the file.
+
+Every line (or element, or the object of a document) gets a score for every format. A format is a candidate if the file
+has a line that only its program writes. The candidate that explains most lines wins; among equals, the first listed.
+Only counts are stored, so a file of any size can be scored while it is read.
+
+Formats do not score the line itself but its outline (`extract_line_shape`): the same object without content. Most lines
+of a file share a few outlines, and each outline is scored once. Since a format sees only the outline, lines with the
+same outline always have the same score. A format that needs more of a line adds the key to `_TEXT_KEYS` or
+`_OBJECT_KEYS`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nexus_core.transcripts.base import SCORE_OWN
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
+    from nexus_core.transcripts.base import TranscriptFormat
+
+_TEXT_KEYS = ("type", "role")
+"""Keys whose texts are part of an outline."""
+_OBJECT_KEYS = ("message", "time")
+"""Keys whose objects are part of an outline, with their keys."""
+_LIST_KEY = "messages"
+"""Key whose list is part of an outline, with the keys of its objects."""
+_MAX_CACHED_OUTLINES = 1000
+"""Maximum number of cached outlines per file. Lines with further outlines are scored one by one."""
+
+
+class FormatDetector:
+    """Counts the lines that each format explains.
+
+    Args:
+        formats: The formats, the most specific first.
+
+    Attributes:
+        lines: Number of objects scored so far.
+    """
+
+    def __init__(self, formats: Iterable[TranscriptFormat]) -> None:
+        self._formats = tuple(formats)
+        self._own = [0] * len(self._formats)
+        self._explained = [0] * len(self._formats)
+        self._cached: dict[Hashable, list[tuple[int, bool]]] = {}
+        self.lines = 0
+
+    def add(self, value: dict[str, Any]) -> None:
+        """Score an object."""
+        self.lines += 1
+        shape = _build_shape_key(value)
+        found = self._cached.get(shape)
+        if found is None:
+            found = self._score(extract_line_shape(value))
+            if len(self._cached) < _MAX_CACHED_OUTLINES:
+                self._cached[shape] = found
+        for index, is_own in found:
+            self._explained[index] += 1
+            self._own[index] += is_own
+
+    def _score(self, outline: dict[str, Any]) -> list[tuple[int, bool]]:
+        """Return the index of each format that explains the outline.
+
+        Each comes with True if only that program writes such lines.
+        """
+        scores = [form.score_line(outline) for form in self._formats]
+        return [(index, score == SCORE_OWN) for index, score in enumerate(scores) if score]
+
+    def best(self) -> TranscriptFormat | None:
+        """Return the candidate that explains most lines, or None if there is no candidate."""
+        found = [index for index, own in enumerate(self._own) if own]
+        return self._formats[max(found, key=self._explained.__getitem__)] if found else None
+
+    def nearest(self) -> tuple[str, int]:
+        """Return the format that explains most lines, and how many.
+
+        Returns `("", 0)` if none explains any.
+        """
+        index = max(range(len(self._formats)), key=lambda each: (self._explained[each], self._own[each]))
+        return (self._formats[index].name, self._explained[index]) if self._explained[index] else ("", 0)
+
+
+def extract_line_shape(value: dict[str, Any]) -> dict[str, Any]:
+    """Return the outline of an object: its keys, with empty values of the same types.
+
+    The outline also has the texts of `type` and `role`, the keys of the objects `message` and `time`, and in the list
+    `messages` one object for each set of keys that occurs in it.
+    """
+    outline = _empty_values(value)
+    for key in _TEXT_KEYS:
+        if isinstance(value.get(key), str):
+            outline[key] = value[key]
+    for key in _OBJECT_KEYS:
+        if isinstance(value.get(key), dict):
+            outline[key] = _empty_values(value[key])
+    if isinstance(value.get(_LIST_KEY), list):
+        outline[_LIST_KEY] = [dict.fromkeys(keys) for keys in _collect_keys(value[_LIST_KEY])]
+    return outline
+
+
+def _empty_values(value: dict[str, Any]) -> dict[str, Any]:
+    return {key: type(inner)() for key, inner in value.items()}
+
+
+def _collect_keys(listed: list[Any]) -> tuple[tuple[str, ...], ...]:
+    return tuple(dict.fromkeys(tuple(each) for each in listed if isinstance(each, dict)))
+
+
+def _build_shape_key(value: dict[str, Any]) -> Hashable:
+    """Return a hashable key of an object's outline.
+
+    Objects share it only if `extract_line_shape` is the same.
+    """
+    shape: list[Hashable] = [tuple(value), tuple(map(type, value.values()))]
+    for key in _TEXT_KEYS:
+        inner = value.get(key)
+        if isinstance(inner, str):
+            shape.append(inner)
+    for key in _OBJECT_KEYS:
+        inner = value.get(key)
+        if isinstance(inner, dict):
+            shape += tuple(inner), tuple(map(type, inner.values()))
+    if _LIST_KEY in value and isinstance(value[_LIST_KEY], list):
+        shape.append(_collect_keys(value[_LIST_KEY]))
+    return tuple(shape)

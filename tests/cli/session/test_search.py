@@ -1,0 +1,140 @@
+"""`nexus session search`: where something was said, in all sessions or in one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nexus_core import Nexus
+from nexus_core.types.assembled import AgentResult
+from nexus_core.types.messages import Message, Reasoning, Text
+from tests.cli.session.conftest import Talk
+from tests.conftest import Cli
+from tests.ledger.test_verify import tamper
+from tests.session.support import calls
+
+KEY = "sk-ant-api03-" + "A1b2" * 10
+
+
+def found(cli: Cli, *arguments: str) -> list[dict[str, Any]]:
+    hits: list[dict[str, Any]] = json.loads(cli("session", "search", *arguments, "--json").out)["found"]
+    return hits
+
+
+def test_each_finding_is_a_line_with_its_session_its_step_who_said_it_and_the_words(cli: Cli, talk: Talk) -> None:
+    talk("bread", "How much flour?")
+    talk("cake", "How much sugar?", "And how much\nflour?")
+
+    heading, *lines = cli("session", "search", "flour").out.splitlines()
+
+    assert heading.split() == ["SESSION", "WHEN", "STEP", "WHO", "WORDS"]
+    assert [(line.split()[0], *line.split(maxsplit=5)[4:]) for line in lines] == [
+        ("cake", "assistant", "re And how much flour?"),
+        ("cake", "user", "And how much flour?"),
+        ("bread", "assistant", "re How much flour?"),
+        ("bread", "user", "How much flour?"),
+    ]
+    assert cli("session", "show", "cake", "--step", lines[0].split()[3]).code == 0
+
+
+def test_one_session_is_looked_through_on_demand_and_so_many_are_found(cli: Cli, talk: Talk) -> None:
+    talk("bread", "one flour", "two flour", "three flour")
+    talk("cake", "flour")
+
+    assert {hit["session"] for hit in found(cli, "flour", "--session", "bread")} == {"bread"}
+    assert [hit["text"] for hit in found(cli, "flour", "--session", "bread", "--limit", "3")] == [
+        "re three flour",
+        "three flour",
+        "re two flour",
+    ]
+    assert cli("session", "search", "flour", "--limit", "0").code == 2
+    assert "did you mean 'bread'?" in cli("session", "search", "flour", "--session", "bred").err
+
+
+def test_what_forks_share_is_found_once_and_archived_sessions_are_looked_through(
+    cli: Cli, talk: Talk, nexus: Nexus
+) -> None:
+    talk("main", "flour").fork("other")
+    nexus.ledger.update("main", status="archived")
+    nexus.ledger.update("other", status="archived")
+
+    assert len(found(cli, "flour")) == 2
+
+
+def test_a_long_text_is_told_around_the_words(cli: Cli, talk: Talk) -> None:
+    talk("s", "a" * 9_000 + " needle " + "b" * 9_000)
+
+    line = cli("session", "search", "needle").out.splitlines()[-1]
+
+    assert "…a" in line
+    assert " needle b" in line
+    assert line.endswith("b…")
+    assert len(line) <= 120
+
+
+def test_calls_results_and_thoughts_are_looked_through(cli: Cli, talk: Talk, nexus: Nexus) -> None:
+    session = talk("s")
+    session.ask("Why?")
+    step = session.record(calls("flour"))
+    session.record(step.tool_calls[0].result("no flour here"))
+    thought = Message("assistant", (Reasoning(text="flour, I think"), Text("Well.")))
+    nexus.session("t").record(AgentResult(messages=[Message("user", "So?"), thought]))
+
+    assert [(hit["role"], hit["text"]) for hit in found(cli, "flour")] == [
+        ("assistant", "flour, I think"),
+        ("tool", "no flour here"),
+        ("assistant", "flour"),
+    ]
+
+
+def test_no_secret_is_told(cli: Cli, talk: Talk) -> None:
+    talk("s", f"The key is {KEY}, use it.")
+
+    outcomes = [cli("session", "search", text, *more) for text in ("key is", KEY) for more in ((), ("--json",))]
+
+    assert all("[redacted:" in outcome.out for outcome in outcomes)
+    assert not any(KEY[:20] in outcome.out for outcome in outcomes)
+
+
+def test_nothing_found_is_said_and_nothing_to_look_for_is_refused(cli: Cli, talk: Talk) -> None:
+    talk("s", "Why?")
+
+    nothing, empty = cli("session", "search", "flour"), cli("session", "search", "")
+
+    assert (nothing.code, nothing.out, nothing.err) == (0, "", "Nothing found.\n")
+    assert empty.code == 2
+    assert "there is nothing to look for" in empty.err
+
+
+def test_a_damaged_session_is_named_and_the_others_are_looked_through(
+    cli: Cli, talk: Talk, nexus: Nexus, nexus_home: Path
+) -> None:
+    talk("whole", "flour")
+    talk("torn", "flour")
+    tip = str(nexus.ledger.session("torn").tip)  # type: ignore[union-attr]
+    nexus.close()
+    tamper(nexus_home / "ledger.db", lambda file: file.execute("delete from steps where id = ?", (tip,)))
+
+    outcome = cli("session", "search", "flour")
+
+    assert outcome.code == 3
+    assert [line.split()[0] for line in outcome.out.splitlines()] == ["SESSION", "whole", "whole"]
+    assert f"session 'torn' is damaged: there is no step {tip}" in outcome.err
+
+
+def test_a_clock_that_was_set_back_changes_nothing_in_the_order(
+    cli: Cli, talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = iter(range(2_000_000_000_000_000_000, 0, -86_400_000_000_000))
+    monkeypatch.setattr("nexus_core.ledger.store.time.time_ns", times.__next__)
+    talk("s", "first flour", "second flour")
+
+    assert [hit["text"] for hit in found(cli, "flour", "--session", "s")] == [
+        "re second flour",
+        "second flour",
+        "re first flour",
+        "first flour",
+    ]

@@ -1,0 +1,134 @@
+"""What was read and counted before."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from nexus_core import fit_messages
+from nexus_core.history import message_cache
+from tests.history.counters import Characters
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nexus_core.types.messages import Message
+
+
+def test_a_message_is_read_and_counted_once_in_its_life() -> None:
+    counter = Characters()
+    messages = [{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}]
+
+    for more in ([], [], [{"role": "user", "content": "three"}]):
+        fit_messages([*messages, *more], budget=1000, counter=counter)
+
+    assert sorted(message.content for message in counter.asked) == ["one", "three", "two"]
+
+
+def test_a_message_that_was_changed_is_read_again() -> None:
+    counter = Characters()
+    messages: list[dict[str, Any]] = [{"role": "user", "content": [{"type": "text", "text": "one"}]}]
+    fit_messages(messages, budget=1000, counter=counter)
+
+    messages[0]["content"][0]["text"] = "another"
+
+    assert fit_messages(messages, budget=1000, counter=counter).budget.total == len("another") + 1
+
+
+def test_a_message_that_became_wrong_is_repaired_although_it_was_right_before() -> None:
+    counter = Characters()
+    call = {"id": "a", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "Why?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "a", "content": "x"},
+    ]
+    assert fit_messages(messages, budget=1000, counter=counter).findings == ()
+
+    del messages[1]
+
+    assert [finding.code for finding in fit_messages(messages, budget=1000, counter=counter).findings] == [
+        "orphan-result"
+    ]
+
+
+def test_a_counter_that_cannot_be_remembered_counts_every_time() -> None:
+    class Slotted(Characters):
+        __slots__ = ("asked",)
+        __hash__ = None  # type: ignore[assignment] # on purpose
+
+    messages = [{"role": "user", "content": "one"}]
+    counter = Slotted()
+
+    fit_messages(messages, budget=1000, counter=counter)
+    fit_messages(messages, budget=1000, counter=counter)
+
+    assert len(counter.asked) == 2
+
+
+@pytest.mark.parametrize("value", [True, 1.0, "1"])
+def test_a_number_that_became_another_that_is_equal_is_read_again(value: object) -> None:
+    counter = Characters()
+    call: dict[str, Any] = {"type": "tool_use", "id": "not allowed", "name": "ls", "input": {"deep": [{"n": 1}]}}
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": [call]}]
+    fit_messages(messages, budget=1000, counter=counter)
+
+    call["input"]["deep"][0]["n"] = value
+
+    (written,) = fit_messages(messages, budget=1000, counter=counter).messages[1]["content"]
+    assert json.dumps(written["input"]) == json.dumps({"deep": [{"n": value}]})
+
+
+def test_a_message_that_is_changed_while_it_is_counted_is_read_again() -> None:
+    message: dict[str, Any] = {"role": "user", "content": "before"}
+
+    class Meddler(Characters):
+        def count_messages(self, messages: Sequence[Message]) -> int:
+            message["content"] = "after it"
+            return super().count_messages(messages)
+
+    counter = Meddler()
+    fit_messages([message], budget=1000, counter=counter)
+
+    assert fit_messages([message], budget=1000, counter=counter).budget.total == len("after it") + 1
+
+
+def test_no_more_characters_are_remembered_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_cache, "MAX_CACHED_CHARACTERS", 1000)
+    counter = Characters()
+    messages = [{"role": "user", "content": f"{number:0100}"} for number in range(20)]
+    fit_messages(messages, budget=10_000, counter=counter)
+    counter.asked.clear()
+
+    fit_messages(messages, budget=10_000, counter=counter)
+
+    assert 10 < len(counter.asked) < 20
+
+
+def test_a_message_that_would_make_all_others_forgotten_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_cache, "MAX_CACHED_CHARACTERS", 1000)
+    counter = Characters()
+    messages = [{"role": "user", "content": "small"}, {"role": "user", "content": "x" * 900}]
+    fit_messages(messages, budget=10_000, counter=counter)
+    counter.asked.clear()
+
+    fit_messages(messages, budget=10_000, counter=counter)
+
+    assert [message.content[0] for message in counter.asked] == ["x"]
+
+
+def test_a_result_that_is_shortened_has_as_many_bytes_when_it_was_read_before() -> None:
+    counter = Characters()
+    messages: list[dict[str, Any]] = []
+    for name in ("a", "b", "c"):
+        call = {"id": name, "type": "function", "function": {"name": "ls", "arguments": "{}"}}
+        messages.append({"role": "user", "content": "Why?"})
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": name, "content": name * 500})
+
+    first, second = (fit_messages(messages, budget=800, result_tokens=100, counter=counter) for _ in range(2))
+
+    assert second == first
+    assert len(first.messages) == len(messages)
