@@ -44,7 +44,7 @@ HELP = "nexus --help"
 SHOW = "nexus show"
 ASSEMBLE = "nexus assemble"
 ASSEMBLE_MESSAGE = "nexus assemble MSG"
-PLUGINS = "nexus plugins list"
+PLUGINS = "nexus plugin list"
 LLM = "llm plugins"
 LLM_VERSION = "llm --version"
 IMPORTS = {
@@ -160,7 +160,7 @@ def list_commands(nexus: Venv, peers: Mapping[str, Venv], bare: str, empty: Path
         acme(ASSEMBLE_MESSAGE, "assemble", "Why does login fail?"),
         acme(ASSEMBLE, "assemble"),
         acme(SHOW, "show"),
-        command(PLUGINS, python, script, "plugins", "list"),
+        command(PLUGINS, python, script, "plugin", "list"),
         command(BARE, python, bare),
     ]
     if llm := peers.get("llm"):

@@ -129,7 +129,7 @@ def install_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nexus_home: 
     # Whatever else is installed beside Nexus is not part of a test.
     only_here = partial(find_installed_candidates, search_path=[str(site)])
     monkeypatch.setattr("nexus_core.nexus.find_installed_candidates", only_here)
-    monkeypatch.setattr("nexus_core.cli.commands.plugins.find_installed_candidates", only_here)
+    monkeypatch.setattr("nexus_core.cli.commands.plugin.find_installed_candidates", only_here)
     monkeypatch.setattr("nexus_core.host.manager.find_installed_candidates", only_here)
     before = set(sys.modules)
 

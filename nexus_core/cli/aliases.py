@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 SYNONYMS: Mapping[str, str] = {"prompt": "show", "request": "assemble"}
 """Second names that stay."""
 OLD_COMMANDS: Mapping[str, str] = {
+    "plugin check": "plugin test",
+    "plugins": "plugin",
+    "plugins check": "plugin test",
     "session archive --undo": "session unarchive",
     "session copy": "ledger copy",
     "session pin --remove": "session unpin",
@@ -53,17 +56,21 @@ def add_aliases(command: ClickCommand, path: str) -> None:
 
 
 def _wrap_resolve_command(group: TyperGroup, path: str) -> None:
-    resolve = group.resolve_command
+    resolve, group_words = group.resolve_command, path.split()
 
     def resolve_command(ctx: Context, args: list[str]) -> tuple[str | None, ClickCommand | None, list[str]]:
-        typed = f"{path} {args[0]}".lstrip()
-        if typed in SYNONYMS:
-            return _follow(ctx, SYNONYMS[typed].split(), args[1:])
-        for old, new in OLD_COMMANDS.items():
+        synonym = SYNONYMS.get(f"{path} {args[0]}".lstrip())
+        if synonym is not None:
+            return _follow(ctx, synonym.split(), args[1:])
+        for old in sorted(OLD_COMMANDS, key=len, reverse=True):  # `plugins check` before `plugins`: one hint, not two
             name, _, flag = old.partition(" --")
-            if name == typed and (not flag or f"--{flag}" in _options(args)):
-                warn_old_name(ctx, f"nexus {old}", f"nexus {new}")
-                return _follow(ctx, new.split(), [each for each in args[1:] if not flag or each != f"--{flag}"])
+            words = name.split()
+            count = len(words) - len(group_words)
+            is_typed = count > 0 and words == [*group_words, *args[:count]]
+            if is_typed and (not flag or f"--{flag}" in _options(args)):
+                warn_old_name(ctx, f"nexus {old}", f"nexus {OLD_COMMANDS[old]}")
+                rest = [each for each in args[count:] if not flag or each != f"--{flag}"]
+                return _follow(ctx, OLD_COMMANDS[old].split(), rest)
         return resolve(ctx, args)
 
     group.resolve_command = resolve_command  # type: ignore[method-assign] # also for groups that plugins made

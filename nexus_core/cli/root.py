@@ -67,7 +67,7 @@ class RootGroup(LazyGroup):
             Command("trust", "Approve what a project may start or connect to.", "nexus_core.cli.commands.trust:app"),
             Command("init", "Create a .nexus3 directory.", "nexus_core.cli.commands.init:app"),
             Command("doctor", "Find problems in this directory's configuration.", "nexus_core.cli.commands.doctor:app"),
-            Command("plugins", "List, inspect, test and create plugins.", "nexus_core.cli.commands.plugins:app"),
+            Command("plugin", "List, inspect, test and create plugins.", "nexus_core.cli.commands.plugin:app"),
         )
     }
 
@@ -91,7 +91,7 @@ class RootGroup(LazyGroup):
         """Return the error for a name that no command has, or that only an inactive plugin has."""
         if owner := _find_bundled_owner(name):
             what = f"the command {name!r} belongs to the plugin {owner!r}, which is not active"
-            return UsageError(what, hint=f"nexus plugins info {owner}")
+            return UsageError(what, hint=f"nexus plugin info {owner}")
         return super().unknown_command(ctx, name)
 
     def _all_commands(self, ctx: Context) -> ContributionRegistry[Command]:

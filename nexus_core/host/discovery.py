@@ -37,7 +37,7 @@ class PluginCandidate(NamedTuple):
     """A plugin that may be loaded.
 
     Attributes:
-        name: Its name in `nexus plugins list` and in every provenance.
+        name: Its name in `nexus plugin list` and in every provenance.
         origin: Where it comes from; a problem with a bundled plugin always stops the run.
         load: Imports and returns the plugin.
         distribution: The package it was installed with, "" if none.

@@ -14,7 +14,7 @@ PluginStatus = Literal["active", "disabled", "failed", "needs-extra"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginInfo:
-    """One row of `nexus plugins list`."""
+    """One row of `nexus plugin list`."""
 
     name: str
     distribution: str

@@ -150,7 +150,7 @@ COMMANDS = [
     "trust diff",
     "doctor",
     "doctor --json",
-    "plugins list",
+    "plugin list",
 ]
 SECRETS = {"env": "sk-planted-env", "header": "sk-planted-header", "password": "sk-planted-password"}
 

@@ -19,7 +19,7 @@ FAST = {
     "bare Typer app --help": 150.0,
     "nexus --version": 20.0,
     "nexus --help": 90.0,
-    "nexus plugins list": 55.0,
+    "nexus plugin list": 55.0,
     "nexus show": 58.0,
     "nexus assemble": 95.0,
     "nexus assemble MSG": 170.0,
@@ -69,11 +69,11 @@ def test_the_goals_are_the_ones_promised() -> None:
         names: [f"{goal.sense} {goal.bound:g} {goal.id}".strip() for goal in kept] for names, kept in goals.items()
     } == {
         ("nexus show", "bare Typer app"): ["<= 1.4"],
-        ("nexus plugins list", "bare Typer app"): ["<= 1.4"],
+        ("nexus plugin list", "bare Typer app"): ["<= 1.4"],
         ("nexus assemble", "bare Typer app"): ["<= 2"],
         ("nexus show", "python -c pass"): ["<= 6 P5"],
         ("llm plugins", "nexus show"): [">= 4"],
-        ("llm plugins", "nexus plugins list"): [">= 5 P5", ">= 4"],
+        ("llm plugins", "nexus plugin list"): [">= 5 P5", ">= 4"],
         ("llm --version", "nexus show"): [">= 8 P5"],
         ("nexus --help", "bare Typer app --help"): ["<= 1 P5"],
         ("import the names of nexus_core", "python -c pass"): ["<= 5 P6"],
@@ -95,7 +95,7 @@ def test_a_row_without_a_goal_has_no_verdict() -> None:
 def test_a_row_without_its_peer_is_skipped() -> None:
     without = {name: median for name, median in FAST.items() if not name.startswith("llm")}
     assert verdicts(FAST).keys() - verdicts(without).keys() == {
-        "llm plugins / nexus plugins list",
+        "llm plugins / nexus plugin list",
         "llm plugins / nexus show",
         "llm --version / nexus show",
         "llm --version / nexus --version",

@@ -105,6 +105,21 @@ def test_an_old_command_does_what_the_new_one_does_and_warns(cli: Cli, nexus: Ne
     assert old.err == f"Warning: `nexus session verify` is deprecated, use `nexus ledger verify`\n{new.err}"
 
 
+@pytest.mark.parametrize(
+    ("typed", "new", "hint"),
+    [
+        ("plugins hooks", "plugin hooks", "`nexus plugins` is deprecated, use `nexus plugin`"),
+        ("plugins check roles", "plugin test roles", "`nexus plugins check` is deprecated, use `nexus plugin test`"),
+        ("plugin check roles", "plugin test roles", "`nexus plugin check` is deprecated, use `nexus plugin test`"),
+    ],
+)
+def test_old_plugin_command_prints_the_same_after_one_hint(cli: Cli, typed: str, new: str, hint: str) -> None:
+    old, current = cli(*typed.split()), cli(*new.split())
+
+    assert (old.code, old.out) == (current.code, current.out)
+    assert old.err == f"Warning: {hint}\n{current.err}"
+
+
 def test_a_flag_may_have_become_a_command(cli: Cli, nexus: Nexus) -> None:
     nexus.session("main").ask("Why?")
     nexus.close()

@@ -102,13 +102,13 @@ def test_help_on_sessions_lists_every_command_with_a_whole_sentence(cli: Cli) ->
 
 
 def test_a_group_without_a_command_shows_its_help(cli: Cli) -> None:
-    outcome = cli("plugins")
+    outcome = cli("plugin")
 
     assert outcome.code == 2
-    assert outcome.err.startswith("Usage: nexus plugins")
+    assert outcome.err.startswith("Usage: nexus plugin")
 
 
-@pytest.mark.parametrize("group", ["", "config", "trust", "plugins"])
+@pytest.mark.parametrize("group", ["", "config", "trust", "plugin"])
 def test_every_command_is_described_in_a_line_that_is_not_cut(cli: Cli, group: str) -> None:
     assert "..." not in cli(*filter(None, [group]), "--help").out.partition("Commands:")[2]
 
@@ -344,9 +344,9 @@ def test_the_command_of_a_bundled_plugin_that_is_disabled_says_so(cli: Cli, monk
 
     assert outcome.code == 2
     assert outcome.err == (
-        "Error: the command 'mcp' belongs to the plugin 'mcp', which is not active\n  nexus plugins info mcp\n"
+        "Error: the command 'mcp' belongs to the plugin 'mcp', which is not active\n  nexus plugin info mcp\n"
     )
-    assert "Status  disabled" in cli("plugins", "info", "mcp").out
+    assert "Status  disabled" in cli("plugin", "info", "mcp").out
 
 
 def test_a_problem_is_printed_once_even_when_two_nexus_objects_meet_it(cli: Cli, install_plugin: InstallPlugin) -> None:
@@ -374,9 +374,9 @@ def test_python_m_runs_the_same_program(cli: Cli, work: Path) -> None:
 def test_nothing_is_imported_from_the_working_directory(cli: Cli, work: Path, module: str) -> None:
     (work / f"{module}.py").write_text("raise SystemExit('imported from the workspace')")
 
-    outcome = nexus("plugins", "list", "--json", cwd=work)
+    outcome = nexus("plugin", "list", "--json", cwd=work)
 
-    assert (outcome.returncode, outcome.stdout) == (0, cli("plugins", "list", "--json").out)
+    assert (outcome.returncode, outcome.stdout) == (0, cli("plugin", "list", "--json").out)
 
 
 def test_a_project_that_is_installed_in_place_keeps_its_modules(work: Path, nexus_home: Path) -> None:  # noqa: ARG001 - the home must be in place
@@ -429,7 +429,7 @@ def test_completion_offers_commands_and_plugins(work: Path, nexus_home: Path) ->
         return nexus(cwd=work, env={**os.environ, **variables}).stdout.split()
 
     assert "show" in complete("nexus sh")
-    assert "environment" in complete("nexus plugins info env")
+    assert "environment" in complete("nexus plugin info env")
 
 
 @pytest.mark.acceptance("T10", "T15")
@@ -474,4 +474,4 @@ def test_completion_offers_no_name_that_a_shell_would_run_or_that_is_a_secret(
 
 def test_colours_are_for_terminals_only(cli: Cli) -> None:
     assert isinstance(sys.stdout, io.TextIOBase)
-    assert "\x1b" not in cli("plugins", "list").out
+    assert "\x1b" not in cli("plugin", "list").out

@@ -131,7 +131,7 @@ def test_nothing_that_a_plugin_or_its_child_writes_gets_into_the_data(
     ]
 
 
-@pytest.mark.parametrize("line", ["nexus --help", "nexus plugins check noisy", "nexus --version", "nexus nope"])
+@pytest.mark.parametrize("line", ["nexus --help", "nexus plugin test noisy", "nexus --version", "nexus nope"])
 def test_nor_does_it_get_into_what_other_commands_print(work: Path, noise: dict[str, str], line: str) -> None:
     assert "import" not in shell(line, work, **noise).stdout
 
@@ -185,7 +185,7 @@ def test_afterwards_every_descriptor_is_as_it_was(cli: Cli, install_plugin: Inst
 def test_a_plugin_that_prints_does_not_spoil_the_findings(cli: Cli, install_plugin: InstallPlugin) -> None:
     install_plugin("noisy", "print('at import')\ndef nexus_layers(): ...")
 
-    outcome = cli("plugins", "check", "--json")
+    outcome = cli("plugin", "test", "--json")
 
     assert json.loads(outcome.out)["plugins"][0]["name"] == "noisy"
     assert "at import" in outcome.err

@@ -65,7 +65,7 @@ def test_the_tests_of_new_plugins_pass(tmp_path: Path) -> None:
 
 
 def test_the_hook_is_named_on_the_command_line(cli: Cli, work: Path) -> None:
-    outcome = cli("plugins", "new", "acme", "--hook", "nexus_token_counter")
+    outcome = cli("plugin", "new", "acme", "--hook", "nexus_token_counter")
 
     assert outcome.code == 0
     assert "def nexus_token_counter(model" in (work / "nexus-acme/nexus_acme/__init__.py").read_text()
@@ -73,7 +73,7 @@ def test_the_hook_is_named_on_the_command_line(cli: Cli, work: Path) -> None:
 
 
 def test_an_unknown_hook_suggests_the_nearest_and_writes_nothing(cli: Cli, work: Path) -> None:
-    outcome = cli("plugins", "new", "acme", "--hook", "nexus_token_counters")
+    outcome = cli("plugin", "new", "acme", "--hook", "nexus_token_counters")
 
     assert (outcome.code, list(work.iterdir())) == (2, [])
     assert "did you mean 'nexus_token_counter'?" in outcome.err

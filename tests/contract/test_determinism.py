@@ -74,5 +74,5 @@ def test_the_hash_seed_never_shows(tmp_path: Path) -> None:
             check=True,
         ).stdout
 
-    for command in (["show", "--json"], ["plugins", "list", "--json"], ["--help"]):
+    for command in (["show", "--json"], ["plugin", "list", "--json"], ["--help"]):
         assert len({output(seed, *command) for seed in (0, 1, 12345)}) == 1

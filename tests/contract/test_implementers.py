@@ -58,7 +58,7 @@ def company(nexus_home: Path) -> Path:
 @pytest.mark.acceptance("A-01")
 @pytest.mark.parametrize("hook", HOOKS)
 def test_a_bundled_plugin_and_an_installed_one_answer(cli: Cli, hook: str) -> None:
-    plugins = json.loads(cli("plugins", "list", "--json").out)["plugins"]
+    plugins = json.loads(cli("plugin", "list", "--json").out)["plugins"]
 
     answering = {plugin["name"] for plugin in plugins if hook in plugin["hooks"] and plugin["status"] == "active"}
     assert "policy" in answering
@@ -67,7 +67,7 @@ def test_a_bundled_plugin_and_an_installed_one_answer(cli: Cli, hook: str) -> No
 
 @pytest.mark.acceptance("A-03")
 def test_the_installed_plugin_is_listed_with_version_and_origin(cli: Cli) -> None:
-    plugins = json.loads(cli("plugins", "list", "--json").out)["plugins"]
+    plugins = json.loads(cli("plugin", "list", "--json").out)["plugins"]
 
     (row,) = (plugin for plugin in plugins if plugin["name"] == "policy")
     assert (row["distribution"], row["version"], row["bundled"]) == ("acme-policy", "2.0", False)

@@ -142,7 +142,7 @@ def test_plugin_written_for_the_old_names_is_installed_and_works(
 def test_command_line_says_nothing_to_a_user_of_an_old_plugin(cli: Cli, install_plugin: InstallPlugin) -> None:
     install_plugin("veteran", VETERAN)
 
-    shown, checked = cli("show"), cli("plugins", "check", "veteran")
+    shown, checked = cli("show"), cli("plugin", "test", "veteran")
 
     assert (shown.code, shown.err) == (0, "")
     assert checked.code == 0, checked.out

@@ -43,7 +43,7 @@ WITHOUT_JSON = {
     "mcp pin",
     "mcp remove",
     "mcp serve",
-    "plugins new",
+    "plugin new",
     "trust allow",
     "trust deny",
 }

@@ -218,8 +218,8 @@ def test_an_installed_dialect_replaces_the_bundled_one(
 def test_the_list_of_plugins_says_what_is_replaced(cli: Cli, install_plugin: InstallPlugin) -> None:
     install_plugin("acme", TRUNCATION)
 
-    outcome = cli("plugins", "list")
-    rows = {row["name"]: row for row in json.loads(cli("plugins", "list", "--json").out)["plugins"]}
+    outcome = cli("plugin", "list")
+    rows = {row["name"]: row for row in json.loads(cli("plugin", "list", "--json").out)["plugins"]}
 
     assert "Plugin acme replaces the truncation 'oldest_first' of the bundled plugin truncation.\n" in outcome.err
     assert rows["acme"]["replaces"] == [{"kind": "truncation", "name": "oldest_first", "of": "truncation"}]
@@ -229,7 +229,7 @@ def test_the_list_of_plugins_says_what_is_replaced(cli: Cli, install_plugin: Ins
 def test_both_plugins_say_what_is_replaced(cli: Cli, install_plugin: InstallPlugin) -> None:
     install_plugin("acme", ROLE)
 
-    mine, bundled = cli("plugins", "info", "acme").out, cli("plugins", "info", "roles").out
+    mine, bundled = cli("plugin", "info", "acme").out, cli("plugin", "info", "roles").out
 
     assert "Replaces  the role 'unified' of Nexus itself" in mine
     assert "Replaces  the role 'worker' of the bundled plugin roles" in mine

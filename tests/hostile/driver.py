@@ -20,7 +20,7 @@ COMMANDS = (
     ("explain", "NEXUS.md"),
     ("trust", "status"),
     ("doctor",),
-    ("plugins", "list"),
+    ("plugin", "list"),
 )
 
 COUNTING = (("assemble", "Hello.", "--json"), ("assemble", "--api", "anthropic"), ("context", "--tree"))

@@ -64,7 +64,7 @@ def test_settings_that_came_with_it_are_those_of_a_project(
 
 @pytest.mark.usefixtures("repository")
 def test_no_plugin_is_disabled_by_settings_that_came_with_it(cli: Cli) -> None:
-    skills = [line for line in cli("plugins", "list").out.splitlines() if line.startswith("skills")]
+    skills = [line for line in cli("plugin", "list").out.splitlines() if line.startswith("skills")]
 
     assert skills
     assert "disabled" not in skills[0]

@@ -125,8 +125,8 @@ class Environment:
         return self._output("show")
 
     def plugins(self) -> dict[str, dict[str, Any]]:
-        """The rows of `nexus plugins list --json` by name."""
-        return {row["name"]: row for row in json.loads(self._output("plugins", "list", "--json"))["plugins"]}
+        """The rows of `nexus plugin list --json` by name."""
+        return {row["name"]: row for row in json.loads(self._output("plugin", "list", "--json"))["plugins"]}
 
     def _output(self, *arguments: str) -> str:
         finished = self.nexus(*arguments)

@@ -162,7 +162,7 @@ def test_a_strict_run_stops_and_names_the_culprit_without_a_traceback(core: Envi
 
 
 def test_the_list_says_whether_the_culprit_was_loaded(core: Environment, broken: Broken) -> None:
-    finished = core.nexus("plugins", "list", "--json")
+    finished = core.nexus("plugin", "list", "--json")
 
     row = json.loads(finished.stdout)["plugins"][-1]
     assert (row["name"], row["distribution"]) == ("culprit", broken.distributions[-1])

@@ -17,9 +17,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
 
 @pytest.fixture(scope="session")
 def git_status_project(hello: Environment, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `nexus plugins new` writes."""
+    """What `nexus plugin new` writes."""
     into = tmp_path_factory.mktemp("scaffold")
-    finished = hello.nexus("plugins", "new", "git-status", cwd=into)
+    finished = hello.nexus("plugin", "new", "git-status", cwd=into)
     assert finished.returncode == 0, finished.stderr
     return into / "nexus-git-status"
 
@@ -109,7 +109,7 @@ def test_a_scaffolded_plugin_is_listed(git_status: Environment) -> None:
 
 
 def test_a_scaffolded_plugin_keeps_the_contract(git_status: Environment) -> None:
-    finished = git_status.nexus("plugins", "check", "git_status")
+    finished = git_status.nexus("plugin", "test", "git_status")
 
     assert (finished.returncode, finished.stdout) == (0, "git_status: ok\n")
 

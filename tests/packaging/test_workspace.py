@@ -39,9 +39,9 @@ def workspace(tmp_path: Path) -> Path:
     "command",
     [
         ("nexus", "show"),
-        ("nexus", "plugins", "list"),
+        ("nexus", "plugin", "list"),
         ("python", "-m", "nexus_core", "show"),
-        ("python", "-m", "nexus_core", "plugins", "list"),
+        ("python", "-m", "nexus_core", "plugin", "list"),
     ],
     ids=" ".join,
 )

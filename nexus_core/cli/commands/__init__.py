@@ -13,8 +13,8 @@ explain.py             nexus explain
 init.py                nexus init
 layers.py              nexus layers
 ledger.py              nexus ledger
-plugins.py             nexus plugins
-scaffold.py            the plugin package that nexus plugins new writes
+plugin.py              nexus plugin
+scaffold.py            the plugin package that nexus plugin new writes
 session/               nexus session
 show.py                nexus show
 status.py              nexus status, which is also nexus alone

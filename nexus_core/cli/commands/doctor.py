@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nexus_core.cli.commands.plugins import find_replacements
+from nexus_core.cli.commands.plugin import find_replacements
 from nexus_core.cli.context import EXIT_FINDINGS
 from nexus_core.cli.options import JsonOption
 from nexus_core.errors import ConfigError

@@ -1,4 +1,4 @@
-"""The package that `nexus plugins new` writes, with a template for each hook.
+"""The package that `nexus plugin new` writes, with a template for each hook.
 
 In the templates, `{name}`, `{module}`, `{title}` and `{command}` stand for those of the new plugin.
 """
@@ -28,12 +28,12 @@ _README_TEMPLATE = """# {distribution}
 A plugin for Nexus (`nexusctx`) that {does}.
 
     pip install -e '.[test]'
-    nexus plugins list      # {name} is active
-    nexus plugins check {name}
+    nexus plugin list      # {name} is active
+    nexus plugin test {name}
     pytest
 
-The hook is in `{module}/__init__.py`. `nexus plugins hooks {hook}` prints its reference, and
-`nexus plugins hooks` lists all the others.
+The hook is in `{module}/__init__.py`. `nexus plugin hooks {hook}` prints its reference, and
+`nexus plugin hooks` lists all the others.
 """
 
 _TESTS_TEMPLATE = """{imports}

@@ -186,7 +186,7 @@ def test_no_command_prints_the_key(cli: Cli, nexus_home: Path) -> None:
     settings = {"plugins": {"providers": {"endpoints": {"fast": endpoint}}}}
     write_files(nexus_home, {"config.json": json.dumps(settings)})
 
-    commands = (["show"], ["config", "show", "--origins"], ["doctor"], ["doctor", "--json"], ["plugins", "list"])
+    commands = (["show"], ["config", "show", "--origins"], ["doctor"], ["doctor", "--json"], ["plugin", "list"])
     outcomes = [cli(*words) for words in commands]
 
     printed = "".join(outcome.out + outcome.err for outcome in outcomes)

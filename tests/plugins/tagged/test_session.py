@@ -312,7 +312,7 @@ def test_showing_a_prompt_does_not_load_the_plugin(tmp_path: Path, config: str) 
 
 
 def test_the_command_line_lists_the_plugin(cli: Cli) -> None:
-    outcome = cli("plugins", "info", "tagged", "--json")
+    outcome = cli("plugin", "info", "tagged", "--json")
 
     assert outcome.code == 0
     assert "nexus_renderers" in outcome.out

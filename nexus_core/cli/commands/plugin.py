@@ -1,4 +1,4 @@
-"""`nexus plugins`: list, inspect, check and create plugins."""
+"""`nexus plugin`: list, inspect, test and create plugins."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="List, inspect, test and create plugins.",
     no_args_is_help=True,
-    epilog="\b\nExamples:\n  nexus plugins list\n  nexus plugins new git-status",
+    epilog="\b\nExamples:\n  nexus plugin list\n  nexus plugin new git-status",
 )
 
 _STATUS_STYLES: dict[PluginStatus, ConsoleStyle] = {
@@ -63,7 +63,7 @@ OptionalHookArgument = Annotated[
 ]
 
 
-@app.command("list", epilog="\b\nExamples:\n  nexus plugins list\n  nexus plugins list --json")
+@app.command("list", epilog="\b\nExamples:\n  nexus plugin list\n  nexus plugin list --json")
 def list_plugins(ctx: typer.Context, json: JsonOption = False) -> None:
     """List all plugins, loaded or not."""
     cli: CliContext = ctx.obj
@@ -93,7 +93,7 @@ def _build_row(plugin: PluginInfo) -> tuple[str, str, str, str]:
     return plugin.name, plugin.status, origin, plugin.error or ", ".join(plugin.hooks)
 
 
-@app.command(epilog="\b\nExamples:\n  nexus plugins info environment\n  nexus plugins info environment --json")
+@app.command(epilog="\b\nExamples:\n  nexus plugin info environment\n  nexus plugin info environment --json")
 def info(ctx: typer.Context, name: PluginArgument, json: JsonOption = False) -> None:
     """Show the details of a plugin."""
     cli: CliContext = ctx.obj
@@ -115,7 +115,7 @@ def info(ctx: typer.Context, name: PluginArgument, json: JsonOption = False) -> 
     cli.console.table(facts)
 
 
-@app.command("hooks", epilog="\b\nExamples:\n  nexus plugins hooks\n  nexus plugins hooks nexus_layers")
+@app.command("hooks", epilog="\b\nExamples:\n  nexus plugin hooks\n  nexus plugin hooks nexus_layers")
 def list_hooks(ctx: typer.Context, name: OptionalHookArgument = None, json: JsonOption = False) -> None:
     """Print the reference of all hooks or of one."""
     cli: CliContext = ctx.obj
@@ -138,8 +138,8 @@ def _hook_to_json(hook: HookSpec) -> dict[str, object]:
     return {**told, "reference": hook.reference}
 
 
-@app.command(epilog="\b\nExamples:\n  nexus plugins check\n  nexus plugins check acme --model acme-large")
-def check(
+@app.command("test", epilog="\b\nExamples:\n  nexus plugin test\n  nexus plugin test acme --model acme-large")
+def run_plugin_checks(
     ctx: typer.Context,
     names: OptionalPluginsArgument = None,
     model: Annotated[str, typer.Option(metavar="NAME", help="A model that it counts tokens for.")] = "",
@@ -147,7 +147,7 @@ def check(
 ) -> None:
     """Test plugins against the hook contract.
 
-    Without a name, checks all plugins that do not ship with Nexus. Exits with 1 if something was found.
+    Without a name, tests all plugins that do not ship with Nexus. Exits with 1 if something was found.
     """
     cli: CliContext = ctx.obj
     checked = check_installed_plugins(cli.cwd, names or [], model)
@@ -159,14 +159,12 @@ def check(
         for finding in findings:
             cli.console.text(f"  - {finding}")
     if not checked:
-        cli.console.message("No plugins are installed besides the bundled ones; name one of those to check it.")
+        cli.console.message("No plugins are installed besides the bundled ones; name one of those to test it.")
     if any(checked.values()):
         raise typer.Exit(EXIT_FINDINGS)
 
 
-@app.command(
-    epilog="\b\nExamples:\n  nexus plugins new git-status\n  nexus plugins new acme --hook nexus_token_counter"
-)
+@app.command(epilog="\b\nExamples:\n  nexus plugin new git-status\n  nexus plugin new acme --hook nexus_token_counter")
 def new(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Lower case letters, digits and hyphens.")],
@@ -193,7 +191,7 @@ def new(
         cli.console.message("Nothing was written.")
     else:
         place = quote(str(root))
-        look = "nexus show" if hook == DEFAULT_HOOK else f"nexus plugins check {package.plugin}"
+        look = "nexus show" if hook == DEFAULT_HOOK else f"nexus plugin test {package.plugin}"
         cli.console.message(f"Next: pip install -e {place}'[test]' && pytest {place} && {look}")
 
 
