@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 SYNONYMS: Mapping[str, str] = {"prompt": "show", "request": "assemble"}
 """Second names that stay."""
 OLD_COMMANDS: Mapping[str, str] = {
+    "mcp pin": "mcp approve",
     "plugin check": "plugin test",
     "plugins": "plugin",
     "plugins check": "plugin test",
@@ -26,6 +27,7 @@ OLD_COMMANDS: Mapping[str, str] = {
     "session pin --remove": "session unpin",
     "session repair": "ledger repair",
     "session verify": "ledger verify",
+    "skill use": "skill show",
 }
 """Old commands, or one of their flags, and the words to use now; options among these go to the new command."""
 OLD_OPTIONS: Mapping[str, Mapping[str, str]] = {

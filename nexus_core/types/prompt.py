@@ -103,7 +103,7 @@ class Section:
         required: True if it must never be left out.
         data: Machine-readable data in groups: `{"persona": {"id": "atlas"}}`. It is not sent to the model.
         files: The files that a computed text quotes in part, each with the command that reads the rest:
-            `` `nexus skill use x` ``.
+            `` `nexus skill show x` ``.
     """
 
     id: str

@@ -444,13 +444,13 @@ def test_a_skill_is_described_in_the_prompt_and_read_on_demand(
 
     lines = cli("explain", query).out.splitlines()
 
-    described = "its description is in the prompt; the guide is read on demand (`nexus skill use x`)"
+    described = "its description is in the prompt; the guide is read on demand (`nexus skill show x`)"
     assert (
         lines[0]
         == {
             "description": f"Nexus Environment  {work}/{name}:3  {described}",
-            "guide": f"{work}/{name}:5  loaded on demand, by `nexus skill use x`",
-            "path": f"{work}/{name}  loaded on demand, by `nexus skill use x`",
+            "guide": f"{work}/{name}:5  loaded on demand, by `nexus skill show x`",
+            "path": f"{work}/{name}  loaded on demand, by `nexus skill show x`",
         }[part]
     )
     known = "; it has the description from the start" if part == "description" else ""
@@ -466,7 +466,7 @@ def test_a_skill_of_the_user_is_found(cli: Cli, tmp_path: Path, monkeypatch: pyt
 
     path = f"{tmp_path}/home/.agents/skills/y/SKILL.md"
     assert f"{path}:3  its description is in the prompt" in description
-    assert f"{path}:5  loaded on demand, by `nexus skill use y`\n" in guide
+    assert f"{path}:5  loaded on demand, by `nexus skill show y`\n" in guide
     assert "  Codex and Gemini CLI load it on demand, when the skill is used\n" in guide
 
 
@@ -489,7 +489,7 @@ def test_a_section_names_the_skills_that_it_came_from(cli: Cli, work: Path) -> N
     sections = {each["id"]: each for each in json.loads(cli("show", "--json").out)["sections"]}
 
     assert sections["nexus-environment"]["files"] == [
-        {"path": f"{work}/.claude/skills/x/SKILL.md", "read_by": "`nexus skill use x`"}
+        {"path": f"{work}/.claude/skills/x/SKILL.md", "read_by": "`nexus skill show x`"}
     ]
 
 

@@ -725,8 +725,8 @@ def test_known_tools_are_offered_and_changed_ones_withheld_until_they_are_pinned
 
     cached = json.loads(cli("mcp", "tools", "--json").out)["tools"]
     fresh = json.loads(cli("mcp", "tools", "--refresh", "--json").out)["tools"]
-    refused = cli("mcp", "pin", "good")
-    approved = cli("mcp", "pin", "good", "--yes")
+    refused = cli("mcp", "approve", "good")
+    approved = cli("mcp", "approve", "good", "--yes")
     after = json.loads(cli("mcp", "tools", "--json").out)["tools"]
 
     assert [(row["name"], row["status"]) for row in first] == [("mcp__good__echo", "usable")]
@@ -742,7 +742,7 @@ def test_known_tools_are_offered_and_changed_ones_withheld_until_they_are_pinned
 def test_nothing_is_known_of_a_server_that_was_never_asked(cli: Cli, nexus_home: Path) -> None:
     own(nexus_home)
 
-    outcome = cli("mcp", "pin", "files")
+    outcome = cli("mcp", "approve", "files")
 
     assert outcome.code == 3
     assert "nexus mcp tools files" in outcome.err
@@ -750,7 +750,7 @@ def test_nothing_is_known_of_a_server_that_was_never_asked(cli: Cli, nexus_home:
 
 @pytest.mark.parametrize(
     "command",
-    ["list", "add", "remove", "enable", "disable", "test", "tools", "call", "pin", "import", "export", "serve"],
+    ["list", "add", "remove", "enable", "disable", "test", "tools", "call", "approve", "import", "export", "serve"],
 )
 def test_every_command_ends_its_help_with_two_examples(cli: Cli, command: str) -> None:
     outcome = cli("mcp", command, "--help")
@@ -910,7 +910,7 @@ QUIET = [
     "mcp list",
     "mcp list --json",
     "mcp tools --json no-such",
-    "mcp pin run-0",
+    "mcp approve run-0",
     "mcp export",
     "mcp export --format claude",
     "mcp export --format vscode",

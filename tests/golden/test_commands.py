@@ -186,7 +186,7 @@ CASES = {
     "plugin-test": Case("plugin test environment --json"),
     "plugin-new": Case("plugin new git-status --dry-run\nplugin new git-status", words=True),
     "skill-list": Case(f"{API} skill list --json", "shop"),
-    "skill-use": Case(f"{API} skill use deploy --json\n{API} skill use review\n{API} skill list --json", "shop"),
+    "skill-show": Case(f"{API} skill show deploy --json\n{API} skill show review\n{API} skill list --json", "shop"),
     "mcp-list": Case(f"{API} mcp list --json\n{API} mcp list", "shop"),
     "mcp-add": Case(
         f"{API} mcp add time --dry-run -- uvx time-server\n{API} mcp add time --env TZ=UTC -- uvx time-server -v\n"
@@ -219,12 +219,12 @@ CASES = {
         mute=SECONDS,
         fails=True,
     ),
-    "mcp-pin": Case(
+    "mcp-approve": Case(
         f"""mcp tools --refresh --json
         mcp add --global --force clock -- {sys.executable} -I '{CLOCK_PROGRAM}' changed
         mcp tools --refresh --json
-        mcp pin clock
-        mcp pin clock --yes
+        mcp approve clock
+        mcp approve clock --yes
         mcp tools --json""",
         files=CLOCK,
         mute=SECONDS,
@@ -234,7 +234,7 @@ CASES = {
 }
 
 
-SLOW = ("mcp-started", "mcp-pin")
+SLOW = ("mcp-started", "mcp-approve")
 """Those that start servers."""
 
 

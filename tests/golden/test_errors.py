@@ -283,7 +283,7 @@ COMMANDS = {
     "unknown-server": "-C work mcp remove dcos",
     "server-without-anything": "-C work mcp add x",
     "unknown-tool-of-mcp": "-C work mcp export --format vim",
-    "unknown-skill": "-C work skill use deplyo",
+    "unknown-skill": "-C work skill show deplyo",
     "nothing-to-allow": "-C work trust allow nothing --yes",
     "require-trusted": "-C untrusted show --require-trusted",
 }

@@ -40,7 +40,7 @@ WITHOUT_JSON = {
     "mcp enable",
     "mcp export",
     "mcp import",
-    "mcp pin",
+    "mcp approve",
     "mcp remove",
     "mcp serve",
     "plugin new",

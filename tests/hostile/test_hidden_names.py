@@ -86,7 +86,7 @@ def plugin_section(name: str, wanted: str) -> Named:
 def skill(name: str) -> Named:
     return Named(
         files={SKILL: f"---\nname: s\ndescription: {name}\ncategory: {name}\n---\nGuide.\n"},
-        commands=(("skill", "list"), ("skill", "use", "s")),
+        commands=(("skill", "list"), ("skill", "show", "s")),
     )
 
 

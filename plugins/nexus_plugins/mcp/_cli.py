@@ -28,8 +28,7 @@ from nexus_plugins.mcp import SERVERS_FILE
 from nexus_plugins.mcp._errors import ServerError, ServerRefusedError
 from nexus_plugins.mcp._files import CLAUDE_HOME_FORMAT, EXPORT_TARGETS, FILE_FORMATS, NEXUS_FORMAT, detect_format
 from nexus_plugins.mcp._section import describe_shadow, find_usable_servers
-from nexus_plugins.mcp._tools import ToolDefinition, build_tool_name, read_catalog
-from nexus_plugins.mcp._tools import approve_catalog as approve
+from nexus_plugins.mcp._tools import ToolDefinition, approve_catalog, build_tool_name, read_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -346,7 +345,7 @@ MAX_DESCRIPTION_CHARACTERS = 60
 STATUS_EXPLANATIONS = {
     "left out": "Tools that are left out are not offered to models, because the definition of their server says so.",
     "unusable": "Tools that are unusable are described by their server in a way that the protocol does not allow.",
-    "withheld": "Tools that are withheld are new or have changed; `nexus mcp pin NAME` shows how, and approves them.",
+    "withheld": "Tools that are withheld are new or changed; `nexus mcp approve NAME` shows how, and approves them.",
 }
 """Explanations of the statuses other than usable."""
 
@@ -654,8 +653,8 @@ def _drop_defaults(server: dict[str, Any]) -> dict[str, Any]:
 EXIT_NOT_APPROVED = 1
 
 
-@app.command(epilog="\b\nExamples:\n  nexus mcp pin github\n  nexus mcp pin github --yes")
-def pin(
+@app.command(epilog="\b\nExamples:\n  nexus mcp approve github\n  nexus mcp approve github --yes")
+def approve(
     ctx: typer.Context,
     name: NameArgument,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
@@ -688,7 +687,7 @@ def pin(
     if not yes and not _confirm_approval(shell):
         shell.console.message("Not approved: changed tools stay withheld.")
         raise typer.Exit(EXIT_NOT_APPROVED)
-    approve(request.home, server)
+    approve_catalog(request.home, server)
     shell.console.message(f"Approved the tools of {one_line(name)}.")
 
 

@@ -158,7 +158,7 @@ class ServerPool:
         catalog = connection.require_catalog()
         if tool in {each.name for each in catalog.withheld}:
             what = f"has changed its tool {tool!r}, which is withheld"
-            raise ServerError(name, what, hint=f"nexus mcp pin {name}")
+            raise ServerError(name, what, hint=f"nexus mcp approve {name}")
         if reason := {each.name: each.reason for each in catalog.unusable}.get(tool):
             raise ServerError(name, f"describes its tool {tool!r} in a way that cannot be used: {reason}")
         if tool not in {each.name for each in catalog.usable}:

@@ -1,4 +1,4 @@
-"""The commands `nexus skill list` and `nexus skill use`."""
+"""The commands `nexus skill list` and `nexus skill show`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="List skills and print their guides.",
     no_args_is_help=True,
-    epilog="\b\nExamples:\n  nexus skill list\n  nexus skill use deploy",
+    epilog="\b\nExamples:\n  nexus skill list\n  nexus skill show deploy",
 )
 
 MAX_DESCRIPTION_CHARACTERS = 60
@@ -63,8 +63,8 @@ def list_skills(ctx: typer.Context, json: JsonOption = False) -> None:
         )
 
 
-@app.command(epilog="\b\nExamples:\n  nexus skill use deploy\n  nexus skill use deploy --json")
-def use(ctx: typer.Context, name: NameArgument, json: JsonOption = False) -> None:
+@app.command(epilog="\b\nExamples:\n  nexus skill show deploy\n  nexus skill show deploy --json")
+def show(ctx: typer.Context, name: NameArgument, json: JsonOption = False) -> None:
     """Print the guide of a skill.
 
     Marks it as used. Nothing in it is run. A guide of a project is what the project says, not what you say.

@@ -27,7 +27,7 @@ DESCRIPTION_LENGTHS = (4 * MAX_DESCRIPTION_CHARACTERS, 512, 256, 128, 64, 32)
 
 NO_SKILLS_TEXT = "None: this agent has no skills."
 COMMAND_TEXT = "The command `nexus` has a guide to each of these capabilities."
-USE_COMMAND_TEXT = "Run `nexus skill use <name>` to get the whole guide to a capability."
+USE_COMMAND_TEXT = "Run `nexus skill show <name>` to get the whole guide to a capability."
 USE_TOOL_TEXT = "Call the tool `read_skill` with a name to get the whole guide to a capability."
 
 
@@ -51,7 +51,7 @@ def build_environment_section(
     section = _build_section(
         _format_text(listed, unknown, with_tool=with_tool), listed, unknown, trust="user" if is_own else "project"
     )
-    read = "the tool `read_skill`" if with_tool else "`nexus skill use {name}`"
+    read = "the tool `read_skill`" if with_tool else "`nexus skill show {name}`"
     return replace(section, files={each.guide.path: read.format(name=each.guide.name) for each in listed})
 
 

@@ -720,7 +720,7 @@ def test_the_difference_is_shown_with_what_nobody_would_see(cli: Cli, nexus_home
     store_catalog(nexus_home, server, listed(answer([PINNED_READ])))
     store_catalog(nexus_home, server, listed(answer([{**PINNED_READ, "description": "Reads a file.\u200b\x1b[2J"}])))
 
-    outcome = cli("mcp", "pin", "files")
+    outcome = cli("mcp", "approve", "files")
 
     assert outcome.code == 1
     assert '+    "description": "Reads a file.\\u200b\\u001b[2J"' in outcome.out

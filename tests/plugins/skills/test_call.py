@@ -44,7 +44,7 @@ def test_a_session_offers_the_tool_that_it_is_given(make_nexus: MakeNexus) -> No
 
     assert [tool.name for tool in context.tools] == ["read_skill"]
     assert "\nCall the tool `read_skill` with a name to get the whole guide to a capability.\n" in context.system_prompt
-    assert "nexus skill use" not in context.system_prompt
+    assert "nexus skill show" not in context.system_prompt
 
 
 def test_a_setting_of_the_user_offers_the_tool(make_nexus: MakeNexus, nexus_home: Path) -> None:

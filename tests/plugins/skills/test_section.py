@@ -69,7 +69,7 @@ def test_capabilities_by_category_how_to_use_them_and_credentials(make_nexus: Ma
         "Social: news 🔧 (needs NEWS_KEY) | twitter 🔧 (needs TWITTER_SECRET)\n"
         "Other: notes ⭐ (ready)\n\n"
         "### Using Skills\n"
-        "Run `nexus skill use <name>` to get the whole guide to a capability.\n"
+        "Run `nexus skill show <name>` to get the whole guide to a capability.\n"
         "- chat-read: x\n- email-read: x\n- email-send: x\n- news: x\n- notes: x\n- twitter: x\n\n"
         "### Credentials\n"
         "2 configured | 1 broken (twitter)"
