@@ -24,8 +24,10 @@ OLD_COMMANDS: Mapping[str, str] = {
     "plugins check": "plugin test",
     "session archive --undo": "session unarchive",
     "session copy": "ledger copy",
+    "session expand": "session show --compacted",
     "session pin --remove": "session unpin",
     "session repair": "ledger repair",
+    "session undo": "session compact --undo",
     "session verify": "ledger verify",
     "skill use": "skill show",
 }

@@ -120,6 +120,20 @@ def test_old_plugin_command_prints_the_same_after_one_hint(cli: Cli, typed: str,
     assert old.err == f"Warning: {hint}\n{current.err}"
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("undo", "compact --undo"), ("expand", "show --compacted")],
+)
+def test_old_compaction_command_says_the_same_of_nothing_to_do(cli: Cli, nexus: Nexus, old: str, new: str) -> None:
+    nexus.session("main").ask("Why?")
+    nexus.close()
+
+    before, after = cli("session", old, "main", "--json"), cli("session", *new.split(), "main", "--json")
+
+    assert (before.code, before.out) == (after.code, after.out) == (0, after.out)
+    assert before.err == f"Warning: `nexus session {old}` is deprecated, use `nexus session {new}`\n{after.err}"
+
+
 def test_a_flag_may_have_become_a_command(cli: Cli, nexus: Nexus) -> None:
     nexus.session("main").ask("Why?")
     nexus.close()

@@ -36,9 +36,9 @@ CASES = {
     "text": Case("-C work session compact undone", ledger="fresh", files=FRESH, words=True),
     "nothing-to-compact": Case("-C work session compact chat --json", ledger="fresh", files=FRESH),
     "undo": Case(
-        """-C work session undo compacted --dry-run --json
-        -C work session undo compacted --json
-        -C work session undo compacted --json
+        """-C work session compact compacted --undo --dry-run --json
+        -C work session compact compacted --undo --json
+        -C work session compact compacted --undo --json
         -C work assemble 'And now?' --session compacted --api openai""",
         ledger="fresh",
         files=FRESH,

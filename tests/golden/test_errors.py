@@ -255,7 +255,7 @@ COMMANDS = {
     "import-of-another-program": "session import work/gemini-chat.json --json",
     "fork-to-a-taken-name": "session fork tools chat",
     "rename-to-a-taken-name": "session rename tools chat",
-    "undo-of-nothing": "session undo tools",
+    "undo-of-nothing": "session compact tools --undo",
     "delete-without-yes": "session delete tools",
     "record-without-sense": "session record tools --error",
     "record-of-an-unknown-speaker": "session record tools work/said.txt --role robot",

@@ -67,11 +67,11 @@ READ = {
         for label in ("tools", "automatic", "claude-bakery-1", "media")
     },
     **{
-        f"expand-{label}": Case(f"session expand {label} --full --json", ledger="stored")
+        f"expand-{label}": Case(f"session show {label} --compacted --full --json", ledger="stored")
         for label in ("compacted", "automatic")
     },
-    "expand-text": Case("session expand compacted", ledger="stored"),
-    "expand-first": Case("session expand @compacted:compaction:0 --json", ledger="stored"),
+    "expand-text": Case("session show compacted --compacted", ledger="stored"),
+    "expand-first": Case("session show @compacted:compaction:0 --compacted --json", ledger="stored"),
     "pins": Case("session pin compacted --json", ledger="stored"),
     **{
         f"export-{label}-{form}": Case(f"session export {label} --format {form}", ledger="stored")

@@ -188,30 +188,30 @@ def test_without_a_plugin_that_says_what_stays_nothing_is_summarised(
 
 def test_a_compaction_is_taken_back(cli: Cli, talk: Talk, nexus: Nexus) -> None:
     compaction = compacted(cli, talk, nexus)
-    trial = cli("session", "undo", "main", "--dry-run", "--json")
+    trial = cli("session", "compact", "--undo", "main", "--dry-run", "--json")
 
-    outcome = cli("session", "undo", "main", "--json")
+    outcome = cli("session", "compact", "--undo", "main", "--json")
 
     assert trial.err == f"Would take back compaction {compaction} of main: everything is there in full.\n"
     assert json.loads(trial.out)["reverted"] == {"step": None, "compaction": compaction, "restored": None}
     assert outcome.err == f"Took back compaction {compaction} of main: everything is there in full.\n"
     assert json.loads(outcome.out)["reverted"]["step"] == steps_of(nexus, "main")[-1].id
     assert nexus.session("main").messages[0].content.endswith(QUESTIONS[0])
-    assert cli("session", "undo", "main").code == 0
+    assert cli("session", "compact", "--undo", "main").code == 0
 
 
 def test_a_compaction_is_expanded(cli: Cli, talk: Talk, nexus: Nexus) -> None:
     compaction = compacted(cli, talk, nexus)
 
-    outcome = cli("session", "expand", compaction)
-    steps = json.loads(cli("session", "expand", compaction, "--json").out)["steps"]
+    outcome = cli("session", "show", "--compacted", compaction)
+    steps = json.loads(cli("session", "show", "--compacted", compaction, "--json").out)["steps"]
 
     assert outcome.code == 0
     assert [line.strip()[:10] for line in outcome.out.splitlines() if "about src/" in line] == [
         item for number in range(3) for item in (f"Question {number}", "re Questio")
     ]
     assert [step["id"] for step in steps] == [step.id for step in steps_of(nexus, "main")[:9]]
-    unknown = cli("session", "expand", "nowhere")
+    unknown = cli("session", "show", "--compacted", "nowhere")
     assert unknown.code == 2
     assert "there is no step 'nowhere'" in unknown.err
 
@@ -219,13 +219,16 @@ def test_a_compaction_is_expanded(cli: Cli, talk: Talk, nexus: Nexus) -> None:
 def test_the_latest_compaction_of_a_session_is_expanded_by_its_label(cli: Cli, talk: Talk, nexus: Nexus) -> None:
     compaction = compacted(cli, talk, nexus)
 
-    document = json.loads(cli("session", "expand", "main", "--json").out)
+    document = json.loads(cli("session", "show", "--compacted", "main", "--json").out)
 
     assert (document["compaction"], len(document["steps"])) == (compaction, 9)
-    cli("session", "undo", "main")
-    nothing, told = cli("session", "expand", "main"), cli("session", "expand", "main", "--json")
+    cli("session", "compact", "--undo", "main")
+    nothing, told = (
+        cli("session", "show", "--compacted", "main"),
+        cli("session", "show", "--compacted", "main", "--json"),
+    )
     assert (nothing.code, nothing.out) == (0, "")
-    assert nothing.err == "Nothing is compacted in main: there is nothing to expand.\n"
+    assert nothing.err == "Nothing is compacted in main: there is nothing to show.\n"
     assert (told.code, json.loads(told.out)) == (0, {"schema": 1, "compaction": None, "steps": []})
 
 
@@ -236,15 +239,36 @@ def test_undo_with_nothing_compacted_says_so_and_writes_nothing(cli: Cli, talk: 
 
     for label in ("main", "empty"):
         for options in ((), ("--dry-run",), ("--json",)):
-            outcome = cli("session", "undo", label, *options)
+            outcome = cli("session", "compact", "--undo", label, *options)
 
             assert (outcome.code, outcome.err) == (
                 0,
-                f"Nothing is compacted in {label}: there is nothing to take back.\n",
+                f"Nothing is compacted in {label}: there is nothing to undo.\n",
             )
             told = {"schema": 1, "session": label, "reverted": None}
             assert (json.loads(outcome.out) if outcome.out else None) == (told if options == ("--json",) else None)
     assert steps_of(nexus, "main") == before
+
+
+def test_focus_with_undo_is_refused(cli: Cli, talk: Talk, nexus: Nexus) -> None:
+    compacted(cli, talk, nexus)
+    before = steps_of(nexus, "main")
+
+    outcome = cli("session", "compact", "main", "--undo", "--focus", "tests")
+
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err == "Error: --focus changes nothing with --undo\n  leave out --focus, or --undo\n"
+    assert steps_of(nexus, "main") == before
+
+
+@pytest.mark.parametrize(
+    ("option", "named"), [(("--step", "4N6M1R"), "--step"), (("--limit", "1"), "--limit")], ids=["step", "limit"]
+)
+def test_compacted_beside_another_selection_is_refused(cli: Cli, option: tuple[str, str], named: str) -> None:
+    outcome = cli("session", "show", "main", "--compacted", *option)
+
+    assert (outcome.code, outcome.out) == (2, "")
+    assert f"{named} and --compacted select different things" in outcome.err
 
 
 # ---- pin ------------------------------------------------------------------------------------------------------------
@@ -303,7 +327,7 @@ def test_a_step_is_known_by_the_characters_that_a_summary_shows(cli: Cli, talk: 
     short, kept = compaction[-6:], steps[-2].id
     assert f"[{steps[1].id[-6:]}]" in str(steps[-1].data["summary"])
 
-    expanded = json.loads(cli("session", "expand", short, "--json").out)
+    expanded = json.loads(cli("session", "show", "--compacted", short, "--json").out)
     shown = json.loads(cli("session", "show", "main", "--step", steps[1].id[-6:], "--json").out)
     pinned = cli("session", "pin", "main", kept[-6:])
 
@@ -325,7 +349,7 @@ def test_where_several_steps_could_be_meant_they_are_listed(cli: Cli, talk: Talk
     same = steps[0].id[:5]
     assert all(step.id.startswith(same) for step in steps)
 
-    for outcome in (cli("session", "show", "main", "--step", same), cli("session", "expand", same)):
+    for outcome in (cli("session", "show", "main", "--step", same), cli("session", "show", "--compacted", same)):
         assert outcome.code == 2
         assert f"{len(steps)} steps could be meant by '{same}': {steps[0].id}, {steps[1].id}" in outcome.err
         assert outcome.err.count(same) == 9
@@ -336,7 +360,7 @@ def test_where_several_steps_could_be_meant_they_are_listed(cli: Cli, talk: Talk
 def test_a_part_of_no_name_names_nothing(cli: Cli, talk: Talk, name: str) -> None:
     talk("main", "one")
 
-    outcome = cli("session", "expand", name)
+    outcome = cli("session", "show", "--compacted", name)
 
     assert outcome.code == 2
     assert "there is no step " in outcome.err
@@ -358,7 +382,7 @@ def test_compactions_and_pins_are_shown_with_what_they_did(cli: Cli, talk: Talk,
     talk("main", *QUESTIONS)
     cli("session", "pin", "main", steps_of(nexus, "main")[0].id)
     cli("session", "compact", "main")
-    cli("session", "undo", "main")
+    cli("session", "compact", "--undo", "main")
 
     shown = cli("session", "show", "main").out
     tree = cli("session", "tree", "main").out

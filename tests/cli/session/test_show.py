@@ -86,7 +86,7 @@ def test_the_newest_turns_are_shown_and_others_on_demand(cli: Cli, talk: Talk) -
     assert questions("-n", "1") == ["question 8"]
     assert questions("-n", "0") == []
     assert questions("--limit", "all") == [f"question {number}" for number in range(9)]
-    assert "\n(4 earlier turns; --all shows all)\n\nTurn " in cli("session", "show", "s").out
+    assert "\n(4 earlier turns; --limit all shows all)\n\nTurn " in cli("session", "show", "s").out
 
 
 @pytest.mark.slow
@@ -248,7 +248,7 @@ def test_compactions_and_reverts_are_no_turns_that_are_counted(cli: Cli, talk: T
     outcome = cli("session", "show", "s", "-n", "1")
 
     assert outcome.out.count("\nTurn ") == 1
-    assert "\n(2 earlier turns; --all shows all)\n\nTurn " in outcome.out
+    assert "\n(2 earlier turns; --limit all shows all)\n\nTurn " in outcome.out
     assert [line for line in body(outcome) if line and not line.startswith("assistant")] == [
         "user",
         "  three",

@@ -9,7 +9,7 @@ stats.py         session stats
 record.py        session record
 record_input.py  the messages, replies and tool results that session record reads
 replay.py        session replay
-compact.py       session compact, undo, expand, pin and unpin
+compact.py       session compact, pin and unpin, and session show --compacted
 lifecycle.py     session fork, rename, archive, unarchive and delete
 import_files.py  session import
 export.py        session export

@@ -1,4 +1,4 @@
-"""`nexus session compact|undo|expand|pin|unpin`."""
+"""`nexus session compact`, `pin` and `unpin`, and the steps that a compaction replaced."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ import typer
 
 from nexus_core.cli.options import (
     DryRunOption,
-    FullOption,
     JsonOption,
-    WithSecretsOption,
 )
 from nexus_core.cli.output import align_right
 from nexus_core.cli.session_lookup import (
@@ -22,6 +20,7 @@ from nexus_core.cli.session_lookup import (
     open_session_nexus,
 )
 from nexus_core.cli.step_view import format_step, print_step_lines, step_to_json
+from nexus_core.errors import UsageError
 from nexus_core.ledger.threads import missing_step_error
 from nexus_core.session.compacting.covering import covered_steps
 from nexus_core.session.compacting.pinning import pin_step
@@ -43,13 +42,14 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-FocusOption = Annotated[str, typer.Option("--focus", metavar="TEXT", help="What is to be kept above all.")]
+FocusOption = Annotated[str, typer.Option("--focus", metavar="TEXT", help="Keep what concerns this above all.")]
+UndoOption = Annotated[bool, typer.Option("--undo", help="Revert the latest compaction instead.")]
 
 COMPACT_EXAMPLES = """
 \b
 Examples:
-  nexus session compact auth-bug --dry-run
   nexus session compact auth-bug --focus "the failing tests"
+  nexus session compact auth-bug --undo
 """
 
 
@@ -59,14 +59,21 @@ def compact(
     label: SessionArgument,
     *,
     focus: FocusOption = "",
+    undo: UndoOption = False,
     dry_run: DryRunOption = False,
     ledger: LedgerOption = "",
     json: JsonOption = False,
 ) -> None:
     """Summarize the earlier turns of a session.
 
-    Nothing is deleted, and `undo` reverts it.
+    Nothing is deleted. --undo reverts the latest compaction: the one before it counts again, and later turns stay. If
+    there is nothing to summarize or undo, says so and exits with 0.
     """
+    if undo and focus:
+        raise UsageError("--focus changes nothing with --undo", hint="leave out --focus, or --undo")
+    if undo:
+        _undo_compaction(ctx, label, dry_run=dry_run, ledger=ledger, json=json)
+        return
     cli: CliContext = ctx.obj
     with open_session_nexus(ctx, label, ledger) as nexus:
         record = find_session(nexus.ledger, label)
@@ -158,33 +165,13 @@ def _report_to_json(report: CompactionReport) -> dict[str, object]:
     }
 
 
-CompactionArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="COMPACTION",
-        help="A compaction, by the id of its step or a part of that; or a session, for its latest.",
-    ),
-]
-
-
-@app.command(epilog="\b\nExamples:\n  nexus session undo auth-bug\n  nexus session undo auth-bug --dry-run")
-def undo(
-    ctx: typer.Context,
-    label: SessionArgument,
-    *,
-    dry_run: DryRunOption = False,
-    ledger: LedgerOption = "",
-    json: JsonOption = False,
-) -> None:
-    """Revert the latest compaction of a session.
-
-    The one before it counts again, and later turns stay. If nothing is compacted, says so and exits with 0.
-    """
+def _undo_compaction(ctx: typer.Context, name: str, *, dry_run: bool, ledger: str, json: bool) -> None:
+    """Revert the latest compaction of a session; the one before it counts again, and later turns stay."""
     cli: CliContext = ctx.obj
     with open_ledger_nexus(ctx, ledger) as nexus:
-        record = find_session(nexus.ledger, label)
+        record = find_session(nexus.ledger, name)
         if _find_compaction(nexus.ledger, record) is None:
-            _report_nothing(cli, record.label, "take back", {"session": record.label, "reverted": None}, json=json)
+            _report_nothing(cli, record.label, "undo", {"session": record.label, "reverted": None}, json=json)
             return
         done = _preview_undo(nexus, record.label) if dry_run else nexus.session(record.label).undo()
     then = f"compaction {done.restored} counts again" if done.restored else "everything is there in full"
@@ -195,39 +182,32 @@ def undo(
         cli.console.json({"schema": 1, "session": record.label, "reverted": facts})
 
 
-@app.command(
-    epilog="\b\nExamples:\n  nexus session expand auth-bug\n"
-    "  nexus session expand 01KA3XJW5C0A9G2Q7V8T4N6M1R --full --json"
-)
-def expand(
-    ctx: typer.Context,
-    compaction: CompactionArgument,
-    *,
-    full: FullOption = False,
-    with_secrets: WithSecretsOption = False,
-    ledger: LedgerOption = "",
-    json: JsonOption = False,
-) -> None:
-    """Show the steps that a compaction replaced.
+def show_compacted(ctx: typer.Context, name: str, *, full: bool, secrets: bool, ledger: str, json: bool) -> None:
+    """Print the steps that a compaction replaced, as they were recorded.
 
-    They are printed as they were recorded, without secrets. If nothing is compacted, says so and exits with 0.
+    Args:
+        ctx: The command.
+        name: A session, for its latest compaction, or a compaction by its id or a part of that.
+        full: True prints long texts whole.
+        secrets: True prints keys, tokens and passwords.
+        ledger: The value of `--ledger`.
+        json: True prints JSON.
     """
     cli: CliContext = ctx.obj
     with open_ledger_nexus(ctx, ledger) as nexus:
-        step = find_step(nexus.ledger, compaction)
-        record = match_session(nexus.ledger, compaction) if step is None else None
+        step = find_step(nexus.ledger, name)
+        record = match_session(nexus.ledger, name) if step is None else None
         latest = None if record is None else _find_compaction(nexus.ledger, record)
         if record is not None and latest is None:
-            _report_nothing(cli, record.label, "expand", {"compaction": None, "steps": []}, json=json)
+            _report_nothing(cli, record.label, "show", {"compaction": None, "steps": []}, json=json)
             return
-        compaction = step.id if step else latest or compaction
+        compaction = step.id if step else latest or name
         steps = covered_steps(nexus.ledger, compaction)
     if json:
-        facts = [step_to_json(step) for step in steps]
-        told = facts if with_secrets else redact_json(facts)
-        cli.console.json({"schema": 1, "compaction": compaction, "steps": told})
+        rows = [step_to_json(step) for step in steps]
+        cli.console.json({"schema": 1, "compaction": compaction, "steps": rows if secrets else redact_json(rows)})
     else:
-        _print_steps(cli, steps, full=full, secrets=with_secrets)
+        _print_steps(cli, steps, full=full, secrets=secrets)
 
 
 def _find_compaction(ledger: Ledger, record: SessionRecord) -> str | None:

@@ -45,12 +45,6 @@ class SessionGroup(LazyGroup):
             Command(
                 "compact", "Summarize the earlier turns of a session.", "nexus_core.cli.commands.session.compact:app"
             ),
-            Command(
-                "undo", "Revert the latest compaction of a session.", "nexus_core.cli.commands.session.compact:app"
-            ),
-            Command(
-                "expand", "Show the steps that a compaction replaced.", "nexus_core.cli.commands.session.compact:app"
-            ),
             Command("pin", "Keep a step as it is in compactions.", "nexus_core.cli.commands.session.compact:app"),
             Command("unpin", "Let compactions summarize a pinned step.", "nexus_core.cli.commands.session.compact:app"),
             Command(

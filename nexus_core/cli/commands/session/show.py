@@ -66,13 +66,17 @@ StepOption = Annotated[
         "--step", metavar="ID", help="One step, whole; with --full all that is known of it. The end of its id will do."
     ),
 ]
+CompactedOption = Annotated[
+    bool,
+    typer.Option("--compacted", help="Show the steps that a compaction replaced; NAME may be its id."),
+]
 LimitOption = Annotated[int | None, build_limit_option(f"Show the N newest turns; {_DEFAULT_TURNS} by default.")]
 
 EXAMPLES = """
 \b
 Examples:
-  nexus session show auth-bug -n 1
   nexus session show auth-bug --step 4N6M1R --full
+  nexus session show auth-bug --compacted
 """
 
 
@@ -83,6 +87,7 @@ def show(
     *,
     step: StepOption = "",
     limit: LimitOption = None,
+    compacted: CompactedOption = False,
     full: FullOption = False,
     with_secrets: WithSecretsOption = False,
     ledger: LedgerOption = "",
@@ -91,10 +96,18 @@ def show(
     """Show the messages and tool calls of a session.
 
     The cost and the calls that wait for results are shown, too. Keys, tokens and passwords are redacted. What is
-    damaged, or not what was recorded, is named on standard error, and the exit code is 3.
+    damaged, or not what was recorded, is named on standard error, and the exit code is 3. If nothing is compacted,
+    --compacted says so and exits with 0.
     """
-    if step and limit is not None:
-        raise UsageError("--step and --limit select different things", hint="leave out one of them")
+    chosen = [("--step", step), ("--limit", limit is not None), ("--compacted", compacted)]
+    given = [name for name, is_given in chosen if is_given]
+    if len(given) > 1:
+        raise UsageError(f"{given[0]} and {given[1]} select different things", hint="leave out one of them")
+    if compacted:
+        from nexus_core.cli.commands.session.compact import show_compacted
+
+        show_compacted(ctx, label, full=full, secrets=with_secrets, ledger=ledger, json=json)
+        return
     cli: CliContext = ctx.obj
     with open_ledger_nexus(ctx, ledger) as nexus:
         record = find_session(nexus.ledger, label)
@@ -152,7 +165,7 @@ def show_turns(
             cli.console.text(visible_line(line))
         earlier = session.turns - sum(opens_turn(turn.steps[0]) for turn in shown)
         if shown and earlier:  # it stands where they would stand
-            cli.console.text(f"({format_count(earlier, 'earlier turn')}; --all shows all)")
+            cli.console.text(f"({format_count(earlier, 'earlier turn')}; --limit all shows all)")
         remark = partial(_explain_cache_miss, nexus.session(record.label))
         for turn in shown:
             cli.console.text("")
