@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
 
 from typer import Typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.main import get_command
 
 from nexus_core.cli.aliases import add_aliases
@@ -105,7 +106,7 @@ def load_command(command: Command, plugin: str, path: str = "") -> ClickCommand:
 
 
 def _adapt_command(command: ClickCommand, path: str) -> None:
-    """Give a command and its subcommands the shared options, plain help, and no completion flags of their own.
+    """Give a command and its subcommands the shared options and plain help, and remove their completion flags.
 
     Args:
         command: The command or group.
@@ -116,9 +117,17 @@ def _adapt_command(command: ClickCommand, path: str) -> None:
     command.params += [option for option in build_global_options(hidden=True) if not taken.intersection(option.opts)]
     if isinstance(command, TyperCommand | TyperGroup):
         command.rich_markup_mode = None
+    for param in command.params:
+        if isinstance(param, TyperArgument) and param.required:
+            param.get_usage_pieces = partial(_list_usage, param)  # type: ignore[method-assign] # as below
     get_help = command.get_help
     command.get_help = lambda ctx: visible(get_help(ctx))  # type: ignore[method-assign] # its text is a plugin's
     if isinstance(command, TyperGroup):
         for name, child in command.commands.items():
             _adapt_command(child, f"{path} {name}")
     add_aliases(command, path)
+
+
+def _list_usage(argument: TyperArgument, ctx: Context) -> list[str]:
+    """Return a required argument for the usage line: NAME, where Typer prints {NAME}, which reads as a choice."""
+    return [argument.make_metavar(ctx)]

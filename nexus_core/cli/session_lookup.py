@@ -40,20 +40,20 @@ def list_session_names(ctx: typer.Context) -> list[str]:
 
 
 def build_session_option(text: str) -> Any:  # noqa: ANN401 - as Typer's own
-    """`--session LABEL`, with what it means for a command."""
-    return typer.Option("--session", metavar="LABEL", help=text, autocompletion=list_session_names)
+    """`--session NAME`, with what it means for a command."""
+    return typer.Option("--session", metavar="NAME", help=text, autocompletion=list_session_names)
 
 
 SessionArgument = Annotated[
     str,
     typer.Argument(
-        metavar="LABEL", help="The session, by its name or the beginning of it.", autocompletion=list_session_names
+        metavar="NAME", help="The session, by its name or the beginning of it.", autocompletion=list_session_names
     ),
 ]
 OptionalSessionArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="[LABEL]",
+        metavar="[NAME]",
         help="The session, by its name or the beginning of it; all by default.",
         autocompletion=list_session_names,
     ),

@@ -93,7 +93,7 @@ class DeletableLedger(Ledger, Protocol):
 
 def undeletable_ledger_error(url: str) -> LedgerError:
     """The error for a ledger that cannot delete."""
-    hint = "`nexus ledger copy NEW --without LABEL` makes a ledger without it"
+    hint = "`nexus ledger copy NEW --without NAME` makes a ledger without it"
     return LedgerError("nothing can be deleted from this ledger", where=without_secret(url), hint=hint)
 
 

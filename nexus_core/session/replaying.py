@@ -49,7 +49,7 @@ def find_step(ledger: Ledger, name: str) -> Step:
     """
     step = find_named(ledger, name)
     if step is None:
-        hint = "`nexus session show LABEL` names the steps of a session"
+        hint = "`nexus session show NAME` names the steps of a session"
         raise UsageError(f"there is no step {name!r}", hint=hint)
     if getattr(step, "is_erased", False):
         raise deleted_step_error(step.id)
@@ -143,8 +143,8 @@ def _unsent(what: str) -> TurnError:
     return TurnError(
         what,
         hint="it was made elsewhere, or nobody called next(); replies to what ask() and next() returned have it",
-        command="it was made elsewhere; `nexus session show LABEL` shows what was said, "
-        "`nexus assemble --session LABEL` what would be sent now",
+        command="it was made elsewhere; `nexus session show NAME` shows what was said, "
+        "`nexus assemble --session NAME` what would be sent now",
     )
 
 

@@ -71,6 +71,16 @@ def test_every_help_begins_with_one_short_sentence(cli: Cli) -> None:
         assert {name: command.help for name, command in core.items()} == {name: first[group + name] for name in core}
 
 
+def test_every_usage_line_has_bare_and_bracketed_arguments(cli: Cli) -> None:
+    usages = {name: page.partition("\n\n")[0] for name, page in every_help(cli)}
+    options = [line for _, page in every_help(cli) for line in re.findall(r"^  -.*", page, re.MULTILINE)]
+
+    assert usages["session fork"] == "Usage: nexus session fork [OPTIONS] NAME NEW"
+    assert usages["session tree"] == "Usage: nexus session tree [OPTIONS] [NAME]"
+    assert [usage for usage in usages.values() if "{" in usage or "LABEL" in usage] == []
+    assert [line for line in options if re.search(r"--[a-z-]+ (<|LABEL)", line)] == []
+
+
 def test_help_lists_every_command_with_one_line(cli: Cli) -> None:
     out = cli("--help").out
 

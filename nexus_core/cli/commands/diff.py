@@ -98,7 +98,7 @@ def diff(
             compared = compare_requests(cli, nexus, a, b)
         else:
             raise UsageError(
-                "there is nothing to compare", hint="nexus diff A B, nexus diff LABEL, nexus diff --exit-code"
+                "there is nothing to compare", hint="nexus diff A B, nexus diff NAME, nexus diff --exit-code"
             )
     if json:
         cli.console.json(comparison_to_json(compared))

@@ -47,7 +47,7 @@ WithoutOption = Annotated[
     list[str] | None,
     typer.Option(
         "--without",
-        metavar="LABEL",
+        metavar="NAME",
         help="Leave this session and its workers out; repeatable.",
         autocompletion=list_session_names,
     ),
@@ -81,8 +81,8 @@ def verify(
 
     Exits with 1 if there is anything.
 
-    With LABEL, only what concerns that session: its record, its names, its steps, those before a fork included, and
-    what they refer to. Nothing else is read, so that damage of the file itself is found without LABEL only.
+    With NAME, only what concerns that session: its record, its names, its steps, those before a fork included, and
+    what they refer to. Nothing else is read, so that damage of the file itself is found without NAME only.
     """
     cli: CliContext = ctx.obj
     with open_ledger_nexus(ctx, ledger) as nexus:

@@ -61,5 +61,5 @@ class LastCall:
             raise ConflictError(
                 f"somebody else has gone on with session {self._thread.label!r} since this call was made",
                 hint="this reply is not recorded: call next() to go on from where the session is, or fork it",
-                command="this reply is not recorded: `nexus session record LABEL` says where the session stands now",
+                command="this reply is not recorded: `nexus session record NAME` says where the session stands now",
             )

@@ -85,8 +85,8 @@ def test_other_words_for_delete_lead_to_the_command(cli: Cli, command: str) -> N
 
     assert outcome.code == 2
     assert f"unknown command '{command}'" in outcome.err
-    assert "`nexus session delete LABEL` erases a session" in outcome.err
-    assert "`nexus session archive LABEL` only puts it away" in outcome.err
+    assert "`nexus session delete NAME` erases a session" in outcome.err
+    assert "`nexus session archive NAME` only puts it away" in outcome.err
 
 
 def test_a_command_that_is_misspelt_is_answered_with_the_nearest(cli: Cli) -> None:
@@ -158,4 +158,4 @@ def test_a_step_that_was_made_elsewhere_cannot_be_replayed_and_says_what_can_be_
     outcome = cli("session", "replay", step.id)
 
     assert outcome.code == 3
-    assert "`nexus session show LABEL` shows what was said" in outcome.err
+    assert "`nexus session show NAME` shows what was said" in outcome.err

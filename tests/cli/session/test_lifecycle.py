@@ -332,7 +332,7 @@ def test_a_ledger_that_cannot_delete_says_what_to_do(cli: Cli, install_plugin: I
 
     assert outcome.code == 3
     assert "nothing can be deleted from this ledger" in outcome.err
-    assert "nexus ledger copy NEW --without LABEL" in outcome.err
+    assert "nexus ledger copy NEW --without NAME" in outcome.err
 
 
 @pytest.mark.acceptance("R23")

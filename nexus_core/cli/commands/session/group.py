@@ -73,7 +73,7 @@ class SessionGroup(LazyGroup):
         """Return the error for a name that no command has; for a synonym of `delete`, it names that."""
         if name not in _DELETE_SYNONYMS:
             return super().unknown_command(ctx, name)
-        hint = "`nexus session delete LABEL` erases a session; `nexus session archive LABEL` only puts it away"
+        hint = "`nexus session delete NAME` erases a session; `nexus session archive NAME` only puts it away"
         return UsageError(f"unknown command {name!r}", hint=hint)
 
 

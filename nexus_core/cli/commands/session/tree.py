@@ -57,7 +57,7 @@ def tree(
 
     `-` is the start of a session, `*` a turn, `o` one that is open, `#` a compaction, `~` one taken back, `:` turns
     about which there is nothing to say, `!` what is damaged; that is named on standard error, and the exit code is 3.
-    With LABEL, its workers are drawn too. `nexus session fork LABEL NEW --at TURN` begins at any closed turn, and
+    With NAME, its workers are drawn too. `nexus session fork NAME NEW --at TURN` begins at any closed turn, and
     --limit all lists them all.
     """
     cli: CliContext = ctx.obj
