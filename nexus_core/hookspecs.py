@@ -78,7 +78,7 @@ def nexus_commands() -> Iterable[Command]:
     Returns:
         Commands: each has a name, a help line, and the `module:attribute` of its `typer.Typer`, imported when the
         command runs. Do not import Typer in the module that implements this hook: that would slow down every other
-        command. Inside a command, `ctx.obj` is a `nexus_core.plugin.CliContext`.
+        command. Inside a command, `ctx.obj` is a `nexus_core.plugin.CommandContext`.
 
     Example:
         from nexus_core import hookimpl

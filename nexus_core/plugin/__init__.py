@@ -115,8 +115,8 @@ __all__ = [
     "AgentRole",
     "ArrangeRequest",
     "ArrangedMessages",
-    "CliContext",
     "Command",
+    "CommandContext",
     "CompactionBudget",
     "CompactionPlan",
     "Console",
@@ -185,7 +185,7 @@ if not TYPE_CHECKING:
         return getattr(import_module(module), new)
 
 
-class CliContext(Protocol):
+class CommandContext(Protocol):
     """Protocol: `ctx.obj` of a plugin's command.
 
     Attributes:

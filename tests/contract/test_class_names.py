@@ -9,7 +9,6 @@ from tests.conftest import ROOT
 
 SOURCES = ("nexus_core", "plugins/nexus_plugins")
 DEFINED_TWICE = {
-    "CliContext": 2,
     "TiktokenCounter": 2,  # a name of the NEXUS3 interface, and the plugin's
 }
 """Names that are still defined more than once, and how often. Nothing may be added here; what gets a name of its own

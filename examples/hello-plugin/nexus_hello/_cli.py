@@ -9,7 +9,7 @@ import typer
 from nexus_hello import greeting
 
 if TYPE_CHECKING:
-    from nexus_core.plugin import CliContext
+    from nexus_core.plugin import CommandContext
 
 app = typer.Typer()
 
@@ -20,9 +20,9 @@ def hello(
     json: Annotated[bool, typer.Option("--json", help="Print the greeting as JSON.")] = False,
 ) -> None:
     """Greet the working directory."""
-    shell: CliContext = ctx.obj
-    text = greeting(shell.cwd)
+    cli: CommandContext = ctx.obj
+    text = greeting(cli.cwd)
     if json:
-        shell.console.json({"schema": 1, "greeting": text})
+        cli.console.json({"schema": 1, "greeting": text})
     else:
-        shell.console.text(text)
+        cli.console.text(text)

@@ -10,7 +10,7 @@ import typer
 from nexus_plugins.environment._facts import list_facts
 
 if TYPE_CHECKING:
-    from nexus_core.plugin import CliContext
+    from nexus_core.plugin import CommandContext
 
 app = typer.Typer()
 
@@ -29,12 +29,12 @@ def environment(
 
     They are under `Environment` in `nexus show`.
     """
-    shell: CliContext = ctx.obj
-    with shell.nexus() as nexus:
+    cli: CommandContext = ctx.obj
+    with cli.nexus() as nexus:
         request = replace(nexus.request(mode=mode), is_call=True)  # type: ignore[arg-type] # validated by Request
         facts = list_facts(request, nexus.load(request).settings)
     if json:
         keys = {name.lower().replace(" ", "_"): value for name, value in facts.items()}
-        shell.console.json({"schema": 1, "environment": keys})
+        cli.console.json({"schema": 1, "environment": keys})
     else:
-        shell.console.table(list(facts.items()))
+        cli.console.table(list(facts.items()))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from typer._click import Context  # private, but it is what the method we override is typed with
 
     from nexus_core import Request
-    from nexus_core.plugin import CliContext, LoadedLayers, SkippedFile
+    from nexus_core.plugin import CommandContext, LoadedLayers, SkippedFile
     from nexus_core.plugin.settings import MCPServerWithOrigin
     from nexus_plugins.mcp._connections import ToolOutcome
     from nexus_plugins.mcp._edit import ServerDefinitionFile
@@ -68,22 +68,22 @@ LenientOption = Annotated[bool, typer.Option("--lenient", help="Skip servers wit
 GlobalOption = Annotated[bool, typer.Option("--global", help="Use your own mcp.json, not the project's.")]
 
 
-def load_servers(shell: CliContext, *, lenient: bool = False, thorough: bool = False) -> tuple[Request, LoadedLayers]:
+def load_servers(cli: CommandContext, *, lenient: bool = False, thorough: bool = False) -> tuple[Request, LoadedLayers]:
     """Load the layers and servers of the working directory.
 
     Args:
-        shell: The context of the command line.
+        cli: The context of the command.
         lenient: True to skip servers with invalid definitions, with a warning, instead of failing.
         thorough: True to warn about every key of a server file that is not used.
     """
-    with shell.nexus() as nexus:
+    with cli.nexus() as nexus:
         request = replace(nexus.request(), lenient=lenient)
         loaded = nexus.load(request)
     files = {config.path for config in loaded.configs if "mcp_servers" in config.settings} if thorough else set()
     for skipped in loaded.skipped:
         is_left_out = lenient and skipped.reason.endswith("the server is left out")
         if is_left_out or (skipped.path in files and skipped.line):
-            shell.console.warning(visible_line(f"{skipped.place}: {skipped.reason}"))
+            cli.console.warning(visible_line(f"{skipped.place}: {skipped.reason}"))
     return request, loaded
 
 
@@ -215,15 +215,15 @@ def add(
     entry |= {"type": "sse"} if _uses_sse(type_, url) else {}
     tables = {"env": _parse_pairs(env, "--env", "="), "headers": _parse_pairs(header, "--header", "=:")}
     entry |= {key: value for key, value in tables.items() if value} | ({"cwd": cwd} if cwd else {})
-    shell: CliContext = ctx.obj
-    path = find_servers_file(shell, for_all=for_all)
+    cli: CommandContext = ctx.obj
+    path = find_servers_file(cli, for_all=for_all)
     file = _read_server_file(path)
     if name in file.servers and not force:
         raise UsageError(f"there is a server {name!r} already in {path}", hint="--force replaces it")
-    save_server_file(shell, path, file.with_server(name, entry), own=for_all, dry_run=dry_run)
-    warn_of_secrets(shell, entry)
+    save_server_file(cli, path, file.with_server(name, entry), own=for_all, dry_run=dry_run)
+    warn_of_secrets(cli, entry)
     if not for_all and not dry_run:
-        print_approval_hint(shell)
+        print_approval_hint(cli)
 
 
 @app.command(epilog="\b\nExamples:\n  nexus mcp remove time\n  nexus mcp remove --global time --dry-run")
@@ -231,9 +231,9 @@ def remove(
     ctx: typer.Context, name: NameArgument, for_all: GlobalOption = False, dry_run: DryRunOption = False
 ) -> None:
     """Remove a server from its file."""
-    shell: CliContext = ctx.obj
-    path, own = _find_definition(shell, name, for_all=for_all)
-    save_server_file(shell, path, _read_server_file(path).without_server(name), own=own, dry_run=dry_run)
+    cli: CommandContext = ctx.obj
+    path, own = _find_definition(cli, name, for_all=for_all)
+    save_server_file(cli, path, _read_server_file(path).without_server(name), own=own, dry_run=dry_run)
 
 
 @app.command(epilog="\b\nExamples:\n  nexus mcp enable time\n  nexus mcp enable --global time")
@@ -255,34 +255,34 @@ def disable(
     _set_enabled(ctx.obj, name, for_all=for_all, dry_run=dry_run, on=False)
 
 
-def find_servers_file(shell: CliContext, *, for_all: bool) -> Path:
+def find_servers_file(cli: CommandContext, *, for_all: bool) -> Path:
     """Return the path of the user's mcp.json if `for_all`, else of the project's."""
-    with shell.nexus() as nexus:
+    with cli.nexus() as nexus:
         return nexus.home / SERVERS_FILE if for_all else nexus.cwd / ".nexus3" / SERVERS_FILE
 
 
-def save_server_file(shell: CliContext, path: Path, text: str, *, own: bool, dry_run: bool) -> None:
+def save_server_file(cli: CommandContext, path: Path, text: str, *, own: bool, dry_run: bool) -> None:
     """Write a server file and print its path. A dry run only names it."""
     if dry_run:
-        shell.console.message(f"Dry run: {visible_line(str(path))} would be written.")
+        cli.console.message(f"Dry run: {visible_line(str(path))} would be written.")
         return
     from nexus_plugins.mcp._edit import write_server_file
 
     write_server_file(path, text, own=own)
-    shell.console.text(visible_line(str(path)))
+    cli.console.text(visible_line(str(path)))
 
 
-def warn_of_secrets(shell: CliContext, entry: Mapping[str, Any]) -> None:
+def warn_of_secrets(cli: CommandContext, entry: Mapping[str, Any]) -> None:
     """Warn of secrets that a server definition holds as plain text."""
     for what in dict.fromkeys(secret.what for secret in SecretReferences().find("", entry)):
-        shell.console.warning(
+        cli.console.warning(
             visible_line(f"{what} is written out in the file; a reference such as ${{NAME}} would keep it out")
         )
 
 
-def print_approval_hint(shell: CliContext) -> None:
+def print_approval_hint(cli: CommandContext) -> None:
     """Print that servers of a project need approval."""
-    shell.console.message("Servers of a project are started only after `nexus trust allow`.")
+    cli.console.message("Servers of a project are started only after `nexus trust allow`.")
 
 
 def _read_server_file(path: Path) -> ServerDefinitionFile:
@@ -291,18 +291,18 @@ def _read_server_file(path: Path) -> ServerDefinitionFile:
     return read_server_file(path)
 
 
-def _set_enabled(shell: CliContext, name: str, *, for_all: bool, dry_run: bool, on: bool) -> None:
-    path, own = _find_definition(shell, name, for_all=for_all)
-    save_server_file(shell, path, _read_server_file(path).with_enabled(name, on=on), own=own, dry_run=dry_run)
+def _set_enabled(cli: CommandContext, name: str, *, for_all: bool, dry_run: bool, on: bool) -> None:
+    path, own = _find_definition(cli, name, for_all=for_all)
+    save_server_file(cli, path, _read_server_file(path).with_enabled(name, on=on), own=own, dry_run=dry_run)
 
 
-def _find_definition(shell: CliContext, name: str, *, for_all: bool) -> tuple[Path, bool]:
+def _find_definition(cli: CommandContext, name: str, *, for_all: bool) -> tuple[Path, bool]:
     """Return the file that defines a server, and True if it belongs to the user."""
-    _, loaded = load_servers(shell)
+    _, loaded = load_servers(cli)
     servers: Iterable[MCPServerWithOrigin] = loaded.servers
     own = {layer.name for layer in loaded.layers if layer.is_own}
     if for_all:
-        return find_servers_file(shell, for_all=True), True
+        return find_servers_file(cli, for_all=True), True
     found = {server.config.name: server for server in servers}
     if name not in found:
         raise UnknownNameError("server", name, found)
@@ -356,30 +356,30 @@ def list_servers(ctx: typer.Context, lenient: LenientOption = False, json: JsonO
 
     The list says where each is defined. Starts none.
     """
-    shell: CliContext = ctx.obj
-    request, loaded = load_servers(shell, lenient=lenient, thorough=True)
+    cli: CommandContext = ctx.obj
+    request, loaded = load_servers(cli, lenient=lenient, thorough=True)
     usable = {server.config.name for server in find_usable_servers(request, loaded)}
     if json:
         described = [
             {**_describe_definition(server), "usable": server.config.name in usable} for server in loaded.servers
         ]
-        shell.console.json({"schema": 1, "servers": described})
+        cli.console.json({"schema": 1, "servers": described})
         return
     if not loaded.servers:
-        shell.console.message("There are no servers here; `nexus mcp add` makes one.")
+        cli.console.message("There are no servers here; `nexus mcp add` makes one.")
         return
     rows = [
         (one_line(server.config.name), server.config.type, server.origin, server.status, _describe_launch(server))
         for server in loaded.servers
     ]
-    shell.console.table([("NAME", "TYPE", "ORIGIN", "STATUS", "WHAT"), *rows], styles=["bold"])
+    cli.console.table([("NAME", "TYPE", "ORIGIN", "STATUS", "WHAT"), *rows], styles=["bold"])
     if not usable:
-        shell.console.message("No agent here gets any of them: permissions.level is stricter than 'trusted'.")
+        cli.console.message("No agent here gets any of them: permissions.level is stricter than 'trusted'.")
     if any(server.status == "not approved" for server in loaded.servers):
-        shell.console.message("Decide with: nexus trust allow, nexus trust deny")
+        cli.console.message("Decide with: nexus trust allow, nexus trust deny")
     for server in loaded.servers:
         if shadow := describe_shadow(server):
-            shell.console.warning(visible_line(f"{server.source_path}:{server.line}: {shadow}"))
+            cli.console.warning(visible_line(f"{server.source_path}:{server.line}: {shadow}"))
 
 
 @app.command(epilog="\b\nExamples:\n  nexus mcp tools\n  nexus mcp tools github --refresh --json")
@@ -395,8 +395,8 @@ def tools(
     They are listed by the names that a model calls them. Servers are started only if nothing is known of them yet, if
     what is known is old, or with --refresh.
     """
-    shell: CliContext = ctx.obj
-    request, loaded = load_servers(shell, lenient=lenient)
+    cli: CommandContext = ctx.obj
+    request, loaded = load_servers(cli, lenient=lenient)
     servers = select_servers(loaded, names)
     catalogs = {server.config.name: _read_known_catalog(request.home, server) for server in servers}
     wanted = [server for server in servers if refresh or _is_outdated(catalogs[server.config.name], loaded)]
@@ -404,43 +404,43 @@ def tools(
         for answer in fetch_catalogs(request, loaded, wanted):
             catalogs[answer.server] = answer.catalog or catalogs[answer.server]
             if answer.error is not None:
-                shell.console.warning(format_error_line(answer.error))
+                cli.console.warning(format_error_line(answer.error))
     known = [(server, catalog) for server in servers if (catalog := catalogs[server.config.name])]
     rows = [row for server, catalog in known for row in _build_tool_rows(server, catalog)]
     for server, catalog in known:
-        _warn_of_unknown_tools(shell, server, catalog)
+        _warn_of_unknown_tools(cli, server, catalog)
     if json:
-        shell.console.json({"schema": 1, "tools": rows})
+        cli.console.json({"schema": 1, "tools": rows})
     else:
-        _print_tools(shell, rows)
+        _print_tools(cli, rows)
 
 
-def _print_tools(shell: CliContext, rows: Sequence[Mapping[str, object]]) -> None:
+def _print_tools(cli: CommandContext, rows: Sequence[Mapping[str, object]]) -> None:
     if not rows:
-        shell.console.message("No tools are known here.")
+        cli.console.message("No tools are known here.")
         return
     table = [
         (row["name"], row["server"], row["status"], _shorten_description(str(row["reason"] or row["description"])))
         for row in rows
     ]
-    shell.console.table([("NAME", "SERVER", "STATUS", "DESCRIPTION"), *map(_format_row, table)], styles=["bold"])
+    cli.console.table([("NAME", "SERVER", "STATUS", "DESCRIPTION"), *map(_format_row, table)], styles=["bold"])
     for status, meaning in STATUS_EXPLANATIONS.items():
         if any(row["status"] == status for row in rows):
-            shell.console.message(meaning)
+            cli.console.message(meaning)
 
 
 def _format_row(row: tuple[object, ...]) -> tuple[str, ...]:
     return tuple(map(str, row))
 
 
-def _warn_of_unknown_tools(shell: CliContext, server: MCPServerWithOrigin, catalog: ToolCatalog) -> None:
+def _warn_of_unknown_tools(cli: CommandContext, server: MCPServerWithOrigin, catalog: ToolCatalog) -> None:
     """Warn of tool names in a server definition that the server does not have."""
     config = server.config
     listed = {each.name for each in catalog.current} | {each.name for each in catalog.unusable}
     for name in dict.fromkeys((*(config.include_tools or ()), *config.exclude_tools)):
         if name not in listed:
             what = f"server {config.name!r} has no tool {name!r}, which its definition names"
-            shell.console.warning(visible_line(f"{server.source_path}:{server.line}: {what}"))
+            cli.console.warning(visible_line(f"{server.source_path}:{server.line}: {what}"))
 
 
 def _build_tool_rows(server: MCPServerWithOrigin, catalog: ToolCatalog) -> list[dict[str, object]]:
@@ -531,11 +531,11 @@ def import_servers(
 
     From ~/.claude.json it copies the servers of this directory, or with --global, those for all projects.
     """
-    shell: CliContext = ctx.obj
-    path, dialect = _find_import_source(shell, source)
-    within = ("projects", os.path.realpath(shell.cwd)) if dialect is CLAUDE_HOME_FORMAT and not for_all else ()
-    entries = _read_other_servers(shell, path, dialect, within, lenient=lenient)
-    goal = find_servers_file(shell, for_all=for_all)
+    cli: CommandContext = ctx.obj
+    path, dialect = _find_import_source(cli, source)
+    within = ("projects", os.path.realpath(cli.cwd)) if dialect is CLAUDE_HOME_FORMAT and not for_all else ()
+    entries = _read_other_servers(cli, path, dialect, within, lenient=lenient)
+    goal = find_servers_file(cli, for_all=for_all)
     from nexus_plugins.mcp._edit import read_server_file
 
     file = read_server_file(goal)
@@ -548,18 +548,18 @@ def import_servers(
         file = file._replace(text=file.with_server(name, entry))
     for name in entries:
         what = f"adds {name!r}" if name in added else f"skips {name!r}, which exists already; --force replaces it"
-        shell.console.message(visible_line(f"Import {what}."))
+        cli.console.message(visible_line(f"Import {what}."))
     if added:
-        save_server_file(shell, goal, file.text, own=for_all, dry_run=dry_run)
+        save_server_file(cli, goal, file.text, own=for_all, dry_run=dry_run)
         for remark in remarks:
-            shell.console.message(visible_line(f"{remark}."))
+            cli.console.message(visible_line(f"{remark}."))
         if remarks:
-            shell.console.message(visible_line(f"Set these variables where it is used; {path} has their values."))
+            cli.console.message(visible_line(f"Set these variables where it is used; {path} has their values."))
         if not for_all and not dry_run:
-            print_approval_hint(shell)
+            print_approval_hint(cli)
     elif not entries:
         more = " for this directory; --global copies those for all projects" if within else ""
-        shell.console.message(f"There are no servers in it{more}.")
+        cli.console.message(f"There are no servers in it{more}.")
 
 
 @app.command(
@@ -586,8 +586,8 @@ def export_servers(
     """
     if to not in EXPORT_TARGETS:
         raise UnknownNameError("tool to export to", to, EXPORT_TARGETS)
-    shell: CliContext = ctx.obj
-    _, loaded = load_servers(shell)
+    cli: CommandContext = ctx.obj
+    _, loaded = load_servers(cli)
     found = {server.config.name: server.config for server in loaded.servers}
     for name in names or ():
         if name not in found:
@@ -595,24 +595,24 @@ def export_servers(
     from nexus_plugins.mcp._export import format_servers as export
 
     exported = export([found[name] for name in names or found], to)
-    shell.console.text(exported.text.rstrip("\n"))
+    cli.console.text(exported.text.rstrip("\n"))
     if exported.variables:
         listed = visible_line(", ".join(exported.variables))
-        shell.console.message(f"Set these variables where it is used: {listed}.")
+        cli.console.message(f"Set these variables where it is used: {listed}.")
     for loss in exported.losses:
-        shell.console.warning(visible_line(loss))
+        cli.console.warning(visible_line(loss))
 
 
-def _find_import_source(shell: CliContext, source: str) -> tuple[Path, ServerFileFormat]:
+def _find_import_source(cli: CommandContext, source: str) -> tuple[Path, ServerFileFormat]:
     if source in FILE_FORMATS:
         dialect = FILE_FORMATS[source]
-        candidates = [shell.cwd / name for name in dialect.files]
+        candidates = [cli.cwd / name for name in dialect.files]
         path = next((each for each in candidates if each.is_file()), None)
         if path is None:
             raise FileError(f"{dialect.tool} has no servers here", where=str(candidates[0]), hint="name a file instead")
         return path, dialect
     path = Path(source).expanduser()
-    path = path if path.is_absolute() else shell.cwd / path
+    path = path if path.is_absolute() else cli.cwd / path
     if not path.is_file():
         if path.suffix or "/" in source:
             raise FileError("no such file", where=str(path))
@@ -622,7 +622,7 @@ def _find_import_source(shell: CliContext, source: str) -> tuple[Path, ServerFil
 
 
 def _read_other_servers(
-    shell: CliContext, path: Path, dialect: ServerFileFormat, within: tuple[str, ...], *, lenient: bool
+    cli: CommandContext, path: Path, dialect: ServerFileFormat, within: tuple[str, ...], *, lenient: bool
 ) -> dict[str, dict[str, Any]]:
     """Return the servers of a file, normalized, by name."""
     layer = Layer("global", path.parent, "global")  # the user named the file, so it is read as the user's own
@@ -635,7 +635,7 @@ def _read_other_servers(
     skipped: list[SkippedFile] = []
     normal = normalize_servers(configs, skipped, lenient=lenient)
     for each in skipped:
-        shell.console.warning(visible_line(f"{each.place}: {each.reason}"))
+        cli.console.warning(visible_line(f"{each.place}: {each.reason}"))
     servers: list[Any] = [server for config in normal for server in cast("list[Any]", config.settings["mcp_servers"])]
     return {server["name"]: _drop_defaults(server) for server in servers}
 
@@ -663,8 +663,8 @@ def approve(
 
     The changes since your last approval are shown. Exits with 1 if something changed and was not approved.
     """
-    shell: CliContext = ctx.obj
-    request, loaded = load_servers(shell)
+    cli: CommandContext = ctx.obj
+    request, loaded = load_servers(cli)
     (server,) = select_servers(loaded, [name])
     catalog = read_catalog(request.home, server)
     if catalog is None:
@@ -681,14 +681,14 @@ def approve(
         )
     )
     if not lines:
-        shell.console.message("No changes: its tools are those that you approved.")
+        cli.console.message("No changes: its tools are those that you approved.")
         return
-    shell.console.text("\n".join(map(one_line, lines)))
-    if not yes and not _confirm_approval(shell):
-        shell.console.message("Not approved: changed tools stay withheld.")
+    cli.console.text("\n".join(map(one_line, lines)))
+    if not yes and not _confirm_approval(cli):
+        cli.console.message("Not approved: changed tools stay withheld.")
         raise typer.Exit(EXIT_NOT_APPROVED)
     approve_catalog(request.home, server)
-    shell.console.message(f"Approved the tools of {one_line(name)}.")
+    cli.console.message(f"Approved the tools of {one_line(name)}.")
 
 
 def _format_definitions(definitions: Iterable[ToolDefinition]) -> list[str]:
@@ -697,10 +697,10 @@ def _format_definitions(definitions: Iterable[ToolDefinition]) -> list[str]:
     return json_module.dumps(shown, indent=2, sort_keys=True).splitlines()
 
 
-def _confirm_approval(shell: CliContext) -> bool:
+def _confirm_approval(cli: CommandContext) -> bool:
     if sys.stdin is None or not sys.stdin.isatty() or not sys.stderr.isatty():
         return False
-    shell.console.message("Approve it? [y/N]")
+    cli.console.message("Approve it? [y/N]")
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
@@ -759,25 +759,25 @@ def try_servers(
 
     They are ended again. Exits with 1 if one of them fails, or waits for your approval.
     """
-    shell: CliContext = ctx.obj
-    request, loaded = load_servers(shell, lenient=lenient)
+    cli: CommandContext = ctx.obj
+    request, loaded = load_servers(cli, lenient=lenient)
     servers = select_servers(loaded, names)
     not_started = [server for server in loaded.servers if not names and server not in servers]
     for server in not_started:
-        shell.console.message(
+        cli.console.message(
             visible_line(f"Not started: {server.config.name}, {_explain_status(server, request, loaded)}")
         )
     if not servers:
-        shell.console.message("There is no server here that may be started.")
+        cli.console.message("There is no server here that may be started.")
     answers = fetch_catalogs(request, loaded, servers) if servers else []
     if json:
-        shell.console.json({"schema": 1, "servers": [_describe_test(answer) for answer in answers]})
+        cli.console.json({"schema": 1, "servers": [_describe_test(answer) for answer in answers]})
     elif answers:
         rows = [
             (answer.server, "failed" if answer.error else "ok", f"{answer.seconds:.1f} s", _summarize_test(answer))
             for answer in answers
         ]
-        shell.console.table([("NAME", "STATUS", "TIME", "WHAT"), *rows], styles=["bold"])
+        cli.console.table([("NAME", "STATUS", "TIME", "WHAT"), *rows], styles=["bold"])
     if any(answer.error for answer in answers) or any(server.status == WAITING_STATUS for server in not_started):
         raise typer.Exit(EXIT_FINDINGS)
 
@@ -803,8 +803,8 @@ def call(
 
     The server is started for the call. Exits with 1 if the tool failed, and with 5 if its server did.
     """
-    shell: CliContext = ctx.obj
-    request, loaded = load_servers(shell)
+    cli: CommandContext = ctx.obj
+    request, loaded = load_servers(cli)
     (server,) = select_servers(loaded, [name])
     parsed = _parse_arguments(arguments)
     try:
@@ -812,14 +812,14 @@ def call(
     except ServerRefusedError:
         raise
     except ServerError as error:
-        shell.console.error(str(error))
+        cli.console.error(str(error))
         raise typer.Exit(EXIT_SERVER_FAILED) from None
     content = outcome.content
     parts = [content] if isinstance(content, str) else [_describe_part(part) for part in content]
     if json:
-        shell.console.json({"schema": 1, "is_error": outcome.is_error, "content": parts})
+        cli.console.json({"schema": 1, "is_error": outcome.is_error, "content": parts})
     else:
-        shell.console.text("\n".join(parts))
+        cli.console.text("\n".join(parts))
     if outcome.is_error:
         raise typer.Exit(EXIT_FINDINGS)
 
@@ -896,11 +896,11 @@ def serve(ctx: typer.Context) -> None:
         from nexus_plugins.mcp.call import EXTRA
 
         raise MissingExtraError("mcp", EXTRA) from None
-    shell: CliContext = ctx.obj
+    cli: CommandContext = ctx.obj
     if os.isatty(0):
-        shell.console.message("Waiting for an MCP client on standard input; press Ctrl-C to stop.")
+        cli.console.message("Waiting for an MCP client on standard input; press Ctrl-C to stop.")
     # Separate descriptors, so that plugins and their child processes cannot read or write the client's channel.
     source, sink = os.dup(0), os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    with shell.nexus() as nexus:
+    with cli.nexus() as nexus:
         run_until_signal(partial(serve_client, nexus, source, sink))

@@ -19,7 +19,7 @@ from nexus_plugins.skills._section import count_credentials, format_missing
 from nexus_plugins.skills.call import find_skill, format_guide
 
 if TYPE_CHECKING:
-    from nexus_core.plugin import CliContext
+    from nexus_core.plugin import CommandContext
     from nexus_plugins.skills._guides import GuideProblem
 
 app = typer.Typer(
@@ -42,23 +42,23 @@ NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of a ski
 @app.command("list", epilog="\b\nExamples:\n  nexus skill list\n  nexus -C services/auth skill list --json")
 def list_skills(ctx: typer.Context, json: JsonOption = False) -> None:
     """List skills and what they need."""
-    shell: CliContext = ctx.obj
-    capabilities, faults = _load_skills(shell)
+    cli: CommandContext = ctx.obj
+    capabilities, faults = _load_skills(cli)
     for fault in faults:
         location = f"{fault.path}:{fault.line}" if fault.line else str(fault.path)
-        shell.console.warning(visible_line(f"{location}: {fault.message}"))
+        cli.console.warning(visible_line(f"{location}: {fault.message}"))
     if json:
         configured, broken = count_credentials(capabilities)
         document = {
             "skills": list(map(_describe_skill, capabilities)),
             "credentials": {"configured": configured, "broken": broken},
         }
-        shell.console.json({"schema": 1, **document})
+        cli.console.json({"schema": 1, **document})
     elif capabilities:
         rows = [("NAME", "STATUS", "CATEGORY", "LAYER", "DESCRIPTION"), *map(_build_row, capabilities)]
-        shell.console.table(rows, styles=["bold"])
+        cli.console.table(rows, styles=["bold"])
     else:
-        shell.console.message(
+        cli.console.message(
             "There are no skills here; one is a file .nexus3/skills/NAME/SKILL.md (or .claude, .agents, .codex)."
         )
 
@@ -69,23 +69,23 @@ def show(ctx: typer.Context, name: NameArgument, json: JsonOption = False) -> No
 
     Marks it as used. Nothing in it is run. A guide of a project is what the project says, not what you say.
     """
-    shell: CliContext = ctx.obj
-    with shell.nexus() as nexus:
+    cli: CommandContext = ctx.obj
+    with cli.nexus() as nexus:
         capability = find_skill(name, nexus.load(), nexus)
         text = format_guide(capability)
         try:
             mark_guide_used(nexus.home, capability.guide.path)
         except FileError as error:  # the guide can be read nevertheless
-            shell.console.warning(f"not marked as used: {error}")
+            cli.console.warning(f"not marked as used: {error}")
     if json:
         guide = neutralize(read_guide_text(capability.guide))
-        shell.console.json({"schema": 1, "skill": {**_describe_skill(capability), "guide": guide}})
+        cli.console.json({"schema": 1, "skill": {**_describe_skill(capability), "guide": guide}})
         return
-    shell.console.text(text)
+    cli.console.text(text)
 
 
-def _load_skills(shell: CliContext) -> tuple[list[SkillCapability], list[GuideProblem]]:
-    with shell.nexus() as nexus:
+def _load_skills(cli: CommandContext) -> tuple[list[SkillCapability], list[GuideProblem]]:
+    with cli.nexus() as nexus:
         loaded = nexus.load()
         found = find_guides(loaded)
         return find_capabilities(found.guides, nexus.home, loaded.settings), found.faults

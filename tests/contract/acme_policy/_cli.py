@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from nexus_core.plugin import CliContext
+    from nexus_core.plugin import CommandContext
 
 app = typer.Typer()
 
@@ -15,6 +15,6 @@ app = typer.Typer()
 @app.command()
 def policy(ctx: typer.Context) -> None:
     """Print who may decide."""
-    shell: CliContext = ctx.obj
+    shell: CommandContext = ctx.obj
     with shell.nexus() as nexus:
         shell.console.text(str(nexus.load().settings.get("plugins.policy.teams")))
