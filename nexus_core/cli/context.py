@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
-from nexus_core.errors import ConfigError, UsageError
+from nexus_core.errors import ConfigError, MissingExtraError, NexusError, SummaryError, UsageError
 from nexus_core.files.places import resolve_directory
 from nexus_core.nexus import Nexus
 from nexus_core.text.console import format_count
@@ -30,14 +30,25 @@ EXIT_OK = 0
 EXIT_FINDINGS = 1
 """A check found something, or something does not fit."""
 EXIT_USAGE = 2
+"""An argument is invalid, or names something that does not exist."""
 EXIT_CONFIGURATION = 3
-"""A file, setting or plugin must be put right first."""
+"""A file, setting, plugin or session must be fixed first."""
 EXIT_MISSING_EXTRA = 4
 EXIT_PROVIDER = 5
-"""Whoever was asked for a summary could not write one."""
+"""Every summarizer failed."""
 EXIT_INTERNAL_ERROR = 70
 """A bug of Nexus or of a plugin; EX_SOFTWARE of sysexits.h."""
 EXIT_INTERRUPTED = 130
+
+
+def get_exit_code(error: NexusError) -> int:
+    """Return the exit code for an error other than a BudgetError."""
+    if isinstance(error, MissingExtraError):
+        return EXIT_MISSING_EXTRA
+    if isinstance(error, SummaryError):
+        return EXIT_PROVIDER
+    return EXIT_USAGE if isinstance(error, UsageError) else EXIT_CONFIGURATION
+
 
 _STDOUT, _STDERR = 1, 2  # descriptors, as every program knows them
 

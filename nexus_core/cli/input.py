@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from nexus_core.config.load import LineIndex, syntax_error
-from nexus_core.errors import FileError
+from nexus_core.errors import FileError, UsageError
 from nexus_core.files.read import decode_text, read_bytes
 from nexus_core.text.safety import visible_line
 
@@ -33,7 +33,8 @@ def read_input_bytes(directory: Path, name: str, *, instead: str = "name a file 
         instead: What to do about the name of a directory.
 
     Raises:
-        FileError: There is no such file, it is a directory, or too large.
+        UsageError: There is no such file.
+        FileError: It is a directory, cannot be read, or is too large.
     """
     if name == STANDARD_INPUT:
         data: bytes | None = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1) if sys.stdin else b""
@@ -42,7 +43,7 @@ def read_input_bytes(directory: Path, name: str, *, instead: str = "name a file 
     else:
         data = read_bytes(directory / name, max_bytes=MAX_INPUT_BYTES)
     if data is None:
-        raise FileError("no such file", where=name)
+        raise UsageError("no such file", where=name)
     if len(data) > MAX_INPUT_BYTES:
         raise FileError(f"larger than {MAX_INPUT_BYTES} bytes", where=name, hint="give it in parts")
     return data
@@ -52,7 +53,8 @@ def read_input_text(directory: Path, name: str) -> tuple[Path, str]:
     """What errors call the file that was named, and its text.
 
     Raises:
-        FileError: As for `read_given`, or it is not UTF-8.
+        UsageError, FileError: As for `read_input_bytes`.
+        FileError: It is not UTF-8.
     """
     path = Path("<stdin>") if name == STANDARD_INPUT else directory / name
     return path, decode_text(path, read_input_bytes(directory, name))

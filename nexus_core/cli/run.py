@@ -15,11 +15,9 @@ from nexus_core.cli.context import (
     EXIT_FINDINGS,
     EXIT_INTERNAL_ERROR,
     EXIT_INTERRUPTED,
-    EXIT_MISSING_EXTRA,
     EXIT_OK,
-    EXIT_PROVIDER,
-    EXIT_USAGE,
     CliContext,
+    get_exit_code,
     isolate_stdout,
 )
 from nexus_core.cli.root import build_root_command
@@ -27,10 +25,7 @@ from nexus_core.errors import (
     BudgetError,
     ConfigError,
     FileError,
-    MissingExtraError,
     NexusError,
-    SummaryError,
-    UsageError,
 )
 from nexus_core.host.calls import describe_exception
 from nexus_core.text.console import Console, OutputClosedError
@@ -120,7 +115,7 @@ def _describe_error(error: BaseException) -> tuple[str, int]:
         return _format_budget_error(error), EXIT_FINDINGS
     if isinstance(error, NexusError):
         error.hint = error.command or error.hint
-        return str(error), _get_exit_code(error)
+        return str(error), get_exit_code(error)
     if isinstance(error, typer.TyperException):
         ctx = getattr(error, "ctx", None)
         hint = f"\n  '{ctx.command_path} --help' explains it" if ctx else ""
@@ -139,11 +134,3 @@ def _format_budget_error(error: BudgetError) -> str:
     rows = [f"  {name:<{width}}  {size:>{figures}}" for name, size in zip(error.parts, sizes, strict=True)]
     largest = [f"  largest: {', '.join(f'{name} {size:,}' for name, size in error.pieces)}"] if error.pieces else []
     return "\n".join([error.what, *rows, *largest, f"  {error.hint}"])
-
-
-def _get_exit_code(error: NexusError) -> int:
-    if isinstance(error, MissingExtraError):
-        return EXIT_MISSING_EXTRA
-    if isinstance(error, SummaryError):
-        return EXIT_PROVIDER
-    return EXIT_USAGE if isinstance(error, UsageError) else EXIT_CONFIGURATION

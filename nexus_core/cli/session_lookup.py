@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nexus_core.errors import FileError, UnknownNameError, UsageError
+from nexus_core.errors import UnknownNameError, UsageError
 from nexus_core.text.safety import visible_line
 
 if TYPE_CHECKING:
@@ -70,12 +70,12 @@ def open_ledger_nexus(ctx: typer.Context, ledger: str, *, writes: bool = False) 
         writes: Whether the command may begin a ledger; a file that is only read must be there.
 
     Raises:
-        FileError: There is no such file.
+        UsageError: There is no such file.
     """
     cli = ctx.find_root().obj
     url = resolve_ledger_url(cli.cwd, ledger)
     if not writes and url and url.startswith(_SQLITE_PREFIX) and not os.path.lexists(_parse_sqlite_path(url)):
-        raise FileError(
+        raise UsageError(
             "there is no ledger", where=str(_parse_sqlite_path(url)), hint="name the file of a ledger, or its url"
         )
     with cli.nexus(ledger=url) as nexus:

@@ -268,10 +268,10 @@ def test_a_call_without_a_model_says_so_where_an_api_wants_one(cli: Cli) -> None
         (["a\udcffb"], 2, "the message is not UTF-8"),
         (["--platform", "slack"], 2, "describe a message, and there is none"),
         (["x", "--data", "git"], 2, "--data takes NAME=VALUE, not 'git'"),
-        (["--tools", "missing.json"], 3, "no such file\n  at missing.json"),
+        (["--tools", "missing.json"], 2, "no such file\n  at missing.json"),
         (["--tools", "object.json"], 3, "expected a list of tools\n  at object.json"),
         (["--tools", "tools.json"], 3, "at tools.json: tools[1]"),
-        (["--ledger", "missing.db", "--session", "s"], 3, "there is no ledger"),
+        (["--ledger", "missing.db", "--session", "s"], 2, "there is no ledger"),
         (["x", "--session", "auth-bug"], 3, "a turn is open in session 'auth-bug' already"),
     ],
 )

@@ -97,6 +97,36 @@ def test_an_unknown_command_suggests_the_nearest(cli: Cli) -> None:
     assert "did you mean 'show'?" in outcome.err
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "session show nowhere",
+        "session replay nowhere",
+        "session list --ledger nowhere.db",
+        "ledger verify --ledger nowhere.db",
+        "session import nowhere.jsonl",
+        "session import nowhere.jsonl --json",
+        "session record s nowhere.json",
+        "context nowhere.jsonl",
+        "check nowhere.json",
+        "tokens nowhere.md",
+        "diff file:nowhere.json model:gpt-4o",
+        "assemble Hi --tools nowhere.json",
+        "init --global --copy-mcp nowhere.json",
+        "mcp import nowhere.json",
+        "mcp import codex",
+        "mcp tools nowhere",
+        "skill show nowhere",
+        "plugin info nowhere",
+    ],
+)
+def test_a_name_of_something_that_does_not_exist_exits_with_2(cli: Cli, line: str) -> None:
+    outcome = cli(*line.split())
+
+    assert outcome.code == 2
+    assert "Error: " in outcome.err
+
+
 def test_an_unknown_option_suggests_the_nearest(cli: Cli) -> None:
     outcome = cli("show", "--jsn")
 

@@ -293,7 +293,7 @@ def test_another_process_that_fails_is_an_error(
         (["step:x", "auth-bug"], 2, "there is no step 'x'"),
         (["auth-bug"], 2, "there is only one call in session auth-bug"),
         (["model:gpt-4o"], 2, "there is nothing to compare model gpt-4o with"),
-        (["file:missing.json", "auth-bug"], 3, "no such file\n  at missing.json"),
+        (["file:missing.json", "auth-bug"], 2, "no such file\n  at missing.json"),
         (["broken.json", "auth-bug"], 3, "Line 1, Column 3: Unterminated string"),
         (["own.json", "auth-bug"], 3, "not as `nexus assemble --json` writes it\n  at own.json"),
         (["words.json", "auth-bug"], 3, "words.json"),

@@ -166,7 +166,7 @@ def test_what_is_no_text_is_named_and_the_others_are_counted(
 
     outcome = cli("tokens", name, "good.txt")
 
-    assert outcome.code == 3
+    assert outcome.code == (2 if reason == "no such file" else 3)
     assert outcome.err.startswith(f"Error: {reason}\n  at {name}\n")
     assert rows(outcome.out)[1][0] == "4"
 
@@ -174,7 +174,13 @@ def test_what_is_no_text_is_named_and_the_others_are_counted(
 def test_a_file_that_cannot_be_counted_alone_prints_no_table(cli: Cli) -> None:
     outcome = cli("tokens", "missing")
 
-    assert (outcome.code, outcome.out) == (3, "")
+    assert (outcome.code, outcome.out) == (2, "")
+
+
+def test_a_missing_file_beside_an_unreadable_one_exits_with_3(cli: Cli, work: Path) -> None:
+    (work / "binary").write_bytes(b"\0")
+
+    assert cli("tokens", "missing", "binary").code == 3
 
 
 def test_a_large_file_is_counted_in_parts_and_exactly(cli: Cli, work: Path) -> None:

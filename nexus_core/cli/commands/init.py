@@ -173,8 +173,10 @@ class McpServerFile(NamedTuple):
 def _read_named_file(path: Path) -> McpServerFile:
     if found := _read_server_file(path):
         return found
-    what = "holds no MCP servers" if path.exists() else "no such file"
-    raise FileError(what, where=str(path), hint="name a file with `mcpServers` or `servers`")
+    hint = "name a file with `mcpServers` or `servers`"
+    if not path.exists():
+        raise UsageError("no such file", where=str(path), hint=hint)
+    raise FileError("holds no MCP servers", where=str(path), hint=hint)
 
 
 def _find_user_servers(cli: CliContext, nexus: Nexus) -> McpServerFile | None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from nexus_core.cli.context import EXIT_CONFIGURATION
+from nexus_core.cli.context import get_exit_code
 from nexus_core.cli.input import STANDARD_INPUT, get_input_size, read_input_bytes
 from nexus_core.cli.options import JsonOption, build_model_option
-from nexus_core.errors import FileError, UsageError
+from nexus_core.errors import FileError, NexusError, UsageError
 from nexus_core.text.safety import visible_line
 from nexus_core.tokens.counters import find_model_finding, open_counter
 from nexus_core.tokens.tokenizers import cut_pieces
@@ -61,11 +61,12 @@ def tokens(ctx: typer.Context, files: FilesArgument = None, model: ModelOption =
     if json:
         document = {"schema": 1, "model": model, "counter": counter.name, "exact": counter.exact}
         rows = [{"file": each.file, "bytes": each.size, **each.found._asdict()} for each in counted]
-        cli.console.json({**document, "files": rows, "refused": refused, "total": total._asdict()})
+        reasons = [{"file": name, "reason": error.what} for name, error in refused]
+        cli.console.json({**document, "files": rows, "refused": reasons, "total": total._asdict()})
     else:
         _print_counts(cli, counted, total, counter.name)
     if refused:
-        raise typer.Exit(EXIT_CONFIGURATION)
+        raise typer.Exit(max(get_exit_code(error) for _, error in refused))
 
 
 def _open_counter(cli: CliContext, nexus: Nexus, model: str) -> tuple[str, CachingCounter]:
@@ -78,10 +79,10 @@ def _open_counter(cli: CliContext, nexus: Nexus, model: str) -> tuple[str, Cachi
 
 def _count_files(
     cli: CliContext, names: Sequence[str], counter: CachingCounter
-) -> tuple[list[FileCount], list[dict[str, str]]]:
-    """What was counted, and what could not be, with the reason."""
+) -> tuple[list[FileCount], list[tuple[str, NexusError]]]:
+    """Return the counts, and the files that could not be counted with their errors."""
     counted: list[FileCount] = []
-    refused: list[dict[str, str]] = []
+    refused: list[tuple[str, NexusError]] = []
     with cli.console.progress(sum(get_input_size(cli.cwd, name) for name in names)) as progress:
         for name in names:
             try:
@@ -89,10 +90,10 @@ def _count_files(
                 counted.append(
                     FileCount(name, len(data), _count_text(counter, _decode_text(name, data), len(data), progress))
                 )
-            except FileError as error:
+            except (FileError, UsageError) as error:
                 progress.close()
                 cli.console.error(str(error))
-                refused.append({"file": name, "reason": error.what})
+                refused.append((name, error))
     return counted, refused
 
 

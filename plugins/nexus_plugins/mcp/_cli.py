@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, cast
 import typer
 from typer.core import TyperCommand
 
-from nexus_core import ConfigError, FileError, MissingExtraError, NexusError, UnknownNameError, UsageError
+from nexus_core import ConfigError, MissingExtraError, NexusError, UnknownNameError, UsageError
 from nexus_core.plugin import Layer, LayerConfig
 from nexus_core.plugin.settings import SecretReferences, describe_server, recheck_trust
 from nexus_core.plugin.text import completable_names, hide_secrets, one_line, visible_line
@@ -609,13 +609,15 @@ def _find_import_source(cli: CommandContext, source: str) -> tuple[Path, ServerF
         candidates = [cli.cwd / name for name in dialect.files]
         path = next((each for each in candidates if each.is_file()), None)
         if path is None:
-            raise FileError(f"{dialect.tool} has no servers here", where=str(candidates[0]), hint="name a file instead")
+            raise UsageError(
+                f"{dialect.tool} has no servers here", where=str(candidates[0]), hint="name a file instead"
+            )
         return path, dialect
     path = Path(source).expanduser()
     path = path if path.is_absolute() else cli.cwd / path
     if not path.is_file():
         if path.suffix or "/" in source:
-            raise FileError("no such file", where=str(path))
+            raise UsageError("no such file", where=str(path))
         raise UnknownNameError("tool", source, FILE_FORMATS)
     dialect = detect_format(str(path))
     return path, FILE_FORMATS["codex"] if dialect is NEXUS_FORMAT and path.suffix == ".toml" else dialect

@@ -181,7 +181,7 @@ def test_another_ledger_is_named_by_its_file_or_its_url(cli: Cli, work: Path, tm
 def test_a_file_that_is_to_be_read_must_be_there(cli: Cli, work: Path) -> None:
     outcome = cli("session", "list", "--ledger", "typo.db")
 
-    assert outcome.code == 3
+    assert outcome.code == 2
     assert f"there is no ledger\n  at {work}/typo.db" in outcome.err
     assert list(work.iterdir()) == []
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from nexus_core.cli.commands.session.overview import TOKEN_MARKS
-from nexus_core.cli.context import EXIT_CONFIGURATION
+from nexus_core.cli.context import get_exit_code
 from nexus_core.cli.input import STANDARD_INPUT, decode_partial_text, get_input_size, read_input_bytes
 from nexus_core.cli.options import (
     DryRunOption,
@@ -175,6 +175,7 @@ def import_files(
     is_planned_only = dry_run and target is ledger
     outcomes: list[ImportOutcome] = []
     refused: list[dict[str, str]] = []
+    codes: list[int] = []
     with (
         cli.console.progress(sum(get_input_size(cli.cwd, name) for name in names)) as progress,
         pause_garbage_collection(),
@@ -186,6 +187,7 @@ def import_files(
             progress.close()
             cli.console.error(str(error))
             refused.append({"file": name, "reason": error.what, "code": getattr(error, "code", "")})
+            codes.append(get_exit_code(error))
 
         for name in names:
             try:
@@ -202,8 +204,8 @@ def import_files(
         print_outcomes_json(cli.console, outcomes, refused, dry_run=dry_run)
     else:
         print_outcomes(cli.console, outcomes, dry_run=dry_run)
-    if refused:
-        raise typer.Exit(EXIT_CONFIGURATION)
+    if codes:
+        raise typer.Exit(max(codes))
 
 
 def _open_trial_ledger(ledger: Ledger) -> Ledger:
