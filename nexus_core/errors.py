@@ -253,15 +253,31 @@ class UsageError(NexusError):
     """Raised when an argument is invalid. The hint says what is accepted."""
 
 
+_NO_SESSIONS_HINT = "no sessions yet; `nexus session import` or `session.ask()` creates one"
+_EMPTY_HINTS = {
+    "file, session, step or model": _NO_SESSIONS_HINT,
+    "server": "no MCP servers here; `nexus mcp add` or `nexus mcp import` adds one",
+    "session": _NO_SESSIONS_HINT,
+    "skill": "no skills here; a file .nexus3/skills/NAME/SKILL.md is one",
+}
+"""Hint of an UnknownNameError by kind, if nothing of that kind exists."""
+
+
 class UnknownNameError(UsageError):
-    """Raised when no plugin, hook, session, model or setting has that name."""
+    """Raised when no plugin, hook, session, model or setting has that name.
+
+    Args:
+        kind: The kind of thing, such as `session`.
+        name: The unknown name.
+        known: The names that exist. The hint has the nearest of them, or lists them.
+    """
 
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         names = sorted(known)
         nearest = did_you_mean(name, names) if isinstance(name, str) else ""
         more = f" and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
         listed = f"known: {', '.join(map(_escape_name, names[:MAX_LISTED_NAMES]))}{more}"
-        hint = nearest or (listed if names else f"no {kind} exists")
+        hint = nearest or (listed if names else _EMPTY_HINTS.get(kind, f"no {kind} exists"))
         super().__init__(f"unknown {kind} {_quote_name(name)}", hint=hint)
         self.kind = kind
         self.name = name if isinstance(name, str) else ""

@@ -32,6 +32,12 @@ def test_an_unknown_name_where_there_is_nothing_says_so() -> None:
     assert "no renderer exists" in str(UnknownNameError("renderer", "xyz", []))
 
 
+def test_an_unknown_session_in_an_empty_ledger_names_what_creates_one() -> None:
+    error = UnknownNameError("session", "xyz", [])
+
+    assert error.hint == "no sessions yet; `nexus session import` or `session.ask()` creates one"
+
+
 def test_an_endless_name_is_not_repeated_in_full() -> None:
     error = UnknownNameError("session", "x" * 100_000, ["a"])
 

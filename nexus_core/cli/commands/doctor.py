@@ -32,13 +32,13 @@ _REPLACED_NAME = "replaced-name"
 _OTHER_COMMAND = "other-command"
 _CODE_MEANINGS = {
     **{code: check.meaning for code, check in DIAGNOSTIC_CHECKS.items()},
-    _PLUGIN_PROBLEM: "A plugin did something wrong, and the run went on without",
-    "invalid-setting": "A setting is unknown, or cannot have that value; the doctor goes on as if nothing were set",
+    _PLUGIN_PROBLEM: "A plugin broke its contract, and its result was not used",
+    "invalid-setting": "A setting is unknown or has an invalid value; the other checks run without settings",
     _OTHER_COMMAND: "Another program called nexus comes first on PATH",
-    _REPLACED_NAME: "A third-party plugin has something of the same name as Nexus, and that is used",
-    "unknown-name": "A setting names a plugin, a summarizer or an API that is not there",
-    "guessed-model": "provider.model is not in the table of models, and is taken for one with a similar name",
-    "unknown-model": "Nobody knows provider.model, so its window is assumed",
+    _REPLACED_NAME: "A third-party plugin replaces something bundled that has the same name",
+    "unknown-name": "A setting names a plugin, summarizer or API that does not exist",
+    "guessed-model": "provider.model is not in the table of models; a model with a similar name is assumed",
+    "unknown-model": "provider.model is unknown, so its context window is assumed",
 }
 
 CodesOption = Annotated[bool, typer.Option("--codes", help="Explain the codes instead of looking for problems.")]
